@@ -44,6 +44,8 @@ def build_parser() -> argparse.ArgumentParser:
     archive_options.add_fit_command(commands)
     archive_options.add_dedupe_command(commands)
     evaluate_options.add_evaluate_command(commands)
+    _add_backup(commands)
+    _add_restore(commands)
     _add_config(commands)
     _add_keys(commands)
     _add_clock(commands)
@@ -207,6 +209,38 @@ def _add_learn(commands: Any) -> None:
         ("data_dir", "models_dir", "max_body_bytes", *common_options.DETECTION_SETTINGS,
          *common_options.LOG_SETTINGS),
     )  # fmt: skip
+
+
+def _add_backup(commands: Any) -> None:
+    command = common_options.add_command(
+        commands, "backup", "write a backup of the store while the service runs", "aggregator.cli.backup:run"
+    )
+    command.add_argument("directory", metavar="DIR", help="directory in which the backup gets one of its own")
+    command.add_argument(
+        "--keep", type=common_options.positive_int, metavar="N",
+        help="afterwards delete all but the N newest backups in DIR (default: keep all)",
+    )  # fmt: skip
+    common_options.add_target_options(command, server=False)
+    common_options.add_settings_options(command, ("data_dir", "appendfsync", *common_options.LOG_SETTINGS))
+
+
+def _add_restore(commands: Any) -> None:
+    command = common_options.add_command(
+        commands, "restore", "make a backup the data of a store that no service uses",
+        "aggregator.cli.restore:run",
+    )  # fmt: skip
+    command.add_argument(
+        "backup", metavar="BACKUP", help="a backup, or a directory of backups: the newest is taken"
+    )
+    command.add_argument(
+        "--check", action="store_true", help="only verify that the backup is complete and can be loaded"
+    )
+    command.add_argument(
+        "--replace", action="store_true",
+        help="replace the data of a store that is not empty (an embedded one keeps its former log)",
+    )  # fmt: skip
+    common_options.add_target_options(command, server=False)
+    common_options.add_settings_options(command, ("data_dir", *common_options.LOG_SETTINGS))
 
 
 def _add_config(commands: Any) -> None:

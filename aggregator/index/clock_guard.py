@@ -24,7 +24,7 @@ from aggregator.index.trusted_time import (
     find_clock_problem,
     find_store_difference,
 )
-from aggregator.store.base import Put, Transaction, ValueEquals
+from aggregator.store.base import Put, Store, Transaction, ValueEquals
 from aggregator.time_units import DAY_MS, MINUTE_MS, SECOND_MS
 
 TRUSTED_TIME_KEY = b"{clock}trusted"
@@ -192,6 +192,12 @@ class ClockGuard:
             self._doubtful_since_ms = None
         elif self._doubtful_since_ms is None or self.problem is not None:
             self._doubtful_since_ms = self._boot_clock()
+
+
+async def read_last_use_ms(store: Store) -> int | None:
+    """When the data of a store was last in use under a plausible clock; None if that is not stored."""
+    raw = (await store.read([TRUSTED_TIME_KEY]))[0]
+    return _decode(raw).seen_ms if raw is not None else None
 
 
 def _decode(raw: bytes) -> TrustedTime:

@@ -23,6 +23,8 @@ from aggregator.index import keys
 from aggregator.store.base import Put, Store, Transaction, ValueEquals
 
 FORMAT_KEY = b"{format}"
+# Value of the key while a backup is copied into the store, followed by the name of the backup.
+RESTORE_MARK = b"restore "
 CURRENT_FORMAT = 4
 OLDEST_READABLE_FORMAT = 3
 _READABLE_FORMATS = (
@@ -63,6 +65,11 @@ async def _read_checked(store: Store) -> bytes | None:
 
 def _check_format(raw: bytes) -> int:
     """The format in the format key. Raises ConfigurationError if this version does not read it."""
+    if raw.startswith(RESTORE_MARK):
+        raise ConfigurationError(
+            f"store_url: the restore of {raw.removeprefix(RESTORE_MARK).decode(errors='replace')} into this "
+            "store was interrupted; run `aggregator restore` with the same backup and store again."
+        )
     number, _, writer = raw.decode("ascii", "replace").partition(" ")
     if not number.isdigit():
         raise ConfigurationError(

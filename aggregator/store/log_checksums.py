@@ -31,7 +31,7 @@ RECORD_NAME: Final = "log-checksums.json"
 SAVE_INTERVAL_S: Final = 10.0
 _MANIFEST_NAME = "appendonly.aof.manifest"
 # A server that ended during its very first start leaves a base file of about 100 bytes without a manifest.
-_EMPTY_LOG_BYTES = 1024
+EMPTY_LOG_BYTES: Final = 1024
 _BLOCK_BYTES = 1 << 20
 
 log = logging.getLogger("aggregator.store")
@@ -103,12 +103,12 @@ class LogChecksums:
         named = _read_manifest(self._directory / _MANIFEST_NAME)
         if named is None:
             left = [path for path in self._directory.glob("appendonly.aof.*") if path.is_file()]
-            if sum(path.stat().st_size for path in left) > _EMPTY_LOG_BYTES:
+            if sum(path.stat().st_size for path in left) > EMPTY_LOG_BYTES:
                 raise self._damage(
                     f"{self._directory} has log files ({', '.join(sorted(path.name for path in left))}) but "
                     f"no {_MANIFEST_NAME}, so the store would start empty"
                 )
-            if sum(file.length for file in saved) > _EMPTY_LOG_BYTES:
+            if sum(file.length for file in saved) > EMPTY_LOG_BYTES:
                 raise self._damage(f"the log in {self._directory} is gone, so the store would start empty")
             return []
         for file in named:

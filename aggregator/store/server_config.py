@@ -44,6 +44,8 @@ def server_config(
         "appendonly": "yes",
         "appendfsync": appendfsync,
         "aof-load-truncated": "yes",
+        # ``snapshot.py`` is the only replica: the server need not wait 5 s for others.
+        "repl-diskless-sync-delay": "0",
         "maxmemory-policy": "noeviction",
         "lazyfree-lazy-user-del": "yes",
         **(_VALKEY_TUNING if tuned else {}),

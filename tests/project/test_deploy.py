@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from aggregator.analysis.pool.pool import WORKER_MEMORY_BYTES
+from aggregator.cli import options
 from aggregator.runtime.exit_codes import EXIT_CONFIGURATION_ERROR, EXIT_UNAVAILABLE
 from aggregator.settings import Settings, load
 
@@ -86,8 +87,9 @@ def test_kubernetes_service_variables_are_not_read_as_settings() -> None:
     services = [m["metadata"]["name"] for m in MANIFESTS if m["kind"] == "Service"]
     service_variables = {f"{name.upper().replace('-', '_')}_PORT": "tcp://10.0.0.1:80" for name in services}
     for manifest in MANIFESTS:
-        if manifest["kind"] == "Deployment":
-            pod = manifest["spec"]["template"]["spec"]
+        if manifest["kind"] in ("Deployment", "CronJob"):
+            spec = manifest["spec"].get("jobTemplate", manifest)["spec"]
+            pod = spec["template"]["spec"]
             load({} if pod.get("enableServiceLinks") is False else service_variables)
 
 
@@ -131,7 +133,7 @@ def test_prometheus_sends_the_key_that_metrics_requires(name: str) -> None:
     assert "OPEN_METRICS" not in str(MANIFESTS) + str(COMPOSE)
 
 
-def test_only_the_service_reaches_the_store() -> None:
+def test_only_the_service_and_its_backup_reach_the_store() -> None:
     """The store requires no password in either deployment; its maxmemory limits its size."""
     services, networks = COMPOSE["services"], COMPOSE["networks"]
     (policy,) = (m["spec"] for m in MANIFESTS if m["kind"] == "NetworkPolicy" and "ingress" in m["spec"])
@@ -143,8 +145,10 @@ def test_only_the_service_reaches_the_store() -> None:
     }
     assert services["redis"]["networks"] == ["store"] and "--maxmemory" in services["redis"]["command"]
     assert policy["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "aggregator-redis"}
-    (from_,) = policy["ingress"][0]["from"]
-    assert from_["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "aggregator"}
+    assert [from_["podSelector"]["matchLabels"] for from_ in policy["ingress"][0]["from"]] == [
+        {"app.kubernetes.io/name": "aggregator"},
+        {"app.kubernetes.io/name": "aggregator-backup"},
+    ]
 
 
 def test_the_service_reaches_no_private_address_except_the_store() -> None:
@@ -164,6 +168,26 @@ def test_the_service_reaches_no_private_address_except_the_store() -> None:
     }
 
     assert reachable == {"93.184.215.14"}
+
+
+def test_scheduled_backups_use_the_command_and_the_store_of_the_service() -> None:
+    """The same image, user and store; both keep some backups."""
+    unit = (DEPLOY / "aggregator-backup.service").read_text(encoding="utf-8")
+    service = (DEPLOY / "aggregator.service").read_text(encoding="utf-8")
+    (job,) = (m["spec"]["jobTemplate"]["spec"]["template"] for m in MANIFESTS if m["kind"] == "CronJob")
+    (pod,) = (m["spec"]["template"]["spec"] for m in MANIFESTS if m["kind"] == "Deployment")
+    (container,), (served,) = job["spec"]["containers"], pod["containers"]
+    (command,) = re.findall(r"^ExecStart=\S+/aggregator (.+)$", unit, re.MULTILINE)
+
+    for arguments in (command.split(), container["args"]):
+        assert options.build_parser().parse_args(arguments).command == "backup"
+    assert container["image"] == served["image"]
+    assert container["env"][0] == served["env"][0] and served["env"][0]["name"] == "REDIS_URL"
+    assert job["spec"]["securityContext"] == pod["securityContext"]
+    assert container["securityContext"] == served["securityContext"]
+    assert "DynamicUser=yes" in unit and "User=aggregator\n" in unit and "DynamicUser=yes" in service
+    for line in ("AGGREGATOR_DATA_DIR=/var/lib/aggregator", "EnvironmentFile=-/etc/aggregator.env"):
+        assert line in unit and line in service
 
 
 def test_the_unit_reloads_and_stops_in_time() -> None:

@@ -36,12 +36,13 @@ ALLOWED: dict[str, set[str]] = {
     "background": DOMAIN_LAYERS | {"events", "provenance"},
     "contract": {"analysis", "queries"},
     "policy_file": {"dedup"},
+    "backup": {"store", "index", "background"},
     "app": SERVICES - {"contract"},
     "http": SERVICES,
     "clients": {"contract"},
     "runtime": SERVICES | {"http"},
     "offline": DOMAIN_LAYERS | {"ingest", "queries", "provenance", "events"},
-    "cli": SERVICES | {"http", "clients", "runtime", "offline"},
+    "cli": SERVICES | {"backup", "http", "clients", "runtime", "offline"},
     "__main__": {"cli"},
 }
 # The same arguments give the same result: no clock, network, randomness, thread or environment.

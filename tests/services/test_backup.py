@@ -1,106 +1,124 @@
-"""Backup and restore as docs/runbook.md describes them: copied under load, restored to another directory."""
+"""Backup during posts, restore, and audit of the result, by the commands that an operator uses."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import aiohttp
+import msgspec
 import pytest
-import redis
 
-from aggregator.app import Service, open_service
+from aggregator.app import open_service
 from aggregator.domain import Article
+from aggregator.errors import ImplausibleClock
+from aggregator.index.clock_guard import TRUSTED_TIME_KEY
+from aggregator.index.codec.format_byte import FORMAT_1
+from aggregator.index.trusted_time import TrustedTime
 from aggregator.runtime import demo
 from aggregator.settings import Settings
+from aggregator.store.base import Put
 from aggregator.store.embedded import EmbeddedServer
+from aggregator.time_units import DAY_MS, format_rfc3339, wall_clock_ms
+from tests.support.crawler import Crawler
 from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.server_fixture import ROOT, serving
 
 pytestmark = pytest.mark.services
 ARTICLES = [Article(id=row["id"], title=row["title"], text=row["text"]) for row in demo.load_rows()]
-BEFORE, MEANWHILE = ARTICLES[:30], ARTICLES[30:50]
 
 
-async def verdicts(service: Service, articles: list[Article]) -> list[tuple[str, str, bool]]:
-    """(id, verdict, whether this call stored it) of each article, submitted one after another."""
-    answers = [await service.ingest.submit(article) for article in articles]
-    return [
-        (article.id, answer.outcome.verdict, answer.stored)
-        for article, answer in zip(articles, answers, strict=True)
-    ]
+def aggregator(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command."""
+    return subprocess.run(
+        [sys.executable, "-m", "aggregator", *arguments],
+        cwd=ROOT, capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False,
+    )  # fmt: skip
 
 
-async def back_up(url: str, copy: Callable[[], None]) -> list[tuple[str, str, bool]]:
-    """Store articles, run ``copy`` while more are stored; the verdicts of the first ones."""
-    async with open_service(Settings(store_url=url)) as service:
-        expected = await verdicts(service, BEFORE)
-        await asyncio.gather(asyncio.to_thread(copy), verdicts(service, MEANWHILE))
-    assert all(stored for *_, stored in expected)
-    return expected
-
-
-async def stored_verdicts(url: str) -> list[tuple[str, str]]:
-    """(id, verdict) of the first articles in a restored store, which must contain all of them."""
-    async with open_service(Settings(store_url=url)) as service:
-        again = await verdicts(service, BEFORE)
-    assert not any(stored for *_, stored in again)
-    return [(id_, verdict) for id_, verdict, _ in again]
-
-
-async def test_the_append_only_file_is_copied_while_the_store_runs(tmp_path: Path) -> None:
-    """Copy appendonlydir without a rewrite and start a store on it: every article has its verdict."""
-    backup = tmp_path / "backup"
-
-    def copy() -> None:
-        with redis.Redis.from_url(source.url) as client:
-            client.config_set("auto-aof-rewrite-percentage", 0)
-            assert client.info("persistence")["aof_rewrite_in_progress"] == 0
-            shutil.copytree(source.data_dir / "appendonlydir", backup / "appendonlydir")
-            client.config_set("auto-aof-rewrite-percentage", 100)
-
-    with EmbeddedServer(tmp_path / "data") as source:
-        expected = await back_up(source.url, copy)
-    with EmbeddedServer(backup) as restored:
-        assert await stored_verdicts(restored.url) == [(id_, verdict) for id_, verdict, _ in expected]
-
-
-@pytest.mark.redis
-async def test_a_snapshot_is_taken_while_redis_runs(tmp_path: Path) -> None:
-    """BGSAVE; load dump.rdb without append-only file, enable the file there, and restart from it."""
+@contextmanager
+def store_option(kind: str, data_dir: Path) -> Iterator[str]:
+    """The option of a service for a store: embedded, or a Redis server that runs meanwhile."""
+    if kind == "embedded":
+        yield f"--data-dir={data_dir}"
+        return
     binary = shutil.which("redis-server")
     if binary is None:
         pytest.skip("redis-server is not installed")
-    backup = tmp_path / "backup"
-    backup.mkdir()
-
-    def copy() -> None:
-        with redis.Redis.from_url(source.url) as client:
-            client.bgsave()
-            until(client, "rdb_bgsave_in_progress")
-            shutil.copy(source.data_dir / "dump.rdb", backup)
-
-    with EmbeddedServer(tmp_path / "data", binary=binary) as source:
-        expected = await back_up(source.url, copy)
-    with (
-        EmbeddedServer(backup, binary=binary, config_overrides={"appendonly": "no"}) as restored,
-        redis.Redis.from_url(restored.url) as client,
-    ):
-        client.config_set("appendonly", "yes")
-        until(client, "aof_rewrite_in_progress")
-    (backup / "dump.rdb").unlink(missing_ok=True)
-    with EmbeddedServer(backup, binary=binary) as restored:
-        assert await stored_verdicts(restored.url) == [(id_, verdict) for id_, verdict, _ in expected]
+    with EmbeddedServer(data_dir, binary=binary) as server:
+        yield f"--store-url={server.url}"
 
 
-def until(client: redis.Redis, busy: str) -> None:
-    """Wait until a background save or rewrite has finished successfully."""
-    deadline = time.monotonic() + HANG_LIMIT_S
-    while True:
-        info = client.info("persistence")
-        if not info[busy] and not info.get("aof_rewrite_scheduled"):
-            assert info["rdb_last_bgsave_status"] == info["aof_last_bgrewrite_status"] == "ok"
-            return
-        assert time.monotonic() < deadline, f"{busy} did not finish"
-        time.sleep(0.02)
+def as_target(option: str) -> str:
+    """The option of ``backup`` and ``restore`` for the same store."""
+    return option.replace("--store-url", "--store")
+
+
+@pytest.mark.parametrize("kind", ["embedded", pytest.param("redis", marks=pytest.mark.redis)])
+async def test_nothing_acknowledged_before_a_backup_is_lost(tmp_path: Path, kind: str) -> None:
+    """The restored store has every article with its verdict, and its audit is clean."""
+    began_s = 0.0
+    with store_option(kind, tmp_path / "source") as option:
+        async with serving(option) as url, aiohttp.ClientSession() as session:
+            crawler = Crawler(session, url)
+
+            async def back_up() -> None:
+                nonlocal began_s
+                await crawler.until_acknowledged(20)
+                began_s = time.monotonic()
+                process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-m", "aggregator", "backup"), str(tmp_path / "backups"),
+                    as_target(option), cwd=ROOT,
+                )  # fmt: skip
+                assert await process.wait() == 0
+                await crawler.until_acknowledged(20)
+
+            report = await crawler.crawl_during(back_up)
+    before = [(id_, verdict) for id_, (verdict, at_s) in report.acknowledged.items() if at_s < began_s]
+    assert len(before) >= 20
+
+    with store_option(kind, tmp_path / "target") as option:
+        restored = aggregator("restore", str(tmp_path / "backups"), as_target(option))
+        assert restored.returncode == 0, restored.stderr
+        audit = aggregator("doctor", "--audit", "50", option)
+        assert audit.returncode == 0, audit.stdout
+        assert "all agree" in audit.stdout and "recall 1.0" in audit.stdout
+        async with serving(option) as url, aiohttp.ClientSession() as session:
+            for id_, verdict in before:
+                async with session.get(f"{url}/v1/articles/{id_}") as response:
+                    assert (response.status, (await response.json())["verdict"]) == (200, verdict)
+
+
+async def test_an_old_backup_is_not_used_before_its_clock_is_confirmed(tmp_path: Path) -> None:
+    """The trusted time comes with the backup: after 40 days nothing is stored, and nothing has expired."""
+    used_ms = wall_clock_ms() - 40 * DAY_MS
+    async with open_service(Settings(data_dir=str(tmp_path / "data"))) as service:
+        for article in ARTICLES[:10]:
+            await service.ingest.submit(article)
+        stored = FORMAT_1 + msgspec.msgpack.encode(TrustedTime(used_ms, used_ms))
+        await service.store.put([Put(TRUSTED_TIME_KEY, stored)])
+    backed_up = aggregator("backup", str(tmp_path / "backups"), f"--data-dir={tmp_path / 'data'}")
+    manifest = Path(backed_up.stdout.strip()) / "manifest.json"
+    created = json.loads(manifest.read_bytes())["created"]
+    manifest.write_text(manifest.read_text().replace(created, format_rfc3339(used_ms)))
+
+    restored = aggregator("restore", str(tmp_path / "backups"), f"--data-dir={tmp_path / 'again'}")
+
+    assert "40 days old: the service refuses to write until `aggregator clock --accept`" in restored.stdout
+    async with open_service(Settings(data_dir=str(tmp_path / "again"))) as service:
+        guard = service.background.clock_guard
+        with pytest.raises(ImplausibleClock, match=r"40\.0 days after this data was last in use"):
+            await service.ingest.submit(ARTICLES[20])
+        await guard.accept()
+        assert guard.problem is None and guard.trusted_ms is not None
+        assert guard.trusted_ms - used_ms < DAY_MS
+        answers = [await service.ingest.submit(article) for article in ARTICLES[:10]]
+
+    assert not any(answer.stored for answer in answers)

@@ -45,6 +45,7 @@ from tests.benchmarks.indexing import fingerprints
 from tests.benchmarks.indexing.layouts import SPACE, Packed
 from tests.benchmarks.indexing.measure import Server
 from tests.support.cpu_spinner import add_option, awake
+from tests.support.hang_limit import HANG_LIMIT_S
 
 CALLERS = 32
 BATCH = 1_000
@@ -55,10 +56,10 @@ SHINGLES = 320  # of an article of some 400 words
 class PreparedIngest:
     """Ingest with its own store connections that takes analyses from a dictionary by article id."""
 
-    def __init__(self, url: str, analyses: dict[str, Analysis]) -> None:
-        self.store = open_redis_store(url)
+    def __init__(self, url: str, analyses: dict[str, Analysis], space: str = SPACE) -> None:
+        self.store = open_redis_store(url, socket_timeout_s=HANG_LIMIT_S)
         self._analyses = analyses
-        index = Index(self.store, [SPACE], retention_ms=90 * 86_400_000)
+        index = Index(self.store, [space], retention_ms=90 * 86_400_000)
         self.service = build_core(index, self._prepared, Policy(), clock=wall_clock_ms).ingest
 
     async def _prepared(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:

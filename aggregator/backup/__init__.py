@@ -1,0 +1,10 @@
+"""Backups of a store: a snapshot of the server in one directory with a manifest, and its restore.
+
+    BACKUPS/aggregator-20261123T080000Z/     one backup; complete as soon as it has this name
+        manifest.json                        versions, indexes, counts, checksums (``manifest.py``)
+        store.rdb                            all data of the server at one instant (``store/snapshot.py``)
+
+``creation.py`` writes one; ``loading.py`` verifies one and loads it into a server of its own;
+``restore_directory.py`` makes that the data of an embedded store, ``restore_server.py`` copies it to another
+server.
+"""

@@ -1,0 +1,141 @@
+"""Snapshot of a running server, written to a file: what the server sends to a new replica.
+
+Asked by SYNC, a server forks and sends its data as of that instant in the RDB format, while it continues to
+serve. No setting is changed and no file written on its side. When the connection is closed, also because this
+process was killed, the server ends its child process and forgets the connection. The file ends with a CRC-64,
+which the server checks that loads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from redis import exceptions as driver
+from redis.connection import ConnectionPool
+
+from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.store.errors import describe, first_line
+from aggregator.store.rdb_header import MAX_HEADER_BYTES, RdbHeader, parse_header
+
+# The server sends a byte per second until it has forked: it waits 5 s for further replicas.
+TIMEOUT_S = 60.0
+_CHUNK_BYTES = 1 << 20
+_MARK_BYTES = 40
+_ONLY_THE_SNAPSHOT = (("rdb-only", "1"), ("capa", "eof"))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A complete file: its size and SHA-256 in hex, its header, and the database that the URL selects."""
+
+    size_bytes: int
+    sha256: str
+    header: RdbHeader
+    database: int
+
+
+def download_snapshot(url: str, path: Path) -> Snapshot:
+    """Write a snapshot of the server at ``url`` to ``path``, and flush it to the disk. Blocks.
+
+    Raises StoreUnavailable if the server cannot be reached or breaks off, ConfigurationError if it does not
+    send snapshots, OSError if the file cannot be written. An incomplete file remains.
+    """
+    if "+cluster://" in url:
+        raise ConfigurationError(
+            "store_url: the servers of a Redis Cluster cannot be copied at one instant; use the snapshots of "
+            "your provider, or file system snapshots of all servers."
+        )
+    with _connection(url) as connection:
+        for words in _ONLY_THE_SNAPSHOT:
+            connection.send_command("REPLCONF", *words)
+            connection.read_response()
+        connection.send_command("SYNC")
+        # redis-py cannot read a reply of this form; everything before it has been read.
+        with connection._sock.makefile("rb") as stream:
+            parts = _payload(stream)
+            hashed, size_bytes, head = hashlib.sha256(), 0, b""
+            with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                for part in parts:
+                    file.write(part)
+                    hashed.update(part)
+                    size_bytes += len(part)
+                    head += part[: MAX_HEADER_BYTES - len(head)]
+                file.flush()
+                os.fsync(file.fileno())
+        try:
+            header = parse_header(head)
+        except ValueError as error:
+            raise StoreUnavailable(f"The store sent a snapshot that cannot be read: {error}.") from error
+        return Snapshot(size_bytes, hashed.hexdigest(), header, connection.db)
+
+
+@contextmanager
+def _connection(url: str) -> Iterator[Any]:
+    """A connection of redis-py; its errors and those of its socket become errors of the store."""
+    pool = ConnectionPool.from_url(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=5.0, protocol=2)
+    connection: Any = pool.make_connection()
+    address = getattr(connection, "path", "") or f"{connection.host}:{connection.port}"
+    try:
+        connection.connect()
+        yield connection
+    except driver.ResponseError as error:
+        raise _refusal(first_line(error)) from error
+    except driver.RedisError as error:
+        raise StoreUnavailable(describe(error, address)) from error
+    finally:
+        connection.disconnect()
+
+
+def _refusal(message: str) -> Exception:
+    if message.startswith(("LOADING", "MASTERDOWN", "NOMASTERLINK", "Can't SYNC")):
+        return StoreUnavailable(f"The store cannot send a snapshot now: {message}.")
+    return ConfigurationError(
+        f"store_url: the store does not send snapshots ({message}); allow SYNC and REPLCONF to this user, or "
+        "use the snapshots of your provider."
+    )
+
+
+def _payload(stream: BinaryIO) -> Iterator[bytes]:
+    """The RDB file in parts: "$LENGTH" and as many bytes, or "$EOF:MARK" and bytes until the mark."""
+    line = b""
+    while not line:  # a newline per second until the server has forked
+        line = _read(stream.readline).strip()
+    if line.startswith(b"-"):
+        raise _refusal(line[1:].decode(errors="replace").removeprefix("ERR "))
+    if line.startswith(b"$EOF:"):
+        yield from _until_mark(stream, line[5:])
+        return
+    remaining = int(line[1:])
+    while remaining:
+        part = _read(stream.read1, min(_CHUNK_BYTES, remaining))  # type: ignore[attr-defined]
+        remaining -= len(part)
+        yield part
+
+
+def _until_mark(stream: BinaryIO, mark: bytes) -> Iterator[bytes]:
+    held = b""
+    while True:
+        held += _read(stream.read1, _CHUNK_BYTES)  # type: ignore[attr-defined]
+        if held.endswith(mark):
+            yield held[:-_MARK_BYTES]
+            return
+        if len(held) > _MARK_BYTES:
+            yield held[:-_MARK_BYTES]
+            held = held[-_MARK_BYTES:]
+
+
+def _read(read: Any, *arguments: int) -> bytes:
+    """Bytes of the connection. Raises StoreUnavailable at its end and if the server stops sending."""
+    try:
+        data: bytes = read(*arguments)
+    except OSError as error:
+        raise StoreUnavailable(f"The store stopped sending its snapshot ({error}).") from error
+    if not data:
+        raise StoreUnavailable("The store broke off its snapshot; its log says why (memory, for example).")
+    return data

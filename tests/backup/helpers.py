@@ -1,0 +1,48 @@
+"""Backups of small stores, for the tests of this package."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from pathlib import Path
+
+import redis
+
+from aggregator.backup.creation import StoreSummary, create_backup, summarize_store
+from aggregator.backup.manifest import Manifest
+from aggregator.index.format_version import FORMAT_KEY
+from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.redis import open_redis_store
+
+NOW_MS = 1_795_420_800_000  # 2026-11-23T08:00:00Z
+VALUES = {b"r:a": b"1", b"x:b": b"2", b"{en.0.0}c": b"3", FORMAT_KEY: b"4 0.1.0"}
+
+
+def back_up(url: str, directory: Path, now_ms: int = NOW_MS, memory_bytes: int = 0) -> tuple[Path, Manifest]:
+    """Back up a store; ``memory_bytes`` replaces what the store uses."""
+
+    async def summarize() -> StoreSummary:
+        store = open_redis_store(url)
+        try:
+            return await summarize_store(store)
+        finally:
+            await store.close()
+
+    summary = asyncio.run(summarize())
+    if memory_bytes:
+        summary = dataclasses.replace(summary, memory_bytes=memory_bytes)
+    return create_backup(url, directory, summary, now_ms)
+
+
+def backup_of(values: dict[bytes, bytes], directory: Path) -> tuple[Path, Manifest]:
+    """A backup of a store with these values."""
+    with EmbeddedServer(directory / "source") as server:
+        with redis.Redis.from_url(server.url) as client:
+            client.mset(values)
+        return back_up(server.url, directory / "backups")
+
+
+def content(url: str) -> dict[bytes, bytes]:
+    """All strings of a store."""
+    with redis.Redis.from_url(url) as client:
+        return {key: client.get(key) for key in client.scan_iter(_type="string")}

@@ -1,0 +1,123 @@
+"""Creation of backups: contents of the manifest, runs that fail or are interrupted, and old backups."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+
+from aggregator.app import open_service
+from aggregator.backup import creation
+from aggregator.backup.creation import remove_old_backups
+from aggregator.backup.manifest import find_backups, read_manifest
+from aggregator.domain import Article
+from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.settings import Settings
+from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.file_lock import FileLock
+from tests.backup.helpers import NOW_MS, VALUES, back_up, backup_of
+from tests.support.server_fixture import ROOT
+from tests.support.slow_snapshot import slow_down_snapshots, wait_for_snapshot
+
+COMMAND = (sys.executable, "-m", "aggregator", "backup")
+
+
+async def test_the_manifest_describes_the_store(valkey_url: str, tmp_path: Path) -> None:
+    """Versions, models, about how many articles, number of keys; only this user can read the directory."""
+    async with open_service(Settings(store_url=valkey_url)) as service:
+        for number in range(3):
+            await service.ingest.submit(
+                Article(id=f"a{number}", title=f"Title {number}", text="A text. " * 40)
+            )
+        spaces = service.index.spaces
+        summary = await creation.summarize_store(service.store)
+
+    backup, manifest = creation.create_backup(valkey_url, tmp_path / "backups", summary, NOW_MS)
+
+    assert backup.name == "aggregator-20261123T080000Z"
+    assert read_manifest(backup) == manifest
+    assert sorted(index.name for index in manifest.indexes) == sorted(spaces)
+    assert manifest.articles == 1  # exact copies share the entries of their original
+    with redis.Redis.from_url(valkey_url) as client:
+        assert manifest.snapshot.keys == client.dbsize()
+    assert manifest.data_format.startswith("4 ")
+    assert tmp_path.joinpath("backups").stat().st_mode & 0o077 == backup.stat().st_mode & 0o077 == 0
+
+
+def test_a_failed_run_leaves_no_backup(tmp_path: Path) -> None:
+    """The store is gone before the snapshot begins."""
+    with EmbeddedServer(tmp_path / "data") as server:
+        url = server.url
+    summary = creation.StoreSummary("", [], 0)
+
+    with pytest.raises(StoreUnavailable):
+        creation.create_backup(url, tmp_path / "backups", summary, NOW_MS)
+
+    assert [path.name for path in (tmp_path / "backups").iterdir()] == [creation.LOCK_NAME]
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_an_interrupted_run_leaves_nothing_that_matters(tmp_path: Path, signal_number: int) -> None:
+    """No backup and no changed setting of the server; the next run succeeds and removes what was left."""
+    backups = tmp_path / "backups"
+    with EmbeddedServer(tmp_path / "data") as server, redis.Redis.from_url(server.url) as client:
+        client.set("{format}", "4 0.1.0")
+        slow_down_snapshots(client)
+        before = client.config_get("*")
+        command = [*COMMAND, str(backups), "--store", server.url]
+        with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
+            wait_for_snapshot(client, running=True)
+            os.kill(process.pid, signal_number)
+        wait_for_snapshot(client, running=False)
+
+        assert process.returncode != 0
+        assert find_backups(backups) == []
+        assert client.config_get("*") == before
+        client.config_set("rdb-key-save-delay", 0)
+        backup, _ = back_up(server.url, backups)
+
+    assert sorted(path.name for path in backups.iterdir()) == [creation.LOCK_NAME, backup.name]
+
+
+def test_two_runs_into_one_directory_exclude_each_other(tmp_path: Path) -> None:
+    """The second would delete what the first has written."""
+    lock = FileLock(tmp_path / creation.LOCK_NAME)
+    assert lock.try_lock()
+
+    with pytest.raises(ConfigurationError, match=r"another backup into .* is running"):
+        creation.create_backup("unix:///absent", tmp_path, creation.StoreSummary("", [], 0), NOW_MS)
+
+    lock.close(unlock=True)
+
+
+def test_a_full_disk_is_noticed_before(valkey_url: str, tmp_path: Path) -> None:
+    """A backup on the disk of the store would stop the service."""
+    with pytest.raises(ConfigurationError, match=r"MB of free space; the backup may need 1,000,000,000 MB"):
+        back_up(valkey_url, tmp_path, memory_bytes=10**15)
+
+
+def test_old_backups_are_deleted(tmp_path: Path) -> None:
+    """Only complete ones count, and other files stay."""
+    with EmbeddedServer(tmp_path / "data") as server:
+        made = [back_up(server.url, tmp_path / "backups", NOW_MS + n * 1000)[0] for n in range(4)]
+    (tmp_path / "backups" / "notes").touch()
+
+    assert remove_old_backups(tmp_path / "backups", 2) == made[:2]
+
+    assert sorted(path.name for path in (tmp_path / "backups").iterdir()) == [
+        creation.LOCK_NAME, made[2].name, made[3].name, "notes",
+    ]  # fmt: skip
+
+
+def test_two_backups_of_one_second_are_refused(tmp_path: Path) -> None:
+    """The name of a backup is its second."""
+    backup_of(VALUES, tmp_path)
+
+    with pytest.raises(ConfigurationError, match="exists already"):
+        backup_of(VALUES, tmp_path)

@@ -1,0 +1,128 @@
+"""Restore into a server: empty, in use, holding data, or left incomplete by an interruption."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+import redis
+
+from aggregator.background.scheduler import DETECTOR_LEASE_KEY
+from aggregator.backup.manifest import Manifest
+from aggregator.backup.restore_server import restore_server
+from aggregator.errors import ConfigurationError
+from aggregator.index import format_version
+from aggregator.index.clock_guard import TRUSTED_TIME_KEY
+from aggregator.index.codec.format_byte import FORMAT_1
+from aggregator.index.trusted_time import TrustedTime
+from aggregator.store.redis import open_redis_store
+from tests.backup.helpers import NOW_MS, VALUES, backup_of, content
+
+Backup = tuple[Path, Manifest]
+FOREIGN = {b"articles": b"of another program"}
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Backup:
+    """A backup of VALUES, and of a key of another program."""
+    return backup_of(VALUES | {b"foreign": b"1"}, tmp_path)
+
+
+def test_an_empty_store_gets_the_data(backup: Backup, valkey_url: str) -> None:
+    """Keys of other programs are neither copied nor deleted."""
+    with redis.Redis.from_url(valkey_url) as client:
+        client.mset(FOREIGN)
+
+    assert restore_server(*backup, valkey_url, replace=False) == len(VALUES) - 1
+
+    assert content(valkey_url) == VALUES | FOREIGN
+
+
+@pytest.mark.parametrize(
+    ("used_ms", "expected"),
+    [(NOW_MS + 60_000, "newer than the backup of"), (NOW_MS - 60_000, "older than, the backup of")],
+)
+def test_data_is_replaced_only_if_told_so(
+    backup: Backup, valkey_url: str, used_ms: int, expected: str
+) -> None:
+    """The refusal says whether it is newer."""
+    former = {
+        b"{format}": b"4 0.1.0", b"r:former": b"1", b"x:former": b"1", b"{en.0.0}former": b"1",
+        TRUSTED_TIME_KEY: FORMAT_1 + msgspec.msgpack.encode(TrustedTime(used_ms, used_ms)),
+    }  # fmt: skip
+    with redis.Redis.from_url(valkey_url) as client:
+        client.mset(former | FOREIGN)
+
+    with pytest.raises(ConfigurationError, match=f"the store holds data, last in use .*{expected}"):
+        restore_server(*backup, valkey_url, replace=False)
+    assert content(valkey_url) == former | FOREIGN
+    restore_server(*backup, valkey_url, replace=True)
+
+    assert content(valkey_url) == VALUES | FOREIGN
+
+
+def test_a_store_with_records_but_without_a_format_is_not_empty(backup: Backup, valkey_url: str) -> None:
+    """As an early version left it."""
+    with redis.Redis.from_url(valkey_url) as client:
+        client.set("r:a", "1")
+
+    with pytest.raises(ConfigurationError, match="the store holds data; restore into an empty one"):
+        restore_server(*backup, valkey_url, replace=False)
+
+
+def test_a_store_that_a_service_uses_is_refused(backup: Backup, valkey_url: str) -> None:
+    """Also with --replace."""
+    with redis.Redis.from_url(valkey_url) as client:
+        client.set(DETECTOR_LEASE_KEY, "replica-1", px=1_000_000)
+
+    with pytest.raises(ConfigurationError, match="a service uses this store"):
+        restore_server(*backup, valkey_url, replace=True)
+
+
+async def check_format(url: str) -> None:
+    """The check of a start."""
+    store = open_redis_store(url)
+    try:
+        await format_version.check(store)
+    finally:
+        await store.close()
+
+
+def test_an_interrupted_restore_is_refused_by_services_and_continued(
+    backup: Backup, valkey_url: str, tmp_path: Path
+) -> None:
+    """The same backup needs no --replace; another one does."""
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        restore_server(*backup, valkey_url, replace=False, on_progress=interrupt)
+
+    with pytest.raises(
+        ConfigurationError, match=f"the restore of {backup[0].name} into this store was interr"
+    ):
+        asyncio.run(check_format(valkey_url))
+    other = backup[0].with_name("aggregator-20270101T000000Z")
+    backup[0].rename(other)
+    with pytest.raises(ConfigurationError, match=f"an incomplete restore of {backup[0].name}"):
+        restore_server(other, backup[1], valkey_url, replace=False)
+    other.rename(backup[0])
+    restore_server(*backup, valkey_url, replace=False)
+
+    assert content(valkey_url) == VALUES
+    asyncio.run(check_format(valkey_url))
+
+
+def test_a_damaged_backup_changes_nothing(backup: Backup, valkey_url: str) -> None:
+    """It is verified first."""
+    with redis.Redis.from_url(valkey_url) as client:
+        client.mset(FOREIGN | {b"r:a": b"former"})
+    (backup[0] / "store.rdb").write_bytes(b"REDIS0011")
+
+    with pytest.raises(ConfigurationError, match="use another backup"):
+        restore_server(*backup, valkey_url, replace=True)
+
+    assert content(valkey_url) == FOREIGN | {b"r:a": b"former"}

@@ -1,0 +1,76 @@
+"""``aggregator backup`` and ``aggregator restore``: output, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aggregator.store.embedded import EmbeddedServer
+from tests.cli.helpers import run
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    """The directory of a store that is not running."""
+    with EmbeddedServer(tmp_path / "data"):
+        pass
+    return tmp_path / "data"
+
+
+def test_a_store_that_is_not_running_is_backed_up(
+    data_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Standard output is the path, for scripts; it can be checked and restored."""
+    assert run("backup", str(tmp_path / "backups"), f"--data-dir={data_dir}") == 0
+    captured = capsys.readouterr()
+    (backup,) = (tmp_path / "backups").glob("aggregator-*")
+    assert captured.out == f"{backup}\n"
+    assert "0 keys, about 0 articles" in captured.err
+
+    assert run("restore", str(backup), "--check") == 0
+    assert "can be loaded with all its keys" in capsys.readouterr().out
+    assert run("restore", str(tmp_path / "backups"), f"--data-dir={tmp_path / 'new'}") == 0
+    assert f"{tmp_path / 'new'} is restored." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("backup", "out", "--store", "memory"), "a memory store cannot be backed up"),
+        (("backup", "out", "--data-dir", "absent"), "absent does not exist, so there is nothing to back up"),
+        (("backup", "/proc/none"), "directory: /proc/none cannot be written"),
+        (("backup", "out", "--keep", "0"), "'0' is not an integer of at least 1"),
+        (("restore", "absent"), "absent neither is a backup nor contains one"),
+        (("restore", "absent", "--store", "memory"), "a memory store ends with this command"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    argv: tuple[str, ...],
+    message: str,
+    data_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing is created."""
+    monkeypatch.chdir(tmp_path)
+    if argv == ("backup", "/proc/none"):
+        argv = (*argv, f"--data-dir={data_dir}")
+
+    assert run(*argv) == 2
+
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_restore_does_not_guess_between_two_stores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A variable names the store of the service, and the option a scratch directory."""
+    monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1")
+
+    assert run("restore", "absent", "--data-dir", str(tmp_path)) == 2
+    assert "say which one is meant with --store embedded" in capsys.readouterr().err
+    assert run("restore", "absent", "--data-dir", str(tmp_path), "--store", "embedded") == 2
+    assert "neither is a backup" in capsys.readouterr().err

@@ -42,7 +42,7 @@ from aggregator.policy_file import load_policy_profiles
 from aggregator.provenance.directory import SourceDirectory
 from aggregator.provenance.queries import ProvenanceQueries
 from aggregator.queries.explain import Explainer
-from aggregator.queries.headline_index import HeadlineIndex
+from aggregator.queries.headline_index import DEFAULT_MAX_ROWS, HeadlineIndex
 from aggregator.queries.related import MIN_SIMILARITY, RelatedArticles
 from aggregator.queries.search import ArticleSearch
 from aggregator.readiness import Readiness
@@ -140,6 +140,7 @@ def build_core(
     store_texts: bool = False,
     fingerprints_only: bool = False,
     related_min_cosine: float = MIN_SIMILARITY,
+    search_headlines: int = DEFAULT_MAX_ROWS,
     events: EventRepository | None = None,
     on_delete: OnDelete | None = None,
     dual_writer: DualWriter | None = None,
@@ -151,7 +152,8 @@ def build_core(
     """Wire ingest and queries over an index.
 
     ``events`` are those named in answers and related articles; None: no events. ``related_min_cosine`` is the
-    smallest term similarity of related articles. The other arguments are those of ``IngestService``.
+    smallest term similarity of related articles, ``search_headlines`` the maximum number of headlines in
+    memory. The other arguments are those of ``IngestService``.
     """
     return Core(
         index=index,
@@ -179,7 +181,7 @@ def build_core(
             members_of_event=events.event_article_ids if events is not None else None,
         ),
         explain=Explainer(index, analyze_many, policy),
-        search=ArticleSearch(index, HeadlineIndex(index)),
+        search=ArticleSearch(index, HeadlineIndex(index, search_headlines)),
     )
 
 
@@ -340,6 +342,7 @@ def _build_service(
         store_texts=settings.store_texts or settings.demo,
         fingerprints_only=settings.fingerprints_only,
         related_min_cosine=settings.related_min_cosine,
+        search_headlines=settings.search_headlines,
         events=events,
         on_delete=editor_actions.remove_article,
         dual_writer=dual_writer,

@@ -218,6 +218,12 @@ class Settings:
         "Number of articles after which the active segment of an index is sealed and a new one is started.",
         **_in_range(1, 10**9),
     )
+    search_headlines: int = _option(
+        1_000_000,
+        "Maximum number of recent headlines that each web process holds in memory after its first search, "
+        "about 70 bytes each.",
+        **_in_range(10_000, 10**8),
+    )
     max_body_bytes: int = _option(
         2 * 1024 * 1024,
         "Maximum size of a request body or an input line, after decompression.",

@@ -46,7 +46,7 @@ class ArticleStream:
 
         ``positions`` maps streams to the oldest position that was read in each; None is the end of all
         streams. The positions of a first call with a ``count`` of 1 are also those from which ``read``
-        continues. No items: everything that the streams hold has been read.
+        continues. No items: everything that the streams hold has been read. The items have no story terms.
         """
         parts = await asyncio.gather(*(self._read_tail(space, count, positions) for space in self._spaces))
         moved = {**(positions or {})}
@@ -57,7 +57,7 @@ class ArticleStream:
             for space, (payloads, _) in zip(self._spaces, parts, strict=True)
             for payload in payloads
         ]
-        return await self._load_items(entries), moved
+        return await self._load_items(entries, with_story_terms=False), moved
 
     async def length(self) -> int:
         """Number of entries in all live segments: one per version stored and per deletion."""
@@ -82,12 +82,12 @@ class ArticleStream:
         return positions
 
     async def read(
-        self, positions: Mapping[bytes, bytes], count: int
+        self, positions: Mapping[bytes, bytes], count: int, *, with_story_terms: bool = True
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
         """Up to ``count`` articles per space after ``positions``, in commit order, and the new positions.
 
         ``positions`` maps one stream per space, the one being read, to its last position; {} is the
-        beginning.
+        beginning. ``with_story_terms``: see ``to_stream_item``.
         """
         spaces = self._spaces
         cursors = [await self._resume_position(space, positions) for space in spaces]
@@ -112,7 +112,8 @@ class ArticleStream:
             for space, part in zip(spaces, payloads, strict=True)
             for payload in part
         ]
-        return await self._load_items(sorted(items, key=_entry_number)), self._moved(positions, cursors)
+        loaded = await self._load_items(sorted(items, key=_entry_number), with_story_terms)
+        return loaded, self._moved(positions, cursors)
 
     def _moved(
         self, positions: Mapping[bytes, bytes], cursors: Sequence[tuple[int, bytes]]
@@ -174,10 +175,13 @@ class ArticleStream:
                     read[key] = tail[-1][0]
         return found, read
 
-    async def _load_items(self, entries: Sequence[tuple[str, StreamEntry]]) -> list[StreamItem]:
+    async def _load_items(
+        self, entries: Sequence[tuple[str, StreamEntry]], with_story_terms: bool = True
+    ) -> list[StreamItem]:
         records = await self._store.read([keys.record(space, entry.number) for space, entry in entries])
         return [
-            to_stream_item(entry, space, data) for (space, entry), data in zip(entries, records, strict=True)
+            to_stream_item(entry, space, data, with_story_terms=with_story_terms)
+            for (space, entry), data in zip(entries, records, strict=True)
         ]
 
 

@@ -150,9 +150,9 @@ class ArticleSearch:
         hits = NO_HITS if query and not groups else await self._headline_hits(groups, search_filter)
         special = {found.key[1]: found for found in await self._by_terms(groups, search_filter)}
         special |= {found.key[1]: found for found in await self._exact(query, search_filter)}
-        other = np.array(list(special), np.uint64)
-        total = len(hits.numbers) + int((~np.isin(other, hits.numbers)).sum())
-        top = _top(hits, other, limit + SPARE_RECORDS, after)
+        is_special = _is_among(hits.numbers, special)
+        total = len(hits.numbers) + len(special) - int(is_special.sum())
+        top = _top(hits, ~is_special, limit + SPARE_RECORDS, after)
         stored = await self._load({number: headlines.table.space(space) for _, number, space in top})
         found = [
             FoundArticle(stored[number], MAX_QUERY_TERMS - (score_ >> 36) if groups else 0, (score_, number))
@@ -276,14 +276,25 @@ def _compare(article: StoredArticle, group: TermGroup | None) -> FoundArticle | 
     return FoundArticle(article, missing, key)
 
 
+def _is_among(numbers: npt.NDArray[np.uint64], wanted: Iterable[int]) -> npt.NDArray[np.bool_]:
+    """Whether each number is one of a few; faster than ``isin``, which would sort all of them."""
+    ascending = np.array(sorted(wanted), np.uint64)
+    if not len(ascending):
+        return np.zeros(len(numbers), np.bool_)
+    at = np.minimum(ascending.searchsorted(numbers), len(ascending) - 1)
+    found: npt.NDArray[np.bool_] = ascending[at] == numbers
+    return found
+
+
 def _top(
-    hits: Hits, excluded: npt.NDArray[np.uint64], count: int, after: ResultKey | None
+    hits: Hits, keep: npt.NDArray[np.bool_], count: int, after: ResultKey | None
 ) -> list[tuple[int, int, int]]:
-    """Score, number and space of the ``count`` best hits behind ``after``, best first."""
-    keep = ~np.isin(hits.numbers, excluded)
+    """Score, number and space of the ``count`` best hits to keep behind ``after``, best first."""
     if after is not None:
         last_score, last_number = np.uint64(after[0]), np.uint64(after[1])
-        keep &= (hits.scores < last_score) | ((hits.scores == last_score) & (hits.numbers < last_number))
+        keep = keep & (
+            (hits.scores < last_score) | ((hits.scores == last_score) & (hits.numbers < last_number))
+        )
     (rows,) = keep.nonzero()
     if len(rows) > count:
         scores = hits.scores[rows]

@@ -35,6 +35,7 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.StreamResp
     problem = ""
     events: list[Card] = []
     result: SearchResult | None = None
+    event_ids: dict[int, str] = {}
     try:
         if len(given) > MAX_SEARCH_CHARS:
             raise InvalidInput(
@@ -45,9 +46,10 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.StreamResp
             after = cursors.decode_result_cursor(query.cursor) if query.cursor else None
             service = request.app[SERVICE]
             result = await service.search.find(given, conditions, limit=PAGE_ARTICLES, after=after)
+            event_ids = await service.events.event_ids_of([found.article.group for found in result.articles])
             if after is None:
-                found, _ = await service.event_search.find(given, event_conditions(conditions), MAX_EVENTS)
-                events = [make_card(event, service.clock()) for event in found]
+                about, _ = await service.event_search.find(given, event_conditions(conditions), MAX_EVENTS)
+                events = [make_card(event, service.clock()) for event in about]
     except InvalidInput as error:
         problem = str(error)
     return html_response(
@@ -59,6 +61,7 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.StreamResp
         problem=problem,
         events=events,
         result=result,
+        event_ids=event_ids,
         next_url=_next_url(query, result),
         periods=PERIODS,
         verdicts=VERDICTS,

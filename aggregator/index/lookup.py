@@ -8,7 +8,7 @@ sum of the values under its key in each of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import zip_longest
 from operator import add
@@ -22,7 +22,7 @@ from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_
 from aggregator.dedup.similarity import cosine_to
 from aggregator.dedup.verdict import Candidate, Policy
 from aggregator.domain import Analysis, ArticleRecord, Match
-from aggregator.index import keys
+from aggregator.index import keys, sketch_buckets
 from aggregator.index.blocks import BlockPlan, ProbePlan
 from aggregator.index.codec.postings import (
     NO_COUNTS,
@@ -49,6 +49,8 @@ MAX_CANDIDATES = 64
 # Limit for candidates that share only one sketch key: usually a common phrase, so their number grows with the
 # corpus.
 MAX_SINGLE_KEY_MATCHES = 16
+# Limit for those among them whose key is full: then nearly all are unrelated, and each is read and compared.
+MAX_COMMON_KEY_MATCHES = 4
 # Lookups evaluated in one pass; the buckets of twice as many do not fit into the processor's cache.
 PROBES_PER_PASS = 8
 
@@ -79,11 +81,13 @@ class LookupResult:
     """What one lookup found: article numbers, each array (n,).
 
     ``by_bits``: those within ``RADIUS_BITS``, and their distances. ``by_sketch``: those that share sketch
-    keys, and how many.
+    keys, and how many. ``by_common_key``: those of them that share a single key, which is full or nearly so
+    (``sketch_buckets.KEPT_KEY_ENTRIES``).
     """
 
     by_bits: tuple[ArticleNumbers, Distances]
     by_sketch: tuple[ArticleNumbers, Counts]
+    by_common_key: ArticleNumbers = field(default_factory=lambda: NO_NUMBERS)
 
     @property
     def ranked_numbers(self) -> list[int]:
@@ -91,7 +95,8 @@ class LookupResult:
 
         Both lists alternate, so that neither many near fingerprints hide a duplicate that only its wording
         reveals, nor common wording a near fingerprint. Of those that share one key the
-        ``MAX_SINGLE_KEY_MATCHES`` latest: a duplicate arrives soon after its original.
+        ``MAX_SINGLE_KEY_MATCHES`` latest: a duplicate arrives soon after its original. Among them the
+        ``MAX_COMMON_KEY_MATCHES`` latest that share a common key.
         """
         (near, distances), (sharing, shared) = self.by_bits, self.by_sketch
         if not len(near) and not len(sharing):  # true of most articles
@@ -99,7 +104,11 @@ class LookupResult:
         by_distance: list[int] = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
         several = shared > 1
         by_keys: list[int] = sharing[several][np.argsort(-shared[several], kind="stable")].tolist()
-        by_keys = (by_keys + sharing[~several][: -MAX_SINGLE_KEY_MATCHES - 1 : -1].tolist())[:MAX_CANDIDATES]
+        single = sharing[~several]
+        if len(self.by_common_key):
+            older = self.by_common_key[:-MAX_COMMON_KEY_MATCHES]
+            single = single[np.isin(single, older, assume_unique=True, invert=True)]
+        by_keys = (by_keys + single[: -MAX_SINGLE_KEY_MATCHES - 1 : -1].tolist())[:MAX_CANDIDATES]
         if not by_distance or not by_keys:
             return by_distance or by_keys
         alternating = (n for pair in zip_longest(by_distance, by_keys) for n in pair if n is not None)
@@ -190,12 +199,17 @@ class Lookup:
         floor = snapshot.stacks[probes[0].space].floor
         block_bucket_count = probes[0].block_bucket_count
         entry_bytes = probes[0].probe_plan.remainder_bytes + NUMBER_BYTES
-        block_buckets = _values_read(snapshot, probes, slice(block_bucket_count))
-        sketch_buckets = _values_read(snapshot, probes, slice(block_bucket_count, None))
-        self.counters.add(len(probes), block_buckets, entry_bytes)
-        by_bits = numbers_within_each(block_buckets, [p.probe_plan for p in probes], RADIUS_BITS, floor)
-        by_sketch = numbers_sharing_each(sketch_buckets, [p.sketch_keys for p in probes], floor)
-        return list(map(LookupResult, by_bits, by_sketch))
+        block_values = _values_read(snapshot, probes, slice(block_bucket_count))
+        sketch_values = _values_read(snapshot, probes, slice(block_bucket_count, None))
+        self.counters.add(len(probes), block_values, entry_bytes)
+        by_bits = numbers_within_each(block_values, [p.probe_plan for p in probes], RADIUS_BITS, floor)
+        by_sketch = numbers_sharing_each(sketch_values, [p.sketch_keys for p in probes], floor)
+        return [
+            LookupResult(
+                near, (numbers, shared), numbers[(shared == 1) & (sizes >= sketch_buckets.KEPT_KEY_ENTRIES)]
+            )
+            for near, (numbers, shared, sizes) in zip(by_bits, by_sketch, strict=True)
+        ]
 
     def extend_result(
         self, snapshot: Snapshot, probe: Probe, previous: LookupResult, changed: set[bytes]
@@ -205,13 +219,15 @@ class Lookup:
         Returns ``previous`` itself if nothing is added.
         """
         floor = snapshot.stacks[probe.space].floor
-        appended = snapshot.appended(probe.id, changed)
+        appended = snapshot.appended_to(probe.id, changed)
         near = appended_within(appended, probe.probe_plan, RADIUS_BITS, floor)
         sharing = appended_sharing(appended, probe.sketch_keys, probe.block_bucket_count, floor)
         if not near and not sharing:
             return previous
         return LookupResult(
-            merge_matches(previous.by_bits, near, min), merge_matches(previous.by_sketch, sharing, add)
+            merge_matches(previous.by_bits, near, min),
+            merge_matches(previous.by_sketch, sharing, add),
+            previous.by_common_key,
         )
 
     async def load_into_snapshot(
@@ -310,7 +326,7 @@ class Lookup:
     ) -> list[Check]:
         """The checks that a verdict on this lookup still holds when it is committed.
 
-        No bucket has grown (those of frozen segments cannot), the binding of the id is unchanged, and the
+        No bucket has changed (those of frozen segments cannot), the binding of the id is unchanged, and the
         match is still live. Where the verdict has seen an earlier article of the batch, that article must
         have been committed: another process's entry in its place would give the bucket the same length.
 
@@ -325,7 +341,7 @@ class Lookup:
         return [
             snapshot.unchanged_check(space, probe.binding_key),
             *_length_checks(read.keys[:count], values[:count]),
-            *_length_checks(read.keys[count:], values[count:]),
+            *sketch_buckets.unchanged_checks(read.keys[count:], values[count:]),
             *(ValueEquals(binding, snapshot.values[binding]) for binding in sorted(relied_on)),
             *(self.match_checks(snapshot, space, match) if match else ()),
         ]

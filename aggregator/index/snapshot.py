@@ -82,6 +82,7 @@ class Snapshot:
 
     ``values``           current value by full key
     ``writers``          by each key that the batch changes, the binding keys of the articles that change it
+    ``appended``         by key, what the batch appended to it; a value may have lost older entries since
     ``buckets``          by article id, what its lookup read in each segment, the writable one last
     ``records``          records of the candidates, by article number
     ``applied``          the transactions of the batch, in order
@@ -89,6 +90,7 @@ class Snapshot:
 
     stacks: dict[str, SegmentStack] = field(default_factory=dict)
     values: dict[bytes, bytes | None] = field(default_factory=dict)
+    appended: dict[bytes, bytes] = field(default_factory=dict)
     buckets: dict[str, list[SegmentBuckets]] = field(default_factory=dict)
     records: dict[int, ArticleRecord] = field(default_factory=dict)
     writers: dict[bytes, frozenset[bytes]] = field(default_factory=dict)
@@ -131,14 +133,10 @@ class Snapshot:
         """Keys of the article's buckets that the batch has appended to."""
         return self.writers.keys() & self.buckets[id_][-1].keys if self.writers else set()
 
-    def appended(self, id_: str, changed: set[bytes]) -> dict[int, bytes]:
+    def appended_to(self, id_: str, changed: set[bytes]) -> dict[int, bytes]:
         """What the batch appended to the ``changed`` buckets of the article, by their position."""
         read = self.buckets[id_][-1]
-        return {
-            i: (self.values[key] or b"")[len(before or b"") :]
-            for i, (key, before) in enumerate(zip(read.keys, read.values, strict=True))
-            if key in changed
-        }
+        return {i: self.appended.get(key, b"") for i, key in enumerate(read.keys) if key in changed}
 
     def apply(self, transaction: Transaction, binding_key: bytes, record: ArticleRecord | None) -> None:
         """Change the values as the commit of this transaction will change the store."""
@@ -199,5 +197,6 @@ class Snapshot:
                 before = values[key] or b""
                 if not max_bytes or len(before) + len(payload) <= max_bytes:
                     values[key] = before + payload
+                    self.appended[key] = self.appended.get(key, b"") + payload
                 changed.append(key)
         return changed

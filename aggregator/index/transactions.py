@@ -5,17 +5,20 @@ it or nothing. That alone guarantees that exactly one of several simultaneous ne
 second commit finds a bucket longer than it read, and the article is decided again (optimistic concurrency,
 model-checked; docs/design/commit-protocol.md).
 
-Nothing is removed from a bucket: its length is its version. The number of an article that left (deleted, or
+Nothing is removed from a block bucket: its length is its version. A full sketch key loses its oldest entries
+(``sketch_buckets.py``). The number of an article that left (deleted, or
 replaced by an update) is marked DEAD, and its record is deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from aggregator.analysis.shingles import sketch_keys
 from aggregator.domain import ArticleRecord, Match, Outcome, arrival_ms_of
-from aggregator.index import keys, term_index
+from aggregator.index import keys, sketch_buckets, term_index
 from aggregator.index.blocks import BlockPlan
 from aggregator.index.codec.postings import (
     TERM_POSTING_BYTES,
@@ -45,6 +48,7 @@ from aggregator.time_units import DAY_MS
 # A longer sketch bucket belongs to a shingle of widespread boilerplate: it finds nothing useful, and every
 # article with that boilerplate would pay for reading it.
 SKETCH_BUCKET_MAX_BYTES = 64 * 1024
+NO_BUCKETS: Final[Mapping[bytes, bytes | None]] = MappingProxyType({})
 
 
 class SegmentTransactions:
@@ -77,12 +81,13 @@ class SegmentTransactions:
         outcome: Outcome,
         lookup_checks: Sequence[Check],
         version_guard: ValueEquals | None = None,
+        buckets: Mapping[bytes, bytes | None] = NO_BUCKETS,
     ) -> Transaction:
         """Insert a new id.
 
-        ``lookup_checks``: everything the decision relies on is unchanged, including the binding and the
-        match. ``version_guard``: the segment has taken no other commit since; while it holds, the store
-        skips the checks.
+        ``lookup_checks``: everything the decision relies on is unchanged, including the binding, the match
+        and ``buckets``: what was read of the article's sketch buckets, to trim full keys. ``version_guard``:
+        the segment has taken no other commit since; while it holds, the store skips the checks.
 
         An exact copy adds no index entries if it can share those of the article it repeats.
         """
@@ -94,7 +99,7 @@ class SegmentTransactions:
             *self._sample_writes(record),
         ]
         if not self._may_share_entries(record, outcome.match):
-            writes += self._posting_writes(record)
+            writes += self._posting_writes(record, buckets)
         if outcome.match is None:
             writes += self._term_writes(record)
         else:
@@ -273,7 +278,9 @@ class SegmentTransactions:
     def _reindex(self, records_to_index: Sequence[ArticleRecord]) -> list[Write]:
         return [write for record in records_to_index for write in self._posting_writes(record)]
 
-    def _posting_writes(self, record: ArticleRecord) -> list[Write]:
+    def _posting_writes(
+        self, record: ArticleRecord, buckets: Mapping[bytes, bytes | None] = NO_BUCKETS
+    ) -> list[Write]:
         number, blocks, wording = (
             record.number,
             self._plan.split(record.fingerprint),
@@ -285,12 +292,11 @@ class SegmentTransactions:
         )
         if not wording:
             return [block_write]
+        own_buckets = keys.sketch_buckets(self._tag, wording)
         sketch_write = AppendMany(
-            tuple(keys.sketch_buckets(self._tag, wording)),
-            tuple(encode_sketch_postings(wording, number)),
-            SKETCH_BUCKET_MAX_BYTES,
+            tuple(own_buckets), tuple(encode_sketch_postings(wording, number)), SKETCH_BUCKET_MAX_BYTES
         )
-        return [block_write, sketch_write]
+        return [block_write, *sketch_buckets.trim_writes(own_buckets, wording, buckets), sketch_write]
 
     def _term_writes(self, record: ArticleRecord) -> list[Write]:
         """For canonical articles only: duplicates of one newswire story would displace all others."""

@@ -144,7 +144,7 @@ class Decider:
             outcome.match,
         )
         transaction = self._index.transactions(snapshot, probe.space).insert(
-            record, outcome, checks, snapshot.version_guard(probe.space)
+            record, outcome, checks, snapshot.version_guard(probe.space), snapshot.values
         )
         return self._build_plan(case, outcome, record, transaction)
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from aggregator.index.lookup import MAX_CANDIDATES, MAX_SINGLE_KEY_MATCHES, LookupResult
+from aggregator.index.lookup import (
+    MAX_CANDIDATES,
+    MAX_COMMON_KEY_MATCHES,
+    MAX_SINGLE_KEY_MATCHES,
+    LookupResult,
+)
 
 
-def result(near: dict[int, int], sharing: dict[int, int]) -> LookupResult:
-    """Numbers with their distances, and numbers with their counts of shared sketch keys."""
-    return LookupResult(
-        *(
-            (np.array(sorted(of), np.uint64), np.array([of[n] for n in sorted(of)], np.int64))
-            for of in (near, sharing)
-        )
+def result(near: dict[int, int], sharing: dict[int, int], common: Sequence[int] = ()) -> LookupResult:
+    """Numbers with their distances, numbers with their counts of shared sketch keys, and the common ones."""
+    by_bits, by_sketch = (
+        (np.array(sorted(of), np.uint64), np.array([of[n] for n in sorted(of)], np.int64))
+        for of in (near, sharing)
     )
+    return LookupResult(by_bits, by_sketch, np.array(sorted(common), np.uint64))
 
 
 def test_the_latest_that_share_a_single_key_are_candidates() -> None:
@@ -22,6 +28,23 @@ def test_the_latest_that_share_a_single_key_are_candidates() -> None:
     single_key = dict.fromkeys(range(1000, 1200), 1)
 
     assert result({}, single_key).ranked_numbers == list(range(1199, 1199 - MAX_SINGLE_KEY_MATCHES, -1))
+
+
+def test_few_that_share_a_common_key_are_candidates() -> None:
+    """The latest of them; those that share a single rare key take the other places, however old."""
+    rare, common = range(1000, 1100), range(2000, 2100)
+    ranked = result({}, dict.fromkeys([*rare, *common], 1), common).ranked_numbers
+
+    assert ranked[:MAX_COMMON_KEY_MATCHES] == list(common)[: -MAX_COMMON_KEY_MATCHES - 1 : -1]
+    others = MAX_SINGLE_KEY_MATCHES - MAX_COMMON_KEY_MATCHES
+    assert ranked[MAX_COMMON_KEY_MATCHES:] == list(rare)[: -others - 1 : -1]
+
+
+def test_a_second_key_makes_a_candidate_of_one_that_shares_a_common_key() -> None:
+    """It may be one that the batch appended."""
+    common = range(2000, 2100)
+
+    assert result({}, {**dict.fromkeys(common, 1), 2000: 2}, common).ranked_numbers[0] == 2000
 
 
 def test_those_that_share_more_keys_come_first() -> None:

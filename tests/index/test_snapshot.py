@@ -135,7 +135,7 @@ def test_buckets_that_an_earlier_article_changed_are_found() -> None:
     read.apply(Transaction((), (AppendMany((bucket, unread), (b"+1", b"+2")),)), BINDING, None)
 
     assert read.changed_buckets("second") == {bucket}
-    assert read.appended("second", {bucket}) == {1: b"+1"}
+    assert read.appended_to("second", {bucket}) == {1: b"+1"}
     assert unread not in read.values
     assert read.writers == {bucket: frozenset((BINDING,))}
 

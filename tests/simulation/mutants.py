@@ -5,7 +5,7 @@ Each mutant changes production code through ``monkeypatch`` and names the small 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from aggregator.domain import arrival_ms_of
-from aggregator.index import Probe, keys, lookup
+from aggregator.index import Probe, keys, lookup, sketch_buckets
 from aggregator.index.article_stream import ArticleStream
 from aggregator.index.articles import Articles
+from aggregator.index.codec.postings import SKETCH_POSTING_BYTES
 from aggregator.index.codec.records import Binding
 from aggregator.index.compaction import Compactor
 from aggregator.index.duplicate_groups import bindings_to_index
@@ -92,7 +93,60 @@ def _(patch: Patch) -> None:
 
 @mutant("sketch bucket lengths are not checked", "a copy found by sketch keys only")
 def _(patch: Patch) -> None:
-    _without(patch, "insert", lambda c: isinstance(c, LengthsUnchanged) and _is(c, b"s"))
+    _without(patch, "insert", lambda c: _is(c, b"s"))
+
+
+@mutant("trimmed buckets are checked by their length", "a length that comes back under a full key")
+def _(patch: Patch) -> None:
+    def by_length(bucket_keys: Sequence[bytes], values: Sequence[bytes | None]) -> Iterator[Check]:
+        yield LengthsUnchanged(tuple(bucket_keys), tuple(values))
+
+    patch.setattr(sketch_buckets, "unchanged_checks", by_length)
+
+
+@mutant("buckets are checked by value only above the limit", "a length that comes back under a full key")
+def _(patch: Patch) -> None:
+    original = sketch_buckets.unchanged_checks
+
+    def late(bucket_keys: Sequence[bytes], values: Sequence[bytes | None]) -> Iterator[Check]:
+        kept, sketch_buckets.KEPT_KEY_ENTRIES = sketch_buckets.KEPT_KEY_ENTRIES, 3
+        try:
+            return iter(list(original(bucket_keys, values)))
+        finally:
+            sketch_buckets.KEPT_KEY_ENTRIES = kept
+
+    patch.setattr(sketch_buckets, "unchanged_checks", late)
+
+
+@mutant("a trimmed bucket drops the newest entries", "the newest entry of a full key")
+def _(patch: Patch) -> None:
+    def keep_oldest(bucket: bytes, remainder: int, full: int, kept: int) -> bytes:
+        return bucket[: kept * SKETCH_POSTING_BYTES]
+
+    patch.setattr(sketch_buckets, "trim_sketch_key", keep_oldest)
+
+
+@mutant("a bucket is trimmed without what the batch appended", "full keys trimmed twice in a batch")
+def _(patch: Patch) -> None:
+    original = Decider._plan_insert
+
+    async def outdated(self: Decider, case: Any) -> Any:
+        """Trims the buckets as they were read, without what the batch has appended since."""
+        read = case.snapshot.buckets[case.lookup.probe.id][-1]
+        values = dict(case.snapshot.values)
+        as_read = dict(zip(read.keys, read.values, strict=True))
+        insert = SegmentTransactions.insert
+
+        def stale(
+            segment: SegmentTransactions, record: Any, outcome: Any, checks: Any, guard: Any, buckets: Any
+        ) -> Transaction:
+            return insert(segment, record, outcome, checks, guard, {**values, **as_read})
+
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(SegmentTransactions, "insert", stale)
+            return await original(self, case)
+
+    patch.setattr(Decider, "_plan_insert", outdated)
 
 
 @mutant("an insert does not check the id", "a retry of an exact copy")

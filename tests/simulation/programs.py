@@ -87,8 +87,19 @@ class Wait:
     """Let more than 1/3 of the retention period pass."""
 
 
-Request = Post | Batch | Remove | Lookup | Seal | ReadStream | Maintain | Wait
-SYMBOLS: dict[str, Request] = {"|": Seal(), ">": ReadStream(), "#": Maintain(), "~": Wait()}
+@dataclass(frozen=True)
+class FullKeys:
+    """Does nothing; in its program a sketch key is full with two entries and then keeps one."""
+
+
+Request = Post | Batch | Remove | Lookup | Seal | ReadStream | Maintain | Wait | FullKeys
+SYMBOLS: dict[str, Request] = {
+    "|": Seal(),
+    ">": ReadStream(),
+    "#": Maintain(),
+    "~": Wait(),
+    "=": FullKeys(),
+}
 # The requests of each writer, in order.
 Program = tuple[tuple[Request, ...], ...]
 
@@ -124,7 +135,7 @@ def writer(*lines: str) -> tuple[Request, ...]:
     """Requests of one writer, one per line.
 
     "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" removes, "?s0" looks up, "|" seals, ">" reads the stream,
-    "#" runs maintenance, "~" waits.
+    "#" runs maintenance, "~" waits, "=" makes sketch keys full with two entries.
     """
     requests: list[Request] = []
     for line in lines:
@@ -215,6 +226,22 @@ SMALL: dict[str, Program] = {
     "expired and posted again": (writer("a=s0", "~", "~", "~", "~", "#", "a=s0"), writer("a=s0", "b=s1")),
     "an update after expiry": (writer("d=s1", "~", "~", "~", "c=scut d=s2"), writer("e=t0")),
     "a delete between two seals": (writer("a=s0", "|", "-a", "|", "b=s1"), writer("a=s1")),
+    "full keys": (writer("=", "a=s0", "b=s1", "c=s2"), writer("d=scut", "e=t0")),
+    "full keys in batches": (writer("=", "a=s0 b=scut c=s1", "d=s2"), writer("e=s1 f=scut")),
+    "full keys in overlapping batches": (writer("=", "a=s0 b=s1 c=scut d=t0"), writer("e=s2", "f=s1")),
+    "full keys over a seal": (writer("=", "a=s0", "b=s1", "|", "c=s2"), writer("d=scut", "?s0")),
+    "full keys and an update": (writer("=", "a=s0", "b=s1", "b=s2"), writer("c=scut", "?s1")),
+    # The keys of x and y, which are gone, are full when "a" arrives: it trims, so their length comes back.
+    "a length that comes back under a full key": (
+        writer("=", "x=s0", "-x", "y=s0", "-y", "a=s0"),
+        writer("b=scut"),
+    ),
+    # What "b" leaves under the keys of "a" must find "a" after "b" is gone.
+    "the newest entry of a full key": (writer("=", "x=s0", "-x", "a=s0", "b=scut", "-b"), writer("c=scut")),
+    "full keys trimmed twice in a batch": (
+        writer("=", "x=s0", "-x", "y=s0", "-y", "a=s0 b=scut", "-b"),
+        writer("c=scut"),
+    ),
 }
 
 
@@ -232,6 +259,8 @@ def random_program(rng: Random) -> Program:
         text = rng.choice(texts)
         return Post(id_, (story_of[id_] + text[1:]) if fixed_stories else text, rng.choice(languages))
 
+    if rng.random() < 0.15:
+        return _random_full_keys(rng, letters)
     maintenance_rate, waits = rng.choice((0, 0, 0.1, 0.25, 0.4)), rng.random() < 0.5
 
     def request() -> Request:
@@ -249,6 +278,22 @@ def random_program(rng: Random) -> Program:
     return tuple(
         tuple(request() for _ in range(rng.randrange(1, 5))) for _ in range(rng.choice((2, 2, 3, 4)))
     )
+
+
+def _random_full_keys(rng: Random, letters: str) -> Program:
+    """As ``random_program`` with full keys, without removals: the newest entries of a key are live."""
+    ids = iter("abcdefghijklmnopqr")
+
+    def post() -> Post:
+        return Post(next(ids), rng.choice([text for text in TEXTS if text[0] in letters]))
+
+    def request() -> Request:
+        if rng.random() < 0.2:
+            return rng.choice([SYMBOLS["|"], Lookup(rng.choice([t for t in TEXTS if t[0] in letters]))])
+        return Batch((post(), post())) if rng.random() < 0.3 else post()
+
+    writers = [tuple(request() for _ in range(rng.randrange(1, 4))) for _ in range(rng.choice((2, 3)))]
+    return ((SYMBOLS["="], *writers[0]), *writers[1:])
 
 
 def show(program: Program) -> str:

@@ -10,7 +10,7 @@
     term      top 20 bits of an index key    its lowest 32 (24 of the term's hash, 8 of the weight): 4 bytes
 
 An article found in several buckets counts once. Entries are only appended, so a bucket's length is its
-version.
+version; of a sketch key only the newest entries stay (``sketch_buckets.py``).
 
 Functions for lookups take the buckets of one segment after another, and are given ``floor``: smaller article
 numbers have expired. A truncated bucket raises StoreUnavailable.
@@ -31,6 +31,7 @@ from aggregator.store.decoding import corrupt_error
 
 NUMBER_BYTES: Final = 8
 SKETCH_REMAINDER_BYTES: Final = 2
+SKETCH_POSTING_BYTES: Final = SKETCH_REMAINDER_BYTES + NUMBER_BYTES
 TERM_REMAINDER_BYTES: Final = 4
 TERM_POSTING_BYTES: Final = TERM_REMAINDER_BYTES + NUMBER_BYTES
 _TERM_REMAINDER_MASK: Final = (1 << TERM_REMAINDER_BITS) - 1
@@ -153,13 +154,15 @@ def _entry_counts(
 
 def numbers_sharing_each(
     buckets: Sequence[bytes | None], sketch_keys: Sequence[Sequence[int]], floor: int
-) -> list[tuple[ArticleNumbers, Counts]]:
-    """For each lookup, the article numbers that share its sketch keys, and how many keys. Both (n,).
+) -> list[tuple[ArticleNumbers, Counts, Counts]]:
+    """For each lookup, the article numbers that share its sketch keys; all (n,).
 
-    ``sketch_keys``: those of each lookup, each once. ``buckets``: lookup by lookup, and segment by segment.
+    The second array has how many keys each shares, the third the number of entries of one of them: the only
+    one where it shares one. ``sketch_keys``: those of each lookup, each once. ``buckets``: lookup by lookup,
+    and segment by segment.
     """
     if not any(buckets):
-        return [(NO_NUMBERS, NO_COUNTS)] * len(sketch_keys)
+        return [(NO_NUMBERS, NO_COUNTS, NO_COUNTS)] * len(sketch_keys)
     segments = len(buckets) // sum(map(len, sketch_keys))
     wanted = [
         (key >> SKETCH_BUCKET_BITS, i)
@@ -171,14 +174,31 @@ def numbers_sharing_each(
     own, query = np.array(wanted).T
     (equal,) = (_remainder_view(joined, "<u2", SKETCH_REMAINDER_BYTES) == own[position]).nonzero()
     if not len(equal):
-        return [(NO_NUMBERS, NO_COUNTS)] * len(sketch_keys)
-    numbers, query = _number_view(joined, SKETCH_REMAINDER_BYTES)[equal], query[position[equal]]
+        return [(NO_NUMBERS, NO_COUNTS, NO_COUNTS)] * len(sketch_keys)
+    numbers, position = _number_view(joined, SKETCH_REMAINDER_BYTES)[equal], position[equal]
+    sizes, query = np.bincount(position)[position], query[position]
     keep = numbers >= np.uint64(floor)
     order = np.lexsort((numbers[keep], query[keep]))
-    numbers, query = numbers[keep][order], query[keep][order]
+    numbers, query, sizes = numbers[keep][order], query[keep][order], sizes[keep][order]
     (first,) = _first_of_each_run(numbers, query).nonzero()
     counts = np.append(first[1:], len(numbers)) - first
-    return _split_by_query(query[first], len(sketch_keys), numbers[first], counts)
+    numbers, sizes = numbers[first], sizes[first]
+    ends = query[first].searchsorted(np.arange(len(sketch_keys) + 1)).tolist()
+    return [(numbers[a:b], counts[a:b], sizes[a:b]) for a, b in pairwise(ends)]
+
+
+def trim_sketch_key(bucket: bytes, remainder: int, full: int, kept: int) -> bytes:
+    """A sketch bucket with the last ``kept`` entries of this remainder only, if it has ``full`` or more.
+
+    Otherwise the bucket itself. Entries of other remainders stay, in their order.
+    """
+    decode_numbers(bucket, SKETCH_REMAINDER_BYTES)  # raises if it is truncated
+    (own,) = (_remainder_view(bucket, "<u2", SKETCH_REMAINDER_BYTES) == remainder).nonzero()
+    if len(own) < full:
+        return bucket
+    left = np.ones(len(bucket) // SKETCH_POSTING_BYTES, bool)
+    left[own[: len(own) - kept]] = False
+    return np.frombuffer(bucket, f"V{SKETCH_POSTING_BYTES}")[left].tobytes()
 
 
 # -- entries appended since a lookup: so few that a Python loop is faster than numpy -----------

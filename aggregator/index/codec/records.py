@@ -47,6 +47,8 @@ RECORD_FORMATS = (FORMAT_4, FORMAT_3)
 BINDING_FORMATS = (FORMAT_3, FORMAT_2)
 _MIN_COMPRESS_BYTES = 100  # compressing shorter texts saves nothing
 _MAX_TEXT_BYTES = 1 << 24
+_WEIGHTS = tuple((np.arange(256) / TERM_WEIGHT_STEPS).tolist())
+_WEIGHTS = tuple((np.arange(256) / TERM_WEIGHT_STEPS).tolist())
 _RAW_DEFLATE = -zlib.MAX_WBITS  # no header, no checksum
 
 
@@ -268,7 +270,7 @@ def _row_texts(row: _RecordRow) -> _TextFields:
 
 
 def _row_terms(row: _RecordRow, texts: _TextFields) -> tuple[tuple[str, float], ...]:
-    weights = (np.frombuffer(row.term_weights, np.uint8) / TERM_WEIGHT_STEPS).tolist()
+    weights = map(_WEIGHTS.__getitem__, row.term_weights)
     return tuple(zip(texts.terms.split("\n"), weights, strict=True)) if texts.terms else ()
 
 

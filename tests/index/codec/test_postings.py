@@ -177,7 +177,7 @@ def test_shared_sketch_keys_are_counted(stored: list[tuple[int, int]], wanted: l
         key = keys.sketch_buckets(b"", [sketch_key])[0]
         filled[key] = filled.get(key, b"") + encode_sketch_postings([sketch_key], number)[0]
 
-    ((numbers, counts),) = numbers_sharing_each(
+    ((numbers, counts, sizes),) = numbers_sharing_each(
         [filled.get(keys.sketch_buckets(b"", [sketch_key])[0]) for sketch_key in wanted], [wanted], floor
     )
 
@@ -185,6 +185,9 @@ def test_shared_sketch_keys_are_counted(stored: list[tuple[int, int]], wanted: l
     assert dict(zip(numbers.tolist(), counts.tolist(), strict=True)) == {
         n: c for n, c in expected.items() if c
     }
+    of_key = {key: sum(v == key for v, _ in stored) for key in wanted}
+    for number, size in zip(numbers.tolist(), sizes.tolist(), strict=True):
+        assert size in {of_key[key] for key in wanted if (key, number) in stored}
 
 
 @given(
@@ -235,9 +238,11 @@ def test_appended_entries_are_added_by_sketch_keys(
     appended[2] = b"another kind of bucket"
 
     found = merge_matches(
-        numbers_sharing_each(before, [wanted], floor)[0], appended_sharing(appended, wanted, 3, floor), add
+        numbers_sharing_each(before, [wanted], floor)[0][:2],
+        appended_sharing(appended, wanted, 3, floor),
+        add,
     )
 
-    expected = numbers_sharing_each(after, [wanted], floor)[0]
+    expected = numbers_sharing_each(after, [wanted], floor)[0][:2]
     assert [part.tolist() for part in found] == [part.tolist() for part in expected]
     assert [part.dtype for part in found] == [part.dtype for part in expected]

@@ -91,10 +91,16 @@ def test_every_alert_has_a_runbook_entry() -> None:
             "First look",
             "Remedy",
         ], name
-        assert RULES[name]["annotations"]["runbook"] == f"docs/runbook.md#{name.lower()}"
-        assert RULES[name]["annotations"]["summary"] and RULES[name]["labels"]["severity"] in (
-            "page",
-            "ticket",
+        annotations = RULES[name]["annotations"]
+        assert annotations["runbook_url"] == f"https://docs.example/runbook.html#{name.lower()}"
+        assert (
+            annotations["summary"]
+            and annotations["description"]
+            and RULES[name]["labels"]["severity"]
+            in (
+                "page",
+                "ticket",
+            )
         )
 
 
@@ -104,3 +110,26 @@ def test_every_series_is_on_the_dashboard() -> None:
     families = set(re.findall(r"^\| `(\w+)`", markdown_table(), re.MULTILINE))
 
     assert {f for f in families if not any(name.startswith(f) for name in shown)} == set()
+
+
+def test_names_follow_the_rules_of_prometheus() -> None:
+    """Counters end in _total, durations and times in their base unit; only times are since 1970."""
+    for name, kind, _, meaning in re.findall(
+        r"^\| `(\w+)` \| (\w+) \| (.*?) \| (.*) \|$", markdown_table(), re.MULTILINE
+    ):
+        assert name.startswith("aggregator_")
+        assert name.endswith("_total") == (kind == "counter"), name
+        assert name.endswith("_timestamp_seconds") == ("since 1970" in meaning), name
+        if kind == "histogram" and "seconds" in name:
+            assert name.endswith("_duration_seconds"), name
+        assert not re.search(r"_(ms|millis|milliseconds|minutes|kb|mb)(_|$)", name), name
+
+
+def test_values_in_descriptions_have_a_form_that_people_read() -> None:
+    """A ratio is shown in percent, a number of bytes or seconds with its unit."""
+    for name, rule in RULES.items():
+        template = rule["annotations"]["description"]
+        is_ratio = bool(re.search(r" > 0\.\d+$", rule["expr"])) and " / " in rule["expr"]
+        if is_ratio and name != "CommitConflicts":  # may exceed 1
+            assert "humanizePercentage" in template, name
+        assert template.count("{{") == template.count("}}")

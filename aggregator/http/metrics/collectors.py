@@ -257,7 +257,7 @@ BACKGROUND_METRICS = (
         from_background(lambda s: s.scheduler.errors),
     ),
     MetricSpec(
-        "aggregator_detector_last_run_seconds",
+        "aggregator_detector_last_run_timestamp_seconds",
         "gauge",
         "Time of the last completed detector run in this process, seconds since 1970; 0: none.",
         from_background(lambda s: s.scheduler.last_tick_ms / 1000),
@@ -313,7 +313,7 @@ BACKGROUND_METRICS = (
         ("space",),
     ),
     MetricSpec(
-        "aggregator_index_oldest_seconds",
+        "aggregator_index_oldest_timestamp_seconds",
         "gauge",
         "Arrival time of the oldest sampled article, seconds since 1970.",
         _oldest_article_seconds,

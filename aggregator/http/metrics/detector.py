@@ -45,7 +45,7 @@ def status_from_metrics(text: bytes) -> DetectorStatus | None:
     try:
         return DetectorStatus(
             leading=float(values[b"aggregator_leader"]) > 0,
-            last_tick_ms=round(1000 * float(values[b"aggregator_detector_last_run_seconds"])),
+            last_tick_ms=round(1000 * float(values[b"aggregator_detector_last_run_timestamp_seconds"])),
             misfires=int(float(values[b"aggregator_scheduler_misfires_total"])),
             errors=int(float(values[b"aggregator_detector_errors_total"])),
         )

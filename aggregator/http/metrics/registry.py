@@ -58,7 +58,7 @@ class Metrics(BackgroundMetrics):
             "aggregator_requests", "Requests answered.", ["method", "route", "status"], registry=registry
         )
         self.request_seconds = Histogram(
-            "aggregator_request_seconds",
+            "aggregator_request_duration_seconds",
             "Time from request to response.",
             ["route"],
             buckets=_LATENCY_BUCKETS_S,
@@ -78,7 +78,7 @@ class Metrics(BackgroundMetrics):
             "aggregator_articles_rejected", "Articles rejected.", ["code"], registry=registry
         )
         self.stage_seconds = Histogram(
-            "aggregator_stage_seconds",
+            "aggregator_stage_duration_seconds",
             "Processing time per article and stage.",
             ["stage"],
             buckets=_LATENCY_BUCKETS_S,

@@ -35,9 +35,9 @@ def test_an_answer_is_counted_once_per_verdict_stage_and_distance() -> None:
 
     counts = [found["aggregator_articles_total", "default", v] for v in ("new", "related", "duplicate")]
     assert counts == [1, 0, 1]
-    assert found["aggregator_stage_seconds_count", "analyse"] == 2
-    assert found["aggregator_stage_seconds_sum", "analyse"] == pytest.approx(0.004)
-    assert found["aggregator_stage_seconds_sum", "lookup"] == pytest.approx(0.5)
+    assert found["aggregator_stage_duration_seconds_count", "analyse"] == 2
+    assert found["aggregator_stage_duration_seconds_sum", "analyse"] == pytest.approx(0.004)
+    assert found["aggregator_stage_duration_seconds_sum", "lookup"] == pytest.approx(0.5)
     assert found["aggregator_distance_bits_count",] == 1
     assert (
         found["aggregator_distance_bits_bucket", "1.0"],

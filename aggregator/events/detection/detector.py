@@ -247,8 +247,9 @@ class BurstDetector(DetectorParts):
 
     def remove_article(self, item_id: str, first_version: int) -> None:
         """Remove an article that was deleted, or that an editor removed from its event."""
-        self.open_events.remove_article(item_id)
-        for member in [m for m in self.window if m.first_version == first_version]:
+        members = [member for member in self.window if member.first_version == first_version]
+        self.open_events.remove_article(item_id, members[0].at_ms if members else None)
+        for member in members:
             self.window.remove(member)
             self._remove_from_window(member)
         self.open_events.refresh_headlines()

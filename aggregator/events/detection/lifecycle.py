@@ -130,18 +130,21 @@ class OpenEvents:
             return
         released = [member for member in members if member.id in event.items]
         for member in released:
-            event.remove_item(member.id)
+            event.remove_item(member.id, member.at_ms)
         numbers = [member.first_version for member in released]
         event.pending_numbers = [number for number in event.pending_numbers if number not in numbers]
         event.released_numbers += numbers
         event.title, event.surface_forms = "", {}
         self._mark_grown(event)
 
-    def remove_article(self, article_id: str) -> None:
-        """Remove an article and clear the headlines of its events; then call ``refresh_headlines``."""
+    def remove_article(self, article_id: str, at_ms: int | None) -> None:
+        """Remove an article and clear the headlines of its events; then call ``refresh_headlines``.
+
+        ``at_ms``: its time, None if it has left the window.
+        """
         for event in self.by_id.values():
             if article_id in event.items:
-                event.remove_item(article_id)
+                event.remove_item(article_id, at_ms)
                 event.title, event.surface_forms = "", {}
                 self._mark_grown(event)
 

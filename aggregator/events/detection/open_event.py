@@ -60,7 +60,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
             self.sources[member.source] = None
         if member.lang:
             self.languages[member.lang] = None
-        bucket_ms = member.at_ms // TIMELINE_BUCKET_MS * TIMELINE_BUCKET_MS
+        bucket_ms = _bucket(member.at_ms)
         self.timeline[bucket_ms] = self.timeline.get(bucket_ms, 0) + 1
         self.pending_numbers.append(member.first_version)
 
@@ -80,10 +80,15 @@ class OpenEvent(msgspec.Struct, array_like=True):
         self.pending_numbers += other.pending_numbers
         self.absorbed += [other.id, *other.absorbed]
 
-    def remove_item(self, id_: str) -> None:
-        """Remove an article, if the event lists it."""
-        if self.items.pop(id_, None) is not None:
-            self.size -= 1
+    def remove_item(self, id_: str, at_ms: int | None) -> None:
+        """Remove an article, if the event lists it; from the timeline too, unless its time is unknown."""
+        if self.items.pop(id_, None) is None:
+            return
+        self.size -= 1
+        if at_ms is not None and (bucket_ms := _bucket(at_ms)) in self.timeline:
+            self.timeline[bucket_ms] -= 1
+            if not self.timeline[bucket_ms]:
+                del self.timeline[bucket_ms]
 
     def to_event(self) -> Event:
         """Return the immutable value."""
@@ -112,3 +117,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
             profile=tuple(self.profile),
             absorbed=tuple(self.absorbed),
         )
+
+
+def _bucket(at_ms: int) -> int:
+    return at_ms // TIMELINE_BUCKET_MS * TIMELINE_BUCKET_MS

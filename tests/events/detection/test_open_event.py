@@ -81,8 +81,8 @@ def test_only_a_listed_article_is_removed() -> None:
     event = opened(1, 2)
 
     for _ in range(2):
-        event.remove_item("a1")
-    event.remove_item("a9")
+        event.remove_item("a1", None)
+    event.remove_item("a9", None)
 
     assert (event.size, list(event.items)) == (1, ["a2"])
 
@@ -96,3 +96,17 @@ def test_terms_are_shown_in_their_surface_form() -> None:
     assert event.to_event().terms == ("Thornby", "storm")
     event.surface_forms = dict.fromkeys(event.terms, "")
     assert event.to_event().terms == ("thornbi", "detail1", "storm")
+
+
+def test_a_removed_item_leaves_the_timeline_too() -> None:
+    """Size and timeline agree; an item that is not listed, or whose time is unknown, leaves it unchanged."""
+    event = opened(0, TIMELINE_BUCKET_MS, TIMELINE_BUCKET_MS + 1)
+
+    event.remove_item(f"a{TIMELINE_BUCKET_MS}", TIMELINE_BUCKET_MS)
+    event.remove_item("unlisted", TIMELINE_BUCKET_MS)
+    assert (event.size, event.to_event().timeline) == (2, ((0, 1), (TIMELINE_BUCKET_MS, 1)))
+
+    event.remove_item("a0", 0)
+    assert (event.size, event.to_event().timeline) == (1, ((TIMELINE_BUCKET_MS, 1),))
+    event.remove_item(f"a{TIMELINE_BUCKET_MS + 1}", None)
+    assert (event.size, event.to_event().timeline) == (0, ((TIMELINE_BUCKET_MS, 1),))

@@ -14,6 +14,7 @@ from aggregator.index.related_lookup import RelatedLookup
 from aggregator.index.retention import Retention
 from aggregator.index.segments import SEGMENT_MAX_ARTICLES, Segments
 from aggregator.index.snapshot import Snapshot
+from aggregator.index.stored_articles import StoredArticles
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.store.base import Store
 
@@ -31,6 +32,7 @@ class Index:
     * ``related``: candidates for readers, by bits and by terms
     * ``bindings``: the version and verdict of an id
     * ``articles``: stored articles by id: read, group of duplicates, update, delete
+    * ``stored_articles``: all stored articles, one after another
     * ``records``: records and texts by article number
     * ``stream``: the articles in commit order
     * ``segments``: the segments of each space
@@ -60,6 +62,7 @@ class Index:
         self.articles = Articles(store, self.segments, self.records, self.bindings, self.transactions)
         self.lookup = Lookup(store, self.segments, self.spaces, self.plan)
         self.related = RelatedLookup(self.lookup, self.segments, self.spaces)
+        self.stored_articles = StoredArticles(store, self.segments, self.plan)
         self.stream = ArticleStream(store, self.segments, self.all_spaces)
 
     def plan(self, space: str) -> BlockPlan:

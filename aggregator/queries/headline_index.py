@@ -1,22 +1,24 @@
-"""Headline index of this process: the headlines of recent articles, read from the article stream.
+"""Headline index of this process: the headlines of stored articles, in memory.
 
 Nothing is stored for it and nothing is read before the first search. That search reads the newest articles; a
-task then reads the older ones, newest first, as far as the article stream goes back
-(``index.retention.STREAM_RETENTION_MS``), and follows the stream. Each search reads what was committed since,
-so an article is found by the next search after its commit.
+task then reads the older ones, newest first, and follows the article stream. The stream goes back
+``index.retention.STREAM_RETENTION_MS``; what is older is listed from the postings (``StoredArticles``). Each
+search reads what was committed since, so an article is found by the next search after its commit.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from functools import lru_cache
+
+import numpy as np
 
 from aggregator.analysis.article_id import canonical_url
 from aggregator.analysis.text.normalization import normalize
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.domain import StreamItem
+from aggregator.domain import StreamItem, arrival_ms_of
 from aggregator.errors import InvalidInput, StoreUnavailable
 from aggregator.index import Index
 from aggregator.queries.headline_table import (
@@ -42,14 +44,22 @@ class HeadlineIndex:
 
     def __init__(self, index: Index, max_rows: int = DEFAULT_MAX_ROWS) -> None:
         self.table = HeadlineTable(max_rows)
-        # The oldest article that was read, in ms; None before the first search.
-        self.since_ms: int | None = None
+        # Whether older articles are still being read.
         self.is_loading = True
+        self._index = index
         self._stream = index.stream
+        self._is_stream_read = False
         self._newest: dict[bytes, bytes] | None = None
         self._oldest: dict[bytes, bytes] = {}
         self._lock = asyncio.Lock()
+        self._load_lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def since_ms(self) -> int | None:
+        """Arrival of the oldest article that was read, in ms since 1970 UTC; None without any."""
+        oldest = self.table.oldest_number
+        return arrival_ms_of(oldest) if oldest is not None else None
 
     async def catch_up(self) -> None:
         """Read what was committed since the last call, or the newest articles in the first call.
@@ -70,11 +80,9 @@ class HeadlineIndex:
             self._task = asyncio.create_task(self._run())
 
     async def load_all(self) -> None:
-        """Read all older articles that the stream holds, without pauses."""
+        """Read all older articles, without pauses."""
         await self.catch_up()
-        while self.is_loading:
-            async with self._lock:
-                await self._read_older(BATCH_ARTICLES)
+        await self._load_older(0.0)
 
     async def close(self) -> None:
         """End the task."""
@@ -84,7 +92,7 @@ class HeadlineIndex:
 
     async def _run(self) -> None:
         """Read older articles, then follow the stream; errors are logged and retried."""
-        await self._retry(self._load_older)
+        await self._retry(lambda: self._load_older(LOAD_PAUSE_S))
         while True:
             await asyncio.sleep(FOLLOW_INTERVAL_S)
             await self._retry(self._follow)
@@ -95,11 +103,35 @@ class HeadlineIndex:
             async with self._lock:
                 is_behind = await self._read_newer()
 
-    async def _load_older(self) -> None:
-        while self.is_loading:
-            async with self._lock:
-                await self._read_older(BATCH_ARTICLES)
-            await asyncio.sleep(LOAD_PAUSE_S)
+    async def _load_older(self, pause_s: float) -> None:
+        """Read older articles of the stream, then of the postings; continues where an error ended it."""
+        async with self._load_lock:
+            while not self._is_stream_read and not self.table.is_full:
+                async with self._lock:
+                    await self._read_older(BATCH_ARTICLES)
+                await asyncio.sleep(pause_s)
+            if self.is_loading:
+                async for items in self._archived():
+                    await self._add(items)
+                    await asyncio.sleep(pause_s)
+            self.is_loading = False
+
+    async def _archived(self) -> AsyncIterator[list[StreamItem]]:
+        """The articles that the table lacks, in batches, newest first; until the table is full."""
+        archive, known = self._index.stored_articles, self.table.numbers()
+        spaces = self._index.spaces
+        parts = [await archive.numbers(space) for space in spaces]
+        numbers = np.concatenate(parts)
+        owners = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        missing = np.flatnonzero(~np.isin(numbers, known))
+        order = missing[np.argsort(numbers[missing])[::-1]]
+        for at in range(0, len(order), BATCH_ARTICLES):
+            if self.table.is_full:
+                return
+            rows = order[at : at + BATCH_ARTICLES]
+            for i, space in enumerate(spaces):
+                if own := numbers[rows[owners[rows] == i]].tolist():
+                    yield await archive.load(space, own)
 
     async def _retry(self, step: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -117,11 +149,11 @@ class HeadlineIndex:
         return len(items) >= BATCH_ARTICLES
 
     async def _read_older(self, count: int) -> None:
-        while count > 0 and self.is_loading:
+        while count > 0 and not self._is_stream_read:
             items, oldest = await self._stream.read_older(self._oldest, min(count, BATCH_ARTICLES))
             await self._add(items)
             self._oldest = oldest
-            self.is_loading = bool(items) and not self.table.is_full
+            self._is_stream_read = not items
             count -= BATCH_ARTICLES
 
     async def _add(self, items: Iterable[StreamItem]) -> None:
@@ -130,7 +162,6 @@ class HeadlineIndex:
                 self.table.remove([item.number])
             elif item.space:  # else its record is gone
                 self.table.add(headline_row(item))
-            self.since_ms = min(item.arrived_ms, self.since_ms or item.arrived_ms)
             if at % 50 == 49:
                 await asyncio.sleep(0)
 

@@ -111,7 +111,10 @@ def url_hash(url: str) -> int:
 
 @dataclass(slots=True)
 class _Chunk:
-    """Columns of at most ``CHUNK_ROWS`` rows; ``ends[i]``: where the hashes of row i end."""
+    """Columns of at most ``CHUNK_ROWS`` rows; ``ends[i]``: where the hashes of row i end.
+
+    ``oldest``: the smallest article number.
+    """
 
     numbers: array[int] = field(default_factory=lambda: array("Q"))
     times: array[int] = field(default_factory=lambda: array("I"))
@@ -123,6 +126,7 @@ class _Chunk:
     languages: array[int] = field(default_factory=lambda: array("B"))
     spaces: array[int] = field(default_factory=lambda: array("B"))
     hashes: array[int] = field(default_factory=lambda: array("I"))
+    oldest: int = 1 << 64
 
     @property
     def columns(self) -> tuple[array[int], ...]:
@@ -150,6 +154,16 @@ class HeadlineTable:
         return len(self._chunks) > self._max_chunks
 
     @property
+    def oldest_number(self) -> int | None:
+        """The smallest article number; None without rows."""
+        return min((chunk.oldest for chunk in self._chunks), default=None)
+
+    def numbers(self) -> Numbers:
+        """The article numbers of all rows, (n,); 0 for removed ones."""
+        columns = [np.frombuffer(chunk.numbers, np.uint64).copy() for chunk in self._chunks]
+        return np.concatenate(columns) if columns else np.empty(0, np.uint64)
+
+    @property
     def memory_bytes(self) -> int:
         """Bytes of all columns, as allocated."""
         return sum(column.buffer_info()[1] * column.itemsize for c in self._chunks for column in c.columns)
@@ -164,13 +178,17 @@ class HeadlineTable:
         return tuple(self._spaces)[number]
 
     def add(self, row: HeadlineRow) -> None:
-        """Append a row. When the table is full, the chunk with the oldest articles is dropped first."""
+        """Append a row. A full table drops its chunk of the oldest articles, or a row older than that."""
         if not self._chunks or len(self._chunks[-1].numbers) >= CHUNK_ROWS:
             if self.is_full:
-                self._chunks.remove(min(self._chunks, key=lambda chunk: max(chunk.numbers)))
+                oldest = min(self._chunks, key=lambda chunk: max(chunk.numbers))
+                if row.number < max(oldest.numbers):
+                    return
+                self._chunks.remove(oldest)
             self._chunks.append(_Chunk())
         chunk = self._chunks[-1]
         chunk.numbers.append(row.number)
+        chunk.oldest = min(chunk.oldest, row.number)
         chunk.times.append(max(0, min(row.time_s, _MAX_TIME_S)))
         chunk.sources.append(hash32(row.source))
         chunk.urls.append(url_hash(row.url) if row.url else 0)

@@ -2,8 +2,8 @@
 
 Two indexes answer together:
 
-* the headlines of recent articles, in memory (``headline_index.py``): every word of a headline and of the
-  source, as far back as the article stream goes;
+* the headlines of the newest articles, in memory (``headline_index.py``): every word of a headline and of the
+  source;
 * the term index (``index/term_index.py``): the key terms of all stored articles that are no duplicates, the
   newest articles of each term only.
 
@@ -154,13 +154,15 @@ class ArticleSearch:
         total = len(hits.numbers) + len(special) - int(is_special.sum())
         top = _top(hits, ~is_special, limit + SPARE_RECORDS, after)
         stored = await self._load({number: headlines.table.space(space) for _, number, space in top})
-        found = [
-            FoundArticle(stored[number], MAX_QUERY_TERMS - (score_ >> 36) if groups else 0, (score_, number))
+        by_number = {
+            number: FoundArticle(
+                stored[number], MAX_QUERY_TERMS - (score_ >> 36) if groups else 0, (score_, number)
+            )
             for score_, number, _ in top
             if number in stored
-        ]
-        found += [result for result in special.values() if after is None or result.key < after]
-        found.sort(key=lambda result: result.key, reverse=True)
+        }
+        by_number |= {n: result for n, result in special.items() if after is None or result.key < after}
+        found = sorted(by_number.values(), key=lambda result: result.key, reverse=True)
         is_cut = len(top) == limit + SPARE_RECORDS
         if is_cut:  # what is worse than the last of these has not been read
             found = [result for result in found if result.key >= top[-1][:2]]

@@ -10,6 +10,9 @@ keeps the store, so that it is loaded only once. The detector does not run. Then
     memory                growth of the resident memory of the worker by that
     rare, pairs ...       GET /v1/search, one caller after another, by kind of query
     8 callers             the same mix of queries from 8 callers without pauses
+
+``--terms FILE ...`` prints instead which share of the words of headlines the term index has, for a sample of
+archives (JSONL with lang, title, text): what search would find without the headlines in memory.
 """
 
 from __future__ import annotations
@@ -17,12 +20,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gzip
 import json
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +38,11 @@ import uvloop
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
+from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.background.scheduler import DETECTOR_LEASE_KEY
-from aggregator.domain import ArticleRecord, Outcome, Sketch, article_number_at
+from aggregator.domain import Article, ArticleRecord, Outcome, Sketch, article_number_at
 from aggregator.index import Index, format_version
+from aggregator.index.term_index import INDEXED_TERMS
 from aggregator.store.base import AppendMany
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.lease import Lease
@@ -216,6 +223,24 @@ async def run(directory: Path, args: argparse.Namespace) -> None:
         await measure(server.url, count, args)
 
 
+def measure_terms(files: Sequence[str], sample: int) -> None:
+    """Share of the terms of headlines that are among the indexed and the stored terms of the article."""
+    analyzer = Analyzer(load_models())
+    for file in files:
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in islice(lines, 10 * sample)]
+        total = indexed = stored = 0
+        for row in rows[::10]:
+            article = Article("x", row["title"], row.get("text") or "", lang=row["lang"])
+            analysis = analyzer.analyze(article)
+            terms, headline = [t for t, _ in analysis.terms], set(tokenize(row["title"], analysis.lang))
+            total += len(headline)
+            indexed += len(headline.intersection(terms[:INDEXED_TERMS]))
+            stored += len(headline.intersection(terms))
+        shares = f"{indexed / total:.2f} indexed, {stored / total:.2f} stored"
+        print(f"{Path(file).name:28} {total:,} words, {shares}")
+
+
 def main() -> None:
     """Parse the options and run."""
     parser = argparse.ArgumentParser(
@@ -225,7 +250,11 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200, help="queries of each kind")
     parser.add_argument("--callers", type=int, default=8)
     parser.add_argument("--dir", help="keep the store here, and load it only when it is empty")
+    parser.add_argument("--terms", nargs="+", metavar="FILE", help="archives, .jsonl.gz")
     args = parser.parse_args()
+    if args.terms:
+        measure_terms(args.terms, sample=600)
+        return
     with contextlib.ExitStack() as stack:
         directory = args.dir or stack.enter_context(tempfile.TemporaryDirectory())
         Path(directory).mkdir(parents=True, exist_ok=True)

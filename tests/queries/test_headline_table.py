@@ -108,10 +108,13 @@ def test_a_full_table_drops_its_oldest_articles(monkeypatch: pytest.MonkeyPatch)
     assert table.is_full
     assert found(table, "dam") == [9, 8, 7, 6, 2, 1]
 
+    table.add(row(1, "dam"))
+    assert len(table) == 6
     table.add(row(10, "dam"))
 
     assert found(table, "dam") == [10, 9, 8, 7, 6]
-    assert len(table) == 5
+    assert (len(table), table.oldest_number) == (5, 6)
+    assert sorted(table.numbers().tolist()) == [6, 7, 8, 9, 10]
 
 
 def test_rows_can_be_added_during_a_search() -> None:

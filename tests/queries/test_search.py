@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from aggregator.domain import Article
-from aggregator.queries.search import SearchFilter
+from aggregator.queries import headline_table
+from aggregator.queries.headline_index import HeadlineIndex
+from aggregator.queries.search import ArticleSearch, SearchFilter
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.index.helpers import seal
@@ -121,18 +123,64 @@ async def test_headlines_before_the_first_search_are_read_in_any_number(store: S
     assert result.since_ms == result.articles[-1].article.record.arrived_ms
 
 
-async def test_older_articles_are_found_by_their_key_terms(newsroom: Core) -> None:
-    """The article stream was trimmed: the term index still has the terms that stand out in the text."""
+async def trim_streams(newsroom: Core) -> None:
+    """Remove all entries of the article streams, as the retention of the streams does after days."""
+    for space in newsroom.index.spaces:
+        for tag in (await newsroom.index.segments.stack(space)).tags:
+            await newsroom.index.store.delete([tag + b"stream"])
+
+
+async def test_articles_that_left_the_stream_are_read_from_the_postings(store: Store) -> None:
+    """With their verdicts, over several segments; not those that were deleted, replaced or expired."""
+    newsroom = core(store)
+    await newsroom.post("expired", text(0), title="Otters expired")
+    floor = newsroom.clock.now_ms + 1 << 22
+    for number in range(1, 8):
+        await newsroom.post(f"a{number}", text(number), title=f"Otters {number}")
+        if number == 4:
+            await seal(newsroom)
+    await newsroom.post("copy", edited(text(1), 2), title="Otters again")
+    await newsroom.ingest.delete("a2")
+    await newsroom.post("a3", text(30), title="Herons")
+    for space in newsroom.index.spaces:
+        await newsroom.index.segments.advance_head(space, floor=floor)
+    await trim_streams(newsroom)
+    await newsroom.post("late", text(40), title="Otters late")
+
+    await newsroom.search.headlines.load_all()
+    await newsroom.post("later", text(50), title="Otters later")
+
+    assert await ids(newsroom, "otters") == ["later", "late", "copy", "a7", "a6", "a5", "a4", "a1"]
+    assert await ids(newsroom, "otters", search_filter=SearchFilter(verdict="duplicate")) == ["copy"]
+    result = await newsroom.search.find("herons")
+    assert [found.article.record.id for found in result.articles] == ["a3"]
+    assert (result.searched, result.is_loading) == (9, False)
+    await newsroom.search.headlines.close()
+
+
+async def test_beyond_the_limit_articles_are_found_by_their_key_terms(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The table is full of newer headlines; the term index still has what stands out in a text."""
+    monkeypatch.setattr(headline_table, "CHUNK_ROWS", 2)
+    newsroom = core(MemoryStore())
     await newsroom.post("old", "Otters. " + "The otters of the otter reserve " * 20, title="Nature notes")
-    store, index = newsroom.index.store, newsroom.index
-    for space in index.spaces:
-        for tag in (await index.segments.stack(space)).tags:
-            await store.delete([tag + b"stream"])
+    for number in range(6):
+        await newsroom.post(f"a{number}", text(number), title=f"Nature report {number}")
+    await trim_streams(newsroom)
+    headlines = HeadlineIndex(newsroom.index, max_rows=2)
+    search = ArticleSearch(newsroom.index, headlines)
 
-    result = await newsroom.search.find("otter")
+    await headlines.load_all()
+    found = await search.find("otter")
+    by_headline = await search.find("nature")
+    await headlines.close()
 
-    assert [found.article.record.id for found in result.articles] == ["old"]
-    assert (result.searched, result.total) == (0, 1)
+    assert [each.article.record.id for each in found.articles] == ["old"]
+    assert 2 <= found.searched < 7
+    assert found.since_ms is not None
+    assert found.since_ms > found.articles[0].article.record.arrived_ms
+    assert "a5" in [each.article.record.id for each in by_headline.articles]
 
 
 async def test_words_of_scripts_without_spaces_are_found() -> None:

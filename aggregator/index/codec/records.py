@@ -202,6 +202,11 @@ def decode_record_uncached(data: bytes, space: str, number: int) -> ArticleRecor
 @lru_cache(maxsize=4096)
 def decode_record_summary(data: bytes, space: str, number: int) -> ArticleRecord:
     """As ``decode_record`` without sketch and figures, in 1/3 of the time: for what is ranked by terms."""
+    return decode_record_summary_uncached(data, space, number)
+
+
+def decode_record_summary_uncached(data: bytes, space: str, number: int) -> ArticleRecord:
+    """As ``decode_record_summary``, for callers that see each record once."""
     kind_name = f"The record {number:016x} of {space}"
     row = decode_checked(_record_decoder, data, kind_name, RECORD_FORMATS, number)
     try:

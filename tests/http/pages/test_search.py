@@ -23,7 +23,7 @@ async def test_events_come_before_articles_with_links_to_both(client: Client) ->
     assert 'href="/events/dam"' in text
     assert 'href="/lookup?q=d4"' in text
     assert 'href="https://news.example/4"' in text
-    assert "all words of 5 headlines" in text
+    assert "headlines and sources of 5 articles" in text
 
 
 async def test_filters_and_the_cursor_are_in_the_address_of_the_next_page(client: Client) -> None:

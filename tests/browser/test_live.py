@@ -147,6 +147,7 @@ async def test_editors_remove_items_and_merge_events(browser: Browser, url: str)
         await page.evaluate("localStorage.setItem('aggregator.actor', 'Ann')")
         item = page.locator(".item").first
         removed = await item.get_attribute("data-item")
+        await item.get_by_text("More", exact=False).first.click()
         await item.get_by_role("button", name="Remove from event").click()
         await page.locator(f".item[data-item='{removed}']").wait_for(state="detached")
 

@@ -45,6 +45,12 @@ def duration(ms: int) -> str:
     return " ".join(shown) or "0\u00a0s"
 
 
+def short_day(at: datetime | int) -> str:
+    """Day and month in UTC, for axes: "22 Nov"."""
+    day = _to_utc(at)
+    return f"{day.day} {day:%b}"
+
+
 def hours_minutes(at: datetime | int) -> str:
     """Hours and minutes in UTC, for axes."""
     return _to_utc(at).strftime("%H:%M")
@@ -89,6 +95,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
         iso_time,
         utc_time,
         utc_day,
+        short_day,
         duration,
         hours_minutes,
         pluralize,

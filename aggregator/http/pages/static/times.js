@@ -27,4 +27,5 @@ export function updateTimes() {
     if (!time.title) time.title = fullFormat.format(date);
   }
   for (const tick of document.querySelectorAll("[data-time]")) tick.textContent = clockFormat.format(Number(tick.dataset.time));
+  for (const tick of document.querySelectorAll("[data-day]")) tick.textContent = dateFormat.format(Number(tick.dataset.day));
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from aggregator.index.arrival_counts import ArrivalCounts
 from aggregator.index.article_stream import ArticleStream
 from aggregator.index.articles import Articles
 from aggregator.index.bindings import Bindings
@@ -34,7 +35,7 @@ class Index:
     * ``articles``: stored articles by id: read, group of duplicates, update, delete
     * ``stored_articles``: all stored articles, one after another
     * ``records``: records and texts by article number
-    * ``stream``: the articles in commit order
+    * ``stream``: the articles in commit order; ``arrival_counts``: how many per minute
     * ``segments``: the segments of each space
     * ``retention``: the floor, below which articles have expired
     """
@@ -64,6 +65,7 @@ class Index:
         self.related = RelatedLookup(self.lookup, self.segments, self.spaces)
         self.stored_articles = StoredArticles(store, self.segments, self.plan)
         self.stream = ArticleStream(store, self.segments, self.all_spaces)
+        self.arrival_counts = ArrivalCounts(store, self.segments, self.all_spaces)
 
     def plan(self, space: str) -> BlockPlan:
         """The block plan of a space."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -35,7 +36,7 @@ from aggregator.errors import AggregatorError, NoText, NotFound
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.desks.model import Desks
 from aggregator.events.detection.edits import apply_action
-from aggregator.events.detection.learning import LearningStatus
+from aggregator.events.detection.learning import LearnedHistory, LearningStatus
 from aggregator.events.detection.model import EditorAction, Event
 from aggregator.events.filter import EventFilter
 from aggregator.events.ordering import PAGED_ORDERS, EventOrder, PageKey, page_key_of, sort_events
@@ -46,6 +47,7 @@ from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.http.app import make_app
 from aggregator.http.server import make_runner
 from aggregator.index import StoredArticle
+from aggregator.index.arrival_counts import Arrivals
 from aggregator.index.ownership import foreign_article_error, is_owned
 from aggregator.queries.explain import Explanation
 from aggregator.queries.related import NO_FILTER, RelatedFilter
@@ -98,7 +100,9 @@ class FakeService:
         )
         self.background = None
         self.readiness = Readiness({})
-        self.index = SimpleNamespace(articles=self, stream=self, spaces=("en.0000",))
+        self.index = SimpleNamespace(
+            articles=self, stream=self, spaces=("en.0000",), arrival_counts=self, shadow_spaces=()
+        )
         self.commit_retries = 0
         self.failure: Exception | None = None
         self.articles: dict[str, StoredArticle] = {}
@@ -215,6 +219,13 @@ class FakeService:
         self.check()
         return len(self.articles)
 
+    async def update(self, now_ms: int) -> Arrivals:
+        self.check()
+        verdicts = Counter(stored.outcome.verdict for stored in self.articles.values())
+        return Arrivals(
+            ((START_MS // 60_000 * 60_000, len(self.articles)),), dict(verdicts), is_complete=True
+        )
+
     async def recent_entries(self, limit: int) -> list[StreamItem]:
         return await self.recent(limit)
 
@@ -303,6 +314,9 @@ class FakeEvents:
         self.last_query: dict[str, object] = {}
         self.event_ids: dict[int, str] = {}
         self.learning_status: LearningStatus | None = None
+
+    async def learned_history(self) -> LearnedHistory | None:
+        return None
 
     async def learning(self, now_ms: int) -> LearningStatus | None:
         return self.learning_status

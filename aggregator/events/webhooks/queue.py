@@ -85,6 +85,10 @@ class DeliveryQueue:
         found = [decode_value(_delivery_decoder, payload, "A dead letter") for _, payload in entries]
         return [delivery for delivery in found if delivery.hook == target][:count]
 
+    async def dead_letter_count(self) -> int:
+        """Number of dead letters of all targets that are kept, at most about ``MAX_DEAD_LETTERS``."""
+        return sum(await self._store.stream_lengths([DEAD_LETTERS_KEY]))
+
     async def attempts(self, targets: frozenset[str], count: int = 50) -> list[Attempt]:
         """The newest attempts at some targets, newest first."""
         entries = await self._store.stream_tail(ATTEMPTS_KEY, MAX_ATTEMPTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aggregator.time_units import MINUTE_MS
+from aggregator.time_units import DAY_MS, MINUTE_MS
 
 BIN_MS = 10 * MINUTE_MS
 SPARKLINE_BINS = 24
@@ -46,6 +46,11 @@ class Chart:
     from_ms: int
     to_ms: int
     bin_ms: int
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the ticks of the time axis are days (see ``_round_times``)."""
+        return self.to_ms - self.from_ms > 4 * DAY_MS
 
     def x_of(self, at_ms: int) -> float | None:
         """Position of a time on the x axis; None outside the chart."""

@@ -1,41 +1,61 @@
-"""Health page: arrival rate, verdicts, latency, memory, models, components."""
+"""Health page: rates, totals, refusals, errors, queues, latency, what the detector knows, components."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http import HTTPStatus
 
 from aiohttp import web
 
 from aggregator import __version__
 from aggregator.analysis.analyzer import group_of
 from aggregator.analysis.text.language import FALLBACK_GROUP
-from aggregator.domain import StreamItem, VerdictName
+from aggregator.app import Service
+from aggregator.auth.api_keys import Role
+from aggregator.contract.problems import PROBLEM_TITLES
+from aggregator.domain import VerdictName
 from aggregator.errors import StoreUnavailable
-from aggregator.events.detection import LearningStatus
-from aggregator.http.app_keys import METRICS, SERVICE
+from aggregator.events.detection import LearnedHistory
+from aggregator.http.app_keys import CALLER_KEY, METRICS, PEER_METRICS, SERVICE
+from aggregator.http.handlers.operations import render_metrics
 from aggregator.http.metrics.detector import detector_status
+from aggregator.http.metrics.totals import Totals
 from aggregator.http.pages import charts, html_response
-from aggregator.time_units import MINUTE_MS
+from aggregator.index.arrival_counts import Arrivals
+from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 CHART_MINUTES = 60
-# An hour at 80 articles per minute; with more, the chart covers less, and says so.
-MAX_ARRIVALS = 5000
 CHART_WIDTH, CHART_HEIGHT = 960, 150
+KNOWN_DAYS = 7
 TOTAL = "total"
-VERDICTS: tuple[VerdictName, ...] = ("new", "related", "duplicate")
+# Articles behind the detector's last checkpoint are counted up to this number.
+MAX_BACKLOG = 1000
+ROLES: tuple[Role, ...] = ("admin", "editor", "reader", "crawler")
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalRate:
-    """Articles of the last hour by minute; ``truncated``: there were more than MAX_ARRIVALS."""
+    """Articles of the last hour by minute. ``per_minute``: over the last five full minutes and this one."""
 
     chart: charts.Chart
     per_minute: float
     last_hour: int
-    verdicts: Mapping[str, int]
-    truncated: bool
+    verdicts: Mapping[VerdictName, int]
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """What waits. ``backlog``: articles behind the detector's last checkpoint, None if unknown."""
+
+    stream_entries: int = 0
+    backlog: int | None = None
+    deliveries: int = 0
+    dead_letters: int = 0
+    webhooks: int = 0
+    suspended_webhooks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +67,33 @@ class StageLatency:
     p95_ms: float
 
 
+@dataclass(slots=True)
+class _Stored:
+    """What is read from the store; defaults while it is unavailable."""
+
+    arrivals: Arrivals = field(default_factory=lambda: Arrivals((), {}, is_complete=True))
+    queues: Queues = field(default_factory=Queues)
+    history: LearnedHistory | None = None
+    keys: Mapping[str, int] | None = None
+
+
 async def health(request: web.Request, query: None) -> web.StreamResponse:
     """The health page, also while the store is unavailable."""
-    service = request.app[SERVICE]
+    app, service = request.app, request.app[SERVICE]
     info = await service.store.info()
-    arrivals: Sequence[StreamItem] = ()
-    articles = 0
-    learning: LearningStatus | None = None
+    stored = _Stored()
     problem = info.problem or ""
     try:
-        arrivals = await service.index.stream.recent_entries(MAX_ARRIVALS)
-        articles = await service.index.stream.length()
-        learning = await service.events.learning(service.clock())
+        stored.arrivals = await service.index.arrival_counts.update(service.clock())
+        stored.queues = await _queues(service)
+        stored.history = await service.events.learned_history()
+        stored.keys = await _keys_by_role(request)
     except StoreUnavailable as error:
         problem = problem or str(error)
+    totals = await _totals(app)
     now_ms = service.clock()
+    articles = totals.sum("aggregator_index_articles") or stored.queues.stream_entries
+    started_s = totals.least("process_start_time_seconds")
     return html_response(
         request,
         "health.html",
@@ -70,35 +102,69 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
         problem=problem,
         articles=articles,
         bytes_per_article=info.memory_bytes / articles if articles else None,
-        rate=arrival_rate(arrivals, now_ms),
-        latency=stage_latencies(list(request.app[METRICS].recent_timings_ms)),
-        answered=len(request.app[METRICS].recent_timings_ms),
+        rate=arrival_rate(stored.arrivals, now_ms),
+        since_ms=int(started_s) * 1000 if started_s else None,
+        answered_by_verdict=totals.by_label("aggregator_articles_total", "verdict"),
+        refused=named_refusals(totals.by_label("aggregator_articles_rejected_total", "code")),
+        errors=error_statuses(totals.by_label("aggregator_requests_total", "status")),
+        totals=totals,
+        queues=stored.queues,
+        max_backlog=MAX_BACKLOG,
+        latency=stage_latencies(list(app[METRICS].recent_timings_ms)),
+        answered=len(app[METRICS].recent_timings_ms),
         spaces=[_space_row(space) for space in sorted(service.index.spaces, key=_is_fallback)],
-        detector=await detector_status(request.app),
-        learning=learning,
-        stream_clients=service.change_broadcaster.subscriber_count,
+        detector=await detector_status(app),
+        learning=stored.history.status(now_ms) if stored.history else None,
+        known=known_documents(stored.history, now_ms),
+        keys=stored.keys,
+        stream_clients=totals.sum("aggregator_event_stream_clients"),
         settings=service.settings,
         policies=service.policies,
         version=__version__,
     )
 
 
-def arrival_rate(arrivals: Sequence[StreamItem], now_ms: int) -> ArrivalRate:
-    """Arrival rate of the last hour. ``arrivals``: newest first."""
-    from_ms = (now_ms // MINUTE_MS - CHART_MINUTES + 1) * MINUTE_MS
-    counted = [item for item in arrivals if item.kind == "article" and item.arrived_ms >= from_ms]
-    minutes = Counter(item.arrived_ms // MINUTE_MS * MINUTE_MS for item in counted)
-    recent = sum(1 for item in counted if item.arrived_ms > now_ms - 5 * MINUTE_MS)
-    verdicts = Counter(item.verdict for item in counted)
+def arrival_rate(arrivals: Arrivals, now_ms: int) -> ArrivalRate:
+    """Arrival rate of the last hour."""
+    this_minute_ms = now_ms // MINUTE_MS * MINUTE_MS
+    from_ms = this_minute_ms - (CHART_MINUTES - 1) * MINUTE_MS
+    recent = sum(count for at_ms, count in arrivals.by_minute if at_ms >= this_minute_ms - 5 * MINUTE_MS)
     return ArrivalRate(
         chart=charts.timeline_chart(
-            sorted(minutes.items()), from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=MINUTE_MS
+            arrivals.by_minute, from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=MINUTE_MS
         ),
-        per_minute=recent / 5,
-        last_hour=len(counted),
-        verdicts={name: verdicts[name] for name in VERDICTS},
-        truncated=len(arrivals) == MAX_ARRIVALS and len(counted) == len(arrivals),
+        per_minute=recent / (5 + (now_ms - this_minute_ms) / MINUTE_MS),
+        last_hour=arrivals.total,
+        verdicts=arrivals.verdicts,
+        is_complete=arrivals.is_complete,
     )
+
+
+def named_refusals(by_code: Mapping[str, int]) -> dict[str, int]:
+    """Refused articles by reason in words, the most frequent first."""
+    named: Counter[str] = Counter()
+    for code, count in by_code.items():
+        named[PROBLEM_TITLES.get(code, code)] += count
+    return dict(named.most_common())
+
+
+def error_statuses(by_status: Mapping[str, int]) -> dict[str, int]:
+    """Requests that were answered with an error, by status and its phrase: "404 Not Found"."""
+    found: Counter[str] = Counter()
+    for status, count in by_status.items():
+        if status.isdigit() and int(status) >= HTTPStatus.BAD_REQUEST:
+            phrase = HTTPStatus(int(status)).phrase if int(status) in list(HTTPStatus) else ""
+            found[f"{status} {phrase}".strip()] += count
+    return dict(found)
+
+
+def known_documents(history: LearnedHistory | None, now_ms: int) -> charts.Chart | None:
+    """Chart of the documents per hour of the last 7 days that the detector knows; None without any."""
+    if history is None or not history.documents_by_hour:
+        return None
+    timeline = [(hour * HOUR_MS, count) for hour, count in sorted(history.documents_by_hour.items())]
+    from_ms = now_ms - KNOWN_DAYS * DAY_MS
+    return charts.timeline_chart(timeline, from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=HOUR_MS)
 
 
 def stage_latencies(timings_ms: Sequence[Mapping[str, float]]) -> list[StageLatency]:
@@ -113,6 +179,40 @@ def stage_latencies(timings_ms: Sequence[Mapping[str, float]]) -> list[StageLate
         StageLatency(stage, _quantile(values, 0.5), _quantile(values, 0.95))
         for stage, values in sorted(stages.items(), key=lambda s: s[0] == TOTAL)
     ]
+
+
+async def _totals(app: web.Application) -> Totals:
+    """Totals of all processes of this service."""
+
+    async def own() -> bytes:
+        return await render_metrics(app)
+
+    peers = app.get(PEER_METRICS)
+    return Totals(await (peers.scrape_all(own) if peers is not None else own()))
+
+
+async def _queues(service: Service) -> Queues:
+    """Lengths of all queues. Raises StoreUnavailable."""
+    webhooks = await service.webhook_subscriptions.values()
+    detector = service.background.detector if service.background is not None else None
+    return Queues(
+        stream_entries=await service.index.stream.length(),
+        backlog=await detector.lag(service.index.stream, MAX_BACKLOG) if detector is not None else None,
+        deliveries=sum((await service.webhook_dispatcher.pending()).values()),
+        dead_letters=await service.webhook_dispatcher.queue.dead_letter_count(),
+        webhooks=len(webhooks),
+        suspended_webhooks=sum(1 for webhook in webhooks if webhook.disabled),
+    )
+
+
+async def _keys_by_role(request: web.Request) -> dict[str, int] | None:
+    """Number of valid API keys by role; None for a caller who may not see it."""
+    key, service = request.get(CALLER_KEY), request.app[SERVICE]
+    if key is not None and not key.allows("admin"):
+        return None
+    now_ms = service.clock()
+    counts = Counter(key.role for key in await service.api_keys.list_keys() if key.is_active(now_ms))
+    return {role: counts[role] for role in ROLES if counts[role]}
 
 
 def _quantile(values: Sequence[float], share: float) -> float:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from aggregator.events.detection.model import Event
 from aggregator.http.event_items import EventItem
 from aggregator.http.pages import charts
-from aggregator.time_units import DAY_MS, HOUR_MS
+from aggregator.time_units import HOUR_MS
 
 WIDTH, HEIGHT, TOTAL_HEIGHT = 960, 150, 56
 # A new event has one or two bars: in a shorter chart they would look like blocks.
 MIN_SPAN_MS = 3 * HOUR_MS
-LONG_SPAN_MS = 4 * DAY_MS  # from here on ``charts`` sets ticks at midnight
 MAX_NAMED_SOURCES = 8
 
 
@@ -46,11 +45,6 @@ class SpreadChart:
     total: int
     last_hour: int
     hour_before: int
-
-    @property
-    def is_long(self) -> bool:
-        """Whether the ticks of the time axis are days."""
-        return self.bars.to_ms - self.bars.from_ms > LONG_SPAN_MS
 
 
 def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> SpreadChart:

@@ -218,13 +218,41 @@ async def test_health_shows_the_state_of_the_service(
     assert all(f"<code>{space}</code>" in page for space in real.index.spaces)
     assert "total" in page
 
-    async def fail(self: object, limit: int) -> None:
+    async def fail(self: object, now_ms: int) -> None:
         raise StoreUnavailable("The store does not answer; try again.")
 
-    monkeypatch.setattr(type(real.index.stream), "recent_entries", fail)
+    monkeypatch.setattr(type(real.index.arrival_counts), "update", fail)
     response = await client.get("/health")
     assert response.status == 200
     assert "The store is unavailable." in await response.text()
+
+
+async def test_health_counts_refusals_errors_queues_and_keys(client: Client, real: Service) -> None:
+    """Totals since the start by reason; the keys only for those who may manage them."""
+    await client.post("/v1/articles", data=b"{}")
+    await client.post("/v1/articles", json={"id": "x", "text": " "})
+    await client.get("/v1/events/none")
+    await real.webhook_subscriptions.subscribe("https://a.example/", ("",), "standard", 1)
+    page = await (await client.get("/health")).text()
+    _, admin = await real.api_keys.add("Root", "admin")
+    _, editor = await real.api_keys.add("Desk", "editor")
+    pages = [
+        await (await client.get("/health", headers={"Authorization": f"Bearer {key}"})).text()
+        for key in (admin, editor)
+    ]
+
+    def row(label: str) -> int:
+        found = re.search(rf'<th scope="row">{label}</th><td class="number">(\d+)', page)
+        assert found is not None, label
+        return int(found[1])
+
+    assert (row("Invalid request"), row("400 Bad Request"), row("404 Not Found")) == (2, 2, 1)
+    assert (row("answered: new"), row("answered: duplicate")) == (2, 1)
+    names = ("article stream", "detector backlog", "webhooks and desk targets", "dead letters")
+    assert [row(name) for name in names] == [3, 3, 1, 0]
+    assert re.search(r"<dt>Articles in the last hour</dt><dd>3\b", page)
+    assert "none stored: every caller is admitted" in page
+    assert "1 admin, 1 editor" in pages[0] and "access keys" not in pages[1]
 
 
 async def test_look_up_finds_events_by_their_words(client: Client, real: Service) -> None:

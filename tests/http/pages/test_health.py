@@ -1,0 +1,52 @@
+"""Figures of the health page."""
+
+from __future__ import annotations
+
+from aggregator.events.detection import LearnedHistory
+from aggregator.http.pages.health import arrival_rate, error_statuses, known_documents, named_refusals
+from aggregator.index.arrival_counts import Arrivals
+from aggregator.time_units import HOUR_MS, MINUTE_MS
+
+NOW_MS = 500_000 * HOUR_MS + 30 * MINUTE_MS
+
+
+def test_the_rate_is_that_of_the_last_minutes() -> None:
+    """More than 5,000 articles an hour included; the hour has 60 bars at most."""
+    minutes = tuple((NOW_MS - n * MINUTE_MS, 600) for n in range(59, -1, -1))
+    rate = arrival_rate(Arrivals(minutes, {"new": 36_000}, is_complete=True), NOW_MS + MINUTE_MS - 1)
+
+    assert rate.last_hour == 36_000
+    assert round(rate.per_minute) == 600
+    assert len(rate.chart.bars) == 60 and rate.chart.largest == 600
+
+
+def test_no_articles_have_no_rate() -> None:
+    """An empty chart."""
+    rate = arrival_rate(Arrivals((), {}, is_complete=True), NOW_MS)
+
+    assert (rate.per_minute, rate.last_hour, rate.chart.bars) == (0.0, 0, ())
+
+
+def test_refusals_and_errors_are_named() -> None:
+    """By the title of the problem, the most frequent first; successes are no errors."""
+    assert list(named_refusals({"bad_input": 2, "overloaded": 9, "new_code": 1}).items()) == [
+        ("The service is overloaded", 9),
+        ("Invalid request", 2),
+        ("new_code", 1),
+    ]
+    assert error_statuses({"200": 5, "404": 2, "503": 1, "499": 3}) == {
+        "404 Not Found": 2,
+        "503 Service Unavailable": 1,
+        "499": 3,
+    }
+
+
+def test_what_the_detector_knows_is_shown_by_hour() -> None:
+    """Of the last seven days; nothing before the first document."""
+    hour = NOW_MS // HOUR_MS
+    chart = known_documents(LearnedHistory(hour - 300, {hour: 4, hour - 100: 9, hour - 200: 99}), NOW_MS)
+
+    assert chart is not None
+    assert [bar.value for bar in chart.bars] == [9, 4]
+    assert known_documents(LearnedHistory(None, {}), NOW_MS) is None
+    assert known_documents(None, NOW_MS) is None

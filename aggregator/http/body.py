@@ -30,7 +30,7 @@ from aggregator.http.gzip_decoding import GzipDecompressor
 
 T = TypeVar("T")
 
-_MAX_FORM_FIELDS = 8
+_MAX_FORM_FIELDS = 24  # the form of a desk has 16
 # A line that is longer than the limit is dropped; one that is so many times longer ends the batch.
 _MAX_LINE_FACTOR = 8
 # Percent-encoding makes up to three bytes of one.

@@ -9,17 +9,19 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from aggregator.contract.requests import DeskIn
 from aggregator.events.desks.model import Desk
 from aggregator.events.webhooks.outbox import Attempt, Delivery, Outbox
 from tests.support.factories import event
 from tests.support.fake_service import START_MS, Client, FakeService
 
+# A browser sends every field of the form, empty ones included.
 FORM = {
+    **{name: "" for name in DeskIn.__struct_fields__ if name != "paused"},
     "action": "save",
     "name": "Harbour",
     "terms": "bridge, Brackwater",
     "alert_size": "2",
-    "pause_minutes": "",
 }
 
 

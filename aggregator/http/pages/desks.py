@@ -163,7 +163,7 @@ async def _list_page(
     desks, targets = await service.desks.values(), await service.webhook_subscriptions.values()
     view = await deliveries.load(service, targets if may_edit(request) else [])
     notice, is_problem = deliveries.notice(query, view, service.clock())
-    response = html_response(
+    return html_response(
         request,
         "desks.html",
         page="desks",
@@ -181,7 +181,6 @@ async def _list_page(
         notice=notice,
         notice_is_problem=is_problem,
     )
-    return _with_status(response, 400 if problem or watch_problem else 200)
 
 
 async def _desk_page(
@@ -200,7 +199,7 @@ async def _desk_page(
     everything = await service.webhook_subscriptions.values() if can_edit else []
     view = await deliveries.load(service, [target for target in everything if target.desk == stored.id])
     notice, is_problem = deliveries.notice(query, view, service.clock())
-    response = html_response(
+    return html_response(
         request,
         "desk.html",
         page="desks",
@@ -222,7 +221,6 @@ async def _desk_page(
         names={target.id: target.service for target in view.targets},
         back=f"/desks/{stored.id}",
     )
-    return _with_status(response, 400 if problem else 200)
 
 
 async def _preview(request: web.Request, desk: Desk) -> Preview:
@@ -278,9 +276,3 @@ def _listed(words: Sequence[str]) -> str:
 def _redirect(path: str, done: str, target: str = "") -> web.Response:
     query = f"?done={done}" + (f"&target={quote(target, safe='')}" if target else "")
     return web.Response(status=303, headers={"Location": path + query})
-
-
-def _with_status(response: web.Response, status: int) -> web.Response:
-    if status != 200:
-        response.set_status(status)
-    return response

@@ -114,7 +114,7 @@ async def _list_page(
     service = request.app[SERVICE]
     view = await deliveries.load(service, await service.webhook_subscriptions.values())
     notice, is_problem = deliveries.notice(query, view, service.clock())
-    response = html_response(
+    return html_response(
         request,
         "webhooks.html",
         page="desks",
@@ -128,6 +128,3 @@ async def _list_page(
         notice_is_problem=is_problem,
         back="/webhooks",
     )
-    if problem:
-        response.set_status(400)
-    return response

@@ -45,7 +45,7 @@ MAX_TERM_ARTICLES = 200
 SPARE_RECORDS = 20
 # Languages that a query is tokenized in before any article was read.
 DEFAULT_LANGUAGES = ("en",)
-CHUNKS_PER_YIELD = 8
+CHUNKS_PER_YIELD = 4
 # Of the article whose id or URL was searched: above all others.
 EXACT_SCORE = 1 << 62
 
@@ -130,6 +130,8 @@ class ArticleSearch:
     def __init__(self, index: Index, headlines: HeadlineIndex) -> None:
         self._index = index
         self.headlines = headlines
+        # One scan at a time: between its slices posts run, however many searches wait.
+        self._scan_lock = asyncio.Lock()
 
     async def find(
         self,
@@ -187,11 +189,12 @@ class ArticleSearch:
         stacks = await asyncio.gather(*map(self._index.segments.stack, self._index.spaces))
         floors = {stack.space: stack.floor for stack in stacks}
         found: list[Hits] = []
-        parts = self.headlines.table.search(groups, search_filter.for_rows(), floors)
-        for at, part in enumerate(parts):
-            found.append(part)
-            if at % CHUNKS_PER_YIELD == CHUNKS_PER_YIELD - 1:
-                await asyncio.sleep(0)
+        async with self._scan_lock:
+            parts = self.headlines.table.search(groups, search_filter.for_rows(), floors)
+            for at, part in enumerate(parts):
+                found.append(part)
+                if at % CHUNKS_PER_YIELD == CHUNKS_PER_YIELD - 1:
+                    await asyncio.sleep(0)
         if not found:
             return NO_HITS
         return Hits(

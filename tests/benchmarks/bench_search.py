@@ -181,12 +181,13 @@ async def measure(url: str, count: int, args: argparse.Namespace) -> None:
         mix: list[dict[str, str]] = []
         for kind, given in queries(np.random.default_rng(8), args.questions).items():
             mix += given[: args.questions // 4]
-            taken, totals = [], []
+            taken, totals, cpu_s = [], [], running.usage().cpu_s["service"]
             for query in given:
                 ms, body = await search("/v1/search", query)
                 taken.append(ms)
                 totals.append(body["total"])
-            print_latencies(kind, taken, f"{np.mean(totals):,.0f} matches")
+            cpu_ms = (running.usage().cpu_s["service"] - cpu_s) * 1000 / len(given)
+            print_latencies(kind, taken, f"CPU {cpu_ms:5.1f} ms  {np.mean(totals):9,.0f} matches")
         taken = []
         waiting = iter([mix[at] for at in np.random.default_rng(9).permutation(len(mix))])
 

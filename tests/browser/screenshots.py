@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -135,7 +136,7 @@ async def pages_of(service: Service) -> dict[str, str]:
     largest = max((e for e in events if e.status != "closed"), key=lambda e: e.size, default=None)
     if largest is not None:
         paths["report"] = f"/events/{largest.id}"
-        word = max(largest.title.split(), key=len)
+        word = max(re.findall(r"\w+", largest.title), key=len)
         paths["search"] = str(yarl.URL("/search").with_query(q=word))
     events_of_story = Counter(event.story_id for event in events)
     if events_of_story and max(events_of_story.values()) > 1:

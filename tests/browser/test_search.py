@@ -14,7 +14,7 @@ from tests.support.fake_service import Client, FakeService, serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-PAGES = ("/", "/events/e1", "/lookup", "/search?q=x", "/compare", "/health", "/docs")
+PAGES = ("/", "/events/e1", "/lookup", "/search", "/compare", "/health", "/docs")
 
 
 async def store_dam(service: Service, client: Client) -> None:
@@ -76,6 +76,15 @@ async def test_the_box_works_on_every_page_by_keyboard(
         await page.goto(str(client.make_url("/lookup")))
         await page.locator("#q").press("/")
         assert await page.locator("#q").input_value() == "/"
+
+
+async def test_the_box_works_on_error_pages(browser: Browser, client: Client) -> None:
+    """An editor who followed a link to an expired event can search at once."""
+    page = await browser.new_page()
+    await page.goto(str(client.make_url("/events/gone")))
+    await page.keyboard.press("/")
+    assert await page.evaluate("document.activeElement?.id") == "search-box"
+    await page.close()
 
 
 async def test_what_is_not_found_says_so(browser: Browser) -> None:

@@ -75,6 +75,7 @@ function openHelp() {
 }
 
 export function start() {
+  document.addEventListener("keydown", handleKey);
   const button = document.getElementById("help");
   if (!button) return;
   button.hidden = false;
@@ -88,5 +89,4 @@ export function start() {
   addShortcut("a", "Acknowledge the event", () => press("[data-action=acknowledge]", "Select an event that is not acknowledged, with j and k."));
   addShortcut("m", "Mute the story for 7 days", () => press("[data-action=mute][data-scope=story]", "Select an event that is not muted, with j and k."));
   addShortcut("?", "This help", openHelp);
-  document.addEventListener("keydown", handleKey);
 }

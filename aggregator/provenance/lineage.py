@@ -15,7 +15,7 @@ from aggregator.domain import ArticleRecord
 from aggregator.provenance.publication import Publication
 
 # Resemblances that differ by less are equal (scripts/bench provenance).
-RESEMBLANCE_TOLERANCE = 0.03
+RESEMBLANCE_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,18 @@ class Lineage:
         return not others or (known and others[0].at_ms > self.first.at_ms)
 
 
-def trace(records: Iterable[ArticleRecord]) -> Lineage:
+def trace(records: Iterable[ArticleRecord], tolerance: float = RESEMBLANCE_TOLERANCE) -> Lineage:
     """The lineage of the articles of one duplicate group; at least one."""
     publications = sorted(map(Publication.of, records), key=lambda publication: publication.order)
     steps = []
     for position, publication in enumerate(publications):
         earlier = [p for p in publications[:position] if p.at_ms < publication.at_ms]
-        parent, resemblance = _closest(publication, earlier) if earlier else (None, None)
+        parent, resemblance = _closest(publication, earlier, tolerance) if earlier else (None, None)
         steps.append(Step(publication, parent, resemblance, publication.at_ms - publications[0].at_ms))
     return Lineage(tuple(steps))
 
 
-def _closest(later: Publication, earlier: Sequence[Publication]) -> tuple[int, float]:
+def _closest(later: Publication, earlier: Sequence[Publication], tolerance: float) -> tuple[int, float]:
     """Position and resemblance of the article that ``later`` repeats."""
     sketches = [p.record.sketch for p in earlier]
     overlaps = estimate_overlaps(later.record.sketch, sketches)
@@ -80,6 +80,6 @@ def _closest(later: Publication, earlier: Sequence[Publication]) -> tuple[int, f
         1.0 if p.record.text_hash == later.record.text_hash else overlap.resemblance
         for p, overlap in zip(earlier, overlaps, strict=True)
     ]
-    enough = max(resemblances) - RESEMBLANCE_TOLERANCE
+    enough = max(resemblances) - tolerance
     position = next(i for i, resemblance in enumerate(resemblances) if resemblance >= enough)
     return position, resemblances[position]

@@ -107,6 +107,11 @@ class SourceCounter:
         self.texts: Counter[int] = Counter()
         self._shared_groups: list[tuple[int, ...]] = []  # outlets of each text, in order of publication
 
+    @property
+    def outlets(self) -> tuple[str, ...]:
+        """Names by outlet number."""
+        return self._window.outlets
+
     def steps(self) -> Iterator[None]:
         """Count; yields after each GROUPS_PER_STEP texts of several articles."""
         window = self._window

@@ -255,6 +255,10 @@ class Settings:
     )
     burst_window_hours: float = _option(4.0, "Length of the burst window.", **_in_range(0.1, 168))
     min_sources: int = _option(1, "Minimum number of distinct sources of an event.", **_in_range(1, 1000))
+    source_families: bool = _option(
+        False,
+        "Let min_sources count outlets that publish the same texts (the families on /sources) as one source.",
+    )
     sensitivity: float = _option(
         1.0,
         "How readily a burst above the routine rate raises an alert: 2 means twice as readily.",

@@ -6,7 +6,7 @@ which loads no models but their term frequencies: it needs only ``domain.IndexLa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -52,14 +52,18 @@ class BackgroundServices:
         await self.source_collector.close()
 
 
-def build_burst_rule(settings: Settings) -> BurstRule:
-    """The burst rule of the settings."""
+def build_burst_rule(settings: Settings, family_of: Mapping[str, str] | None = None) -> BurstRule:
+    """The burst rule of the settings.
+
+    ``family_of``: source -> its syndication family, kept current by its owner; for ``source_families``.
+    """
     return BurstRule(
         items=settings.burst_items,
         window_ms=int(settings.burst_window_hours * HOUR_MS),
         min_sources=settings.min_sources,
         sensitivity=settings.sensitivity,
         mode=cast("RuleMode", settings.event_rule),
+        family_of=family_of if settings.source_families and family_of is not None else {},
     )
 
 
@@ -89,9 +93,10 @@ def build_background(
     """
     events = EventRepository(index.store)
     clock_guard = ClockGuard(index, clock)
+    source_collector = SourceCollector(index, clock, yield_control=yield_control)
     detector = DetectorRunner(
         events,
-        build_burst_rule(settings),
+        build_burst_rule(settings, source_collector.family_of),
         yield_control=yield_control,
         trusted_clock=lambda: clock_guard.trusted_ms or 0,
         term_rates=lambda: load_term_rates(Path(settings.models_dir) if settings.models_dir else None),
@@ -108,7 +113,6 @@ def build_background(
         smtp=build_smtp_server(settings),
         pause_reason=clock_guard.pause_reason,
     )
-    source_collector = SourceCollector(index, clock, yield_control=yield_control)
     extra_tasks = (
         PeriodicTask("index maintenance", maintenance.run_once, MAINTENANCE_INTERVAL_S),
         PeriodicTask("webhook dispatcher", dispatcher.run_once, WEBHOOK_INTERVAL_S),

@@ -34,7 +34,14 @@ STORE_SETTINGS = (
     "fingerprints_only",
     "store_texts",
 )
-DETECTION_SETTINGS = ("event_rule", "burst_items", "burst_window_hours", "min_sources", "sensitivity")
+DETECTION_SETTINGS = (
+    "event_rule",
+    "burst_items",
+    "burst_window_hours",
+    "min_sources",
+    "source_families",
+    "sensitivity",
+)
 LOG_SETTINGS = ("log_level", "log_format")
 # What a command needs that opens a store and decides on articles; it must use the settings of the service.
 SERVICE_SETTINGS = (*DEDUP_SETTINGS, *STORE_SETTINGS, *MODEL_SETTINGS, *MIGRATION_SETTINGS, *LOG_SETTINGS)

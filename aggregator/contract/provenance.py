@@ -100,12 +100,16 @@ class TextOut(Struct):
 class EventProvenanceOut(Struct):
     """Who had an event first: outlets in order of their first articles, and the texts that they share.
 
-    ``articles``: number of articles read; ``truncated``: the event has more than these, its first 400.
+    ``families``: outlets among these that usually publish the same texts; ``independent``: number of outlets,
+    each family counted once. ``articles``: number of articles read; ``truncated``: the event has more than
+    these, its first 400.
     """
 
     id: str
     first: ArticleRef | None
     outlets: list[OutletOut]
+    families: list[list[str]]
+    independent: int
     texts: list[TextOut]
     articles: int
     truncated: bool

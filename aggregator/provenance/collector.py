@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 class SourceCollector:
     """One replica's part of the statistics; ``clock``: ms since 1970 UTC.
 
+    ``family_of``: source -> first member of its family, as of the last run, in every replica; changed in
+    place.
     Counters since start: ``runs`` as leader, ``skipped`` (another replica leads), ``errors``.
     """
 
@@ -54,6 +56,7 @@ class SourceCollector:
         self._yield_control = yield_control
         self._lease = Lease(index.store, LEASE_KEY, LEASE_TTL_MS)
         self.directory = SourceDirectory(index.store)
+        self.family_of: dict[str, str] = {}
         self._window: PublicationWindow | None = None
         self._positions: dict[bytes, bytes] = {}
         self._has_news = True
@@ -64,14 +67,15 @@ class SourceCollector:
     async def run_once(self) -> None:
         """One run. Never raises, except when cancelled; a failure is logged when its reason changes."""
         try:
-            if not await self._lease.acquire():
+            if await self._lease.acquire():
+                self.runs += 1
+                await self._read_new()
+                if self._has_news and self._monotonic() >= self._next_count_s:
+                    await self._count()
+            else:
                 self.skipped += 1
                 self._window = None  # another replica has one
-                return
-            self.runs += 1
-            await self._read_new()
-            if self._has_news and self._monotonic() >= self._next_count_s:
-                await self._count()
+            await self._refresh_families()
         except Exception as error:
             self.errors += 1
             self._window = None  # it may have missed articles
@@ -86,6 +90,11 @@ class SourceCollector:
     async def close(self) -> None:
         """Release the lease so that another replica can continue immediately. Idempotent."""
         await self._lease.close()
+
+    async def _refresh_families(self) -> None:
+        families = (await self.directory.report()).families
+        self.family_of.clear()
+        self.family_of.update({name: family.members[0] for family in families for name in family.members})
 
     async def _read_new(self) -> None:
         """Read the stream to its end."""

@@ -1,8 +1,8 @@
-"""Selection of outlets from the report: by name, in an order, one page. Pure."""
+"""Selection from the report on outlets: by name, in an order, one page; families of given outlets. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -36,3 +36,9 @@ def select(report: SourcesReport, text: str, order: SourceOrder, offset: int, li
     found.sort(key=_SORT_KEYS[order])
     end = offset + limit
     return Selection(tuple(found[offset:end]), len(found), end if end < len(found) else None)
+
+
+def families_among(report: SourcesReport, outlets: Collection[str]) -> list[tuple[str, ...]]:
+    """The members among ``outlets`` of each family that has two or more of them."""
+    present = [tuple(name for name in family.members if name in outlets) for family in report.families]
+    return [members for members in present if len(members) > 1]

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import yarl
 from aiohttp import web
@@ -108,6 +109,7 @@ async def replay(service: Service, articles: Sequence[Article], clock: Clock, me
     await service.background.scheduler.tick()
     clock.now_ms = None
     await service.background.scheduler.tick()
+    await service.background.source_collector.run_once()
 
 
 @asynccontextmanager
@@ -132,12 +134,16 @@ async def replayed(articles: Sequence[Article], clock: Clock) -> AsyncIterator[t
 async def pages_of(service: Service) -> dict[str, str]:
     """Path of each page to capture, by name."""
     events = await service.events.list_events(limit=50)
-    paths = {"list": "/", "health": "/health", "lookup": "/lookup"}
+    paths = {"list": "/", "health": "/health", "lookup": "/lookup", "sources": "/sources"}
+    sources = (await service.sources.report()).sources
+    if sources:
+        paths["source"] = f"/sources/{quote(max(sources, key=lambda s: s.copies).name, safe='')}"
     largest = max((e for e in events if e.status != "closed"), key=lambda e: e.size, default=None)
     if largest is not None:
         paths["report"] = f"/events/{largest.id}"
         word = max(re.findall(r"\w+", largest.title), key=len)
         paths["search"] = str(yarl.URL("/search").with_query(q=word))
+        paths["event-first"] = f"/events/{largest.id}/provenance"
     events_of_story = Counter(event.story_id for event in events)
     if events_of_story and max(events_of_story.values()) > 1:
         paths["story"] = f"/stories/{events_of_story.most_common(1)[0][0]}"
@@ -147,6 +153,7 @@ async def pages_of(service: Service) -> dict[str, str]:
         if match is not None and match.rule == "overlap" and stored:
             paths["compare"] = str(yarl.URL("/compare").with_query(a=match.canonical_id, b=item.id))
             paths["lookup"] = str(yarl.URL("/lookup").with_query(q=item.id))
+            paths["first"] = f"/articles/{quote(item.id, safe='')}/provenance"
             if stored.outcome.updated_figures:
                 break
     return paths

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aggregator.provenance.selection import SourceOrder, select
+from aggregator.provenance.selection import SourceOrder, families_among, select
+from aggregator.provenance.statistics import Family, SourcesReport
 from tests.provenance.items import item, report_on
 
 REPORT = report_on(
@@ -42,3 +43,11 @@ def test_name_and_page() -> None:
     assert [source.name for source in second.sources] == ["Alpha"]
     assert second.next_offset is None
     assert select(REPORT, "none", "articles", 0, 10).total == 0
+
+
+def test_families_among_some_outlets() -> None:
+    """Two members or more; a family of which one member is present changes nothing."""
+    families = tuple(Family(tuple(members), 5, ()) for members in ("ABC", "DE", "FG"))
+    report = SourcesReport(1, None, 0, 0, (), families)
+
+    assert families_among(report, {"C", "A", "D", "F", "G", "X"}) == [("A", "C"), ("F", "G")]

@@ -96,5 +96,6 @@ def exceeds_expectation(observed: int, expected: float, rule: BurstRule) -> bool
 
 
 def has_enough_sources(story: Story, rule: BurstRule) -> bool:
-    """Whether the counted items come from at least ``min_sources`` sources."""
-    return len({m.source for m in story.members.values() if m.is_counted}) >= rule.min_sources
+    """Whether the counted items come from at least ``min_sources`` sources, a family counting as one."""
+    sources = {m.source for m in story.members.values() if m.is_counted}
+    return len({rule.family_of.get(source, source) for source in sources}) >= rule.min_sources

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from aggregator.time_units import HOUR_MS
@@ -36,6 +37,7 @@ class BurstRule:
 
     min_sources   distinct sources that a firing story needs
     sensitivity   a story must have 4 / sensitivity times its expectation
+    family_of     source -> name of its syndication family, which then counts as one source
     mode          "stories", or "literal" for the rule of Hu & You (2017): an item with more than ``items``
                   items (itself included) within 7 bits in the window fires
     """
@@ -45,6 +47,7 @@ class BurstRule:
     min_sources: int = 1
     sensitivity: float = 1.0
     mode: RuleMode = "stories"
+    family_of: Mapping[str, str] = field(default_factory=dict, compare=False)  # what is learned is no setting
 
 
 @dataclass(frozen=True, slots=True)

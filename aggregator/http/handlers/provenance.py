@@ -9,7 +9,7 @@ from aggregator.contract.requests import NoQuery, SourcesQuery
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import provenance_views
-from aggregator.provenance.selection import select
+from aggregator.provenance.selection import families_among, select
 
 
 async def of_article(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -24,7 +24,9 @@ async def of_event(request: web.Request, query: NoQuery) -> web.StreamResponse:
     service = request.app[SERVICE]
     event = await service.events.get(check_path_id(request.match_info["id"]))
     found = await service.provenance.of_event(event.items)
-    return json_response.struct_response(provenance_views.event_provenance_out(event.id, found))
+    names = {entry.publication.source for entry in found.outlets}
+    families = families_among(await service.sources.report(), names)
+    return json_response.struct_response(provenance_views.event_provenance_out(event.id, found, families))
 
 
 async def list_sources(request: web.Request, query: SourcesQuery) -> web.StreamResponse:

@@ -27,12 +27,16 @@ def provenance_out(id_: str, found: TextProvenance) -> out.ProvenanceOut:
     )
 
 
-def event_provenance_out(id_: str, found: EventProvenance) -> out.EventProvenanceOut:
-    """Who had an event first."""
+def event_provenance_out(
+    id_: str, found: EventProvenance, families: Sequence[Sequence[str]]
+) -> out.EventProvenanceOut:
+    """Who had an event first; ``families``: of its outlets."""
     return out.EventProvenanceOut(
         id=id_,
         first=article_ref(found.first.record) if found.first else None,
         outlets=[_outlet_out(entry) for entry in found.outlets],
+        families=[list(members) for members in families],
+        independent=len(found.outlets) - sum(len(members) - 1 for members in families),
         texts=[
             out.TextOut(text.lineage.is_first_certain, text.outlets, _steps_out(text)) for text in found.texts
         ],

@@ -35,8 +35,10 @@ def utc_day(at: datetime | int) -> str:
 
 
 def duration(ms: int) -> str:
-    """A duration in its two largest units, for example "3 min", "2 h 5 min", "1 d 3 h"."""
+    """A duration, for example "3 min 20 s", "25 min", "2 h 5 min", "1 d 3 h"; without seconds from 10 min."""
     minutes, seconds = divmod(ms // 1000, 60)
+    if minutes >= 10:
+        seconds = 0
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
     units = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")]

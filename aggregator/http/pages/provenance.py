@@ -8,7 +8,7 @@ from aggregator.contract.decoding import check_path_id
 from aggregator.contract.requests import NoQuery, SourcesPageQuery
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.pages import cards, html_response
-from aggregator.provenance.selection import select
+from aggregator.provenance.selection import families_among, select
 
 SOURCES_PER_PAGE = 100
 
@@ -26,6 +26,7 @@ async def event_provenance(request: web.Request, query: NoQuery) -> web.StreamRe
     service = request.app[SERVICE]
     event = await service.events.get(check_path_id(request.match_info["id"]))
     found = await service.provenance.of_event(event.items)
+    names = {entry.publication.source for entry in found.outlets}
     return html_response(
         request,
         "event_provenance.html",
@@ -33,6 +34,7 @@ async def event_provenance(request: web.Request, query: NoQuery) -> web.StreamRe
         event=event,
         card=cards.make_card(event, service.clock()),
         found=found,
+        families=families_among(await service.sources.report(), names),
     )
 
 

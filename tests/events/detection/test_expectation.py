@@ -20,6 +20,19 @@ def test_an_event_needs_min_sources() -> None:
     assert [event.size for event in stream.fired] == [22]
 
 
+def test_a_family_counts_as_one_source() -> None:
+    """One newswire text in three outlets of one chain is not three sources."""
+    family_of = {"two.example": "one.example", "three.example": "one.example"}
+    stream = DetectorStream(BurstRule(min_sources=2, family_of=family_of))
+    for i, name in enumerate(("one", "two", "three") * 7):
+        stream.send(i, source=f"{name}.example", title=f"Item {i}")
+
+    assert stream.fired == []
+    family_of.clear()  # what is known of the families may change
+    stream.send(22, source="one.example", title="Item 22")
+    assert [event.size for event in stream.fired] == [22]
+
+
 def send_daily_routine(stream: DetectorStream, count: int, days: int = 7) -> None:
     """Send the same announcement ``count`` times every morning."""
     for day in range(days):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from aggregator.app import Service, open_service
+from aggregator.provenance.statistics import Family, Partner, SourcesReport
 from aggregator.settings import Settings
 from tests.support.factories import EVENT_MS, commit_event, edited, event, story
 from tests.support.fake_service import Client
@@ -93,6 +94,7 @@ async def test_provenance_of_an_event(client: Client, service: Service, stored: 
         ("B <i>", "copy", 15),
     ]
     assert [text["outlets"] for text in body["texts"]] == [2]
+    assert (body["families"], body["independent"]) == ([], 2)
     assert "Texts that several outlets published" in page and "+15\u00a0min" in page
     assert 'href="/events/e1"' in page
 
@@ -121,6 +123,18 @@ async def test_sources(client: Client, service: Service, stored: None) -> None:
     assert (one["median_lag_minutes"], one["family"], one["shared_by_family"]) == (15, [], None)
     assert "B &lt;i&gt;" in page and "15\u00a0min" in page and "C/D" not in page
     assert "No copies of other outlets." in other
+
+
+async def test_outlets_of_one_family_on_an_event(client: Client, service: Service, stored: None) -> None:
+    """They count once, beside the number of names."""
+    family = Family(("A", "B <i>"), 6, (Partner("A", 6),))
+    await service.sources.write(SourcesReport(EVENT_MS, None, 0, 0, (), (family,)))
+    await commit_event(service.events, "fired", event("e1", "Ferry aground", ("b/1", "a/1")), EVENT_MS)
+    body = await (await client.get("/v1/events/e1/provenance")).json()
+    page = await (await client.get("/events/e1/provenance")).text()
+
+    assert (body["families"], body["independent"]) == ([["A", "B <i>"]], 1)
+    assert "1 with each family counted once" in page and "Usually publish the same texts" in page
 
 
 async def test_unknown_sources_and_orders(client: Client) -> None:

@@ -99,3 +99,23 @@ def test_inline_code_adds_no_other_tag(text: str) -> None:
     rest = rest.replace("<code>", "").replace("</code>", "")
     assert "<" not in rest
     assert ">" not in rest
+
+
+@pytest.mark.parametrize(
+    ("ms", "expected"),
+    [
+        (0, "0 s"),
+        (999, "0 s"),
+        (40_000, "40 s"),
+        (200_000, "3 min 20 s"),
+        (180_000, "3 min"),
+        (1_500_000 + 59_000, "25 min"),
+        (7_500_000, "2 h 5 min"),
+        (7_200_000, "2 h"),
+        (97_200_000, "1 d 3 h"),
+        (864_000_000, "10 d"),
+    ],
+)
+def test_durations(ms: int, expected: str) -> None:
+    """Two units at most; seconds matter below 10 minutes only."""
+    assert filters.duration(ms).replace("\u00a0", " ") == expected

@@ -1,6 +1,7 @@
 """Who had it first: planted copies, edges against time, and syndication families.
 
     scripts/bench provenance [FILE ...] [--originals N] [--delay-hours N] [--seed N]
+    scripts/bench provenance --window N
 
 The articles of each development file (``ru_telegram_dev``, times to the second, and ``headlines_en_dev``,
 about 1,000 outlets) are posted to a service in memory together with planted copies. Each arrives up to
@@ -17,6 +18,8 @@ about 1,000 outlets) are posted to a service in memory together with planted cop
   a stem (``same_owner``), and count if they share 5 texts or more. The constants of ``FamilyRule`` are chosen
   on each file by F1 and tried on the others.
 
+``--window``: time and bytes of counting N generated articles, a fifth of them copies, instead.
+
 Without the development data it is skipped.
 """
 
@@ -30,16 +33,20 @@ import json
 import random
 import re
 import sys
+import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
+
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import build_core
 from aggregator.dedup.verdict import Policy
-from aggregator.domain import Answer, Article
+from aggregator.domain import Answer, Article, StreamItem, article_number_at
 from aggregator.index import Index
 from aggregator.offline.evaluation.edits import EDITS, Editor, split_pieces
 from aggregator.offline.replay import parse_time_ms
@@ -50,7 +57,7 @@ from aggregator.provenance.window import PublicationWindow
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS, MINUTE_MS, SECOND_MS
 from tests.support.development_data import DATA
-from tests.support.factories import in_process
+from tests.support.factories import START_MS, in_process
 
 FILES = ("ru_telegram_dev", "headlines_en_dev")
 MIN_WORDS = {"text": 30, "headline": 8}
@@ -339,6 +346,40 @@ def print_families(found: dict[str, Pairs]) -> None:
             )
 
 
+def measure_window(count: int, seed: int) -> None:
+    """Print the cost of counting ``count`` generated articles."""
+    rng = random.Random(seed)
+    window = PublicationWindow()
+    originals: list[int] = []
+    for n in range(count):
+        at_ms = START_MS + n * 5 * SECOND_MS
+        number = article_number_at(at_ms, n % 1000)
+        group = rng.choice(originals[-2000:]) if originals and rng.random() < 0.2 else None
+        if group is None:
+            originals.append(number)
+        window.add(
+            StreamItem(
+                number, number, str(n), "new", at_ms,
+                canonical_first=group,
+                source=f"outlet {int(rng.paretovariate(1)) % 20_000}",
+                space="xx.0000",
+                published_at_ms=at_ms - rng.randrange(10**6),
+            )
+        )  # fmt: skip
+    started = time.process_time()
+    counter = SourceCounter(window.publications())
+    longest, before = 0.0, time.process_time()
+    for _ in counter.steps():
+        longest, before = max(longest, time.process_time() - before), time.process_time()
+    report = counter.report(0, window.since_ms)
+    seconds = time.process_time() - started
+    size = len(zlib.compress(msgspec.msgpack.encode(report), 6))
+    print(
+        f"{count} articles counted in {seconds:.2f} s of processor time, longest step {longest:.2f} s; "
+        f"{len(report.sources)} outlets, {size} bytes stored"
+    )
+
+
 def main() -> None:
     """Measure each file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -346,7 +387,11 @@ def main() -> None:
     parser.add_argument("--originals", type=int, default=400, help="articles that get copies")
     parser.add_argument("--delay-hours", type=float, default=6, help="longest time until an article arrives")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--window", type=int, help="count so many generated articles instead")
     args = parser.parse_args()
+    if args.window:
+        measure_window(args.window, args.seed)
+        return
     absent = [name for name in args.files if not (DATA / f"{name}.jsonl.gz").exists()]
     if absent:
         print(f"skipped: {', '.join(absent)} not in {DATA} (set AGGREGATOR_DATA)", file=sys.stderr)

@@ -26,6 +26,7 @@ from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.desks.model import Desks
 from aggregator.events.editor_actions import EditorActions
 from aggregator.events.own_sources import OwnSources
+from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
 from aggregator.events.saved_filters import SavedFilters
 from aggregator.events.search import EventSearch
@@ -86,6 +87,7 @@ class Service:
     change_broadcaster: ChangeBroadcaster
     saved_filters: SavedFilters
     desks: Desks
+    read_marks: ReadMarks
     editor_actions: EditorActions
     own_sources: OwnSources
     api_keys: ApiKeys
@@ -369,6 +371,7 @@ def _build_service(
         change_broadcaster=ChangeBroadcaster(events),
         saved_filters=SavedFilters(store),
         desks=Desks(store),
+        read_marks=ReadMarks(store),
         editor_actions=editor_actions,
         own_sources=OwnSources(settings.own_sources),
         api_keys=build_api_keys(settings, store, clock),

@@ -126,6 +126,17 @@ class ActionIn(Struct, forbid_unknown_fields=True):
     work_status: WorkStatus | None = None
 
 
+class ReadMarkIn(Struct, forbid_unknown_fields=True):
+    """Events that a user has seen, in addition to those stored.
+
+    looked_at  all events detected until then are seen
+    seen       ids of single events that are seen
+    """
+
+    looked_at: OffsetDatetime | None = None
+    seen: Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=200)] = []
+
+
 class WatchIn(Struct, forbid_unknown_fields=True):
     """A query of /v1/events to save."""
 

@@ -420,6 +420,16 @@ class SearchOut(ArticlesOut):
     events_total: int
 
 
+class ReadMarkOut(Struct):
+    """What a user has seen.
+
+    looked_at  all events detected until then, null before the first time; ``seen``: ids of later ones (200)
+    """
+
+    looked_at: datetime | None
+    seen: list[str]
+
+
 class WatchOut(Struct):
     """A saved watch, and the addresses of its events."""
 

@@ -22,6 +22,8 @@ from aggregator.log_limits import ChangeFilter
 
 POLL_INTERVAL_S = 0.5
 CHANGES_PER_READ = 200
+# Position before the first change.
+NO_CHANGES = b"0-0"
 MAX_SUBSCRIBERS = 256
 QUEUE_LIMIT = 1000
 STREAM_START = (0, 0)
@@ -116,7 +118,7 @@ class ChangeBroadcaster:
 
     async def latest_position(self) -> bytes:
         """Position of the newest change; a subscription after it receives everything from now on."""
-        return await self._repository.latest_position() or b"0-0"
+        return await self._repository.latest_position() or NO_CHANGES
 
     @contextlib.asynccontextmanager
     async def subscribe(self, after: bytes | None = None) -> AsyncIterator[Subscriber]:

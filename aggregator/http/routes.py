@@ -22,6 +22,7 @@ from aggregator.http.handlers import (
     feeds,
     operations,
     provenance,
+    read_marks,
     related,
     saved_filters,
     search,
@@ -176,6 +177,19 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET", "/v1/events.json", feeds.json_feed, "jsonFeed",
         "Get events as a JSON Feed.", TAG_EVENTS,
         {200: feeds.JSON_FEED_TYPE, 304: None}, query=requests.FeedQuery, error_statuses=(400, 404, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "GET", "/v1/read-mark", read_marks.get, "getReadMark",
+        "Get which events the user of the caller's key has seen.", TAG_EVENTS,
+        {200: responses.ReadMarkOut}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "POST", "/v1/read-mark", read_marks.post, "postReadMark",
+        "Mark events as seen by the user of the caller's key.", TAG_EVENTS,
+        {200: responses.ReadMarkOut},
+        query=requests.NoQuery, body=requests.ReadMarkIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
         permission="reader",
     ),
     Endpoint(

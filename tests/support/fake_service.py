@@ -41,6 +41,7 @@ from aggregator.events.detection.model import EditorAction, Event
 from aggregator.events.filter import EventFilter
 from aggregator.events.ordering import PAGED_ORDERS, EventOrder, PageKey, page_key_of, sort_events
 from aggregator.events.own_sources import OwnSources
+from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
 from aggregator.events.saved_filters import SavedFilters
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
@@ -91,6 +92,7 @@ class FakeService:
         self.change_broadcaster = ChangeBroadcaster(EventRepository(MemoryStore()), poll_interval_s=0.01)
         filter_store = MemoryStore()
         self.saved_filters, self.desks = SavedFilters(filter_store), Desks(filter_store)
+        self.read_marks = ReadMarks(MemoryStore())
         self.api_keys = ApiKeys(MemoryStore(), self.clock)
         self.rate_limiter = RateLimiter(MemoryStore(), self.clock, self.settings.rate_limit_per_second)
         webhook_store = filter_store

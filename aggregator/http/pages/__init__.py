@@ -23,6 +23,7 @@ from aiohttp import web
 from aggregator.http.app_keys import caller_name
 from aggregator.http.conditional import conditional_response
 from aggregator.http.pages import filters
+from aggregator.http.pages.render_cache import RenderCache
 
 MEDIA_TYPES = {
     ".css": "text/css",
@@ -53,6 +54,7 @@ class Pages:
         self._unchanging: dict[tuple[str, str], bytes] = {}
         self.assets = {asset.name: asset.read_bytes() for asset in assets if asset.is_file()}
         self.assets |= _counted_icons(self.assets["icon.svg"])
+        self.cache = RenderCache()
 
     def render(
         self,

@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from aiohttp import web
 
 from aggregator.contract.requests import FrontQuery
 from aggregator.domain import StreamItem
-from aggregator.http.app_keys import SERVICE
+from aggregator.events.broadcast import NO_CHANGES
+from aggregator.http.app_keys import SERVICE, caller_id, caller_name
+from aggregator.http.conditional import conditional_response
 from aggregator.http.handlers import event_filters
 from aggregator.http.hosts import base_url
-from aggregator.http.pages import cards, front_filters, html_response
+from aggregator.http.pages import PAGES, cards, front_filters
 
 MAX_EVENTS = 100
 MAX_VERDICTS = 40
+# Without any change, rates, deleted articles and edited saved filters are shown at most this much later.
+MAX_CACHED_MS = 5000
 
 
 async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
-    """Events by rank and recent verdicts; 304 while nothing has changed."""
+    """Events in the reader's order and recent verdicts; 304 while nothing has changed."""
     service = request.app[SERVICE]
     # Read before the list, so that the stream repeats changes made in between.
     position = await service.change_broadcaster.latest_position()
+    read_mark = await _read_mark(request)
+
+    async def render() -> bytes:
+        return await _render(request, query, position, read_mark)
+
+    if (
+        position == NO_CHANGES
+    ):  # no event has ever changed: the page is small, and has nothing to tell versions apart
+        return conditional_response(request, await render(), "text/html")
+    newest = await service.index.stream.recent_entries(1)
+    view = (tuple(front_filters.given_values(query).items()), caller_id(request), base_url(request))
+    version = (
+        position, read_mark, newest[0].number if newest else 0, service.clock() // MAX_CACHED_MS
+    )  # fmt: skip
+    page = await request.app[PAGES].cache.get(view, version, render)
+    return conditional_response(request, page, "text/html")
+
+
+async def _render(request: web.Request, query: FrontQuery, position: bytes, read_mark: str | None) -> bytes:
+    """The front page as of now."""
+    service = request.app[SERVICE]
     event_filter = await event_filters.build_filter(service.saved_filters, query)
     events = await service.events.list_events(limit=MAX_EVENTS, event_filter=event_filter)
     recent = [] if query.kiosk else await service.index.stream.recent(MAX_VERDICTS)
@@ -29,16 +55,15 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
     event_ids = await service.events.event_ids_of([item.first_version for item in articles])
     settings, now_ms = service.settings, service.clock()
     lists = cards.event_lists(events, now_ms, query.sort, query.severity)
-    view = front_filters.view(query, (*lists.open, *lists.closed))
-    return html_response(
-        request,
+    return request.app[PAGES].render(
         "front.html",
         page="events",
+        user=caller_name(request),
         learning=await service.events.learning(now_ms),
         lists=lists,
         verdicts=[_verdict_row(item, event_ids.get(item.first_version)) for item in articles],
-        view=view,
-        severity_labels=front_filters.SEVERITY_LABELS,
+        view=front_filters.view(query, (*lists.open, *lists.closed)),
+        read_mark=read_mark,
         kiosk=query.kiosk,
         rule=f"more than {settings.burst_items} similar items within {settings.burst_window_hours:g} hours",
         window=f"{settings.burst_window_hours:g} h",
@@ -47,6 +72,15 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
         stream_position=position.decode(),
         origin=base_url(request) or "http://ADDRESS",
     )
+
+
+async def _read_mark(request: web.Request) -> str | None:
+    """The read mark of a known user as JSON, "null" before the first; None where the browser keeps it."""
+    user = caller_id(request)
+    if not user:
+        return None
+    mark = await request.app[SERVICE].read_marks.get(user)
+    return json.dumps(mark and {"at": mark.looked_ms, "seen": mark.seen})
 
 
 def _verdict_row(item: StreamItem, event_id: str | None) -> dict[str, Any]:

@@ -30,14 +30,9 @@ async function send(body) {
 
 // Takes over the mark that the server rendered into a front page. On a first visit, all its events count as seen.
 export function takeFrom(doc) {
-  const stored = doc.getElementById("new-section")?.dataset.readMark;
-  const known = load();
-  if (stored) {
-    const { at, seen } = JSON.parse(stored);
-    save({ at, seen: Object.fromEntries(seen.map((id) => [id, UNKNOWN_TIME])) });
-  } else if (!known) {
-    markAllSeen(doc);
-  }
+  const stored = JSON.parse(doc.getElementById("new-section")?.dataset.readMark || "null");
+  if (stored) save({ at: stored.at, seen: Object.fromEntries(stored.seen.map((id) => [id, UNKNOWN_TIME])) });
+  else if (isKnownUser() || !load()) markAllSeen(doc);
 }
 
 export function isUnread(id, detectedMs) {

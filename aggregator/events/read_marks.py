@@ -1,0 +1,69 @@
+"""What each user has looked at, so that all browsers of a user agree on which events are new.
+
+read:<user>    a time until which all events count as seen, and the ids of later ones that were seen
+
+A user is an API key; without keys the pages keep the same in the browser. One value has at most MAX_SEEN ids
+of MAX_ID_CHARS characters and expires 90 days after its last change, so 1,000 keys take at most 20 MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from aggregator.store.base import Put, Store, Transaction, ValueEquals
+from aggregator.store.decoding import decode_value
+from aggregator.store.optimistic import commit_attempts
+from aggregator.time_units import DAY_MS
+
+MAX_SEEN = 200
+MAX_ID_CHARS = 100
+RETENTION_MS = 90 * DAY_MS
+
+
+class ReadMark(msgspec.Struct, frozen=True):
+    """Events detected until ``looked_ms`` are seen, and those in ``seen`` (the last MAX_SEEN)."""
+
+    looked_ms: int = 0
+    seen: tuple[str, ...] = ()
+
+    def advanced(self, looked_ms: int, seen: Sequence[str]) -> ReadMark:
+        """With more events seen. Repeating it or changing the order of two changes has no effect."""
+        merged = dict.fromkeys((*self.seen, *seen))
+        return ReadMark(max(self.looked_ms, looked_ms), tuple(merged)[-MAX_SEEN:])
+
+
+_decoder = msgspec.msgpack.Decoder(ReadMark)
+
+
+class ReadMarks:
+    """The read marks of all users of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def get(self, user: str) -> ReadMark | None:
+        """The mark of a user (id of the API key); None before the first. Raises StoreUnavailable."""
+        return _decode((await self._store.read([_key(user)]))[0])
+
+    async def advance(self, user: str, looked_ms: int, seen: Sequence[str]) -> ReadMark:
+        """Add to the mark of a user and return it. Raises CommitConflict, StoreUnavailable."""
+        for _ in commit_attempts("The read mark kept changing; try again."):
+            raw = (await self._store.read([_key(user)]))[0]
+            mark = (_decode(raw) or ReadMark()).advanced(looked_ms, seen)
+            value = msgspec.msgpack.encode(mark)
+            write = Put(_key(user), value, RETENTION_MS)
+            if value == raw or not await self._store.commit(
+                Transaction((ValueEquals(_key(user), raw),), (write,))
+            ):
+                return mark
+        raise AssertionError("unreachable")
+
+
+def _key(user: str) -> bytes:
+    return b"read:" + user.encode()
+
+
+def _decode(raw: bytes | None) -> ReadMark | None:
+    return decode_value(_decoder, raw, "A read mark") if raw else None

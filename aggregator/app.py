@@ -127,6 +127,7 @@ async def open_service(
         finally:
             await service.search.headlines.close()
             await service.load_control.activity.close()
+            await service.api_keys.last_use.finish()
             await service.background.close()
             pool.close()
             if shadow_pool is not None:

@@ -20,6 +20,7 @@ from typing import Literal
 
 import msgspec
 
+from aggregator.auth.last_use import LastUse
 from aggregator.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from aggregator.store.base import Put, Store
 from aggregator.store.versioned_map import VersionedMap
@@ -100,6 +101,7 @@ class ApiKeys:
         disabled: bool = False,
     ) -> None:
         self._store, self._clock = store, clock
+        self.last_use = LastUse(store, clock)
         self._stored_keys = VersionedMap(store, API_KEYS_KEY, ApiKey, "key", MAX_KEYS)
         self._bootstrap = _bootstrap_key(bootstrap) if bootstrap else None
         self._enforce = enforce or bool(bootstrap)
@@ -131,7 +133,10 @@ class ApiKeys:
         key = await self._find_active(parse_key_id(key_text))
         # The comparison is made for an unknown id, too: the response time must not reveal which ids exist.
         is_same = hmac.compare_digest(key.hash if key is not None else bytes(32), digest)
-        return key if is_same else None
+        if key is None or not is_same:
+            return None
+        self.last_use.note(key.id)
+        return key
 
     async def is_still_valid(self, key: ApiKey) -> bool:
         """Whether an authenticated key has been neither revoked nor expired since."""
@@ -176,7 +181,10 @@ class ApiKeys:
     async def authenticate_session(self, token: str) -> ApiKey | None:
         """The key of a session; None if the session or its key has ended."""
         id_ = (await self._store.read([_session_store_key(token)]))[0]
-        return await self._find_active(id_.decode()) if id_ else None
+        key = await self._find_active(id_.decode()) if id_ else None
+        if key is not None and key is not self._bootstrap:
+            self.last_use.note(key.id)
+        return key
 
     async def end_session(self, token: str) -> None:
         """End a session. Idempotent; an unknown token, which anybody can send, writes nothing."""
@@ -239,6 +247,7 @@ class ApiKeys:
                 raise Conflict(LAST_ADMIN_MESSAGE.format(id=id_))
 
         await self._stored_keys.mutate(delete)
+        await self.last_use.forget(id_)
         self._refreshed_ms = None
         audit_log.info("key revoked id=%s", id_)
 

@@ -15,6 +15,7 @@ from aggregator.settings import Settings
 from aggregator.store.factory import open_store
 from aggregator.time_units import format_minute, wall_clock_ms
 
+HEADER = ("id", "role", "created", "last used", "expires", "name", "sources")
 FIRST_KEY_NOTICE = (
     "This is the first key: from now on every caller needs a key, running services included. Create one for "
     "each crawler, reader and editor with `aggregator keys add NAME --role ROLE`."
@@ -34,11 +35,7 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     async with open_store(settings, format_version.write) as store:
         api_keys = ApiKeys(store, wall_clock_ms, bootstrap=settings.bootstrap_key)
         if args.change == "list":
-            keys = await api_keys.list_keys()
-            for key in keys:
-                print(_format_key(key, wall_clock_ms()))
-            if not keys:
-                print("No keys; create one with `aggregator keys add NAME --role admin`.", file=sys.stderr)
+            await _list_keys(api_keys)
         elif args.change == "revoke":
             await api_keys.revoke(args.id, keep_admin=True)
             print(f"{args.id} is revoked; running services reject it within 2 s.")
@@ -60,9 +57,23 @@ async def _create_key(args: argparse.Namespace, api_keys: ApiKeys) -> str:
     return text
 
 
-def _format_key(key: ApiKey, now_ms: int) -> str:
-    expiry = "never expires"
+async def _list_keys(api_keys: ApiKeys) -> None:
+    keys = await api_keys.list_keys()
+    if not keys:
+        print("No keys; create one with `aggregator keys add NAME --role admin`.", file=sys.stderr)
+        return
+    used = await api_keys.last_use.read([key.id for key in keys])
+    now_ms = wall_clock_ms()
+    rows = [_row(key, used_ms, now_ms) for key, used_ms in zip(keys, used, strict=True)]
+    widths = [max(map(len, column)) for column in zip(HEADER, *rows, strict=True)]
+    for row in (HEADER, *rows):
+        print("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _row(key: ApiKey, used_ms: int | None, now_ms: int) -> tuple[str, ...]:
+    expiry = "never"
     if key.expires_ms is not None:
-        expiry = f"{'until' if key.is_active(now_ms) else 'expired'} {format_minute(key.expires_ms)}"
-    sources = f"  only {', '.join(key.sources)}" if key.sources else ""
-    return f"{key.id}  {key.role:7}  {expiry}  {key.name}{sources}"
+        expiry = f"{'' if key.is_active(now_ms) else 'expired '}{format_minute(key.expires_ms)}"
+    used = "never" if used_ms is None else format_minute(used_ms)
+    sources = ", ".join(key.sources) if key.sources else "all"
+    return key.id, key.role, format_minute(key.created_ms), used, expiry, key.name, sources

@@ -269,7 +269,7 @@ def _add_keys(commands: Any) -> None:
     changes = top.add_subparsers(title="changes", metavar="CHANGE", required=True)
     for name, help in (
         ("add", "create an API key and print it (shown only once)"),
-        ("list", "list API keys (id, role, expiry, name)"),
+        ("list", "list API keys with role, times (UTC) of creation, last use and expiry, name and sources"),
         ("revoke", "revoke an API key now"),
         ("rotate", "create a key with the same name and role; the old one stays valid for a while"),
     ):

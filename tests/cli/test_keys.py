@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 from subprocess import run
 
@@ -44,8 +46,13 @@ async def test_a_running_service_accepts_new_keys_and_rejects_revoked_ones(
 
         assert (await post_status(""), await post_status(first)) == (401, 201)
         listed = await keys_output("list", store)
-        assert "crawler  until " in listed
-        assert "Crawler of the Gazette" in listed
+        header, admin, crawler = (re.split(r"\s{2,}", line) for line in listed.splitlines())
+        assert header == ["id", "role", "created", "last used", "expires", "name", "sources"]
+        assert (admin[1], admin[3:5]) == ("admin", ["never", "never"])
+        created, used, expires = map(datetime.fromisoformat, crawler[2:5])
+        assert timedelta(0) <= used - created < timedelta(days=1)
+        assert timedelta(days=89) < expires - created <= timedelta(days=90, minutes=1)
+        assert crawler[5:] == ["Crawler of the Gazette", "all"]
         assert first.split("_", 2)[2] not in listed
         id_ = first.split("_")[1]
         second = await keys_output("rotate", id_, "--overlap", "1h", store)

@@ -9,14 +9,18 @@ import msgspec
 import pytest
 import redis
 
+from aggregator.app import open_service
 from aggregator.background.scheduler import DETECTOR_LEASE_KEY
 from aggregator.backup.manifest import Manifest
-from aggregator.backup.restore_server import restore_server
+from aggregator.backup.restore_server import OWN_PREFIXES, restore_server
+from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
 from aggregator.index import format_version
 from aggregator.index.clock_guard import TRUSTED_TIME_KEY
 from aggregator.index.codec.format_byte import FORMAT_1
 from aggregator.index.trusted_time import TrustedTime
+from aggregator.runtime import demo
+from aggregator.settings import Settings
 from aggregator.store.redis import open_redis_store
 from tests.backup.helpers import NOW_MS, VALUES, backup_of, content
 
@@ -114,6 +118,24 @@ def test_an_interrupted_restore_is_refused_by_services_and_continued(
 
     assert content(valkey_url) == VALUES
     asyncio.run(check_format(valkey_url))
+
+
+async def test_all_keys_of_the_service_are_copied(valkey_url: str) -> None:
+    """A key with another prefix would be missing after a restore."""
+    settings = Settings(store_url=valkey_url, store_texts=True, retention_days=1)
+    async with open_service(settings) as service:
+        for row in demo.load_rows():
+            await service.ingest.submit(Article(id=row["id"], title=row["title"], text=row["text"]))
+        key, text = await service.api_keys.add("Desk", "admin")
+        await service.api_keys.start_session(key)
+        await service.api_keys.authenticate(text)
+        await service.rate_limiter.acquire(key.id)
+        await service.background.clock_guard.observe()
+    with redis.Redis.from_url(valkey_url) as client:
+        stored = list(client.scan_iter())
+
+    assert len(stored) > 100
+    assert [key for key in stored if not key.startswith(OWN_PREFIXES)] == []
 
 
 def test_a_damaged_backup_changes_nothing(backup: Backup, valkey_url: str) -> None:

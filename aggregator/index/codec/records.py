@@ -48,7 +48,6 @@ BINDING_FORMATS = (FORMAT_3, FORMAT_2)
 _MIN_COMPRESS_BYTES = 100  # compressing shorter texts saves nothing
 _MAX_TEXT_BYTES = 1 << 24
 _WEIGHTS = tuple((np.arange(256) / TERM_WEIGHT_STEPS).tolist())
-_WEIGHTS = tuple((np.arange(256) / TERM_WEIGHT_STEPS).tolist())
 _RAW_DEFLATE = -zlib.MAX_WBITS  # no header, no checksum
 
 

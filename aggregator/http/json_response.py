@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from urllib.parse import quote
 
 from aiohttp import web
 from msgspec import Struct
@@ -24,6 +25,11 @@ def struct_response(
         content_type="application/json",
         charset=None,
     )
+
+
+def location(collection: str, id_: str) -> dict[str, str]:
+    """The Location header of a resource that was created: its path below that of its collection."""
+    return {"Location": f"{collection}/{quote(id_, safe='')}"}
 
 
 def server_timing(timings_ms: Mapping[str, float]) -> dict[str, str]:

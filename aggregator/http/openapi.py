@@ -125,6 +125,8 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
             response["content"] = {NDJSON_TYPE: {"schema": line_schema}}
         elif body is not None:
             response["content"] = _content(body, JSON_TYPE)
+        if status == HTTPStatus.CREATED:
+            response["headers"] = {"Location": {"description": "Its path.", "schema": {"type": "string"}}}
         responses[str(status)] = response
     auth_statuses = () if endpoint.permission == "nothing" else (401, 403, 429)
     host_statuses = () if endpoint.path in PROBE_PATHS else (421,)

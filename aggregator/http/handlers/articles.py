@@ -63,11 +63,10 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     if not query.dry_run:
         metrics.record_answer(answer)
     created = answer.stored and answer.outcome.verdict != "duplicate"
-    return json_response.struct_response(
-        _verdict_out(request, answer),
-        status=201 if created else 200,
-        headers=json_response.server_timing(answer.timings_ms),
-    )
+    verdict, headers = _verdict_out(request, answer), json_response.server_timing(answer.timings_ms)
+    if created:
+        headers |= json_response.location("/v1/articles", verdict.id)
+    return json_response.struct_response(verdict, status=201 if created else 200, headers=headers)
 
 
 async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:

@@ -25,7 +25,8 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     body = await bodies.read_struct(request, _decode_desk_in)
     desk = to_desk(body, service.clock(), caller_id(request), caller_name(request))
     stored, is_new = await service.desks.create(desk)
-    return json_response.struct_response(desk_out(stored), status=201 if is_new else 200)
+    headers = json_response.location("/v1/desks", stored.id) if is_new else None
+    return json_response.struct_response(desk_out(stored), 201 if is_new else 200, headers)
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
@@ -73,7 +74,8 @@ async def post_target(request: web.Request, query: requests.NoQuery) -> web.Stre
     is_own = target.kind == "webhook" and target.owner == caller_id(request)
     pending = 0 if is_new else (await service.webhook_dispatcher.pending()).get(target.id, 0)
     out = webhook_out(target, pending, target.secret if is_own else None)
-    return json_response.struct_response(out, status=201 if is_new else 200)
+    headers = json_response.location("/v1/webhooks", target.id) if is_new else None
+    return json_response.struct_response(out, 201 if is_new else 200, headers)
 
 
 def desk_out(desk: Desk) -> responses.DeskOut:

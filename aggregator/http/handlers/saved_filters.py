@@ -28,7 +28,8 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     watch, is_new = await service.saved_filters.save(
         name, canonical_query_string(parse_filter(body.query)), service.clock(), caller_id(request)
     )
-    return json_response.struct_response(watch_out(watch), status=201 if is_new else 200)
+    headers = json_response.location("/v1/watches", watch.id) if is_new else None
+    return json_response.struct_response(watch_out(watch), 201 if is_new else 200, headers)
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:

@@ -43,7 +43,8 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
         url, queries, body.format, service.clock(), caller_id(request)
     )
     if is_new:
-        return json_response.struct_response(webhook_out(hook, 0, hook.secret), status=201)
+        headers = json_response.location("/v1/webhooks", hook.id)
+        return json_response.struct_response(webhook_out(hook, 0, hook.secret), 201, headers)
     pending = (await service.webhook_dispatcher.pending()).get(hook.id, 0)
     # A client whose first answer was lost needs the secret.
     secret = hook.secret if hook.owner == caller_id(request) else None

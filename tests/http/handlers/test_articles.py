@@ -21,6 +21,7 @@ async def test_a_new_article_is_stored(client: Client) -> None:
 
     assert response.status == 201
     assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["Location"] == "/v1/articles/a"
     assert response.headers["Server-Timing"] == "analyse;dur=1.25, lookup;dur=0.50"
     assert body.pop("fingerprint")
     assert body == {
@@ -52,6 +53,18 @@ async def test_duplicates_and_repeated_ids_answer_200(client: Client) -> None:
         "overlap": 1.0,
         "rule": "exact",
     }
+
+
+async def test_the_location_of_an_article_leads_to_it(client: Client) -> None:
+    """Also with an id that needs quoting; an answer 200 has none."""
+    id_ = "https://news.example/a b?c=1&d=%20#e"
+    created = await client.post("/v1/articles", json={"id": id_, "text": TEXT})
+    repeated = await client.post("/v1/articles", json={"id": id_, "text": TEXT})
+
+    found = await client.get(URL(created.headers["Location"], encoded=True))
+
+    assert (await found.json())["id"] == id_
+    assert "Location" not in repeated.headers
 
 
 async def test_dry_run_stores_nothing(client: Client, service: FakeService) -> None:

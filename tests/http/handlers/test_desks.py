@@ -25,6 +25,7 @@ async def desk(client: Client) -> dict[str, Any]:
     response = await client.post("/v1/desks", json=DESK)
     assert response.status == 201
     created: dict[str, Any] = await response.json()
+    assert response.headers["Location"] == f"/v1/desks/{created['id']}"
     return created
 
 
@@ -41,7 +42,8 @@ async def test_a_desk_is_replaced_and_deleted_with_its_targets(client: Client, d
     """What is not named has its default."""
     path = f"/v1/desks/{desk['id']}"
     target = {"kind": "mail", "address": "desk@newsroom.example"}
-    assert (await client.post(path + "/targets", json=target)).status == 201
+    added = await client.post(path + "/targets", json=target)
+    assert added.headers["Location"] == f"/v1/webhooks/{(await added.json())['id']}"
     changed = await (await client.put(path, json={"name": "Ports"})).json()
     deleted = await client.delete(path)
 

@@ -22,6 +22,7 @@ async def watch(client: Client, service: FakeService) -> dict[str, str]:
     )
     assert response.status == 201
     saved: dict[str, str] = await response.json()
+    assert response.headers["Location"] == f"/v1/watches/{saved['id']}"
     return saved
 
 

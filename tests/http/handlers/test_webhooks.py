@@ -19,6 +19,7 @@ async def hook(client: Client) -> dict[str, Any]:
     )
     assert response.status == 201
     created: dict[str, Any] = await response.json()
+    assert response.headers["Location"] == f"/v1/webhooks/{created['id']}"
     return created
 
 

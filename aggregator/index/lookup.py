@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from operator import add
 
 import numpy as np
@@ -104,11 +104,9 @@ class LookupResult:
         by_distance: list[int] = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
         several = shared > 1
         by_keys: list[int] = sharing[several][np.argsort(-shared[several], kind="stable")].tolist()
-        single = sharing[~several]
-        if len(self.by_common_key):
-            older = self.by_common_key[:-MAX_COMMON_KEY_MATCHES]
-            single = single[np.isin(single, older, assume_unique=True, invert=True)]
-        by_keys = (by_keys + single[: -MAX_SINGLE_KEY_MATCHES - 1 : -1].tolist())[:MAX_CANDIDATES]
+        older_common = set(self.by_common_key[:-MAX_COMMON_KEY_MATCHES].tolist())
+        latest = (n for n in reversed(sharing[~several].tolist()) if n not in older_common)
+        by_keys = [*by_keys, *islice(latest, MAX_SINGLE_KEY_MATCHES)][:MAX_CANDIDATES]
         if not by_distance or not by_keys:
             return by_distance or by_keys
         alternating = (n for pair in zip_longest(by_distance, by_keys) for n in pair if n is not None)

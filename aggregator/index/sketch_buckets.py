@@ -42,9 +42,11 @@ def trim_writes(
     """
     trimmed: dict[bytes, bytes] = {}
     for bucket, sketch_key in zip(bucket_keys, sketch_keys, strict=True):
-        value = trimmed.get(bucket) or values.get(bucket) or b""
+        value = trimmed.get(bucket) or values.get(bucket)
+        if value is None or len(value) < FULL_KEY_ENTRIES * SKETCH_POSTING_BYTES:
+            continue
         remainder = sketch_key >> SKETCH_BUCKET_BITS
-        # Counts no fewer than there are, since two entries never overlap one match: 0.3 us instead of 5.
+        # Counts no fewer than there are, since no match overlaps two entries: 0.3 us instead of 5.
         if value.count(remainder.to_bytes(SKETCH_REMAINDER_BYTES, "little")) >= FULL_KEY_ENTRIES:
             kept = trim_sketch_key(value, remainder, FULL_KEY_ENTRIES, KEPT_KEY_ENTRIES)
             if kept is not value:

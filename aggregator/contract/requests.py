@@ -395,6 +395,13 @@ class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
 
     sort: Annotated[EventOrder, Meta(description="Order of the open events.")] = "surprise"
     severity: Annotated[Severity, Meta(description="Only events of this severity.")] | None = None
+    ours: (
+        Annotated[
+            Literal["yes", "no"],
+            Meta(description="Only events that one of the own sources has published, or none of them."),
+        ]
+        | None
+    ) = None
     kiosk: Annotated[bool, Meta(description="Large type without controls, for a screen on a wall.")] = False
 
 

@@ -7,17 +7,22 @@ from dataclasses import dataclass
 
 from aggregator.events.detection.model import Event
 from aggregator.events.ordering import EventOrder, sort_events
+from aggregator.events.own_sources import OwnSources
 from aggregator.events.severity import Growth, Severity, growth, severity
 from aggregator.http.pages import charts
 
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 144, 30
 # Title of an event with neither headline (its article was deleted) nor terms.
 NO_HEADLINE = "(no headline)"
+NO_OWN_SOURCES = OwnSources("")
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An event as shown in a list. ``usual_y``: height of the usual number in the sparkline, if visible."""
+    """An event as shown in a list. ``usual_y``: height of the usual number in the sparkline, if visible.
+
+    ``is_ours``: whether one of the newsroom's own sources has published it, None if none is set.
+    """
 
     event: Event
     title: str
@@ -26,6 +31,7 @@ class Card:
     usual_rate: str
     severity: Severity
     growth: Growth
+    is_ours: bool | None = None
 
     @property
     def lang(self) -> str:
@@ -42,7 +48,7 @@ class EventLists:
     closed: tuple[Card, ...]
 
 
-def make_card(event: Event, now_ms: int) -> Card:
+def make_card(event: Event, now_ms: int, own_sources: OwnSources = NO_OWN_SOURCES) -> Card:
     """The card of an event at ``now_ms``."""
     until_ms = event.last_seen_ms if event.status == "closed" else max(now_ms, event.last_seen_ms)
     bars = charts.sparkline(event.timeline, until_ms, SPARKLINE_WIDTH, SPARKLINE_HEIGHT)
@@ -54,6 +60,7 @@ def make_card(event: Event, now_ms: int) -> Card:
         usual_rate=usual_rate(event),
         severity=severity(event, now_ms),
         growth=growth(event, now_ms),
+        is_ours=own_sources.any_of(event.sources) if own_sources else None,
     )
 
 
@@ -62,11 +69,13 @@ def event_lists(
     now_ms: int,
     order: EventOrder = "surprise",
     only_severity: Severity | None = None,
+    own_sources: OwnSources = NO_OWN_SOURCES,
+    only_ours: bool | None = None,
 ) -> EventLists:
     """The events as open, muted and closed cards; events merged into others are omitted."""
     shown = (e for e in events if e.merged_into is None)
-    cards = [make_card(e, now_ms) for e in sort_events(shown, order, now_ms)]
-    cards = [c for c in cards if only_severity in (None, c.severity)]
+    cards = [make_card(e, now_ms, own_sources) for e in sort_events(shown, order, now_ms)]
+    cards = [c for c in cards if only_severity in (None, c.severity) and only_ours in (None, c.is_ours)]
     return EventLists(
         open=tuple(c for c in cards if c.event.status != "closed" and not is_muted(c.event)),
         muted=tuple(c for c in cards if is_muted(c.event)),

@@ -54,7 +54,8 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     articles = [item for item in recent if item.kind == "article"]
     event_ids = await service.events.event_ids_of([item.first_version for item in articles])
     settings, now_ms = service.settings, service.clock()
-    lists = cards.event_lists(events, now_ms, query.sort, query.severity)
+    only_ours = None if query.ours is None else query.ours == "yes"
+    lists = cards.event_lists(events, now_ms, query.sort, query.severity, service.own_sources, only_ours)
     return request.app[PAGES].render(
         "front.html",
         page="events",

@@ -43,6 +43,7 @@ _LABELS = {
     "severity": "State",
     "watch": "Saved filter",
 }
+OURS_LABELS = {"yes": "Published by us", "no": "Not published by us yet"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,8 @@ def _chip_label(name: str, value: str) -> str:
         return f"At least {value} items"
     if name == "severity":
         return f"State: {SEVERITY_LABELS[value]}"  # type: ignore[index]  # decoded as a Severity
+    if name == "ours":
+        return OURS_LABELS[value]
     return f"{_LABELS[name]}: {value}"
 
 
@@ -147,6 +150,7 @@ def _facets(values: dict[str, str], cards: Sequence[Card]) -> list[Facet]:
         return tuple(Choice(value, front_url(values | {name: value}), n) for value, n in common)
 
     states = Counter(card.severity for card in cards)
+    ours = Counter("yes" if card.is_ours else "no" for card in cards if card.is_ours is not None)
     smallest = int(values.get("min_size", 0))
     sizes = [(s, sum(c.event.size >= s for c in cards)) for s in SIZES if s > smallest]
     return [
@@ -158,6 +162,16 @@ def _facets(values: dict[str, str], cards: Sequence[Card]) -> list[Facet]:
                 Choice(SEVERITY_LABELS[s], front_url(values | {"severity": s}), states[s])
                 for s in SEVERITIES
                 if states[s]
+            ),
+        ),
+        Facet(
+            "Our coverage",
+            ()
+            if "ours" in values
+            else tuple(
+                Choice(label, front_url(values | {"ours": name}), ours[name])
+                for name, label in OURS_LABELS.items()
+                if ours[name]
             ),
         ),
         Facet(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from aggregator.contract.requests import FrontQuery
-from aggregator.http.pages.cards import Card, make_card
+from aggregator.events.own_sources import OwnSources
+from aggregator.http.pages.cards import Card, event_lists, make_card
 from aggregator.http.pages.front_filters import filter_query, front_url, given_values, view
 from tests.support.factories import EVENT_MS, event
 
@@ -73,3 +74,21 @@ def test_a_filter_in_force_has_no_further_choices() -> None:
 
     assert [facet.label for facet in view(query, cards()).facets] == ["At least"]
     assert [label for label, _, _ in choices(query, "At least")] == ["100 items"]
+
+
+def test_events_are_filtered_by_our_coverage() -> None:
+    """With own sources only: a choice for each that occurs, and a chip for the one in force."""
+    own = OwnSources("two.example")
+    ours, others = event("e1", "Storm"), event("e2", "Wind", sources=("one.example",))
+    lists = event_lists([ours, others], EVENT_MS, own_sources=own)
+    only = event_lists([ours, others], EVENT_MS, own_sources=own, only_ours=False)
+    facets = {facet.label: facet.choices for facet in view(FrontQuery(), lists.open).facets}
+    plain = event_lists([ours, others], EVENT_MS)
+
+    assert [(c.label, c.url, c.count) for c in facets["Our coverage"]] == [
+        ("Published by us", "/?ours=yes", 1),
+        ("Not published by us yet", "/?ours=no", 1),
+    ]
+    assert [card.event.id for card in only.open] == ["e2"]
+    assert [c.label for c in view(FrontQuery(ours="no"), only.open).chips] == ["Not published by us yet"]
+    assert "Our coverage" not in {facet.label for facet in view(FrontQuery(), plain.open).facets}

@@ -1,15 +1,15 @@
 """Headline table: hashed words of headlines, in columns, searched by scanning all of them.
 
 A row is one stored version of an article: its number, its time, the hashes of the terms of its headline and
-of its source, and what searches filter by. Rows are appended to chunks of ``CHUNK_ROWS``. A search tests
-every hash against a table of 65,536 flags, about 2 ns each, so no lists have to be kept and the time is
-bounded whatever the words (``scripts/bench search``). Pure.
+of its source, and what searches filter by. Rows are appended to chunks of ``CHUNK_ROWS``. A search compares
+every hash with every term, some 20 us per term and chunk, so no lists have to be kept and the time is bounded
+whatever the words (``scripts/bench search``). Pure.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,7 +26,6 @@ MAX_LANGUAGES: Final = 255
 # Of a headline: titles have up to 2,000 characters.
 MAX_HEADLINE_TERMS: Final = 48
 VERDICTS: Final[tuple[VerdictName, ...]] = ("new", "related", "duplicate")
-_FLAG_BITS: Final = 16
 _MAX_TIME_S: Final = (1 << 32) - 1
 
 Numbers = npt.NDArray[np.uint64]
@@ -217,32 +216,40 @@ class HeadlineTable:
         prepared = [_PreparedGroup(group, self._languages) for group in groups]
         floors = np.array([floor.get(space, 0) for space in self._spaces], np.uint64)
         for chunk in tuple(self._chunks):
-            yield _search_chunk(chunk, prepared, self._row_mask(chunk, row_filter, floors), bool(groups))
 
-    def _row_mask(
-        self, chunk: _Chunk, row_filter: RowFilter, floors: npt.NDArray[np.uint64]
+            def passes(rows: npt.NDArray[np.int64], chunk: _Chunk = chunk) -> npt.NDArray[np.bool_]:
+                return self._passes(chunk, rows, row_filter, floors)
+
+            yield _search_chunk(chunk, prepared, passes) if groups else _all_rows(chunk, passes)
+
+    def _passes(
+        self,
+        chunk: _Chunk,
+        rows: npt.NDArray[np.int64],
+        row_filter: RowFilter,
+        floors: npt.NDArray[np.uint64],
     ) -> npt.NDArray[np.bool_]:
-        numbers = np.frombuffer(chunk.numbers, np.uint64)
-        mask = (numbers >= floors[np.frombuffer(chunk.spaces, np.uint8)]) & (numbers > 0)
-        times = np.frombuffer(chunk.times, np.uint32)
+        """Which of these rows are current and meet the conditions."""
+        numbers, times = np.frombuffer(chunk.numbers, np.uint64)[rows], np.frombuffer(chunk.times, np.uint32)
+        mask = (numbers >= floors[np.frombuffer(chunk.spaces, np.uint8)[rows]]) & (numbers > 0)
         if row_filter.lang is not None:
             wanted = self._languages.get(row_filter.lang, MAX_LANGUAGES)
-            mask &= np.frombuffer(chunk.languages, np.uint8) == wanted
+            mask &= np.frombuffer(chunk.languages, np.uint8)[rows] == wanted
         if row_filter.source is not None:
-            mask &= np.frombuffer(chunk.sources, np.uint32) == hash32(row_filter.source)
+            mask &= np.frombuffer(chunk.sources, np.uint32)[rows] == hash32(row_filter.source)
         if row_filter.verdict is not None:
-            mask &= np.frombuffer(chunk.verdicts, np.uint8) == VERDICTS.index(row_filter.verdict)
+            mask &= np.frombuffer(chunk.verdicts, np.uint8)[rows] == VERDICTS.index(row_filter.verdict)
         if row_filter.since_s is not None:
-            mask &= times >= row_filter.since_s
+            mask &= times[rows] >= row_filter.since_s
         if row_filter.until_s is not None:
-            mask &= times < row_filter.until_s
+            mask &= times[rows] < row_filter.until_s
         if row_filter.url is not None:
-            mask &= np.frombuffer(chunk.urls, np.uint32) == url_hash(row_filter.url)
+            mask &= np.frombuffer(chunk.urls, np.uint32)[rows] == url_hash(row_filter.url)
         return mask
 
 
 class _PreparedGroup:
-    """A term group with its flags: ``flags[h & 0xffff]`` is True for the hashes of its terms."""
+    """A term group with the hashes of its terms, ascending; ``order``: the position of each in the query."""
 
     def __init__(self, group: TermGroup, languages: Mapping[str, int]) -> None:
         self.min_matches = group.min_matches
@@ -250,41 +257,60 @@ class _PreparedGroup:
         hashed = np.array([hash32(term) for term in group.terms], np.uint32)
         self.order = np.argsort(hashed)
         self.hashes = hashed[self.order]
-        self.flags = np.zeros(1 << _FLAG_BITS, np.bool_)
-        self.flags[self.hashes & 0xFFFF] = True
         self.is_language = np.zeros(256, np.bool_)
         self.is_language[[languages[lang] for lang in group.languages if lang in languages]] = True
 
+    def find(self, hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+        """Positions of the hashes of the terms, ascending: one vectorized pass per term."""
+        found = hashes == self.hashes[0]
+        for wanted in self.hashes[1:]:
+            found |= hashes == wanted
+        return np.flatnonzero(found)
 
-def _search_chunk(
-    chunk: _Chunk, groups: Sequence[_PreparedGroup], mask: npt.NDArray[np.bool_], has_terms: bool
-) -> Hits:
-    numbers, times = np.frombuffer(chunk.numbers, np.uint64), np.frombuffer(chunk.times, np.uint32)
-    spaces = np.frombuffer(chunk.spaces, np.uint8)
-    if not has_terms:
-        (rows,) = mask.nonzero()
-        return Hits(numbers[rows], times[rows].astype(np.uint64), spaces[rows])
-    found = [hits for group in groups if (hits := _group_rows(chunk, group, mask)) is not None]
+
+_Passes = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
+
+
+def _all_rows(chunk: _Chunk, passes: _Passes) -> Hits:
+    """All rows that pass, with the score of their time."""
+    rows = np.arange(len(chunk.numbers))
+    rows = rows[passes(rows)]
+    return _hits(chunk, rows, np.zeros(len(rows), np.uint64))
+
+
+def _search_chunk(chunk: _Chunk, groups: Sequence[_PreparedGroup], passes: _Passes) -> Hits:
+    """The rows that have enough terms of a group and pass."""
+    found = [hits for group in groups if (hits := _group_rows(chunk, group, passes)) is not None]
     if not found:
         return NO_HITS
     rows, ranks = (np.concatenate(column) for column in zip(*found, strict=True))
-    return Hits(numbers[rows], ranks << np.uint64(32) | times[rows], spaces[rows])
+    return _hits(chunk, rows, ranks)
+
+
+def _hits(chunk: _Chunk, rows: npt.NDArray[np.int64], ranks: npt.NDArray[np.uint64]) -> Hits:
+    times = np.frombuffer(chunk.times, np.uint32)[rows]
+    return Hits(
+        np.frombuffer(chunk.numbers, np.uint64)[rows],
+        ranks << np.uint64(32) | times,
+        np.frombuffer(chunk.spaces, np.uint8)[rows],
+    )
 
 
 def _group_rows(
-    chunk: _Chunk, group: _PreparedGroup, mask: npt.NDArray[np.bool_]
+    chunk: _Chunk, group: _PreparedGroup, passes: _Passes
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]] | None:
     """Rows of the group's languages that match, and the part of their score above the time."""
     hashes, ends = np.frombuffer(chunk.hashes, np.uint32), np.frombuffer(chunk.ends, np.uint32)
-    (at,) = group.flags[hashes & 0xFFFF].nonzero()
-    at = at[np.isin(hashes[at], group.hashes)]  # few are left
+    at = group.find(hashes)
+    if not len(at):
+        return None
     rows = ends.searchsorted(at, "right")
-    wanted = mask[rows] & group.is_language[np.frombuffer(chunk.languages, np.uint8)[rows]]
+    wanted = group.is_language[np.frombuffer(chunk.languages, np.uint8)[rows]] & passes(rows)
     at, rows = at[wanted], rows[wanted]
     if not len(rows):
         return None
     bits = np.left_shift(1, group.order[group.hashes.searchsorted(hashes[at])]).astype(np.uint16)
-    starts = np.concatenate([[0], ends[:-1]])[rows]
+    starts = np.where(rows > 0, ends[rows - 1], 0)
     in_headline = at - starts < np.frombuffer(chunk.headline_terms, np.uint8)[rows]
     first = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
     matched = np.bitwise_count(np.bitwise_or.reduceat(bits, first)).astype(np.int64)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from aggregator import __version__
 from aggregator.backup.manifest import (
     FORMAT,
+    MODELS_NAME,
     NAME_PREFIX,
     PARTIAL_SUFFIX,
     SNAPSHOT_NAME,
     IndexSummary,
     Manifest,
+    ModelFile,
     SnapshotFile,
     find_backups,
     remove_partial_backups,
@@ -23,12 +30,14 @@ from aggregator.errors import ConfigurationError
 from aggregator.index import format_version, space_registry
 from aggregator.index.unread_index import count_articles
 from aggregator.store.base import Store
-from aggregator.store.directory import flush_directory
+from aggregator.store.directory import flush_directory, write_flushed
 from aggregator.store.file_lock import FileLock
 from aggregator.store.snapshot import download_snapshot
 from aggregator.time_units import format_rfc3339
 
 LOCK_NAME = ".lock"
+
+log = logging.getLogger("aggregator.backup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +108,28 @@ def _fill(partial: Path, url: str, summary: StoreSummary, created: str) -> Manif
             header.expiring if header.database == snapshot.database else 0,
         ),
     )  # fmt: skip
+    manifest = msgspec.structs.replace(manifest, models=list(_copy_models(partial, summary.indexes)))
     write_manifest(partial, manifest)
     return manifest
+
+
+def _copy_models(partial: Path, indexes: Sequence[IndexSummary]) -> Iterator[ModelFile]:
+    """Copy the fitted models of the indexes, without which their articles cannot be read.
+
+    A directory that cannot be read from here is left out: the service may run on another machine.
+    """
+    for number, models_dir in enumerate(sorted({index.models_dir for index in indexes} - {""})):
+        target = partial / MODELS_NAME / str(number)
+        target.mkdir(mode=0o700, parents=True)
+        for path in sorted(Path(models_dir).glob("*.model")):
+            try:
+                content = path.read_bytes()
+            except OSError as error:
+                log.warning("%s is not part of the backup: %s", path, error.strerror)
+                continue
+            write_flushed(target / path.name, content)
+            name = str((target / path.name).relative_to(partial))
+            yield ModelFile(name, len(content), hashlib.sha256(content).hexdigest())
 
 
 def _check_space(directory: Path, needed_bytes: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,11 @@ from typing import Final
 import msgspec
 
 from aggregator.errors import ConfigurationError
+from aggregator.store.directory import write_flushed
 
 MANIFEST_NAME: Final = "manifest.json"
 SNAPSHOT_NAME: Final = "store.rdb"
+MODELS_NAME: Final = "models"
 NAME_PREFIX: Final = "aggregator-"
 PARTIAL_SUFFIX: Final = ".partial"
 FORMAT: Final = 1
@@ -52,6 +53,14 @@ class SnapshotFile(msgspec.Struct, frozen=True):
     expiring: int
 
 
+class ModelFile(msgspec.Struct, frozen=True):
+    """A fitted feature model; ``name`` is its path in the backup."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
 class Manifest(msgspec.Struct, frozen=True):
     """``created``: when the snapshot was asked for; all that was acknowledged before is in it. RFC 3339.
 
@@ -65,6 +74,7 @@ class Manifest(msgspec.Struct, frozen=True):
     server: str
     indexes: list[IndexSummary]
     snapshot: SnapshotFile
+    models: list[ModelFile] = []
 
     @property
     def articles(self) -> int:
@@ -78,10 +88,7 @@ _decoder = msgspec.json.Decoder(Manifest)
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write the manifest into a directory. Raises OSError."""
     encoded = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
-    with open(directory / MANIFEST_NAME, "xb") as file:
-        file.write(encoded + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    write_flushed(directory / MANIFEST_NAME, encoded + b"\n")
 
 
 def read_manifest(backup: Path) -> Manifest:
@@ -121,7 +128,7 @@ def remove_partial_backups(directory: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def read_verified(backup: Path, file: SnapshotFile) -> Iterator[bytes]:
+def read_verified(backup: Path, file: SnapshotFile | ModelFile) -> Iterator[bytes]:
     """The content of a file in parts. Raises ConfigurationError at its end if it is not the one described."""
     path, hashed, size_bytes = backup / file.name, hashlib.sha256(), 0
     try:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import deque
 from datetime import datetime
 from pathlib import Path
 
 from aggregator.backup.loading import loaded
-from aggregator.backup.manifest import Manifest, locate_backup, read_manifest
+from aggregator.backup.manifest import Manifest, locate_backup, read_manifest, read_verified
 from aggregator.backup.restore_directory import restore_directory
 from aggregator.backup.restore_server import restore_server
 from aggregator.cli.backup import describe
@@ -35,6 +36,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     backup = locate_backup(Path(args.backup))
     manifest = read_manifest(backup)
     print(f"Backup {backup}: {describe(manifest)}.", file=sys.stderr)
+    for model in manifest.models:
+        deque(read_verified(backup, model), maxlen=0)
     try:
         if args.check:
             with TemporaryDirectory() as directory, loaded(backup, manifest, directory / "data"):
@@ -62,6 +65,8 @@ def _restore(args: argparse.Namespace, settings: Settings, backup: Path, manifes
         print(f"{data_dir} is restored.")
         if former is not None:
             print(f"The former log is {former}; delete it when it is no longer needed.")
+    for directory in sorted({(backup / model.name).parent for model in manifest.models}):
+        print(f"Fitted models of the backup are in {directory}: models_dir must name them or the same ones.")
     _print_next_steps(manifest, now_ms)
 
 

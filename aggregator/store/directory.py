@@ -1,4 +1,4 @@
-"""Directories on disk: flushing the entries that were created or renamed in one."""
+"""Files and directories that are on disk when a function returns, so that they survive a power loss."""
 
 from __future__ import annotations
 
@@ -13,3 +13,11 @@ def flush_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_flushed(path: Path, content: bytes) -> None:
+    """Write a new file that only this user can read, and wait until it is on disk. Raises OSError."""
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

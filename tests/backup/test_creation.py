@@ -14,13 +14,14 @@ import redis
 from aggregator.app import open_service
 from aggregator.backup import creation
 from aggregator.backup.creation import remove_old_backups
-from aggregator.backup.manifest import find_backups, read_manifest
+from aggregator.backup.manifest import IndexSummary, find_backups, read_manifest, read_verified
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.file_lock import FileLock
 from tests.backup.helpers import NOW_MS, VALUES, back_up, backup_of
+from tests.cli.helpers import run
 from tests.support.server_fixture import ROOT
 from tests.support.slow_snapshot import slow_down_snapshots, wait_for_snapshot
 
@@ -47,6 +48,27 @@ async def test_the_manifest_describes_the_store(valkey_url: str, tmp_path: Path)
         assert manifest.snapshot.keys == client.dbsize()
     assert manifest.data_format.startswith("4 ")
     assert tmp_path.joinpath("backups").stat().st_mode & 0o077 == backup.stat().st_mode & 0o077 == 0
+
+
+def test_fitted_models_are_part_of_a_backup(valkey_url: str, tmp_path: Path) -> None:
+    """One directory each; one that this machine does not have is left out."""
+    for name in ("en.model", "notes.txt"):
+        (tmp_path / name).write_bytes(name.encode())
+    indexes = [
+        IndexSummary(name, "", "", "4x16", models_dir, 0, "", "")
+        for name, models_dir in (("en.0000", str(tmp_path)), ("ru.0000", "/absent"), ("zh.0000", ""))
+    ]
+
+    backup, manifest = creation.create_backup(
+        valkey_url, tmp_path / "backups", creation.StoreSummary("", indexes, 0), NOW_MS
+    )
+
+    (model,) = manifest.models
+    assert read_manifest(backup).models == [model]
+    assert model.name.endswith("/en.model")
+    assert b"".join(read_verified(backup, model)) == b"en.model"
+    (backup / model.name).write_bytes(b"other")
+    assert run("restore", str(backup), "--check") == 2
 
 
 def test_a_failed_run_leaves_no_backup(tmp_path: Path) -> None:

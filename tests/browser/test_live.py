@@ -236,7 +236,8 @@ async def test_an_unavailable_store_is_reported(browser: Browser, own_server: Em
         assert await page.locator("#verdicts li").count() == 1
         await other.goto(f"{url}/health")
         assert await other.get_by_text("The store is unavailable.").is_visible()
-        assert problems == []
+        # Chromium itself reports that the count of new events, which every page fetches, was refused.
+        assert [problem for problem in problems if "503 (Service Unavailable)" not in problem] == []
         await other.goto(url)
         assert await other.get_by_role("heading", name="The store is unavailable").is_visible()
 

@@ -47,9 +47,11 @@ from aggregator.events.saved_filters import SavedFilters
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.http.app import make_app
 from aggregator.http.server import make_runner
-from aggregator.index import StoredArticle
+from aggregator.index import Index, StoredArticle
 from aggregator.index.arrival_counts import Arrivals
 from aggregator.index.ownership import foreign_article_error, is_owned
+from aggregator.provenance.directory import SourceDirectory
+from aggregator.provenance.queries import ProvenanceQueries
 from aggregator.queries.explain import Explanation
 from aggregator.queries.related import NO_FILTER, RelatedFilter
 from aggregator.queries.search import FoundArticle, ResultKey, SearchFilter, SearchResult
@@ -105,6 +107,8 @@ class FakeService:
         self.index = SimpleNamespace(
             articles=self, stream=self, spaces=("en.0000",), arrival_counts=self, shadow_spaces=()
         )
+        self.provenance = ProvenanceQueries(cast("Index", self.index))
+        self.sources = SourceDirectory(MemoryStore())
         self.commit_retries = 0
         self.failure: Exception | None = None
         self.articles: dict[str, StoredArticle] = {}

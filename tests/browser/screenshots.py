@@ -25,6 +25,8 @@ from playwright.async_api import Browser, async_playwright
 
 from aggregator.app import Service, open_service
 from aggregator.domain import Answer, Article
+from aggregator.events.desks.model import Desk
+from aggregator.events.detection.model import Event
 from aggregator.http.app import make_app
 from aggregator.http.app_keys import METRICS
 from aggregator.http.metrics.registry import Metrics
@@ -144,6 +146,8 @@ async def pages_of(service: Service) -> dict[str, str]:
         word = max(re.findall(r"\w+", largest.title), key=len)
         paths["search"] = str(yarl.URL("/search").with_query(q=word))
         paths["event-first"] = f"/events/{largest.id}/provenance"
+    desk = await make_desk(service, events)
+    paths |= {"desks": "/desks", "desk": f"/desks/{desk}", "webhooks": "/webhooks"}
     events_of_story = Counter(event.story_id for event in events)
     if events_of_story and max(events_of_story.values()) > 1:
         paths["story"] = f"/stories/{events_of_story.most_common(1)[0][0]}"
@@ -157,6 +161,23 @@ async def pages_of(service: Service) -> dict[str, str]:
             if stored.outcome.updated_figures:
                 break
     return paths
+
+
+async def make_desk(service: Service, events: Sequence[Event]) -> str:
+    """Id of a desk for the most frequent terms of the events, with two targets."""
+    terms = [term for term, _ in Counter(term for event in events for term in event.terms[:2]).most_common(3)]
+    at_ms = service.clock()
+    desk, _ = await service.desks.create(
+        Desk(
+            "", "Front page", at_ms, terms=tuple(terms), alert_size=30, quiet_from="22:00",
+            quiet_until="06:00", quiet_size=100,
+        )
+    )  # fmt: skip
+    await service.desks.create(Desk("", "Everything large", at_ms, alert_size=100))
+    subscribe = service.webhook_subscriptions.subscribe
+    await subscribe("desk@newsroom.example", (), "standard", at_ms, kind="mail", desk=desk.id)
+    await subscribe("tgram://123456789:invented/4711", (), "standard", at_ms, kind="apprise", desk=desk.id)
+    return desk.id
 
 
 def shrink(file: Path) -> None:

@@ -81,7 +81,7 @@ async def test_a_desk_is_made_tested_and_notified(
 ) -> None:
     """Both targets get the test and then the event; the page shows the results without a reload."""
     async with opened(browser, f"{url}/desks") as page:
-        await make_desk(page, Terms__places_or_topics="bridge, Brackwater", At_items="16")
+        await make_desk(page, Terms__places_or_topics="bridge, Brackwater", At_this_many_items="16")
         await add_target(page, "E-mail", "desk@newsroom.example")
         await add_target(page, "Signed webhook", receiver[0])
         await page.get_by_role("button", name="Send test to E-mail").click()

@@ -18,7 +18,7 @@ from aggregator.http.pages import PAGES, cards, front_filters
 
 MAX_EVENTS = 100
 MAX_VERDICTS = 40
-# Without any change, rates, deleted articles and edited saved filters are shown at most this much later.
+# Without any change, rates, deleted articles, edited filters and desks are shown at most this much later.
 MAX_CACHED_MS = 5000
 
 
@@ -56,6 +56,8 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     settings, now_ms = service.settings, service.clock()
     only_ours = None if query.ours is None else query.ours == "yes"
     lists = cards.event_lists(events, now_ms, query.sort, query.severity, service.own_sources, only_ours)
+    desks = {desk.id: desk.name for desk in await service.desks.values()}
+    watches = {watch.id: watch.name for watch in await service.saved_filters.values()} if query.watch else {}
     return request.app[PAGES].render(
         "front.html",
         page="events",
@@ -63,7 +65,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         learning=await service.events.learning(now_ms),
         lists=lists,
         verdicts=[_verdict_row(item, event_ids.get(item.first_version)) for item in articles],
-        view=front_filters.view(query, (*lists.open, *lists.closed)),
+        view=front_filters.view(query, (*lists.open, *lists.closed), desks, watches),
         read_mark=read_mark,
         kiosk=query.kiosk,
         rule=f"more than {settings.burst_items} similar items within {settings.burst_window_hours:g} hours",

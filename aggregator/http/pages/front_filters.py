@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from urllib.parse import urlencode
 
 from aggregator.contract.requests import FrontQuery, SavedFilterQuery
@@ -41,7 +42,7 @@ _LABELS = {
     "lang": "Language",
     "status": "Status",
     "severity": "State",
-    "watch": "Saved filter",
+    "watch": "Desk or watch",
 }
 OURS_LABELS = {"yes": "Published by us", "no": "Not published by us yet"}
 
@@ -71,10 +72,12 @@ class View:
 
     chips    filters in force; each links to the view without it
     kept     parameters that the form of the filter keeps as hidden fields
+    desks    links to the views of the desks
     feed     query string of the feeds with the same filter, with "?" unless empty
     """
 
     orders: tuple[Choice, ...]
+    desks: tuple[Choice, ...]
     chips: tuple[Choice, ...]
     facets: tuple[Facet, ...]
     kept: tuple[tuple[str, str], ...]
@@ -82,8 +85,13 @@ class View:
     feed: str
 
 
-def view(query: FrontQuery, cards: Sequence[Card]) -> View:
-    """Controls for a query that shows ``cards``."""
+def view(
+    query: FrontQuery,
+    cards: Sequence[Card],
+    desks: Mapping[str, str] = MappingProxyType({}),
+    watches: Mapping[str, str] = MappingProxyType({}),
+) -> View:
+    """Controls for a query that shows ``cards``. ``desks``, ``watches``: their names by id."""
     values = given_values(query)
     filters = [name for name in values if name not in ("sort", "kiosk")]
     return View(
@@ -94,7 +102,15 @@ def view(query: FrontQuery, cards: Sequence[Card]) -> View:
             for order, label in ORDER_LABELS.items()
         ),
         chips=tuple(
-            Choice(_chip_label(name, values[name]), front_url(_without(values, name))) for name in filters
+            Choice(
+                _chip_label(name, {**watches, **desks}.get(values[name], values[name])),
+                front_url(_without(values, name)),
+            )
+            for name in filters
+        ),
+        desks=tuple(
+            Choice(name, front_url(values | {"watch": id_}), None, id_ == query.watch)
+            for id_, name in desks.items()
         ),
         facets=tuple(facet for facet in _facets(values, cards) if facet.choices),
         kept=tuple((n, v) for n, v in values.items() if n not in ("term", "source", "min_size")),

@@ -250,3 +250,16 @@ async def test_pages_of_other_sites_change_nothing(client: Client, service: Fake
     response = await client.post("/desks", data=FORM, headers={"Origin": "https://evil.example"})
 
     assert response.status == 403 and await service.desks.values() == []
+
+
+async def test_the_front_page_links_to_desks(client: Client, service: FakeService) -> None:
+    """The one in force is marked, and named in the filter."""
+    desk = await make_desk(client, service)
+    service.events.stored = [event("e1", "Harbour bridge closed"), event("e2", "Bakery opens", terms=())]
+    everything = await (await client.get("/")).text()
+    view = await (await client.get(f"/?watch={desk.id}")).text()
+
+    assert f'<a href="/?watch={desk.id}" class="chip"><bdi>Harbour</bdi>' in everything
+    assert f'<a href="/?watch={desk.id}" class="chip" aria-current="true"><bdi>Harbour</bdi>' in view
+    assert "Desk or watch: Harbour" in view
+    assert "Harbour bridge closed" in view and "Bakery opens" not in view

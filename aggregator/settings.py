@@ -221,7 +221,7 @@ class Settings:
     search_headlines: int = _option(
         1_000_000,
         "Maximum number of recent headlines that each web process holds in memory after its first search, "
-        "about 70 bytes each.",
+        "up to 180 bytes each.",
         **_in_range(10_000, 10**8),
     )
     max_body_bytes: int = _option(

@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 from aggregator.domain import VerdictName
 from aggregator.index.term_index import term_hash
@@ -104,8 +105,8 @@ def hash32(term: str) -> int:
 
 
 def url_hash(url: str) -> int:
-    """Hash of a canonical URL; the space keeps it apart from all words."""
-    return hash32("url " + url)
+    """32 bits of the hash of a canonical URL; not cached, since that would displace the words."""
+    return xxhash.xxh3_64_intdigest(url.encode("utf-8", "surrogatepass")) >> 32
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ keeps the store, so that it is loaded only once. The detector does not run. Then
     rare, pairs ...       GET /v1/search, one caller after another, by kind of query
     8 callers             the same mix of queries from 8 callers without pauses
 
+``--scan`` measures the headline table alone, without a store: its memory and the processor time of a scan.
 ``--terms FILE ...`` prints instead which share of the words of headlines the term index has, for a sample of
 archives (JSONL with lang, title, text): what search would find without the headlines in memory.
 """
@@ -22,6 +23,7 @@ import asyncio
 import contextlib
 import gzip
 import json
+import os
 import sys
 import tempfile
 import time
@@ -43,12 +45,14 @@ from aggregator.background.scheduler import DETECTOR_LEASE_KEY
 from aggregator.domain import Article, ArticleRecord, Outcome, Sketch, article_number_at
 from aggregator.index import Index, format_version
 from aggregator.index.term_index import INDEXED_TERMS
+from aggregator.queries.headline_table import HeadlineRow, HeadlineTable, RowFilter, TermGroup
 from aggregator.store.base import AppendMany
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.lease import Lease
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import DAY_MS, wall_clock_ms
 from tests.benchmarks.bench_service import running_service
+from tests.support.processes import usage
 
 VOCABULARY, OFFSET, HEADLINE_WORDS = 200_000, 20, 8
 COMMIT_ARTICLES = 500
@@ -224,6 +228,41 @@ async def run(directory: Path, args: argparse.Namespace) -> None:
         await measure(server.url, count, args)
 
 
+def measure_scan(count: int) -> None:
+    """Memory of a table of ``count`` headlines, and processor time of a scan for words of some ranks."""
+    before = usage(os.getpid()).resident_mb["generator"]
+    table = HeadlineTable(count)
+    for record in articles(count, "en.scan", wall_clock_ms()):
+        words = record.title.lower().split()
+        terms = list(dict.fromkeys(words))
+        table.add(
+            HeadlineRow(
+                record.number,
+                "en.scan",
+                "en",
+                "new",
+                [*terms, record.source],
+                len(terms),
+                record.arrived_ms // 1000,
+                record.source,
+                record.id,
+            )
+        )
+    grown = usage(os.getpid()).resident_mb["generator"] - before
+    print(f"{len(table):,} headlines: {table.memory_bytes / len(table):.0f} bytes each in columns, "
+          f"{grown * 1e6 / len(table):.0f} of resident memory")  # fmt: skip
+    for searched in ([20_000], [500, 20_000], [1], [1, 2, 3, 4], []):
+        groups = [TermGroup(frozenset({"en"}), tuple(map(word, searched)))] if searched else []
+        taken, found = [], 0
+        for _ in range(9):
+            started = time.process_time()
+            found = sum(len(hits.numbers) for hits in table.search(groups, RowFilter(), {}))
+            taken.append((time.process_time() - started) * 1000)
+        print(
+            f"words of ranks {searched!s:16} {np.median(taken):6.1f} ms of processor time, {found:,} matches"
+        )
+
+
 def measure_terms(files: Sequence[str], sample: int) -> None:
     """Share of the terms of headlines that are among the indexed and the stored terms of the article."""
     analyzer = Analyzer(load_models())
@@ -251,8 +290,12 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200, help="queries of each kind")
     parser.add_argument("--callers", type=int, default=8)
     parser.add_argument("--dir", help="keep the store here, and load it only when it is empty")
+    parser.add_argument("--scan", action="store_true", help="measure the table alone")
     parser.add_argument("--terms", nargs="+", metavar="FILE", help="archives, .jsonl.gz")
     args = parser.parse_args()
+    if args.scan:
+        measure_scan(int(args.articles))
+        return
     if args.terms:
         measure_terms(args.terms, sample=600)
         return

@@ -109,6 +109,31 @@ async def test_events_stay_new_until_the_reader_looked(
     await context.close()
 
 
+async def test_two_browsers_of_a_user_agree(browser: Browser, client: Client, service: FakeService) -> None:
+    """With access keys the mark is on the server; another user has another one."""
+    keys = [(await service.api_keys.add(name, "editor"))[1] for name in ("Ann", "Ben")]
+    service.events.stored = rows(1)
+    pages = []
+    for key in (keys[0], keys[0], keys[1]):
+        page = await (await browser.new_context(bypass_csp=True)).new_page()
+        await page.goto(str(client.make_url("/sign-in")))
+        await page.locator("input[name=key]").fill(key)
+        async with page.expect_response(lambda r: "read-mark" in r.url or "stream" in r.url):
+            await page.keyboard.press("Enter")
+        await page.wait_for_function("localStorage['aggregator.read']")
+        pages.append(page)
+    service.events.stored = [*rows(1), LATE]
+    for page in pages:
+        await page.locator("#events-new").get_by_text("The late story").wait_for()
+
+    await pages[0].get_by_role("button", name="Mark all as seen").click()
+    for page in pages[:2]:
+        await page.locator("#new-section").wait_for(state="hidden")
+    assert await pages[2].locator("#new-section").is_visible()
+    for page in pages:
+        await page.context.close()
+
+
 async def test_a_filtered_page_marks_only_what_it_lists(
     browser: Browser, client: Client, service: FakeService
 ) -> None:

@@ -62,7 +62,13 @@ SETTING_GROUPS: dict[str, tuple[str, ...]] = {
     "store": ("store_url", *STORE_SETTINGS),
     "duplicates and related articles": DEDUP_SETTINGS,
     "events": (*DETECTION_SETTINGS, "detector_interval_seconds", "own_sources"),
-    "limits": ("max_body_bytes", "max_batch_lines", "max_inflight_articles", "analysis_processes"),
+    "limits": (
+        "max_body_bytes",
+        "max_batch_lines",
+        "max_inflight_articles",
+        "analysis_processes",
+        "search_headlines",
+    ),
     "feature models and migration": (*MODEL_SETTINGS, *MIGRATION_SETTINGS),
     "logging and other settings": (*LOG_SETTINGS, "access_log", "demo"),
 }

@@ -9,7 +9,6 @@ import pytest
 
 from aggregator.background.maintenance import MAINTENANCE_LEASE_KEY, IndexMaintenance
 from aggregator.errors import StoreUnavailable
-from aggregator.store.base import Transaction
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import core, edited, story
 
@@ -59,11 +58,10 @@ async def test_a_failing_run_is_logged_once_and_retried(caplog: pytest.LogCaptur
     class FailingStore(MemoryStore):
         fails = True
 
-        async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
-            assert transactions[0].writes[0].key == MAINTENANCE_LEASE_KEY
-            if self.fails:
+        async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
+            if self.fails and MAINTENANCE_LEASE_KEY in keys:
                 raise StoreUnavailable("The store is unavailable.")
-            return await super().commit_many(transactions)
+            return await super().read(keys)
 
     store = FailingStore()
     newsroom = core(store)

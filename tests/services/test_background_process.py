@@ -126,7 +126,7 @@ async def test_a_killed_process_is_replaced_without_effect_on_requests(
     assert list((await fired(valkey_url)).values()) == [1]
     assert 'aggregator_leader{worker="scheduler"} 1.0' in metrics
     assert 'aggregator_process_restarts_total{worker="supervisor",process="background"} 1.0' in metrics
-    assert "running, last tick" in health
+    assert "Running, last tick" in health
 
 
 async def test_an_orphaned_process_exits_and_releases_the_lease(valkey_url: str) -> None:

@@ -31,6 +31,10 @@ ADMITTED_ROLES = {
     "getCopies": "reader editor admin",
     "getProvenance": "reader editor admin",
     "getEventProvenance": "reader editor admin",
+    "getEventItems": "reader editor admin",
+    "getEventItemsCsv": "reader editor admin",
+    "getReadMark": "reader editor admin",
+    "postReadMark": "reader editor admin",
     "listSources": "reader editor admin",
     "getSource": "reader editor admin",
     "articleProvenance": "reader editor admin",
@@ -148,7 +152,15 @@ async def test_every_route_with_every_role(guarded: Client, keys: dict[str, str]
 
 def test_changes_are_audited() -> None:
     """Every route that changes state, except for storing articles and reading by POST."""
-    reading = {"postArticle", "postBatch", "postRelated", "explain", "lookupPasted", "comparePasted"}
+    reading = {
+        "postArticle",
+        "postBatch",
+        "postRelated",
+        "explain",
+        "lookupPasted",
+        "comparePasted",
+        "postReadMark",
+    }
 
     assert {e.operation_id for e in ENDPOINTS if e.audited} == {
         e.operation_id for e in ENDPOINTS if e.method != "GET"

@@ -61,7 +61,7 @@ SETTING_GROUPS: dict[str, tuple[str, ...]] = {
     "access": ("auth_disabled", "metrics_public", "rate_limit_per_second"),
     "store": ("store_url", *STORE_SETTINGS),
     "duplicates and related articles": DEDUP_SETTINGS,
-    "events": (*DETECTION_SETTINGS, "detector_interval_seconds", "own_sources"),
+    "events": (*DETECTION_SETTINGS, "detector_interval_seconds", "own_sources", "smtp_url", "smtp_sender"),
     "limits": (
         "max_body_bytes",
         "max_batch_lines",

@@ -21,7 +21,7 @@ from aggregator.errors import ConfigurationError
 # Searched in this order if neither an option nor a variable names a file.
 DEFAULT_PATHS = (Path("aggregator.toml"), Path("/etc/aggregator/aggregator.toml"))
 _KEY = re.compile(r"""\A\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*[=.]""")
-_TABLE = re.compile(r"""\s*\[+\s*["']?([^\]."']*)""")
+_TABLE = re.compile(r"""\A\s*\[+\s*["']?([^\]."']*)""")
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ SETTING_GROUPS: dict[str, tuple[str, ...]] = {
     "access": ("auth_disabled", "metrics_public", "rate_limit_per_second"),
     "store": ("store_url", *STORE_SETTINGS),
     "duplicates and related articles": DEDUP_SETTINGS,
-    "events": (*DETECTION_SETTINGS, "detector_interval_seconds", "own_sources", "smtp_url", "smtp_sender"),
+    "events": (*DETECTION_SETTINGS, "detector_interval_seconds", "own_sources", "smtp_sender"),
     "limits": (
         "max_body_bytes",
         "max_batch_lines",
@@ -91,7 +91,7 @@ COMMON_SETTINGS = (
 MAX_UNGROUPED_SETTINGS = 15
 URL_METAVAR = "URL"
 # The options of a process can be read by every user of the machine; secrets are set by variable only.
-ENVIRONMENT_ONLY_SETTINGS = ("key", "bootstrap_key")
+ENVIRONMENT_ONLY_SETTINGS = ("key", "bootstrap_key", "smtp_url")
 DURATION_UNITS_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
 

@@ -108,10 +108,10 @@ async def test_an_event_appears_with_its_16th_item(browser: Browser, url: str) -
         assert await page.locator(".event").count() == 0
 
         await post(url, report(15))
-        await page.locator(".event").wait_for()
-        row = page.locator(".event")
+        row = page.locator("#events-new .event")  # the section "New since you looked"
+        await row.wait_for()
         assert "16" in await row.locator(".counts").inner_text()
-        assert await row.locator(".new-badge").is_visible()
+        assert await page.locator("#new-title").is_visible()
 
 
 async def test_two_editors_see_each_others_actions(browser: Browser, url: str) -> None:
@@ -130,13 +130,13 @@ async def test_two_editors_see_each_others_actions(browser: Browser, url: str) -
         await ben.get_by_role("textbox", name="Your name").fill("Ben <b>")
         await ben.get_by_role("textbox", name="Your name").press("Enter")
         await ann.locator("#events-muted .event").wait_for(state="attached")
-        assert await ann.locator(".event").count() == 0
+        assert await ann.locator("#events .event").count() == 0
         audit = ben.locator(".audit-trail li")
         await audit.nth(1).wait_for()
         assert "Ben <b> muted it (story)" in await audit.nth(0).inner_text()
 
         await ben.get_by_role("button", name="Unmute").click()  # without asking for the name again
-        await ann.locator(".event").wait_for()
+        await ann.locator("#events .event").wait_for()
 
 
 async def test_editors_remove_items_and_merge_events(browser: Browser, url: str) -> None:
@@ -188,9 +188,9 @@ async def test_a_restart_loses_nothing(browser: Browser, valkey_url: str, free_p
     async with running(Settings(store_url=valkey_url, detector_interval_seconds=0.2)) as (_, other_url):
         await make_event(other_url)
     async with serving(**settings):
-        await page.locator(".event").wait_for()
+        await page.locator("#events-new .event").wait_for()
         await page.locator("#live.on").wait_for()
-        assert "16" in await page.locator(".event .counts").inner_text()
+        assert "16" in await page.locator("#events-new .event .counts").inner_text()
         await context.close()
 
 

@@ -94,7 +94,9 @@ class ProvenanceQueries:
         groups: dict[int, list[ArticleRecord]] = {}
         for article in stored.values():
             groups.setdefault(article.group, []).append(article.record)
-        lineages = {number: trace(records) for number, records in groups.items()}
+        lineages = await asyncio.to_thread(
+            lambda: {number: trace(records) for number, records in groups.items()}
+        )
         publications = sorted(
             (Publication.of(article.record) for article in stored.values()), key=lambda p: p.order
         )

@@ -1,10 +1,18 @@
-"""Times, URLs and counts of events as text, for feeds and webhooks. Pure."""
+"""Headlines, URLs and counts of events as text. Pure."""
 
 from __future__ import annotations
 
 from urllib.parse import quote
 
 from aggregator.events.detection.model import Event
+
+# Title of an event with neither headline (its article was deleted) nor terms.
+NO_HEADLINE = "(no headline)"
+
+
+def title_of(event: Event) -> str:
+    """The headline, or the terms of an event without one."""
+    return event.title or ", ".join(event.terms) or NO_HEADLINE
 
 
 def event_url(event: Event, base_url: str) -> str:

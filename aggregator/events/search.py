@@ -52,7 +52,7 @@ class EventConditions:
         """Whether the event meets all of them."""
         return (
             (self.lang is None or self.lang in words.languages)
-            and (not self.source or normalize(self.source).strip() in words.sources)
+            and (not self.source or normalize(self.source) in words.sources)
             and (self.since_ms is None or words.summary.last_seen_ms >= self.since_ms)
             and (self.until_ms is None or words.first_seen_ms < self.until_ms)
         )
@@ -109,7 +109,7 @@ def _words_of(event: Event, summary: EventSummary) -> EventWords:
         languages=event.languages,
         title_terms=frozenset(term for lang in languages for term in tokenize(event.title, lang)),
         other_terms=frozenset(event.terms).union(*(_source_terms(event.sources, lang) for lang in languages)),
-        sources=frozenset(normalize(source).strip() for source in event.sources),
+        sources=frozenset(normalize(source) for source in event.sources),
         first_seen_ms=event.first_seen_ms,
     )
 
@@ -121,7 +121,7 @@ def _source_terms(sources: Sequence[str], lang: str) -> set[str]:
 def _rank(query: str, words: EventWords) -> tuple[int, int, bool, int] | None:
     """Sort key of a result; None if it lacks more than half of the words."""
     found: list[tuple[int, int]] = []
-    text = normalize(query).strip()
+    text = normalize(query)
     if (len(text) >= MIN_SUBSTRING_CHARS or not text.isascii()) and text in words.title:
         found.append((0, -len(text.split())))
     for lang in words.languages or DEFAULT_LANGUAGES:

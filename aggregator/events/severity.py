@@ -15,6 +15,7 @@ constants of the display: they decide neither whether an event fires nor what a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, get_args
 
 from aggregator.events.detection.model import Event
@@ -45,11 +46,8 @@ class Growth:
 
 def growth(event: Event, now_ms: int) -> Growth:
     """Items in the two hours before ``now_ms``; a bucket counts at its start, later ones as the last hour."""
-    last_hour = sum(items for at_ms, items in event.timeline if at_ms > now_ms - HOUR_MS)
-    hour_before = sum(
-        items for at_ms, items in event.timeline if now_ms - 2 * HOUR_MS < at_ms <= now_ms - HOUR_MS
-    )
-    return Growth(last_hour, hour_before)
+    last_hour = event.items_between(now_ms - HOUR_MS, inf)
+    return Growth(last_hour, event.items_between(now_ms - 2 * HOUR_MS, now_ms - HOUR_MS))
 
 
 def severity(event: Event, now_ms: int) -> Severity:

@@ -14,16 +14,15 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from aggregator.events.detection.model import Event
+from aggregator.events.detection.open_event import TIMELINE_BUCKET_MS
 from aggregator.events.filter import EventFilter
 from aggregator.store.base import Store
 from aggregator.store.versioned_map import VersionedMap
-from aggregator.time_units import HOUR_MS, MINUTE_MS
+from aggregator.time_units import HOUR_MS
 
 DESKS_KEY = b"{events}desks"
 MAX_DESKS = 50
-MAX_CHOICES = 50  # terms, sources, languages
 DEFAULT_PAUSE_MINUTES = 5
-TIMELINE_BIN_MS = 10 * MINUTE_MS
 
 
 class Desk(msgspec.Struct, frozen=True):
@@ -108,12 +107,14 @@ def view_filter(desk: Desk) -> EventFilter:
 
 def items_in_last_hour(event: Event, now_ms: int) -> int:
     """Number of items that joined the event within the last hour, in whole 10 minutes."""
-    return sum(c for at_ms, c in event.timeline if now_ms - HOUR_MS - TIMELINE_BIN_MS < at_ms <= now_ms)
+    return event.items_between(now_ms - HOUR_MS - TIMELINE_BUCKET_MS, now_ms)
 
 
 def busiest_hour(event: Event) -> int:
     """Largest number of items that joined the event within one hour so far."""
-    return max((items_in_last_hour(event, at_ms + TIMELINE_BIN_MS) for at_ms, _ in event.timeline), default=0)
+    return max(
+        (items_in_last_hour(event, at_ms + TIMELINE_BUCKET_MS) for at_ms, _ in event.timeline), default=0
+    )
 
 
 def meets_thresholds(desk: Desk, event: Event, hourly: int) -> bool:

@@ -1,4 +1,4 @@
-"""Channels of notifications beside webhooks: e-mail and the services that Apprise knows.
+"""Channels of notifications other than webhooks: e-mail and the services that Apprise knows.
 
     addresses.py       which addresses outgoing calls may reach (pure)
     channels.py        kinds of targets: what is allowed, how an address is checked and masked (pure)

@@ -17,14 +17,13 @@ import msgspec
 from aggregator.events.desks.alerts import Alert
 from aggregator.events.desks.model import Desk, items_in_last_hour
 from aggregator.events.detection.model import Event
-from aggregator.events.formatting import event_url, size_summary
+from aggregator.events.formatting import event_url, size_summary, title_of
 from aggregator.events.webhooks.payload import event_data, slack_text
 from aggregator.events.webhooks.subscriptions import Subscription
 from aggregator.time_units import format_rfc3339
 
 LISTED_EVENTS = 10
 MAX_TITLE_CHARS = 200
-NO_HEADLINE = "(no headline)"
 # What chat services read as a mention or a link, in a crawled headline.
 _MENTION = re.compile(r"@(?=\w)")
 
@@ -100,7 +99,7 @@ def _event_text(event: Event, now_ms: int, base_url: str) -> str:
 
 
 def _headline(event: Event) -> str:
-    title = " ".join((event.title or ", ".join(event.terms) or NO_HEADLINE).split())
+    title = " ".join(title_of(event).split())
     return title if len(title) <= MAX_TITLE_CHARS else title[: MAX_TITLE_CHARS - 1] + "…"
 
 

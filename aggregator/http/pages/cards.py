@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aggregator.events.detection.model import Event
+from aggregator.events.formatting import title_of
 from aggregator.events.ordering import EventOrder, sort_events
 from aggregator.events.own_sources import OwnSources
 from aggregator.events.severity import Growth, Severity, growth, severity
 from aggregator.http.pages import charts
 
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 144, 30
-# Title of an event with neither headline (its article was deleted) nor terms.
-NO_HEADLINE = "(no headline)"
 NO_OWN_SOURCES = OwnSources("")
 
 
@@ -86,11 +85,6 @@ def event_lists(
 def is_muted(event: Event) -> bool:
     """Whether editors muted the event or marked it as a false alarm."""
     return event.muted is not None or event.false_alarm
-
-
-def title_of(event: Event) -> str:
-    """The headline, or the terms of an event without one."""
-    return event.title or ", ".join(event.terms) or NO_HEADLINE
 
 
 def usual_y(event: Event, bars: Sequence[charts.Bar]) -> float | None:

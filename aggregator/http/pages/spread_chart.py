@@ -64,8 +64,8 @@ def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> Sprea
         bins=bins,
         total_points=_total_points(bins, total),
         total=total,
-        last_hour=_items_between(event.timeline, to_ms - HOUR_MS, to_ms),
-        hour_before=_items_between(event.timeline, to_ms - 2 * HOUR_MS, to_ms - HOUR_MS),
+        last_hour=event.items_between(to_ms - HOUR_MS, to_ms),
+        hour_before=event.items_between(to_ms - 2 * HOUR_MS, to_ms - HOUR_MS),
     )
 
 
@@ -99,8 +99,3 @@ def _total_points(bins: Sequence[Bin], total: int) -> str:
         points += [(bin_.x, points[-1][1]), (min(WIDTH, bin_.x + bin_.width), bin_.total)]
     points.append((float(WIDTH), points[-1][1]))
     return " ".join(f"{x:g},{TOTAL_HEIGHT - TOTAL_HEIGHT * value / max(1, total):.4g}" for x, value in points)
-
-
-def _items_between(timeline: Sequence[tuple[int, int]], from_ms: int, to_ms: int) -> int:
-    """Items of the bins that begin after ``from_ms`` and at or before ``to_ms``."""
-    return sum(items for at_ms, items in timeline if from_ms < at_ms <= to_ms)

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from aggregator.contract.decoding import check_path_id
 from aggregator.contract.requests import NoQuery
+from aggregator.events.formatting import title_of
 from aggregator.events.severity import severity
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.pages import cards, html_response
@@ -27,7 +28,7 @@ async def story(request: web.Request, query: NoQuery) -> web.StreamResponse:
         story=found,
         card=cards.make_card(found.latest, service.clock()),
         severities={event.id: severity(event, service.clock()) for event in found.events},
-        titles={event.id: cards.title_of(event) for event in found.events},
+        titles={event.id: title_of(event) for event in found.events},
         days=days[::-1],
         stream_url="/v1/events/stream",
         stream_position=position.decode(),

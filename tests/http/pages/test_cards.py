@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.events.detection.model import Event
+from aggregator.events.formatting import NO_HEADLINE, title_of
 from aggregator.events.severity import SEVERITIES, Severity
-from aggregator.http.pages.cards import NO_HEADLINE, event_lists, make_card, title_of, usual_rate
+from aggregator.http.pages.cards import event_lists, make_card, usual_rate
 from tests.support.factories import EVENT_MS, event
 
 HOUR_MS = 3_600_000

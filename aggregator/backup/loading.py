@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aggregator.backup.manifest import Manifest, read_verified
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.directory import flush_directory
+from aggregator.store.directory import flush_directory, open_private
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.log_checksums import LOG_DIRECTORY
 from aggregator.store.server_commands import count_keys, select_database
@@ -30,12 +30,12 @@ def write_log(backup: Path, manifest: Manifest, data_dir: Path) -> None:
     """
     log = data_dir / LOG_DIRECTORY
     log.mkdir(mode=0o700, parents=True)
-    with open(log / _BASE_NAME, "xb", opener=_open_private) as output:
+    with open(log / _BASE_NAME, "xb", opener=open_private) as output:
         for part in read_verified(backup, manifest.snapshot):
             output.write(part)
         output.flush()
         os.fsync(output.fileno())
-    with open(log / "appendonly.aof.manifest", "x", opener=_open_private) as file:
+    with open(log / "appendonly.aof.manifest", "x", opener=open_private) as file:
         file.write(_LOG_MANIFEST)
     flush_directory(log)
 
@@ -71,10 +71,6 @@ def _check_keys(url: str, backup: Path, manifest: Manifest) -> None:
             f"backup: {backup / file.name} has {found.keys - found.expiring:,} lasting keys instead of the "
             f"{lasting:,} of its manifest; use another backup."
         )
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def remove_directory(path: Path) -> None:

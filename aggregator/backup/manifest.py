@@ -81,6 +81,11 @@ class Manifest(msgspec.Struct, frozen=True):
         """About how many articles all indexes have."""
         return sum(index.articles for index in self.indexes)
 
+    def compare_age(self, used: str) -> str:
+        """How data last used at this time (RFC 3339) compares with the backup, for messages."""
+        newer = "newer than" if used[:19] > self.created[:19] else "as old as, or older than,"
+        return f"{used}, {newer} the backup of {self.created}"
+
 
 _decoder = msgspec.json.Decoder(Manifest)
 

@@ -65,10 +65,9 @@ def last_written_ms(log: Path) -> int | None:
 
 
 def _refusal(data_dir: Path, written_ms: int, manifest: Manifest) -> str:
-    written = format_rfc3339(written_ms)
-    newer = "newer than" if written[:19] > manifest.created[:19] else "as old as, or older than,"
+    age = manifest.compare_age(format_rfc3339(written_ms))
     return (
-        f"data_dir: {data_dir} holds data, last written {written}, {newer} the backup of {manifest.created}; "
+        f"data_dir: {data_dir} holds data, last written {age}; "
         "choose an empty directory, or replace the data with --replace (the former log is kept)."
     )
 

@@ -95,9 +95,7 @@ async def _check_target(backup: Path, manifest: Manifest, url: str, *, replace: 
 def _describe_age(used_ms: int | None, manifest: Manifest) -> str:
     if used_ms is None:
         return ""
-    used = format_rfc3339(used_ms)
-    newer = "newer than" if used[:19] > manifest.created[:19] else "as old as, or older than,"
-    return f", last in use {used}, {newer} the backup of {manifest.created}"
+    return f", last in use {manifest.compare_age(format_rfc3339(used_ms))}"
 
 
 async def _has_records(store: Store) -> bool:

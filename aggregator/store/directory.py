@@ -1,4 +1,4 @@
-"""Files and directories that are on disk when a function returns, so that they survive a power loss."""
+"""Private files, and files and directories that survive a power loss once a function has returned."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ def flush_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def open_private(path: str, flags: int) -> int:
+    """Opener of ``open`` for files that only this user can read."""
+    return os.open(path, flags, 0o600)
+
+
 def write_flushed(path: Path, content: bytes) -> None:
     """Write a new file that only this user can read, and wait until it is on disk. Raises OSError."""
-    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+    with open(path, "xb", opener=open_private) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -25,6 +24,7 @@ import msgspec
 import xxhash
 
 from aggregator.errors import ConfigurationError
+from aggregator.store.directory import open_private
 
 LOG_DIRECTORY: Final = "appendonlydir"
 RECORD_NAME: Final = "log-checksums.json"
@@ -197,7 +197,7 @@ class LogChecksums:
         """Replace the record; a full disk keeps the former one, which remains true."""
         draft = self._record.with_suffix(".tmp")
         try:
-            with open(draft, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
+            with open(draft, "wb", opener=open_private) as output:
                 output.write(msgspec.json.encode(files))
             draft.replace(self._record)
         except OSError:

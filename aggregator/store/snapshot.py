@@ -20,6 +20,7 @@ from redis import exceptions as driver
 from redis.connection import ConnectionPool
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.store.directory import open_private
 from aggregator.store.errors import describe, first_line
 from aggregator.store.rdb_header import MAX_HEADER_BYTES, RdbHeader, parse_header
 
@@ -60,7 +61,7 @@ def download_snapshot(url: str, path: Path) -> Snapshot:
         with connection._sock.makefile("rb") as stream:
             parts = _payload(stream)
             hashed, size_bytes, head = hashlib.sha256(), 0, b""
-            with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            with open(path, "xb", opener=open_private) as file:
                 for part in parts:
                     file.write(part)
                     hashed.update(part)

@@ -18,7 +18,7 @@ import numpy as np
 from aggregator.analysis.article_id import canonical_url
 from aggregator.analysis.text.normalization import normalize
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.domain import StreamItem, arrival_ms_of
+from aggregator.domain import ArticleRecord, StreamItem, arrival_ms_of
 from aggregator.errors import InvalidInput, StoreUnavailable
 from aggregator.index import Index
 from aggregator.queries.headline_table import (
@@ -169,7 +169,6 @@ class HeadlineIndex:
 def headline_row(item: StreamItem) -> HeadlineRow:
     """The row of an article of the stream."""
     headline = list(dict.fromkeys(tokenize(item.title, item.lang)))[:MAX_HEADLINE_TERMS]
-    time_ms = item.arrived_ms if item.published_at_ms is None else item.published_at_ms
     return HeadlineRow(
         number=item.number,
         space=item.space,
@@ -177,10 +176,16 @@ def headline_row(item: StreamItem) -> HeadlineRow:
         verdict=item.verdict,
         terms=[*headline, *source_terms(item.source, item.lang)],
         headline_terms=len(headline),
-        time_s=min(time_ms, item.arrived_ms) // 1000,
+        time_s=time_of(item) // 1000,
         source=normalize_source(item.source),
         url=item.id if _is_canonical(item.id, item.url) else canonical_or_none(item.url) or "",
     )
+
+
+def time_of(article: StreamItem | ArticleRecord) -> int:
+    """When an article was published, or arrived if that is unknown or in the future; ms since 1970 UTC."""
+    arrived_ms = article.arrived_ms
+    return arrived_ms if article.published_at_ms is None else min(article.published_at_ms, arrived_ms)
 
 
 def _is_canonical(id_: str, url: str) -> bool:
@@ -197,7 +202,7 @@ def source_terms(source: str, lang: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def normalize_source(source: str) -> str:
     """The name of an outlet without differences of case and character width."""
-    return normalize(source).strip()
+    return normalize(source)
 
 
 def canonical_or_none(url: str) -> str | None:

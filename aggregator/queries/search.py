@@ -28,7 +28,13 @@ from aggregator.errors import InvalidInput
 from aggregator.index import Index, StoredArticle, keys
 from aggregator.index.codec.postings import top_by_terms
 from aggregator.index.term_index import term_hash
-from aggregator.queries.headline_index import HeadlineIndex, canonical_or_none, normalize_source, source_terms
+from aggregator.queries.headline_index import (
+    HeadlineIndex,
+    canonical_or_none,
+    normalize_source,
+    source_terms,
+    time_of,
+)
 from aggregator.queries.headline_table import (
     MAX_QUERY_TERMS,
     NO_HITS,
@@ -38,7 +44,6 @@ from aggregator.queries.headline_table import (
     score,
 )
 
-MAX_QUERY_CHARS = 200
 # Articles of the term index that a search compares; the newest ones first.
 MAX_TERM_ARTICLES = 200
 # Records read per page in addition to those shown: some rows are of articles that left since.
@@ -257,12 +262,6 @@ def term_groups(query: str, languages: Iterable[str]) -> list[TermGroup]:
         if terms:
             by_terms.setdefault(terms, set()).add(lang)
     return [TermGroup(frozenset(langs), terms) for terms, langs in by_terms.items()]
-
-
-def time_of(record: ArticleRecord) -> int:
-    """When an article was published, or arrived if that is unknown or in the future; ms since 1970 UTC."""
-    arrived_ms = record.arrived_ms
-    return arrived_ms if record.published_at_ms is None else min(record.published_at_ms, arrived_ms)
 
 
 def _compare(article: StoredArticle, group: TermGroup | None) -> FoundArticle | None:

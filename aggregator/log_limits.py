@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
+
+from aggregator.errors import AggregatorError
 
 
 class ChangeFilter:
@@ -19,6 +22,12 @@ class ChangeFilter:
         """Record a problem; returns whether it differs from the previous one."""
         changed, self._current = problem != self._current, problem
         return changed
+
+    def log_retry(self, logger: logging.Logger, task: str, error: Exception) -> None:
+        """Log that a task failed, if the reason is new; with a traceback if it is unexpected."""
+        expected = isinstance(error, AggregatorError)
+        if self.is_new(str(error) if expected else repr(error)):
+            logger.warning("%s failed and will be retried: %s", task, error, exc_info=not expected)
 
     def clear(self) -> bool:
         """Record a success; returns whether there was a problem before it."""

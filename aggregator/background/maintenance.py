@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 
-from aggregator.errors import AggregatorError, StoreUnavailable
+from aggregator.errors import StoreUnavailable
 from aggregator.index import Index
 from aggregator.index.clock_guard import ClockGuard
 from aggregator.index.maintenance import SegmentMaintenance
@@ -69,11 +69,7 @@ class IndexMaintenance:
         except Exception as error:
             self.errors += 1
             self._pending_steps = None
-            expected = isinstance(error, AggregatorError)
-            if self._problems.is_new(str(error) if expected else repr(error)):
-                logger.warning(
-                    "index maintenance failed and will be retried: %s", error, exc_info=not expected
-                )
+            self._problems.log_retry(logger, "index maintenance", error)
         else:
             self._problems.clear()
 

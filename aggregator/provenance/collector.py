@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 
 from aggregator.concurrency.yielding import YieldControl, yield_control
-from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.log_limits import ChangeFilter
 from aggregator.provenance.directory import SourceDirectory
@@ -27,7 +26,7 @@ LEASE_KEY = b"{provenance}leader"
 COLLECT_INTERVAL_S = 30.0
 LEASE_TTL_MS = 90_000
 ITEMS_PER_READ = 100
-READS_PER_LEASE = 200  # a renewal takes one round trip
+READS_PER_LEASE = 200  # a renewal takes two round trips
 PAUSE_FACTOR = 50
 
 logger = logging.getLogger(__name__)
@@ -79,11 +78,7 @@ class SourceCollector:
         except Exception as error:
             self.errors += 1
             self._window = None  # it may have missed articles
-            expected = isinstance(error, AggregatorError)
-            if self._problems.is_new(str(error) if expected else repr(error)):
-                logger.warning(
-                    "the statistics of sources failed and will be retried: %s", error, exc_info=not expected
-                )
+            self._problems.log_retry(logger, "the statistics of sources", error)
         else:
             self._problems.clear()
 

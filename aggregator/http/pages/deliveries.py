@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
+
+from aiohttp import web
 
 from aggregator.contract.requests import DeskPageQuery
 from aggregator.events.detection.model import Event
+from aggregator.events.formatting import title_of
 from aggregator.events.notifications.channels import masked_address, service_name
 from aggregator.events.webhooks import Delivery, Subscription
 from aggregator.events.webhooks.outbox import Attempt
-from aggregator.http.pages.cards import title_of
 from aggregator.time_units import MINUTE_MS
 
 if TYPE_CHECKING:
@@ -151,6 +154,12 @@ def notice(query: DeskPageQuery, view: DeliveryView, now_ms: int) -> tuple[str, 
     return (f"The test to {name} failed: {last.error}.", True) if last.error else (
         f"The test to {name} was delivered.", False
     )  # fmt: skip
+
+
+def redirect(path: str, done: str, target: str = "") -> web.Response:
+    """The answer to a form: the page at ``path``, which says what was done (to which target)."""
+    query = f"?done={done}" + (f"&target={quote(target, safe='')}" if target else "")
+    return web.Response(status=303, headers={"Location": path + query})
 
 
 def _attempt_row(attempt: Attempt, events: Mapping[str, Event]) -> AttemptRow:

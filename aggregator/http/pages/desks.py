@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from aiohttp import web
 
@@ -78,7 +77,7 @@ async def create(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
             raise Conflict(f"name: there is a desk {desk.name!r} already; choose another name.")
     except (InvalidInput, Conflict) as error:
         return await _list_page(request, query, form=form, problem=str(error))
-    return _redirect(f"/desks/{stored.id}", "created")
+    return deliveries.redirect(f"/desks/{stored.id}", "created")
 
 
 async def desk(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
@@ -95,7 +94,7 @@ async def change(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
     if form.action == "delete":
         await service.desks.remove(stored.id)
         await service.webhook_subscriptions.remove_of_desk(stored.id)
-        return _redirect("/desks", "deleted")
+        return deliveries.redirect("/desks", "deleted")
     try:
         if form.action == "add_target":
             return await _add_target(request, stored, form)
@@ -108,7 +107,7 @@ async def change(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
         is_target = form.action == "add_target"
         shown = desk_to_form(stored) if is_target else form
         return await _desk_page(request, query, stored, form=shown, problem=str(error), target_form=form)
-    return _redirect(f"/desks/{stored.id}", "saved")
+    return deliveries.redirect(f"/desks/{stored.id}", "saved")
 
 
 async def change_watch(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
@@ -118,7 +117,7 @@ async def change_watch(request: web.Request, query: DeskPageQuery) -> web.Stream
     try:
         if form.action == "remove":
             await service.saved_filters.remove(form.id)
-            return _redirect("/desks", "removed")
+            return deliveries.redirect("/desks", "removed")
         name = to_single_line(form.name)
         if not name:
             raise InvalidInput("name: blank; give the watch a name.", field="name")
@@ -126,7 +125,7 @@ async def change_watch(request: web.Request, query: DeskPageQuery) -> web.Stream
         await service.saved_filters.save(name, text, service.clock(), caller_id(request))
     except (InvalidInput, Conflict, NotFound) as error:
         return await _list_page(request, query, watch_problem=str(error), watch_form=form)
-    return _redirect("/desks", "saved")
+    return deliveries.redirect("/desks", "saved")
 
 
 async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web.Response:
@@ -146,7 +145,7 @@ async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web
     )
     if kind == "webhook" and is_new:  # the only time that the secret is shown
         return await _desk_page(request, DeskPageQuery(done="added"), stored, secret=target.secret)
-    return _redirect(f"/desks/{stored.id}", "added")
+    return deliveries.redirect(f"/desks/{stored.id}", "added")
 
 
 async def _list_page(
@@ -271,8 +270,3 @@ def describe(desk: Desk) -> tuple[str, str]:
 
 def _listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def _redirect(path: str, done: str, target: str = "") -> web.Response:
-    query = f"?done={done}" + (f"&target={quote(target, safe='')}" if target else "")
-    return web.Response(status=303, headers={"Location": path + query})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from urllib.parse import quote
 
 from aiohttp import web
 
@@ -84,8 +83,7 @@ async def change(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
         back, done = "/webhooks" if back == f"/webhooks/{target.id}" else back, "removed"  # type: ignore[assignment]
     elif form.action != "add":
         await apply_action(service, target, form.action, form.delivery, caller_name(request))
-    location = f"{back}?done={done}&target={quote(target.id, safe='')}"
-    return web.Response(status=303, headers={"Location": location})
+    return deliveries.redirect(back, done, target.id)
 
 
 async def _test(request: web.Request, target: Subscription) -> None:

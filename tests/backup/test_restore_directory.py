@@ -105,7 +105,7 @@ def with_sha256_of(manifest: Manifest, path: Path) -> Manifest:
 
 @pytest.mark.parametrize("version", [b"0012", b"0014"])
 def test_a_file_of_a_later_redis_is_rewritten(backup: Backup, tmp_path: Path, version: bytes) -> None:
-    """Valkey loads it only if it is told to; the service then starts without that."""
+    """Valkey loads it only with a setting, which the restored store then does not need."""
     path, manifest = backup
     data = bytearray((path / "store.rdb").read_bytes())
     data[5:9], data[-8:] = version, bytes(8)  # the checksum 0 is not compared

@@ -7,8 +7,8 @@ articles: CPU of client and store per article; candidates within the radius, can
 key and several, and candidates examined. At the end: how the originals of the copies were found.
 
 ``--in-turns``: each thousand goes into a second index too, whose sketch keys are not bounded
-(``index/sketch_buckets.py``), before or after in turns. Prints both, and at the end the articles whose
-verdicts differ.
+(``index/sketch_buckets.py``), alternately before and after the first one. Prints both, and at the
+end the articles whose verdicts differ.
 """
 
 from __future__ import annotations

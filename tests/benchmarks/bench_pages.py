@@ -4,7 +4,7 @@
 
 A new service with its embedded store; STORIES stories of 16 articles each become events. Then READERS
 readers behave like an open front page: each holds an event stream and fetches the page every 4 s with its
-last ETag, 1/4 of them with an order and a filter of their own. Meanwhile RATE articles per second
+last ETag, 1/4 of them with another order and filter. Meanwhile RATE articles per second
 arrive, so that the page keeps changing. Latency counts from the request to the last byte.
 
 Bytes are those of the body as it is sent and as gzip would make it; the service does not compress, a proxy

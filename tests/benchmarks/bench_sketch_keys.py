@@ -82,7 +82,7 @@ class Keys:
             self.by_bucket[key & _BUCKET_MASK] += 1
 
     def read(self, queried: Sequence[int]) -> tuple[int, int]:
-        """Entries read by a look-up: of its own keys, and of others."""
+        """Entries that a look-up reads: those of the keys it looks for, and others in the same buckets."""
         own = sum(self.entries[key] for key in queried)
         return own, sum(self.by_bucket[key & _BUCKET_MASK] for key in queried) - own
 

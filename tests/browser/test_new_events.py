@@ -175,7 +175,7 @@ async def test_another_page_tells_of_a_new_event(browser: Browser, url: str, pat
         await page.wait_for_function("!document.title.startsWith('(')")
 
 
-# Stands in for the parts of the browser that show notifications and play sounds.
+# Replaces the parts of the browser that show notifications and play sounds.
 RECORDER = """
 window.alerts = [];
 window.Notification = class {

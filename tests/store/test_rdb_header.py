@@ -1,4 +1,4 @@
-"""Header of RDB files: number of keys, and files that are none."""
+"""Header of RDB files: number of keys, and files of other formats."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_a_view_needs_one_of_each_kind_of_condition(fields: dict[str, object], m
     ],
 )
 def test_an_event_reaches_all_thresholds(fields: dict[str, object], meets: bool) -> None:
-    """Items, sources and growth; 0 is no condition."""
+    """Items, sources and growth; 0 disables a condition."""
     assert meets_thresholds(desk(**fields), BRIDGE, hourly=4) is meets
 
 

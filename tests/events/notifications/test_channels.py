@@ -97,7 +97,7 @@ def test_other_mail_addresses_are_refused(address: str) -> None:
     ],
 )
 def test_addresses_are_masked(kind: TargetKind, url: str, shown: str) -> None:
-    """The host where it is no secret; never tokens, users and passwords."""
+    """The host unless it is secret; never tokens, users and passwords."""
     assert masked_address(kind, url) == shown
 
 

@@ -126,7 +126,7 @@ async def test_sources(client: Client, service: Service, stored: None) -> None:
 
 
 async def test_outlets_of_one_family_on_an_event(client: Client, service: Service, stored: None) -> None:
-    """They count once, beside the number of names."""
+    """They count as one independent outlet; the number of names is shown too."""
     family = Family(("A", "B <i>"), 6, (Partner("A", 6),))
     await service.sources.write(SourcesReport(EVENT_MS, None, 0, 0, (), (family,)))
     await commit_event(service.events, "fired", event("e1", "Ferry aground", ("b/1", "a/1")), EVENT_MS)

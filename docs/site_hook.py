@@ -1,7 +1,8 @@
-"""MkDocs hook: add the Markdown files of the repository root to the site and adapt links between the two."""
+"""MkDocs hook: add the notebooks and the Markdown files of the root to the site, and adapt links."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -25,7 +26,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = re.sub(r"\]\(README\.md", "](index.md", text)
         text = re.sub(r"\[(LICENSE)\]\(LICENSE\)", r"\1", text)
         files.append(File.generated(config, target, content=text))
+    for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        name = f"notebooks/{notebook.stem}.md"
+        files.append(File.generated(config, name, content=notebook_as_markdown(notebook)))
     return files
+
+
+def notebook_as_markdown(notebook: Path) -> str:
+    """The cells of a notebook and their outputs of plain text."""
+    parts = []
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            parts.append("```text\n" + "".join(output["data"]["text/plain"]) + "\n```")
+    return "\n\n".join(parts)
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -42,6 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "clients": {"contract"},
     "runtime": SERVICES | {"http"},
     "offline": DOMAIN_LAYERS | {"ingest", "queries", "provenance", "events"},
+    "notebook": {"analysis", "dedup", "events", "offline"},
     "cli": SERVICES | {"backup", "http", "clients", "runtime", "offline"},
     "__main__": {"cli"},
 }

@@ -39,11 +39,27 @@ class AggregatorError(Exception):
 
 
 class InvalidInput(AggregatorError):
-    """The caller's data is unusable; ``field`` names the offending part, None if no single part is."""
+    """The caller's data is unusable.
 
-    def __init__(self, message: str, *, field: str | None = None) -> None:
+    field   the offending part, such as "ids[1]"; "body" for all of it, None if no single part is
+    reason  why, one of ``contract.validation.REASONS``
+    path    member names and list positions that lead to the part in a JSON body; None: derived from ``field``
+    place   where the part is: "body", "parameter" (query or path) or "header"; None: not known here
+    others  further errors of the same input
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        reason: str = "invalid",
+        path: tuple[str | int, ...] | None = None,
+        place: str | None = None,
+    ) -> None:
         super().__init__(message)
-        self.field = field
+        self.field, self.reason, self.path, self.place = field, reason, path, place
+        self.others: tuple[InvalidInput, ...] = ()
 
 
 class NoText(InvalidInput):

@@ -5,10 +5,12 @@ Used by the HTTP server for whole responses, and by the server and the command l
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
+from urllib.parse import quote
 
 from aggregator import errors
-from aggregator.contract.responses import Problem
+from aggregator.contract.responses import ErrorOut, Problem
 
 # The first matching class decides, so a subclass precedes its base class.
 ERROR_STATUSES: tuple[tuple[type[errors.AggregatorError], HTTPStatus, str], ...] = (
@@ -66,17 +68,54 @@ PROBLEM_TITLES = {
 }
 
 
-def to_problem(error: Exception) -> Problem:
-    """The problem for an error; an error that the package does not define reveals nothing of its content."""
+def to_problem(error: Exception, place: str = "body") -> Problem:
+    """The problem for an error; an error that the package does not define reveals nothing of its content.
+
+    ``place``: where invalid input is that does not say it, "body" or "parameter".
+    """
     if isinstance(error, errors.AggregatorError):
         for error_type, status, code in ERROR_STATUSES:
             if isinstance(error, error_type):
-                return make_problem(status, code, str(error), field=getattr(error, "field", None))
+                problem = make_problem(status, code, str(error), field=getattr(error, "field", None))
+                if isinstance(error, errors.InvalidInput) and error.field is not None:
+                    _add_errors(problem, error, place)
+                return problem
     return make_problem(
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "internal",
         "Unexpected error; the server log has the details under this request_id.",
     )
+
+
+def _add_errors(problem: Problem, error: errors.InvalidInput, place: str) -> None:
+    """List the error and the others of the same input, and say in the detail how many others there are."""
+    reason = "invalid" if problem.code == "bad_input" else problem.code
+    problem.errors = [_error_out(found, place, reason) for found in (error, *error.others)]
+    if error.others:
+        problem.detail += f" Number of further errors: {len(error.others)}, see `errors`."
+
+
+def _error_out(error: errors.InvalidInput, place: str, reason: str) -> ErrorOut:
+    out = ErrorOut(detail=str(error), code=reason if error.reason == "invalid" else error.reason)
+    where = error.place or place
+    if where == "body":
+        out.pointer = _json_pointer(error.path if error.path is not None else _path(error.field or ""))
+    elif where == "header":
+        out.header = error.field
+    else:
+        out.parameter = error.field
+    return out
+
+
+def _path(field: str) -> tuple[str | int, ...]:
+    """The steps of a field such as "a.ids[1]"; () for the whole body."""
+    return () if field in ("body", "line") else tuple(re.findall(r"[^.\[\]]+", field))
+
+
+def _json_pointer(path: tuple[str | int, ...]) -> str:
+    """The URI fragment of a JSON pointer (RFC 6901, section 6)."""
+    steps = (str(step).replace("~", "~0").replace("/", "~1") for step in path)
+    return "#" + "".join("/" + quote(step, safe="~!$&'()*+,;=:@", errors="replace") for step in steps)
 
 
 def make_problem(status: HTTPStatus, code: str, detail: str, field: str | None = None) -> Problem:

@@ -568,8 +568,26 @@ class ReadyOut(Struct):
     spaces: list[str]
 
 
+class ErrorOut(Struct, omit_defaults=True):
+    """One error of an input: exactly one of ``pointer``, ``parameter`` and ``header`` says where it is.
+
+    code       stable reason: a code of the table of reasons, or that of the problem
+    pointer    JSON pointer into the body as a URI fragment ("#/ids/1"; "#": the whole body)
+    parameter  name of a parameter of the query or path; ``header``: name of a header
+    """
+
+    detail: str
+    code: str
+    pointer: str | None = None
+    parameter: str | None = None
+    header: str | None = None
+
+
 class Problem(Struct, omit_defaults=True):
-    """RFC 9457 problem details. ``code`` is stable; ``field`` names the offending part of the input."""
+    """RFC 9457 problem details. ``code`` is stable; ``field`` names the offending part of the input.
+
+    errors  all errors of the input that were found, at most 50, the first one is that of ``detail``
+    """
 
     type: str
     title: str
@@ -577,6 +595,7 @@ class Problem(Struct, omit_defaults=True):
     detail: str
     code: str
     field: str | None = None
+    errors: list[ErrorOut] | None = None
     instance: str | None = None
     request_id: str | None = None
 

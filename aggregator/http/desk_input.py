@@ -8,6 +8,7 @@ import msgspec
 
 from aggregator.contract.decoding import convert_strings, to_single_line
 from aggregator.contract.requests import DeskForm, DeskIn, TargetIn
+from aggregator.contract.validation import ErrorCollector
 from aggregator.errors import InvalidInput
 from aggregator.events.desks.model import Desk, time_zone
 from aggregator.events.notifications.channels import validate_apprise_url, validate_mail_address
@@ -19,18 +20,21 @@ _LIST_FIELDS = ("terms", "without", "sources", "languages")
 def to_desk(body: DeskIn, now_ms: int, owner: str = "", editor: str = "") -> Desk:
     """The desk of a request, without an id. Raises InvalidInput."""
     name = to_single_line(body.name)
+    found = ErrorCollector()
     if not name:
-        raise InvalidInput("name: blank; give the desk a name.", field="name")
+        found.add("name: blank; give the desk a name.", "name", "missing")
     if bool(body.quiet_from) != bool(body.quiet_until):
-        raise InvalidInput("quiet_until: give both ends of the quiet hours, or neither.", field="quiet_until")
+        found.add("quiet_until: give both ends of the quiet hours, or neither.", "quiet_until", "missing")
     zone = body.time_zone.strip() or "UTC"
     try:
         time_zone(zone)
     except ValueError:
-        raise InvalidInput(
+        found.add(
             f"time_zone: unknown time zone {zone!r}; expected a name such as Europe/Berlin.",
-            field="time_zone",
-        ) from None
+            "time_zone",
+            "not_allowed",
+        )
+    found.raise_all()
     return Desk(
         id="",
         name=name,

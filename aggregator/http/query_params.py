@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ import msgspec
 from aiohttp import web
 
 from aggregator.contract.decoding import convert_strings, to_single_line
+from aggregator.contract.validation import MAX_ERRORS, parameters_error
 from aggregator.errors import InvalidInput
 
 T = TypeVar("T")
@@ -18,24 +20,43 @@ T = TypeVar("T")
 _UNESCAPED_PLUS = re.compile(r"(T[\d:.]{1,20}) (\d\d:\d\d)$")
 
 
+@contextmanager
+def errors_in_parameters() -> Iterator[None]:
+    """Mark errors of input that are raised within as errors of parameters, not of the body."""
+    try:
+        yield
+    except InvalidInput as error:
+        for part in (error, *error.others):
+            part.place = "parameter"
+        raise
+
+
 def parse_query(request: web.Request, struct_type: type[T]) -> T:
-    """The query parameters as a ``struct_type``. Raises InvalidInput naming the parameter."""
-    return parse_pairs(request.query.items(), struct_type)
+    """The query parameters as a ``struct_type``. Raises InvalidInput naming the parameters."""
+    with errors_in_parameters():
+        return parse_pairs(request.query.items(), struct_type)
 
 
 def parse_pairs(pairs: Iterable[tuple[str, str]], struct_type: type[T]) -> T:
     """As ``parse_query``, for (name, value) pairs."""
     known = _names(struct_type)  # type: ignore[arg-type]
     values: dict[str, str] = {}
+    found: list[InvalidInput] = []
     for name, value in pairs:
-        shown = to_single_line(name)[:80]
-        if name not in known:
-            allowed = ", ".join(known) if known else "none"
-            raise InvalidInput(f"{shown}: unknown query parameter; allowed: {allowed}.", field=shown)
-        if name in values:
-            raise InvalidInput(f"{shown}: query parameter given twice.", field=shown)
-        values[name] = _UNESCAPED_PLUS.sub(r"\1+\2", value)
+        if name in known and name not in values:
+            values[name] = _UNESCAPED_PLUS.sub(r"\1+\2", value)
+        elif len(found) < MAX_ERRORS:
+            found.append(_misplaced(to_single_line(name)[:80], name in known, known))
+    if found and (error := parameters_error(values, struct_type, "query parameter", found)):
+        raise error
     return convert_strings(values, struct_type)
+
+
+def _misplaced(name: str, is_known: bool, known: tuple[str, ...]) -> InvalidInput:
+    if is_known:
+        return InvalidInput(f"{name}: query parameter given twice.", field=name, reason="repeated")
+    allowed = ", ".join(known) if known else "none"
+    return InvalidInput(f"{name}: unknown query parameter; allowed: {allowed}.", field=name, reason="unknown")
 
 
 @cache  # msgspec evaluates the annotations at each call: a tenth of the processor time of a single post

@@ -27,7 +27,7 @@ from aggregator.errors import (
     StoreUnavailable,
 )
 from aggregator.http import body as bodies
-from aggregator.http import json_response
+from aggregator.http import json_response, query_params
 from aggregator.http.app_keys import (
     BATCH_LIMIT,
     DISTANCE_THRESHOLDS,
@@ -76,7 +76,8 @@ async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResp
     """
     bodies.check_encoding(request)
     if query.policy:
-        request.app[SERVICE].policies.named(query.policy)
+        with query_params.errors_in_parameters():
+            request.app[SERVICE].policies.named(query.policy)
     try:
         with request.app[BATCH_LIMIT].slot(fair_semaphore.current_caller.get()):
             return await _stream_batch(request, query)

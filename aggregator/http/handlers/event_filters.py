@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 
 from aggregator.contract import requests
+from aggregator.errors import InvalidInput
 from aggregator.events.filter import EventFilter
 from aggregator.events.saved_filters import SavedFilters
 from aggregator.http import query_params
@@ -23,10 +24,17 @@ async def build_filter(watches: SavedFilters, query: requests.EventFilterQuery) 
 
 
 def parse_filter(query_string: str) -> requests.SavedFilterQuery:
-    """A filter from a query string (with or without "?"). Raises InvalidInput naming the parameter."""
-    return query_params.parse_pairs(
-        parse_qsl(query_string.removeprefix("?"), keep_blank_values=True), requests.SavedFilterQuery
-    )
+    """The filter of the field ``query`` of a body, with or without "?". Raises InvalidInput.
+
+    The error names the parameter as its field, and the field ``query`` as its path.
+    """
+    pairs = parse_qsl(query_string.removeprefix("?"), keep_blank_values=True)
+    try:
+        return query_params.parse_pairs(pairs, requests.SavedFilterQuery)
+    except InvalidInput as error:
+        for part in (error, *error.others):
+            part.path = ("query",)
+        raise
 
 
 def canonical_query_string(query: requests.SavedFilterQuery) -> str:

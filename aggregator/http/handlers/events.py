@@ -13,6 +13,7 @@ from aggregator.contract import encoding
 from aggregator.contract.decoding import check_path_id, to_plain_text, to_single_line, to_unix_ms
 from aggregator.contract.requests import ActionIn, EventsQuery, NoQuery
 from aggregator.contract.responses import EventsOut
+from aggregator.contract.validation import ErrorCollector
 from aggregator.domain import ArticleRecord
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.detection import EditorAction
@@ -111,22 +112,24 @@ async def post_action(request: web.Request, query: NoQuery) -> web.StreamRespons
 
 
 def _to_action(body: ActionIn, event_id: str, now_ms: int) -> EditorAction:
-    """The validated action. Raises InvalidInput naming the field."""
+    """The validated action. Raises InvalidInput naming the fields."""
     given = {name: getattr(body, name) for name in ACTION_FIELDS}
+    found = ErrorCollector()
     for name, value in given.items():
         if value is None and REQUIRED_FIELD.get(body.action) == name:
-            raise InvalidInput(f"{name}: required by the action {body.action}.", field=name)
-        if value is not None and ALLOWED_FIELD.get(body.action) != name:
-            raise InvalidInput(f"{name}: not allowed with the action {body.action}.", field=name)
-        if value is not None and name in ("into", "item"):
-            validate_id(value, name)
+            found.add(f"{name}: required by the action {body.action}.", name, "missing")
+        elif value is not None and ALLOWED_FIELD.get(body.action) != name:
+            found.add(f"{name}: not allowed with the action {body.action}.", name, "not_allowed")
+        elif value is not None and name in ("into", "item"):
+            found.run(validate_id, value, name)
     if body.text is not None:
         given["text"] = to_plain_text(body.text)
         if not given["text"]:
-            raise InvalidInput("text: blank; write the note.", field="text")
+            found.add("text: blank; write the note.", "text", "missing")
     if body.assignee is not None:
         given["assignee"] = to_single_line(body.assignee)
     actor = to_single_line(body.actor)
     if not actor:
-        raise InvalidInput("actor: blank; give the name of the editor.", field="actor")
+        found.add("actor: blank; give the name of the editor.", "actor", "missing")
+    found.raise_all()
     return EditorAction(action=body.action, actor=actor, at_ms=now_ms, event=event_id, **given)

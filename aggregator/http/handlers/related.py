@@ -13,11 +13,13 @@ from aggregator.contract import encoding
 from aggregator.contract.decoding import check_ids, check_path_id, to_article, to_unix_ms
 from aggregator.contract.requests import ArticleIn, ExplainIn, NoQuery, RelatedIn, RelatedQuery
 from aggregator.contract.responses import RelatedListOut, RelatedToManyOut
+from aggregator.contract.validation import combined
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.http import body as bodies
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
+from aggregator.http.query_params import errors_in_parameters
 from aggregator.queries.related import RelatedFilter
 
 _decode_related_in = msgspec.json.Decoder(RelatedIn).decode
@@ -64,13 +66,15 @@ async def explain(request: web.Request, query: NoQuery) -> web.StreamResponse:
 
 
 def _related_arguments(query: RelatedQuery) -> dict[str, Any]:
+    with errors_in_parameters():
+        since_ms, lang = to_unix_ms(query.since, "since"), language_of_tag(query.lang)
     return {
         "limit": query.limit,
         "related_filter": RelatedFilter(
-            since_ms=to_unix_ms(query.since, "since"),
+            since_ms=since_ms,
             source=query.source,
             exclude_source=query.exclude_source,
-            lang=language_of_tag(query.lang),
+            lang=lang,
         ),
     }
 
@@ -97,4 +101,9 @@ def _explain_side(id_or_article: str | ArticleIn, field: str) -> str | Article:
     try:
         return to_article(id_or_article, for_storage=False)
     except InvalidInput as error:
-        raise InvalidInput(f"{field}.{error}", field=f"{field}.{error.field}") from None
+        raise combined(
+            [
+                InvalidInput(f"{field}.{part}", field=f"{field}.{part.field}", reason=part.reason)
+                for part in (error, *error.others)
+            ]
+        ) from None

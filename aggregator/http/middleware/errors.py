@@ -20,6 +20,7 @@ from aggregator.index import unread_index
 
 PROBLEM_JSON = "application/problem+json"
 ARTICLE_PATHS = ("/v1/articles", "/v1/related", "/v1/explain")
+METHODS_WITH_BODY = ("POST", "PUT")
 CLIENT_CLOSED_REQUEST = 499  # nginx's status for a client that disconnected
 # Errors for the audit log. A missing key is not among them: it only means that the user has not signed in.
 AUDITED_ERRORS = (errors.InvalidApiKey, errors.Forbidden, errors.CrossSiteRequest, errors.UnknownHost)
@@ -122,7 +123,8 @@ async def handle_expect_header(request: web.Request) -> web.StreamResponse | Non
 
 
 def _application_error_response(request: web.Request, error: errors.AggregatorError) -> web.Response:
-    headers, problem = {}, to_problem(error)
+    place = "body" if request.method in METHODS_WITH_BODY else "parameter"
+    headers, problem = {}, to_problem(error, place)
     if isinstance(error, AUDITED_ERRORS):
         _audit_rejection(request, problem.code)
     if isinstance(error, errors.Unauthenticated):

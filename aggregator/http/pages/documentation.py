@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from aggregator.contract.problems import ERROR_STATUSES, PROBLEM_TITLES
+from aggregator.contract.validation import REASONS
 from aggregator.http.app_keys import OPENAPI_DOCUMENT, caller_name
 from aggregator.http.conditional import conditional_response
 from aggregator.http.pages import PAGES
@@ -19,5 +20,6 @@ async def docs(request: web.Request, query: None) -> web.StreamResponse:
         user=caller_name(request),
         api=request.app[OPENAPI_DOCUMENT],
         codes=codes,
+        reasons=REASONS,
     )
     return conditional_response(request, body, "text/html")

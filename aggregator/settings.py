@@ -67,6 +67,11 @@ def _is_http_url(url: str) -> bool:
         return False
 
 
+def _is_origin(text: str) -> bool:
+    scheme, _, rest = text.rstrip("/").partition("://")
+    return scheme in ("http", "https") and bool(rest) and not set(rest) & set("/?#@ *") and _is_http_url(text)
+
+
 def _is_smtp_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
@@ -97,6 +102,13 @@ class Settings:
         "",
         "Host names to answer requests for, separated by commas, or *; always answered are IP addresses, "
         "names without a dot, private names and the host of public_url.",
+    )
+    cors_origins: str = _option(
+        "",
+        "Origins of web pages that may read from /v1 in a browser, such as https://news.example, separated "
+        "by commas, or *; empty: none.",
+        lambda v: all(o.strip() == "*" or _is_origin(o.strip()) for o in v.split(",") if o.strip()),
+        "origins such as https://news.example without a path, separated by commas, or *",
     )
     own_sources: str = _option(
         "",

@@ -52,6 +52,7 @@ SETTING_GROUPS: dict[str, tuple[str, ...]] = {
         "port",
         "public_url",
         "allowed_hosts",
+        "cors_origins",
         "workers",
         "header_timeout_seconds",
         "body_timeout_seconds",

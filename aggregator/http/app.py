@@ -29,7 +29,7 @@ from aggregator.http.limits.body_limits import BodyLimits
 from aggregator.http.limits.body_memory import BUDGET_BYTES, BodyMemoryBudget
 from aggregator.http.limits.load_shedding import LoadShedder
 from aggregator.http.metrics.registry import Metrics
-from aggregator.http.middleware import errors, observability
+from aggregator.http.middleware import cors, errors, observability
 from aggregator.http.middleware.rejected_log import RejectedRequestLog
 from aggregator.http.openapi import build_document
 from aggregator.http.pages import PAGES, Pages
@@ -46,6 +46,7 @@ def make_app(service: Service) -> web.Application:
         middlewares=[
             observability.track_request,
             errors.error_middleware,
+            cors.answer_options,
             observability.csrf_protect,
             errors.refuse_unread_index,
         ]

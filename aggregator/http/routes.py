@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -541,9 +542,15 @@ def add_routes(app: web.Application) -> None:
 
 
 def _route_pattern(path: str) -> str:
-    # aiohttp matches the path with slashes still escaped: "a%2Fcopies" is an id, "a/copies" the copies of
-    # "a".
-    return path.replace("{id}", r"{id:[\s\S]+}")
+    """The pattern of aiohttp for a path of OpenAPI.
+
+    aiohttp matches the path with slashes still escaped: "a%2Fcopies" is an id, "a/copies" the copies of "a".
+    "/v1/articles/{id}" leaves paths such as "/v1/articles/a/copies" to the routes that have them, so that
+    other methods are refused there instead of taken for the id "a/copies".
+    """
+    suffixes = sorted(e.path.removeprefix(path) for e in ENDPOINTS if e.path.startswith(path + "/"))
+    others = "".join(rf"(?<!{re.escape(suffix)})" for suffix in dict.fromkeys(suffixes))
+    return path.replace("{id}", rf"{{id:[\s\S]+{others}}}")
 
 
 def _make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

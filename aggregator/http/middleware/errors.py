@@ -15,6 +15,7 @@ from aggregator import errors
 from aggregator.contract.problems import make_problem, to_problem
 from aggregator.contract.responses import Problem, encode
 from aggregator.http.app_keys import CALLER_KEY, METRICS, REJECTED_LOG, REQUEST_ID, SERVICE, caller_name
+from aggregator.http.middleware.cors import allow
 from aggregator.http.pages import PAGES
 from aggregator.index import unread_index
 
@@ -157,7 +158,7 @@ def _audit_rejection(request: web.Request, code: str) -> None:
 def _http_exception_response(request: web.Request, error: web.HTTPException) -> web.Response:
     path = request.rel_url.raw_path[:200]
     if isinstance(error, web.HTTPMethodNotAllowed):
-        allowed = ", ".join(sorted(error.allowed_methods))
+        allowed = allow(error.allowed_methods)
         detail = f"{path} allows {allowed}, not {request.method[:20]}."
         problem = make_problem(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", detail)
         return problem_response(problem, {"Allow": allowed}, request)

@@ -120,12 +120,14 @@ async def test_metrics_without_a_readable_webhook_outbox(
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("PUT", "/v1/articles", "GET, HEAD, POST"),
-        ("PUT", "/v1/articles/a", "DELETE, GET, HEAD"),
-        ("POST", "/healthz", "GET, HEAD"),
-        ("TRACE", "/v1/events", "GET, HEAD"),
-        ("OPTIONS", "/v1/related", "POST"),
-        ("PATCH", "/v1/articles/a/copies", "DELETE, GET, HEAD"),
+        ("PUT", "/v1/articles", "GET, HEAD, OPTIONS, POST"),
+        ("PUT", "/v1/articles/a", "DELETE, GET, HEAD, OPTIONS"),
+        ("POST", "/healthz", "GET, HEAD, OPTIONS"),
+        ("TRACE", "/v1/events", "GET, HEAD, OPTIONS"),
+        ("PATCH", "/v1/articles/a/copies", "GET, HEAD, OPTIONS"),
+        ("DELETE", "/v1/articles/a/related", "GET, HEAD, OPTIONS"),
+        ("GET", "/v1/events/a/actions", "OPTIONS, POST"),
+        ("POST", "/v1/events/a/items.csv", "GET, HEAD, OPTIONS"),
     ],
 )
 async def test_other_methods_are_405(client: Client, method: str, path: str, allowed: str) -> None:

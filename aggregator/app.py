@@ -25,6 +25,7 @@ from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.desks.model import Desks
 from aggregator.events.editor_actions import EditorActions
+from aggregator.events.idempotency import IdempotentAnswers
 from aggregator.events.own_sources import OwnSources
 from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
@@ -88,6 +89,7 @@ class Service:
     saved_filters: SavedFilters
     desks: Desks
     read_marks: ReadMarks
+    idempotent_answers: IdempotentAnswers
     editor_actions: EditorActions
     own_sources: OwnSources
     api_keys: ApiKeys
@@ -373,6 +375,7 @@ def _build_service(
         saved_filters=SavedFilters(store),
         desks=Desks(store),
         read_marks=ReadMarks(store),
+        idempotent_answers=IdempotentAnswers(store, clock),
         editor_actions=editor_actions,
         own_sources=OwnSources(settings.own_sources),
         api_keys=build_api_keys(settings, store, clock),

@@ -6,6 +6,7 @@
     │   ├── InputTooLarge          over a stated limit                         -> 413
     │   ├── UnsupportedEncoding    Content-Encoding other than gzip            -> 415
     │   ├── BodyTimeout            the body did not arrive in time             -> 408
+    │   ├── IdempotencyKeyReused   for another request                         -> 422
     │   ├── CrossSiteRequest       sent by a page of another site              -> 403
     │   ├── UnknownHost            for a host name that is not the service's   -> 421
     │   └── AnalysisLimitExceeded  takes too much CPU time or memory           -> 400
@@ -76,6 +77,10 @@ class UnsupportedEncoding(InvalidInput):
 
 class BodyTimeout(InvalidInput):
     """A request body that did not arrive in time."""
+
+
+class IdempotencyKeyReused(InvalidInput):
+    """An Idempotency-Key that was sent with another request within the last 24 h."""
 
 
 class CrossSiteRequest(InvalidInput):

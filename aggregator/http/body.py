@@ -30,6 +30,7 @@ from aggregator.http.gzip_decoding import GzipDecompressor
 
 T = TypeVar("T")
 
+_KEPT_BODY = web.RequestKey("kept_body", bytes)
 _MAX_FORM_FIELDS = 24  # the form of a desk has 16
 # A line that is longer than the limit is dropped; one that is so many times longer ends the batch.
 _MAX_LINE_FACTOR = 8
@@ -106,12 +107,21 @@ def _decode_component(data: bytes) -> str:
     return binascii.a2b_qp(data.replace(b"+", b" ").replace(b"=", b"=3D").replace(b"%", b"=")).decode()
 
 
+async def keep_body(request: web.Request) -> bytes:
+    """As ``read_body``; the body stays available to the handler of the request."""
+    request[_KEPT_BODY] = body = await read_body(request)
+    return body
+
+
 async def read_body(request: web.Request, max_bytes: int | None = None) -> bytes:
     """The whole body, of at most ``max_bytes`` (default: the limit of the application).
 
     Raises InputTooLarge, UnsupportedEncoding, BodyTimeout, InvalidInput (damaged gzip), Overloaded (no memory
     budget left, see ``limits/body_memory.py``).
     """
+    kept = request.get(_KEPT_BODY)
+    if kept is not None:
+        return kept
     limits = request.app[BODY_LIMITS]
     max_bytes = limits.max_bytes if max_bytes is None else max_bytes
     check_encoding(request)

@@ -27,6 +27,17 @@ is a problem (RFC 9457) with a one-sentence detail and a stable code.
 """
 
 
+IDEMPOTENCY_PARAMETER = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": (
+        "A key of the client's choice, such as a UUID. Repeating the request with it within 24 h returns the "
+        "first answer; sending it with another request is 422."
+    ),
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-~]+$"},
+    "example": "8e03978e-40d5-43dd-bc93-6894a57f9324",
+}
 _PERMISSION_DESCRIPTIONS = {
     "key": "any key",
     "crawler": "a key with the role crawler or admin",
@@ -86,6 +97,8 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
             f"Where access keys are required: {_PERMISSION_DESCRIPTIONS[endpoint.permission]}."
         )
     parameters = _path_parameters(endpoint) + _query_parameters(endpoint, components)
+    if endpoint.idempotency_key:
+        parameters.append(IDEMPOTENCY_PARAMETER)
     if parameters:
         operation["parameters"] = parameters
     if endpoint.body is not None:

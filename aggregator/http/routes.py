@@ -14,7 +14,7 @@ from msgspec import Struct
 from aggregator.auth.api_keys import Permission
 from aggregator.contract import provenance as provenance_contract
 from aggregator.contract import requests, responses
-from aggregator.http import pages, query_params
+from aggregator.http import idempotency, pages, query_params
 from aggregator.http.handlers import (
     articles,
     desks,
@@ -56,6 +56,7 @@ class Endpoint:
     error_statuses  error statuses to document in addition to 500 and those of authentication
     permission      what the caller's key must allow, where keys are required (``api_keys.ROLE_PERMISSIONS``)
     audited         whether each request is written to the audit log
+    idempotency_key  whether it takes an Idempotency-Key (``idempotency.py``)
     long_running    answered in parts, so that the deadline of requests covers its admission only
     """
 
@@ -73,6 +74,7 @@ class Endpoint:
     error_statuses: tuple[int, ...] = ()
     permission: Permission = "admin"
     audited: bool = False
+    idempotency_key: bool = False
     long_running: bool = False
 
 
@@ -198,7 +200,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Save a query of /v1/events under a name (a watch).", TAG_EVENTS,
         {201: responses.WatchOut, 200: responses.WatchOut},
         query=requests.NoQuery, body=requests.WatchIn, error_statuses=(*BODY_ERROR_STATUSES, 409),
-        permission="editor", audited=True,
+        permission="editor", audited=True, idempotency_key=True,
     ),
     Endpoint(
         "GET", "/v1/watches", saved_filters.list_, "listWatches",
@@ -261,7 +263,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Create a desk: a saved view of the events with its own thresholds and notifications.", TAG_EVENTS,
         {201: responses.DeskOut, 200: responses.DeskOut},
         query=requests.NoQuery, body=requests.DeskIn, error_statuses=(*BODY_ERROR_STATUSES, 409),
-        permission="editor", audited=True,
+        permission="editor", audited=True, idempotency_key=True,
     ),
     Endpoint(
         "GET", "/v1/desks", desks.list_, "listDesks",
@@ -274,7 +276,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Add a notification target to a desk: e-mail, chat, push or webhook.", TAG_EVENTS,
         {201: responses.WebhookOut, 200: responses.WebhookOut},
         query=requests.NoQuery, body=requests.TargetIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
-        permission="editor", audited=True,
+        permission="editor", audited=True, idempotency_key=True,
     ),
     Endpoint(
         "GET", "/v1/desks/{id}", desks.get, "getDesk",
@@ -300,7 +302,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Register a webhook for events that fire, double, merge or close (Standard Webhooks).", TAG_EVENTS,
         {201: responses.WebhookOut, 200: responses.WebhookOut},
         query=requests.NoQuery, body=requests.WebhookIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
-        permission="editor", audited=True,
+        permission="editor", audited=True, idempotency_key=True,
     ),
     Endpoint(
         "GET", "/v1/webhooks", webhooks.list_, "listWebhooks",
@@ -568,7 +570,10 @@ def _make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.S
         return query_params.parse_query(request, endpoint.query) if endpoint.query is not None else None
 
     async def run(request: web.Request, query: Any) -> web.StreamResponse:
-        response = await endpoint.handler(request, query)
+        if endpoint.idempotency_key:
+            response = await idempotency.run_once(request, query, endpoint.handler)
+        else:
+            response = await endpoint.handler(request, query)
         if endpoint.audited:
             auth.audit_request(request, endpoint.operation_id, response.status)
         return response

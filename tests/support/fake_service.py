@@ -39,6 +39,7 @@ from aggregator.events.detection.edits import apply_action
 from aggregator.events.detection.learning import LearnedHistory, LearningStatus
 from aggregator.events.detection.model import EditorAction, Event
 from aggregator.events.filter import EventFilter
+from aggregator.events.idempotency import IdempotentAnswers
 from aggregator.events.ordering import PAGED_ORDERS, EventOrder, PageKey, page_key_of, sort_events
 from aggregator.events.own_sources import OwnSources
 from aggregator.events.read_marks import ReadMarks
@@ -95,6 +96,7 @@ class FakeService:
         filter_store = MemoryStore()
         self.saved_filters, self.desks = SavedFilters(filter_store), Desks(filter_store)
         self.read_marks = ReadMarks(MemoryStore())
+        self.idempotent_answers = IdempotentAnswers(MemoryStore(), self.clock)
         self.api_keys = ApiKeys(MemoryStore(), self.clock)
         self.rate_limiter = RateLimiter(MemoryStore(), self.clock, self.settings.rate_limit_per_second)
         webhook_store = filter_store

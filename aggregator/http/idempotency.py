@@ -1,0 +1,85 @@
+"""Idempotency-Key: a repeated request gets the answer of the first one (draft-ietf-httpapi-idempotency-key).
+
+The key is 1 to 255 visible ASCII characters, quoted or not. The same key with the same method, address and
+body returns the recorded answer with ``Idempotency-Replayed: true``; with another request it is 422. Keys of
+two API keys are independent. Answers are kept for 24 h (``events/idempotency.py``); errors are not recorded.
+Of two simultaneous requests with one key both get the answer that was recorded first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from aggregator.errors import IdempotencyKeyReused, InvalidInput
+from aggregator.events.idempotency import StoredAnswer
+from aggregator.http import body as bodies
+from aggregator.http.app_keys import SERVICE, caller_id
+
+HEADER, REPLAYED_HEADER = "Idempotency-Key", "Idempotency-Replayed"
+MAX_KEY_CHARS = 255
+
+
+async def run_once(
+    request: web.Request, query: Any, handler: Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """The answer of ``handler``, or the recorded one. Raises InvalidInput, IdempotencyKeyReused."""
+    key = _read_key(request)
+    if not key:
+        return await handler(request, query)
+    fingerprint = _fingerprint(request, await bodies.keep_body(request))
+    service = request.app[SERVICE]
+    recorded = await service.idempotent_answers.get(caller_id(request), key)
+    if recorded is not None:
+        return _replay(recorded, fingerprint)
+    response = await handler(request, query)
+    if not isinstance(response, web.Response) or not isinstance(response.body, bytes):
+        return response
+    answer = StoredAnswer(
+        key,
+        fingerprint,
+        service.clock(),
+        response.status,
+        response.headers.get("Location", ""),
+        response.body,
+    )
+    recorded = await service.idempotent_answers.record(caller_id(request), answer)
+    return response if recorded is answer else _replay(recorded, fingerprint)
+
+
+def _read_key(request: web.Request) -> str:
+    """The key without quotes; "" without one. Raises InvalidInput."""
+    values = request.headers.getall(HEADER, [])
+    key = values[0].strip().removeprefix('"').removesuffix('"') if values else ""
+    is_valid = len(values) < 2 and len(key) <= MAX_KEY_CHARS and key.isascii() and key.isprintable()
+    if values and not (is_valid and key):
+        raise InvalidInput(
+            f"{HEADER}: expected one key of 1 to {MAX_KEY_CHARS} visible ASCII characters, such as a UUID.",
+            field=HEADER,
+            reason="bad_format",
+            place="header",
+        )
+    return key
+
+
+def _fingerprint(request: web.Request, body: bytes) -> bytes:
+    address = f"{request.method} {request.rel_url.raw_path_qs}\n"
+    return hashlib.sha256(address.encode() + body).digest()
+
+
+def _replay(answer: StoredAnswer, fingerprint: bytes) -> web.Response:
+    """The recorded answer. Raises IdempotencyKeyReused if it answers another request."""
+    if answer.fingerprint != fingerprint:
+        raise IdempotencyKeyReused(
+            f"{HEADER}: this key was sent with another request within the last 24 h; use a new key for each "
+            "new request.",
+            field=HEADER,
+            place="header",
+        )
+    headers = {REPLAYED_HEADER: "true", **({"Location": answer.location} if answer.location else {})}
+    return web.Response(
+        body=answer.body, status=answer.status, headers=headers, content_type="application/json", charset=None
+    )

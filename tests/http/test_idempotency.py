@@ -1,0 +1,86 @@
+"""Idempotency-Key: one request, one answer, for each API key."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.support.fake_service import Client, FakeService, serving
+
+WATCH = {"name": "floods", "query": "term=flood"}
+OTHER = {"name": "fires", "query": "term=fire"}
+
+
+async def test_a_repeated_request_gets_the_first_answer(client: Client) -> None:
+    """Status, address and body, although the watch exists by then; quotes around the key do not count."""
+    first = await client.post("/v1/watches", json=WATCH, headers={"Idempotency-Key": '"a-1"'})
+    again = await client.post("/v1/watches", json=WATCH, headers={"Idempotency-Key": "a-1"})
+    without = await client.post("/v1/watches", json=WATCH)
+
+    assert (first.status, again.status, without.status) == (201, 201, 200)
+    assert await again.read() == await first.read()
+    assert again.headers["Location"] == first.headers["Location"]
+    assert [r.headers.get("Idempotency-Replayed") for r in (first, again)] == [None, "true"]
+
+
+async def test_a_key_with_another_request_is_422(client: Client) -> None:
+    """Another body or another address; nothing is created."""
+    headers = {"Idempotency-Key": "a-1"}
+    await client.post("/v1/watches", json=WATCH, headers=headers)
+    other_body = await client.post("/v1/watches", json=OTHER, headers=headers)
+    other_path = await client.post("/v1/desks", json={"name": "floods"}, headers=headers)
+    problem = await other_body.json(content_type="application/problem+json")
+
+    assert (other_body.status, other_path.status) == (422, 422)
+    assert problem["code"] == "idempotency_key_reused"
+    assert problem["errors"] == [
+        {"detail": problem["detail"], "code": "idempotency_key_reused", "header": "Idempotency-Key"}
+    ]
+    assert len((await (await client.get("/v1/watches")).json())["watches"]) == 1
+
+
+async def test_errors_are_not_recorded(client: Client) -> None:
+    """The corrected request may use the key again."""
+    headers = {"Idempotency-Key": "a-1"}
+    refused = await client.post("/v1/watches", json={"name": "floods"}, headers=headers)
+    corrected = await client.post("/v1/watches", json=WATCH, headers=headers)
+
+    assert (refused.status, corrected.status) == (400, 201)
+
+
+async def test_simultaneous_requests_get_one_answer(client: Client) -> None:
+    """Ten at once create one webhook and are all answered with its secret."""
+    hook = {"url": "https://hooks.example/a"}
+    answers = await asyncio.gather(
+        *(client.post("/v1/webhooks", json=hook, headers={"Idempotency-Key": "k"}) for _ in range(10))
+    )
+
+    assert len({await answer.read() for answer in answers}) == 1
+    assert len((await (await client.get("/v1/webhooks")).json())["webhooks"]) == 1
+
+
+@pytest.mark.parametrize("key", ["", '""', "x" * 256, "a\tb", "ключ"])
+async def test_an_invalid_key_is_refused(client: Client, key: str) -> None:
+    """400 that names the header; the same for a second header."""
+    response = await client.post("/v1/watches", json=WATCH, headers={"Idempotency-Key": key})
+    problem = await response.json(content_type="application/problem+json")
+
+    assert (response.status, problem["errors"][0]["header"]) == (400, "Idempotency-Key")
+
+
+async def test_two_api_keys_have_independent_keys() -> None:
+    """Neither gets the answer of the other."""
+    service = FakeService()
+    texts = [(await service.api_keys.add(name, "editor"))[1] for name in ("One", "Two")]
+    async with serving(service) as client:
+        answers = [
+            await client.post(
+                "/v1/watches", json=body,
+                headers={"Idempotency-Key": "k", "Authorization": f"Bearer {text}"},
+            )
+            for text, body in zip(texts, (WATCH, OTHER), strict=True)
+        ]  # fmt: skip
+
+    assert [answer.status for answer in answers] == [201, 201]
+    assert all("Idempotency-Replayed" not in answer.headers for answer in answers)

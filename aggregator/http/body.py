@@ -119,9 +119,8 @@ async def read_body(request: web.Request, max_bytes: int | None = None) -> bytes
     Raises InputTooLarge, UnsupportedEncoding, BodyTimeout, InvalidInput (damaged gzip), Overloaded (no memory
     budget left, see ``limits/body_memory.py``).
     """
-    kept = request.get(_KEPT_BODY)
-    if kept is not None:
-        return kept
+    if _KEPT_BODY in request:
+        return request[_KEPT_BODY]
     limits = request.app[BODY_LIMITS]
     max_bytes = limits.max_bytes if max_bytes is None else max_bytes
     check_encoding(request)

@@ -107,21 +107,46 @@ class Service:
         return await self.analysis_pool.analyze_many(articles)
 
 
+@dataclass(frozen=True, slots=True)
+class AnalysisPools:
+    """The analysis pool, and that of the shadow spaces during a migration."""
+
+    serving: AnalysisPool
+    shadow: AnalysisPool | None
+
+    def close(self) -> None:
+        """Stop the worker processes. Idempotent."""
+        self.serving.close()
+        if self.shadow is not None:
+            self.shadow.close()
+
+
+def build_pools(settings: Settings, processes: int) -> AnalysisPools:
+    """Analysis pools that have started no process. Raises ModelError."""
+    serving, shadow = build_analyzers(settings)
+    return AnalysisPools(
+        AnalysisPool(serving, processes), AnalysisPool(shadow, processes) if shadow is not None else None
+    )
+
+
 @asynccontextmanager
 async def open_service(
-    settings: Settings, *, clock: Callable[[], int] = wall_clock_ms, processes: int = 0
+    settings: Settings,
+    *,
+    clock: Callable[[], int] = wall_clock_ms,
+    processes: int = 0,
+    pools: AnalysisPools | None = None,
 ) -> AsyncIterator[Service]:
     """Open the store, load the models and wire the service; on exit everything is closed.
 
-    ``processes`` is the number of worker processes that analyze batches and HTML. Background work does not
-    start: ``service.background.scheduler.start()`` starts it. Raises ConfigurationError, ModelError,
+    ``processes`` is the number of worker processes that analyze batches and HTML, unless ``pools`` are given,
+    which are closed as well. Background work does not start: ``service.background.scheduler.start()`` starts
+    it. Raises ConfigurationError, ModelError,
     StoreUnavailable.
     """
     async with open_store(settings, format_version.write) as store:
-        serving, shadow = build_analyzers(settings)
-        pool = AnalysisPool(serving, processes)
-        shadow_pool = AnalysisPool(shadow, processes) if shadow is not None else None
-        service = _build_service(settings, store, clock, pool, shadow_pool)
+        pools = pools or build_pools(settings, processes)
+        service = _build_service(settings, store, clock, pools.serving, pools.shadow)
         try:
             with contextlib.suppress(StoreUnavailable):  # the readiness check repeats it
                 await service.unread_index.register()
@@ -131,9 +156,7 @@ async def open_service(
             await service.load_control.activity.close()
             await service.api_keys.last_use.finish()
             await service.background.close()
-            pool.close()
-            if shadow_pool is not None:
-                shadow_pool.close()
+            pools.close()
 
 
 def build_core(

@@ -55,7 +55,7 @@ class FeatureModel:
     group       language group it was fitted for: "en", "zh", ...
     vocabulary  V terms in row order
     idf         (V,) float32, > 0
-    matrix      (V, 64) float16 as stored: principal axes times hyperplanes
+    matrix      (V, 64) float32: principal axes times hyperplanes, rounded to float16, as they are stored
     offset      (64,) float64, subtracted from every projection (zeros: not centered)
     recipe      ``tokenizer_recipe`` of the group at the time of the fit
     metadata    corpus, licence, size, settings; informative, not part of ``content_hash``
@@ -65,7 +65,7 @@ class FeatureModel:
     group: str
     vocabulary: tuple[str, ...] = field(repr=False)
     idf: npt.NDArray[np.float32] = field(repr=False)
-    matrix: npt.NDArray[np.float16] = field(repr=False)
+    matrix: npt.NDArray[np.float32] = field(repr=False)
     offset: npt.NDArray[np.float64] = field(repr=False)
     recipe: str = TOKENIZER_RECIPE
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -75,10 +75,11 @@ class FeatureModel:
     _idf: list[float] = field(init=False, repr=False)
     _tf_weight: Callable[[int], float] = field(init=False, repr=False)
     _max_idf: float = field(init=False, repr=False)
-    _matrix: npt.NDArray[np.float32] = field(init=False, repr=False)
     _tf_weight_table: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        # float16 saves disk space; converting it once (exactly) halves the time of ``project_rows``.
+        object.__setattr__(self, "matrix", self.matrix.astype(np.float16).astype(np.float32))
         _check_shapes(self)
         derived: dict[str, Any] = {
             "content_hash": _content_hash(self),
@@ -86,8 +87,6 @@ class FeatureModel:
             "_idf": self.idf.tolist(),
             "_tf_weight": _TF_WEIGHTS[self.term_weight],
             "_max_idf": float(self.idf.max()),
-            # float16 saves disk space; converting it once (exactly) makes each gather 4 times faster.
-            "_matrix": self.matrix.astype(np.float32),
             "_tf_weight_table": np.array(
                 [0.0, *map(_TF_WEIGHTS[self.term_weight], range(1, _TF_TABLE_SIZE))]
             ),
@@ -115,7 +114,7 @@ class FeatureModel:
     def project_rows(self, rows: npt.NDArray[np.int64], tf_idf: npt.NDArray[np.float64]) -> FloatArray:
         """``project`` of known terms: ``rows`` and ``tf_idf``, (n,), n > 0, in order of occurrence."""
         # Not ``@``: the summation order of BLAS varies. Reducing the first axis adds row after row.
-        weighted = self._matrix.take(rows, axis=0) * l2_normalize(tf_idf)[:, None]
+        weighted = self.matrix.take(rows, axis=0) * l2_normalize(tf_idf)[:, None]
         sums: FloatArray = np.add.reduce(weighted, axis=0) - self.offset
         return sums
 
@@ -171,9 +170,9 @@ class FeatureModel:
             model = cls(
                 fields["group"],
                 vocabulary,
-                arrays["idf"],
+                arrays["idf"].copy(),  # a view would keep the content of the file
                 arrays["matrix"],
-                arrays["offset"],
+                arrays["offset"].copy(),
                 recipe,
                 fields["metadata"],
                 term_weight,
@@ -285,7 +284,8 @@ def _project_weights(weights: Mapping[str, float]) -> FloatArray:
 
 def _stored_arrays(model: FeatureModel) -> dict[str, npt.NDArray[Any]]:
     vocabulary = np.frombuffer("\n".join(model.vocabulary).encode("utf-8"), np.uint8)
-    return {"vocabulary": vocabulary, "idf": model.idf, "matrix": model.matrix, "offset": model.offset}
+    matrix = model.matrix.astype(np.float16)
+    return {"vocabulary": vocabulary, "idf": model.idf, "matrix": matrix, "offset": model.offset}
 
 
 def _content_hash(model: FeatureModel) -> str:
@@ -305,7 +305,7 @@ def _check_shapes(model: FeatureModel) -> None:
     terms = len(model.vocabulary)
     expected = {
         "idf": ((terms,), "<f4"),
-        "matrix": ((terms, FINGERPRINT_BITS), "<f2"),
+        "matrix": ((terms, FINGERPRINT_BITS), "<f4"),
         "offset": ((FINGERPRINT_BITS,), "<f8"),
     }
     for name, (shape, dtype) in expected.items():

@@ -20,13 +20,13 @@ from aggregator.runtime.addresses import describe_store
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.startup import announce
 from aggregator.runtime.supervisor import supervise
-from aggregator.runtime.web_process import run_server
+from aggregator.runtime.web_process import fork_analysis, run_server
 from aggregator.settings import Settings
 from aggregator.store.factory import with_store_url
 from aggregator.store.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
-    from aggregator.app import Service
+    from aggregator.app import AnalysisPools, Service
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -43,22 +43,24 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             return supervise(chosen)
         with TemporaryDirectory() as runtime_dir:
             peer_metrics = None if chosen.in_memory else PeerMetrics(runtime_dir, SINGLE_PROCESS)
-            return run_loop(_serve_single_process(chosen, peer_metrics))
+            return run_loop(_serve_single_process(chosen, peer_metrics, fork_analysis(chosen)))
 
 
-async def _serve_single_process(settings: Settings, peer_metrics: PeerMetrics | None) -> int:
+async def _serve_single_process(
+    settings: Settings, peer_metrics: PeerMetrics | None, pools: AnalysisPools
+) -> int:
     """Serve in this process, which owns the embedded store and the background process."""
 
     async def on_ready(service: Service, port: int) -> None:
         await announce(settings, port)
 
     if peer_metrics is None:
-        return await run_server(settings, on_ready=on_ready)
+        return await run_server(settings, on_ready=on_ready, pools=pools)
     restarts = RestartCounts()
     with contextlib.closing(await PeerMetrics(peer_metrics.directory, SUPERVISOR).listen(restarts.render)):
         async with with_store_url(settings, lambda: restarts.add(Supervised.STORE)) as connected:
             return await run_server(
-                connected, on_ready=on_ready, peer_metrics=peer_metrics, restarts=restarts
+                connected, on_ready=on_ready, peer_metrics=peer_metrics, restarts=restarts, pools=pools
             )
 
 

@@ -308,13 +308,13 @@ def _rotate_hyperplanes(normals: Matrix, projected: Matrix) -> Matrix:
 
 def _fold(
     matrix: Matrix, mean: Matrix, settings: FitSettings
-) -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float64]]:
-    """The matrix as stored (V, 64) and its offset (64,)."""
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
+    """The matrix (V, 64), rounded to float16, as it is stored, and its offset (64,)."""
     if settings.centring == "direction":
         direction = _unit_vector(mean)
         matrix = matrix - np.outer(direction, direction @ matrix)
         mean = np.zeros_like(mean)
-    stored = matrix.astype("<f2")
+    stored = matrix.astype("<f2").astype("<f4")
     # From the rounded matrix, so that rounding does not shift the center.
     return stored, (mean @ stored.astype(np.float64)).astype("<f8")
 

@@ -45,13 +45,13 @@ from aggregator.runtime.event_loop import on_stop_signal, run_loop
 from aggregator.runtime.exit_codes import EXIT_UNAVAILABLE
 from aggregator.runtime.restart_backoff import RestartBackoff
 from aggregator.runtime.startup import announce
-from aggregator.runtime.web_process import SHUTDOWN_TIMEOUT_S, run_server
+from aggregator.runtime.web_process import SHUTDOWN_TIMEOUT_S, fork_analysis, run_server
 from aggregator.settings import Settings
 from aggregator.store.factory import with_store_url
 from aggregator.store.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
-    from aggregator.app import Service
+    from aggregator.app import AnalysisPools, Service
 
 log = logging.getLogger("aggregator.workers")
 
@@ -227,7 +227,9 @@ def worker_main(
 ) -> None:
     """Entry point of a worker: serve until SIGTERM, or until the supervisor is gone."""
     run_child(
-        lambda: _serve_until_orphaned(settings, listener, pipe, peer_metrics, wait_for_store),
+        lambda: _serve_until_orphaned(
+            settings, listener, pipe, peer_metrics, wait_for_store, fork_analysis(settings)
+        ),
         settings,
         log,
         ignored_signals=(signal.SIGHUP,),
@@ -240,6 +242,7 @@ async def _serve_until_orphaned(
     pipe: Connection,
     peer_metrics: PeerMetrics,
     wait_for_store: bool,
+    pools: AnalysisPools,
 ) -> int:
     stop = asyncio.Event()
     stop_with_parent(pipe, stop, SHUTDOWN_TIMEOUT_S)
@@ -255,6 +258,7 @@ async def _serve_until_orphaned(
         stop=stop,
         peer_metrics=peer_metrics,
         wait_for_store=wait_for_store,
+        pools=pools,
     )
 
 

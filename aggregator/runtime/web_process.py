@@ -22,7 +22,7 @@ from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
 if TYPE_CHECKING:
-    from aggregator.app import Service
+    from aggregator.app import AnalysisPools, Service
     from aggregator.background.maintenance import IndexMaintenance
 
 SHUTDOWN_TIMEOUT_S = 10.0
@@ -40,6 +40,18 @@ NO_API_KEYS_MESSAGE = (
 log = logging.getLogger("aggregator.serve")
 
 
+def fork_analysis(settings: Settings) -> AnalysisPools:
+    """Analysis pools whose processes share the memory of this one. Call it before the event loop starts.
+
+    Loads models and dictionaries of all languages: 2 s of processor time. Raises ModelError.
+    """
+    from aggregator.app import build_pools
+
+    pools = build_pools(settings, settings.analysis_processes)
+    pools.serving.fork_now()
+    return pools
+
+
 async def run_server(
     settings: Settings,
     *,
@@ -49,6 +61,7 @@ async def run_server(
     peer_metrics: PeerMetrics | None = None,
     restarts: RestartCounts | None = None,
     wait_for_store: bool = False,
+    pools: AnalysisPools | None = None,
 ) -> int:
     """Open the service and serve until SIGTERM, SIGINT or ``stop``; the exit code.
 
@@ -61,6 +74,7 @@ async def run_server(
         peer_metrics: Metrics of the other processes; None: this is the only process (memory store).
         restarts: Counts the restarts of the background process; None: this process does not run it.
         wait_for_store: Wait until an unavailable store can be opened, instead of raising StoreUnavailable.
+        pools: What ``fork_analysis`` returned; None: the pools start processes when they need them.
 
     Raises ConfigurationError, ModelError or StoreUnavailable at start.
     """
@@ -78,7 +92,7 @@ async def run_server(
 
     if wait_for_store and not await _store_opens(settings, stop):
         return EXIT_OK
-    async with open_service(settings, processes=settings.analysis_processes) as service:
+    async with open_service(settings, processes=settings.analysis_processes, pools=pools) as service:
         if await service.api_keys.is_missing_keys():
             raise ConfigurationError(NO_API_KEYS_MESSAGE.format(host=settings.host))
         await check_readiness(service)

@@ -1,4 +1,9 @@
-"""Client of the fork server: starts the process, requests workers from it, kills workers through it."""
+"""Client of the fork server: starts the process, requests workers from it, kills workers through it.
+
+The process is forked from this one, if ``fork_now`` was called before the event loop started: models,
+dictionaries and libraries, 240 MB, are then in memory once. Otherwise, and when it is started again, it is
+spawned and loads its own: a fork would inherit the event loop's sockets and locks held by threads.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,19 @@ import contextlib
 import multiprocessing
 import pickle
 import socket
-from multiprocessing.context import SpawnProcess
+import sys
+from multiprocessing.process import BaseProcess
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.pool.codec import length_prefixed
-from aggregator.analysis.pool.fork_server_main import MESSAGE_BYTES, STATUS_WANTED, encode_message, serve
+from aggregator.analysis.pool.fork_server_main import (
+    MESSAGE_BYTES,
+    STATUS_WANTED,
+    encode_message,
+    load,
+    serve,
+    serve_spawned,
+)
 
 STOP_TIMEOUT_S = 1.0
 # Importing the libraries and loading models and dictionaries takes 5 s of processor time: 10 minutes suffice
@@ -20,7 +33,9 @@ START_TIMEOUT_S = 600.0
 
 
 class ForkServer:
-    """The fork server process, started by the first ``fork``. Its code is in ``fork_server_main.py``.
+    """The fork server process, started by ``fork_now`` or the first ``fork``.
+
+    Its code is in ``fork_server_main.py``.
 
     ``memory_bytes`` limits what a worker may allocate beyond what it has right after the fork.
     """
@@ -28,7 +43,7 @@ class ForkServer:
     def __init__(self, analyzer: Analyzer, memory_bytes: int) -> None:
         self._analyzer = analyzer
         self._memory_bytes = memory_bytes
-        self._process: SpawnProcess | None = None
+        self._process: BaseProcess | None = None
         self._starts = 0
         self._control: socket.socket
         self._lock = asyncio.Lock()
@@ -37,6 +52,24 @@ class ForkServer:
     def restarts(self) -> int:
         """How often the process was started again."""
         return max(0, self._starts - 1)
+
+    def fork_now(self) -> None:
+        """Load what analysis needs into this process and fork the fork server from it.
+
+        Only for a process without event loop and threads. Does nothing where forks are not safe (only Linux
+        is known to be).
+        """
+        if sys.platform != "linux":
+            return
+        load(self._analyzer)
+        self._control, remote = socket.socketpair()
+        self._control.setblocking(False)
+        self._process = multiprocessing.get_context("fork").Process(
+            target=serve, args=(remote, self._analyzer, self._memory_bytes), daemon=True
+        )
+        with remote:
+            self._process.start()
+        self._starts += 1
 
     async def fork(self, pipe: socket.socket, nice_increment: int) -> int:
         """Fork a worker that serves ``pipe`` and return its process id.
@@ -102,9 +135,8 @@ class ForkServer:
         analyzer = await asyncio.to_thread(pickle.dumps, self._analyzer, pickle.HIGHEST_PROTOCOL)
         self._control, remote = socket.socketpair()
         self._control.setblocking(False)
-        # "spawn": a fork of this process would inherit the event loop's sockets and locks held by threads.
         self._process = multiprocessing.get_context("spawn").Process(
-            target=serve, args=(remote, self._memory_bytes), daemon=True
+            target=serve_spawned, args=(remote, self._memory_bytes), daemon=True
         )
         with remote:
             self._process.start()

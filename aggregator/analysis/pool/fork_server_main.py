@@ -7,8 +7,8 @@ shared. So killing a worker that exceeds its limits is cheap.
 Control protocol, messages of ``MESSAGE_BYTES`` bytes, big-endian: a request with a file descriptor forks a
 worker on that socket (the number is its nice increment) and is answered with the worker's process id; a
 request without one kills the worker with that process id, and is answered with its wait status if
-``STATUS_WANTED`` is added to the number. The first message to the server is the pickled analyzer after its
-length; the first message from the server is 0: ready.
+``STATUS_WANTED`` is added to the number. The first message to a server that was spawned, not forked, is the
+pickled analyzer after its length; the first message from it is 0: ready.
 
 A request to a worker is the processor time that it may use, in seconds, and the articles. The kernel ends a
 worker that exceeds it (``ITIMER_PROF`` counts the time of the process, not of the clock on the wall), so a
@@ -48,20 +48,42 @@ def encode_message(number: int) -> bytes:
     return number.to_bytes(MESSAGE_BYTES)
 
 
-def serve(control: socket.socket, memory_bytes: int) -> None:
-    """Fork and kill workers until ``control`` is closed by the other side. Never returns."""
+def load(analyzer: Analyzer) -> None:
+    """Load what analysis needs into this process, and keep its pages shared with the processes forked later.
+
+    The garbage collector would write to the objects that it traverses, and so copy their pages.
+    """
+    warm_up(analyzer)
+    gc.collect()
+    gc.freeze()
+
+
+def serve_spawned(control: socket.socket, memory_bytes: int) -> None:
+    """``serve`` with the analyzer that the other side sends; confirms that it is loaded. Never returns."""
+    with contextlib.suppress(OSError):
+        with control.makefile("rb") as stream:
+            pickled = _read_message(stream)
+        if pickled is not None:  # else the other side is gone
+            analyzer: Analyzer = pickle.loads(pickled)
+            load(analyzer)
+            control.sendall(encode_message(0))
+            serve(control, analyzer, memory_bytes)
+    os._exit(0)
+
+
+def serve(control: socket.socket, analyzer: Analyzer, memory_bytes: int) -> None:
+    """Fork and kill workers until ``control`` is closed by the other side. Never returns.
+
+    ``analyzer`` is loaded. Files and sockets that this process inherited, except ``control`` and the standard
+    streams, are closed: others must see when their owner closes them.
+    """
     workers: set[int] = set()
     for signal_number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends these to the whole process group
         signal.signal(signal_number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(_kill_workers(workers)))
+    _close_inherited_files(control.fileno())
+    lower_priority(BASE_NICE_INCREMENT)  # only now: the start of a web process waits for what was loaded
     with contextlib.suppress(OSError):
-        with control.makefile("rb") as stream:
-            pickled = _read_message(stream)
-        if pickled is None:  # the other side is gone
-            os._exit(0)
-        analyzer: Analyzer = pickle.loads(pickled)
-        _warm_up(analyzer)
-        control.sendall(encode_message(0))
         while (message := socket.recv_fds(control, MESSAGE_BYTES, 1))[0]:
             number, pipes = int.from_bytes(message[0]), message[1]
             if pipes:
@@ -72,6 +94,13 @@ def serve(control: socket.socket, memory_bytes: int) -> None:
             if number & STATUS_WANTED:
                 control.sendall(encode_message(status))
     os._exit(_kill_workers(workers))
+
+
+def _close_inherited_files(kept: int) -> None:
+    for number in map(int, os.listdir("/proc/self/fd") if Path("/proc/self/fd").exists() else ()):
+        if number > 2 and number != kept:
+            with contextlib.suppress(OSError):  # the one that listed the directory
+                os.close(number)
 
 
 def _fork_worker(
@@ -101,13 +130,6 @@ def _kill_workers(workers: set[int]) -> int:
     for pid in list(workers):
         _kill_worker(workers, pid)
     return 0
-
-
-def _warm_up(analyzer: Analyzer) -> None:
-    warm_up(analyzer)
-    gc.collect()
-    gc.freeze()  # keeps the collector from touching, and so unsharing, the pages of models and modules
-    lower_priority(BASE_NICE_INCREMENT)  # only now: the start of a web process waits for the warm-up
 
 
 # -- in a worker -------------------------------------------------------------------------------

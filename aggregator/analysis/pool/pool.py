@@ -80,6 +80,14 @@ class AnalysisPool:
         """How often the fork server of the workers was started again."""
         return self._fork_server.restarts
 
+    def fork_now(self) -> None:
+        """Fork the process that starts workers from this one, unless batches are analyzed in this process.
+
+        Only before the event loop starts; see ``ForkServer.fork_now``.
+        """
+        if self._offloads_batches:
+            self._fork_server.fork_now()
+
     async def start(self) -> None:
         """Start a worker before the first batch needs one, unless batches are analyzed in this process."""
         if self._offloads_batches:

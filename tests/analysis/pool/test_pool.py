@@ -245,11 +245,9 @@ def nice(by):
 
 os.nice = nice
 
-from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import HashedModel, IndexTerms
 from aggregator.analysis.pool import fork_server_main
 
-fork_server_main._warm_up(Analyzer({"xx": HashedModel()}))
+fork_server_main.lower_priority(fork_server_main.BASE_NICE_INCREMENT)
 """
     completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False

@@ -18,7 +18,7 @@ from aggregator.analysis.features import HashedModel, IndexTerms
 from aggregator.analysis.pool import worker as worker_module
 from aggregator.analysis.pool.codec import length_prefixed
 from aggregator.analysis.pool.fork_server import ForkServer
-from aggregator.analysis.pool.fork_server_main import serve
+from aggregator.analysis.pool.fork_server_main import serve_spawned
 from aggregator.analysis.pool.worker import AnalysisWorker, CpuLimitExceeded, WorkerCrashed, WorkerDied
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
@@ -147,7 +147,7 @@ def test_a_fork_server_whose_parent_is_killed_during_its_start_ends_without_erro
     """The pickled analyzer ends early: no traceback, and exit code 0."""
     context = multiprocessing.get_context("spawn")
     control, remote = socket.socketpair()
-    process = context.Process(target=serve, args=(remote, 1 << 30))
+    process = context.Process(target=serve_spawned, args=(remote, 1 << 30))
     with control, remote:
         process.start()
         control.sendall(length_prefixed(b"analyzer")[:-1])

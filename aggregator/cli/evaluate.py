@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aggregator.cli.labeled_articles import load_articles, load_labeled
 from aggregator.domain import Analysis
+from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
 from aggregator.offline.evaluation import calibration
 from aggregator.offline.evaluation.calibration import Curve
@@ -52,16 +53,39 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _evaluate_grid(args: argparse.Namespace) -> int:
-    """Score the published shingling system over a grid of its settings."""
-    from aggregator.offline.evaluation import shingling
+    """Score shingling over a grid of settings: our reading, or the published rule beside one row of ours."""
+    from aggregator.offline.evaluation import published_shingling, shingling
 
-    settings = shingling.settings_grid(
-        args.shingle, args.sample, args.sketch, args.collisions, args.leading, args.overlap
+    given = {
+        "n": args.shingle, "k": args.sample, "p": args.sketch,
+        "t": args.collisions, "f": args.leading, "r": args.overlap,
+    }  # fmt: skip
+    given = {letter: values for letter, values in given.items() if values is not None}
+    gold, background = load_labeled(args.files), load_articles(args.background)
+    if args.grid == "ours":
+        settings = shingling.settings_grid(**{**shingling.OUR_VALUES, **given})
+        ours = shingling.evaluate(gold, settings, orders=args.orders, background=background)
+        print(json.dumps([row.as_json() for row in ours]) if args.json else shingling.format_table(ours))
+        return EXIT_OK
+    if "r" in given:
+        raise InvalidInput("--overlap: the published rule computes no overlap; use --grid ours.")
+    published = published_shingling.evaluate(
+        gold,
+        published_shingling.settings_grid(**{**published_shingling.PUBLISHED_VALUES, **given}),
+        orders=args.orders,
+        background=background,
     )
-    scores = shingling.evaluate(
-        load_labeled(args.files), settings, orders=args.orders, background=load_articles(args.background)
-    )
-    print(json.dumps([score.as_json() for score in scores]) if args.json else shingling.format_table(scores))
+    ours = shingling.evaluate(
+        gold, [shingling.COMPARED_SETTING], orders=args.orders, background=background,
+        order=published_shingling.originals_first,
+    )  # fmt: skip
+    if args.json:
+        table_4 = dict(published_shingling.TABLE_4)
+        rows = {"published": [r.as_json() for r in published], "ours": [r.as_json() for r in ours]}
+        print(json.dumps({**rows, "table_4": table_4}))
+    else:
+        table = published_shingling.format_table(published)
+        print(f"{table}\n\nour reading (shingling.py), the same orders:\n{shingling.format_table(ours)}")
     return EXIT_OK
 
 

@@ -43,30 +43,20 @@ def _add_near_duplicates(protocols: Any) -> None:
     _add_calibration_options(command)
     _add_json_option(command)
     command.add_argument(
-        "--grid", action="store_true", help="evaluate the published shingling system over a grid of settings"
-    )
+        "--grid", nargs="?", const="ours", choices=("ours", "published"),
+        help="evaluate shingling (Rodier & Carter 2020) over a grid of settings: our reading of it, or the "
+        "published rule beside ours",
+    )  # fmt: skip
     group = command.add_argument_group("values of --grid, with the letters of the publication")
-    for flag, kind, values, help in (
-        ("--shingle", common_options.positive_int, [2, 3, 5], "n: words per shingle"),
-        ("--sample", common_options.positive_int, [1, 8], "k: one shingle in k is kept"),
-        (
-            "--sketch",
-            common_options.positive_int,
-            [8, 64],
-            "p: number of smallest shingles that are looked up",
-        ),
-        ("--collisions", common_options.positive_int, [1, 2], "t: shared sketch shingles of a candidate"),
-        ("--leading", float, [1.0], "f: share of the text that is used, from its beginning"),
-        ("--overlap", float, [0.1, 0.2, 0.4], "r: minimum overlap coefficient of a duplicate"),
-    ):
-        shown = ",".join(map(str, values))
-        group.add_argument(
-            flag,
-            metavar="X,...",
-            type=common_options.comma_separated(kind),
-            default=values,
-            help=f"{help} (default {shown})",
-        )
+    for flag, kind, help in (
+        ("--shingle", common_options.positive_int, "n: words per shingle"),
+        ("--sample", common_options.positive_int, "k: one shingle in k is kept; published: samples of each"),
+        ("--sketch", common_options.positive_int, "p: shingles that are looked up; published: permutations"),
+        ("--collisions", int, "t: minimum shared sketch shingles of a candidate; published: more than t"),
+        ("--leading", float, "f: share of the text that is used, from its beginning"),
+        ("--overlap", float, "r: minimum overlap coefficient of a duplicate; not in the published rule"),
+    ):  # fmt: skip
+        group.add_argument(flag, metavar="X,...", type=common_options.comma_separated(kind), help=help)
     common_options.add_policy_options(command, POLICY_SETTINGS)
 
 
@@ -82,8 +72,9 @@ def _add_duplicates(protocols: Any) -> None:
         "--max", metavar="N", type=common_options.positive_int, help="use only the first N articles"
     )
     command.add_argument(
-        "--compare", choices=("shingling",),
-        help="also count the duplicates of the published shingling system among the same articles",
+        "--compare", choices=("shingling", "published"),
+        help="also count the duplicates of shingling among the same articles: our reading of Rodier & Carter "
+        "2020, or the published rule",
     )  # fmt: skip
     command.add_argument(
         "--overlap", metavar="X,...", type=common_options.comma_separated(float), default=[0.2],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def load_labeled(files: Sequence[str], html: str = "", *, unique_ids: bool = Tru
     Raises InvalidInput for these, for invalid rows, and for files without rows.
     """
     labeled = [
-        LabeledArticle(_parse_article(row), _parse_label(row, position))
+        LabeledArticle(_parse_article(row), _parse_label(row, position), row.get("original") is True)
         for position, row in enumerate(jsonl.read_rows(files), 1)
     ]
     if not labeled:
@@ -45,7 +46,7 @@ def load_labeled(files: Sequence[str], html: str = "", *, unique_ids: bool = Tru
     from aggregator.offline.evaluation.html_articles import with_page_html
 
     pages = with_page_html([item.article for item in labeled], Path(html))
-    return [LabeledArticle(page, item.label) for page, item in zip(pages, labeled, strict=True)]
+    return [replace(item, article=page) for page, item in zip(pages, labeled, strict=True)]
 
 
 def _check_unique_ids(labeled: Sequence[LabeledArticle]) -> None:

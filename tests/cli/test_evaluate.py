@@ -26,6 +26,14 @@ def test_near_duplicates_are_scored(tmp_path: Path, capsys: pytest.CaptureFixtur
     small = ("--grid", "--shingle", "3", "--sample", "1", "--sketch", "8,64", "--collisions", "1")
     assert run("evaluate", "near-duplicates", "--json", *small, "--overlap", "0.2", labeled) == 0
     assert [line["p"] for line in json.loads(capsys.readouterr().out)] == [8, 64]
+    published = (labeled, "--grid", "published", "--json", *small[1:])
+    assert run("evaluate", "near-duplicates", *published) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [row.get("p") for row in result["published"]] == [8, 64, None]
+    assert result["ours"][0]["f1"] == result["published"][1]["f1"] == 1.0
+    assert result["table_4"]["NRC-GPHIN"] == 0.955
+    assert run("evaluate", "near-duplicates", *published, "--overlap", "0.2") == 2
+    assert "computes no overlap" in capsys.readouterr().err
     assert run("evaluate", "near-duplicates", "--grid", "--shingle", "9", labeled) == 2
     assert "at most 5 words" in capsys.readouterr().err
     assert run("evaluate", "near-duplicates", write_jsonl(tmp_path / "plain", article_body(OTHER))) == 2

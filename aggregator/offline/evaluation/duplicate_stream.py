@@ -1,12 +1,12 @@
 """Unlabeled articles in order through the ingest service, and the pairs that it calls duplicates.
 
 The service runs over an in-memory store. Dated articles arrive when they were published, others 1 ms after
-the one before. The published shingling system (``shingling.py``) can decide the same articles.
+the one before. Shingling (``shingling.py``, ``published_shingling.py``) can decide the same articles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from aggregator.analysis.analyzer import Analyzer, uses_spaces
@@ -15,9 +15,10 @@ from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.ingest.service import BATCH_ARTICLES, IngestService
-from aggregator.offline.evaluation import shingling
+from aggregator.offline.evaluation import published_shingling, shingling
 from aggregator.offline.evaluation.duplicate_counter import PairEvidence, judge_pair
 from aggregator.offline.evaluation.online_protocol import CLOCK_START_MS, duplicate_group
+from aggregator.offline.evaluation.published_shingling import PublishedSettings
 from aggregator.offline.evaluation.shingling import ShingleSamples, ShinglingSettings
 from aggregator.store.memory import MemoryStore
 
@@ -110,22 +111,46 @@ class DuplicateStream:
 
 
 def shingling_pairs(stream: DuplicateStream, setting: ShinglingSettings) -> Iterator[DuplicatePair]:
-    """The duplicates that the published shingling system finds among the stored articles.
+    """The duplicates that our reading of shingling (``shingling.py``) finds among the stored articles.
 
     In languages without spaces a shingle is 5 characters, whatever the setting.
     """
-    stored = stream.stored
     samples: dict[str, frozenset[int]] = {}
-    for spaced, n in ((True, setting.n), (False, shingling.MAX_SHINGLE_WORDS)):
-        texts = {
-            id_: item.article.text or item.article.title
-            for id_, item in stored.items()
-            if uses_spaces(item.lang) is spaced
-        }
+    for n, texts in _texts_by_width(stream, setting.n):
         samples.update(shingling.sample_texts(texts, n, setting.k, setting.f).by_id)
-    for decision in shingling.decide_in_order(list(stored), ShingleSamples(samples, cached=False), setting):
+    order = list(stream.stored)
+    yield from _judged(
+        stream, shingling.decide_in_order(order, ShingleSamples(samples, cached=False), setting)
+    )
+
+
+def published_pairs(stream: DuplicateStream, setting: PublishedSettings) -> Iterator[DuplicatePair]:
+    """As ``shingling_pairs``, by the published rule (``published_shingling.py``)."""
+    sketches = {
+        id_: published_shingling.sketch(text, n, setting.k, setting.p, setting.f)
+        for n, texts in _texts_by_width(stream, setting.n)
+        for id_, text in texts.items()
+    }
+    nearest = published_shingling.nearest_earlier(list(stream.stored), sketches)
+    yield from _judged(stream, [item.decide(setting.t) for item in nearest])
+
+
+def _texts_by_width(stream: DuplicateStream, n: int) -> Iterator[tuple[int, dict[str, str]]]:
+    for spaced, width in ((True, n), (False, shingling.MAX_SHINGLE_WORDS)):
+        yield (
+            width,
+            {
+                id_: item.article.text or item.article.title
+                for id_, item in stream.stored.items()
+                if uses_spaces(item.lang) is spaced
+            },
+        )
+
+
+def _judged(stream: DuplicateStream, decisions: Iterable[shingling.Decision]) -> Iterator[DuplicatePair]:
+    for decision in decisions:
         if decision.original is not None:
-            item, match = stored[decision.id], stored[decision.original].article
+            item, match = stream.stored[decision.id], stream.stored[decision.original].article
             yield DuplicatePair(item.article, match, item.lang, judge_pair(item.article, match, item.lang))
 
 

@@ -11,7 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from aggregator.offline.evaluation.duplicate_stream import DuplicatePair, DuplicateStream, shingling_pairs
+from aggregator.offline.evaluation.duplicate_stream import (
+    DuplicatePair,
+    DuplicateStream,
+    published_pairs,
+    shingling_pairs,
+)
+from aggregator.offline.evaluation.published_shingling import PublishedSettings
 from aggregator.offline.evaluation.shingling import ShinglingSettings
 from aggregator.offline.evaluation.tickers import names_other_companies, tickers
 
@@ -91,9 +97,15 @@ def service_report(stream: DuplicateStream) -> DuplicatesReport:
 
 
 def shingling_report(stream: DuplicateStream, setting: ShinglingSettings) -> DuplicatesReport:
-    """The duplicates of the published shingling system among the same articles."""
+    """The duplicates of our reading of shingling among the same articles."""
     values = f"n={setting.n} k={setting.k} p={setting.p} t={setting.t} f={setting.f:g} r={setting.r:g}"
     return _report(stream, f"shingling {values}", shingling_pairs(stream, setting))
+
+
+def published_report(stream: DuplicateStream, setting: PublishedSettings) -> DuplicatesReport:
+    """The duplicates of shingling by the published rule among the same articles."""
+    values = f"n={setting.n} k={setting.k} p={setting.p} t={setting.t} f={setting.f:g}"
+    return _report(stream, f"published shingling {values}", published_pairs(stream, setting))
 
 
 def _report(stream: DuplicateStream, method: str, pairs: Iterable[DuplicatePair]) -> DuplicatesReport:

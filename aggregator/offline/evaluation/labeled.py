@@ -24,10 +24,14 @@ SPOTSIGS_LABEL_MERGES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class LabeledArticle:
-    """One article of a gold set; ``label`` is equal for copies (or for articles about one event)."""
+    """One article of a gold set; ``label`` is equal for copies (or for articles about one event).
+
+    ``original``: the file marks the article as the first of its label.
+    """
 
     article: Article
     label: str
+    original: bool = False
 
 
 def shuffle(gold: Sequence[LabeledArticle], seed: int) -> list[LabeledArticle]:

@@ -24,7 +24,9 @@ from aggregator.offline.archive.cluster import Links, cluster
 from aggregator.offline.evaluation.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle
 from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed, pair_count, precision_recall_f1
 from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, NoiseLevel, add_ocr_noise
-from aggregator.offline.evaluation.pair_scorers import METHODS, NEURAL_METHODS, ScoredPairs
+from aggregator.offline.evaluation.pair_scorers import METHODS, NEURAL_METHODS
+from aggregator.offline.evaluation.published_shingling import TABLE_4
+from aggregator.offline.evaluation.scored_pairs import ScoredPairs
 
 CLUSTERINGS = ("union-find", "average", "leiden")
 # Evenly spaced in log odds, 0.005 to 0.99: cosines and distances need high thresholds, overlaps low ones.
@@ -33,15 +35,11 @@ MAX_LINKS = 200_000  # strongest pairs that are clustered; weaker ones of 1,000 
 
 # Results published for other systems, mostly on other data.
 PUBLISHED_SCORES = (
-    ("NEWS-COPY (historical newspapers, scanned)", "ARI", "LSH", 0.737),
-    ("NEWS-COPY (historical newspapers, scanned)", "ARI", "n-gram overlap", 0.440),
-    ("NEWS-COPY (historical newspapers, scanned)", "ARI", "bi-encoder", 0.915),
-    ("NEWS-COPY (historical newspapers, scanned)", "ARI", "re-ranking", 0.937),
-    ("SpotSigs gold set", "F1", "a published system whose name is not on record here", 0.956),
-    ("SpotSigs gold set", "F1", "a published system whose name is not on record here", 0.955),
-    ("SpotSigs gold set", "F1", "a published system whose name is not on record here", 0.943),
-    ("SpotSigs gold set", "F1", "a published system whose name is not on record here", 0.940),
-    ("SpotSigs gold set", "F1", "a published system whose name is not on record here", 0.920),
+    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "LSH", 0.737),
+    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "n-gram overlap", 0.440),
+    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "bi-encoder", 0.915),
+    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "re-ranking", 0.937),
+    *(("SpotSigs gold set, Rodier & Carter 2020, table 4", "F1", name, f1) for name, f1 in TABLE_4),
 )
 PUBLISHED_RUNTIMES = (
     ("Zhang 2023: doc2vec, faiss top-64 on a GPU, disjoint sets", 7_193_990, "14,001 s"),

@@ -5,8 +5,7 @@ A score is in 0..1, and a threshold is applied to it. Pairs that a method does n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -24,28 +23,14 @@ from aggregator.offline.archive.join import find_candidates
 from aggregator.offline.archive.pairs import Pairs, merge_pairs, pack_pairs, unpack_pairs
 from aggregator.offline.archive.titles import required_similarities
 from aggregator.offline.archive.verify import estimate_overlaps
+from aggregator.offline.evaluation.scored_pairs import PairScorer, ScoredPairs
+from aggregator.offline.evaluation.spot_signatures import compressed_signatures, spotsigs
 
 NGRAM_WIDTHS = (3, 4, 5, 10, 15)
 MAX_SIMHASH_DISTANCE_BITS = 16
 CANDIDATE_DISTANCE_BITS = 3
 _LANG = "en"  # the compared methods were published for English
 _RANDOM_SEED = 1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoredPairs:
-    """Pairs of rows ``a`` < ``b`` (n,) with their ``score`` (n,).
-
-    features  (n, k) input of a pair classifier, whose probability then replaces the score; else None
-    """
-
-    a: Rows
-    b: Rows
-    score: Floats
-    features: Floats | None = None
-
-
-PairScorer = Callable[[Sequence[Article]], ScoredPairs]
 
 
 def simhash(articles: Sequence[Article]) -> ScoredPairs:
@@ -152,6 +137,8 @@ METHODS: Mapping[str, PairScorer] = {
     **{f"n-gram overlap {width}": partial(ngrams, width=width) for width in NGRAM_WIDTHS},
     "LSH 10 hashes": partial(minhash, hashes=10, band_rows=1),
     "LSH 15x2": partial(minhash, hashes=30, band_rows=2),
+    "SpotSigs": spotsigs,
+    "NCD of spot signatures": compressed_signatures,
     "doc2vec": doc2vec,
     "embedding": embedding,
 }

@@ -1,4 +1,6 @@
-"""Online shingling, a published near-duplicate detector: Rodier & Carter (LREC 2020), after Broder (1997).
+"""Online shingling with an overlap test: our reading of Rodier & Carter (LREC 2020), after Broder (1997).
+
+The rule as published is in ``published_shingling.py``; it decides by collisions and computes no overlap.
 
 An article is the set of its word shingles; a sample of them is kept, whose smallest hashes are the sketch.
 Earlier articles that share enough of the sketch are candidates; the one with the highest overlap coefficient
@@ -12,15 +14,14 @@ of the paper:
     f  leading share of the text that is used, 0..1
     r  minimum overlap coefficient |A and B| / min(|A|, |B|) of the samples of a near-duplicate, 0..1
 
-This reimplementation compares settings in the format of the paper's tables 2 and 3: precision, recall and F1
-per setting in the online protocol. Results may differ from the published ones: tokenizer and hash differ.
+Precision, recall and F1 are given per setting in the online protocol. Its results are not those of the paper.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import mean
 from typing import Any
@@ -47,6 +48,17 @@ class ShinglingSettings:
     t: int = 1
     f: float = 1.0
     r: float = 0.2
+
+
+OUR_VALUES: Mapping[str, list[Any]] = {
+    "n": [2, 3, 5],
+    "k": [1, 8],
+    "p": [8, 64],
+    "t": [1, 2],
+    "f": [1.0],
+    "r": [0.1, 0.2, 0.4],
+}
+COMPARED_SETTING = ShinglingSettings(p=64)  # the row that is shown beside the published rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +166,9 @@ def settings_grid(
 
     Raises InvalidInput for values out of range.
     """
-    n, f, r = list(n), list(f), list(r)
+    n, f, r, t = list(n), list(f), list(r), list(t)
+    if min(t) < 1:
+        raise InvalidInput("A candidate must share at least 1 sketch shingle (t).")
     if max(n) > MAX_SHINGLE_WORDS:
         raise InvalidInput(f"A shingle must have at most {MAX_SHINGLE_WORDS} words, not {max(n)}.")
     if not all(0 < share <= 1 for share in (*f, *r)):
@@ -170,20 +184,21 @@ def evaluate(
     orders: int = 1,
     label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
     background: Sequence[Article] = (),
+    order: Callable[[Sequence[LabeledArticle], int], list[LabeledArticle]] = shuffle,
 ) -> list[SettingResult]:
-    """One line per setting and labeling, over the seeded random orders of ``near_duplicates.evaluate``.
+    """One line per setting and labeling, over the seeded random orders, or those of ``order``.
 
     ``background`` articles come before the labeled ones; a match with one of them counts as false.
     """
     before = [article.id for article in background]
     texts = {a.id: a.text or a.title for a in (*background, *(item.article for item in gold))}
     labels_by_labeling = labelings(gold, label_merges)
-    shuffled = [[item.article.id for item in shuffle(gold, seed)] for seed in range(orders)]
+    shuffled = [[item.article.id for item in order(gold, seed)] for seed in range(orders)]
     lines: list[SettingResult] = []
     for (n, k, f), group in itertools.groupby(settings, key=lambda s: (s.n, s.k, s.f)):
         samples = sample_texts(texts, n, k, f)
         for setting in group:
-            decided = [decide_in_order(before + order, samples, setting)[len(before) :] for order in shuffled]
+            decided = [decide_in_order(before + ids, samples, setting)[len(before) :] for ids in shuffled]
             lines += [
                 _summarize_orders(setting, labeling, label_by_id, decided)
                 for labeling, label_by_id in labels_by_labeling.items()

@@ -15,7 +15,8 @@ from aggregator.offline.evaluation import methods
 from aggregator.offline.evaluation.labeled import LabeledArticle
 from aggregator.offline.evaluation.methods_page import render_page
 from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, add_ocr_noise
-from aggregator.offline.evaluation.pair_scorers import METHODS, NEURAL_METHODS, ScoredPairs
+from aggregator.offline.evaluation.pair_scorers import METHODS, NEURAL_METHODS
+from aggregator.offline.evaluation.scored_pairs import ScoredPairs
 from tests.support.factories import edited, story
 
 
@@ -34,7 +35,12 @@ def gold(groups: int = 8, size: int = 3) -> list[LabeledArticle]:
 def test_every_method_scores_true_pairs_higher(method: str) -> None:
     """Most pairs of one group are scored, and higher than all others on average."""
     labeled = gold()
-    scored = METHODS[method]([item.article for item in labeled])
+    articles = [item.article for item in labeled]
+    if (
+        "ignatures" in method or method == "SpotSigs"
+    ):  # which need frequent words: the made-up texts have none
+        articles = [replace(a, text=" the ".join(a.text.split())) for a in articles]
+    scored = METHODS[method](articles)
     same = np.array([labeled[a].label == labeled[b].label for a, b in zip(scored.a, scored.b, strict=True)])
 
     assert (scored.a < scored.b).all()

@@ -118,6 +118,14 @@ def _add_method_options(group: Any) -> None:
         help="minimum cosine of candidate pairs by vectors (default 0.8)",
     )  # fmt: skip
     group.add_argument(
+        "--index", choices=("exact", "hnsw"), default="exact",
+        help="index of doc2vec and embedding vectors: exact (default), or the approximate hnsw",
+    )  # fmt: skip
+    group.add_argument(
+        "--vector-workers", metavar="N", type=common_options.positive_int, default=1,
+        help="threads that train doc2vec (default 1, the only reproducible number)",
+    )  # fmt: skip
+    group.add_argument(
         "--verify", choices=("containment", "titles", "classifier", "none"), default="containment",
         help="check of candidate pairs: shared wording (default containment); titles: a cosine threshold "
         "that depends on the titles, with the texts in memory; classifier: trained on --labelled",

@@ -61,6 +61,7 @@ def build_job(args: argparse.Namespace, settings: Settings) -> Job:
     method = Method(
         encode=args.encode, verify=args.verify, cluster=args.cluster,
         radius_bits=args.radius, cosine=args.cosine,
+        vector_index=args.index, vector_workers=args.vector_workers,
         **({} if args.threshold is None else {"threshold": args.threshold}),
     )  # fmt: skip
     if args.cluster == "average" and not 0 <= method.threshold <= 1:

@@ -14,7 +14,7 @@ from aggregator.offline import jsonl
 from aggregator.offline.archive.checkpoint import write_bytes
 from aggregator.offline.archive.encode import Encoding
 
-WORK_FORMAT_VERSION = 5  # of the files in ``Job.work_dir``; work of another version is refused
+WORK_FORMAT_VERSION = 6  # of the files in ``Job.work_dir``; work of another version is refused
 OutputFormat = Literal["jsonl", "parquet"]
 RepresentativeRule = Literal["earliest", "longest", "medoid"]
 
@@ -24,8 +24,8 @@ class Method:
     """The method of each stage.
 
     encode       simhash | sketch | combined: joins that propose candidates; or tfidf | doc2vec | embedding:
-    the 64
-                 nearest vectors with at least this ``cosine``
+                 the 64 nearest vectors with at least this ``cosine``, by ``vector_index`` exact or hnsw
+                 (approximate), doc2vec trained by ``vector_workers`` threads
     verify       none | containment | titles (``titles.py``) | classifier with ``weights`` (``classifier.py``)
     cluster      union-find | average | leiden | louvain, with ``threshold``
     radius_bits  radius of the fingerprint join, 0 to 3
@@ -38,6 +38,8 @@ class Method:
     radius_bits: int = 3
     cosine: float = 0.8  # as Zhang (2023)
     weights: tuple[float, ...] = ()
+    vector_index: str = "exact"
+    vector_workers: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from aggregator.offline.archive.arrays import Flags, Floats, Rows, batches
 from aggregator.offline.archive.checkpoint import load_or_compute
 from aggregator.offline.archive.job import Job
 from aggregator.offline.archive.pairs import Pairs, unpack_pairs
-from aggregator.offline.archive.vector_candidates import comparable_text, read_articles
+from aggregator.offline.archive.vector_candidates import DEFAULT_LANG, comparable_text, read_articles
 from aggregator.offline.archive.vectors import Vectors, tfidf
 
 _PAIRS_PER_BATCH = 1 << 16
@@ -37,12 +37,13 @@ def _title_rule_mask(job: Job, chunks: Sequence[Path], a: Rows, b: Rows) -> Flag
     chosen, position = np.unique(np.concatenate([a, b]), return_inverse=True)
     a, b = position[: len(a)], position[len(a) :]
     articles = read_articles(job, chunks, chosen)
-    cosines = pair_products(tfidf([comparable_text(article) for article in articles]), a, b)
+    langs = [article.lang or job.encoding.lang or DEFAULT_LANG for article in articles]
+    cosines = pair_products(tfidf([comparable_text(article) for article in articles], langs), a, b)
     # The title of an article without a text is compared as its text already; it must not lower the
     # threshold too.
     titles = [
-        (article.title, article.lang or job.encoding.lang or "en") if article.text else ("", "en")
-        for article in articles
+        (article.title, lang) if article.text else ("", DEFAULT_LANG)
+        for article, lang in zip(articles, langs, strict=True)
     ]
     return cosines >= required_similarities(titles, a, b)
 

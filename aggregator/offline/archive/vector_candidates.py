@@ -7,6 +7,7 @@ Unlike the joins this needs all texts and all vectors in memory at once: for com
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from aggregator.domain import Article
@@ -18,7 +19,8 @@ from aggregator.offline.archive.encode import usable_rows
 from aggregator.offline.archive.job import Job
 from aggregator.offline.archive.pairs import Pairs, merge_pairs, pack_pairs
 
-VECTOR_ENCODERS: Mapping[str, Callable[[Sequence[str]], vectors.Vectors]] = {
+DEFAULT_LANG = "en"  # of articles without a language, unless the job has one
+VECTOR_ENCODERS: Mapping[str, Callable[[Sequence[str], Sequence[str]], vectors.Vectors]] = {
     "tfidf": vectors.tfidf,
     "doc2vec": vectors.doc2vec,
     "embedding": vectors.embedding,
@@ -29,8 +31,13 @@ def vector_candidates(job: Job, chunks: Sequence[Path], distinct_texts: Distinct
     """Ascending pairs of rows of distinct texts; checkpointed in a file."""
 
     def compute() -> dict[str, Array]:
-        texts = [comparable_text(article) for article in read_articles(job, chunks, distinct_texts.rows)]
-        a, b, cosine = vectors.nearest_pairs(VECTOR_ENCODERS[job.method.encode](texts))
+        articles = read_articles(job, chunks, distinct_texts.rows)
+        texts = [comparable_text(article) for article in articles]
+        langs = [article.lang or job.encoding.lang or DEFAULT_LANG for article in articles]
+        encoder = VECTOR_ENCODERS[job.method.encode]
+        if job.method.encode == "doc2vec":
+            encoder = partial(vectors.doc2vec, workers=job.method.vector_workers)
+        a, b, cosine = vectors.nearest_pairs(encoder(texts, langs), index=job.method.vector_index)
         near = cosine >= job.method.cosine
         return {
             "pairs": merge_pairs([pack_pairs(distinct_texts.rows[a[near]], distinct_texts.rows[b[near]])])

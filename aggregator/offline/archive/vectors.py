@@ -29,59 +29,88 @@ DOC2VEC_PARAMETERS = {
     "epochs": 20,
 }
 EMBEDDING_MAX_CHARS = 2_000
-_LANG = "en"  # the compared methods were published for English
+# Of the approximate index: links per row, and candidates while building and searching (faiss' terms: M,
+# efConstruction, efSearch).
+HNSW_LINKS, HNSW_BUILD_DEPTH, HNSW_SEARCH_DEPTH = 32, 80, 128
+INDEXES = ("exact", "hnsw")
 _RANDOM_SEED = 1
 _ROWS_PER_BATCH = 512
 
 Vectors = Any  # (n, d) float32, or a scipy sparse matrix of that shape
 
 
-def tfidf(texts: Sequence[str]) -> Vectors:
-    """(n, V) sparse: (1 + ln tf) * idf of the service's index terms; (n, 1) zeros if no text has a term."""
+def tfidf(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
+    """(n, V) sparse: (1 + ln tf) * idf of the service's index terms; (n, 1) zeros if no text has a term.
+
+    ``langs``: ISO 639-1 per text, as for all encoders.
+    """
     from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    terms = [tokenizer.tokenize(text, _LANG) for text in texts]
+    terms = [tokenizer.tokenize(text, lang) for text, lang in zip(texts, langs, strict=True)]
     if not any(terms):
         return csr_matrix((len(texts), 1), dtype=np.float32)
     return TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(terms).astype(np.float32)
 
 
-def doc2vec(texts: Sequence[str]) -> Vectors:
-    """(n, 256) paragraph vectors (Le and Mikolov 2014); one thread, so that runs are reproducible."""
+def doc2vec(texts: Sequence[str], langs: Sequence[str], workers: int = 1) -> Vectors:
+    """(n, 256) paragraph vectors (Le and Mikolov 2014) of words, in Chinese those of jieba (Zhang 2023).
+
+    Only one worker gives the same vectors in every run.
+    """
     gensim = import_optional("gensim.models.doc2vec", "neural", "Doc2Vec")
-    documents = [gensim.TaggedDocument(tokenizer.words(text, _LANG), [at]) for at, text in enumerate(texts)]
-    model = gensim.Doc2Vec(documents, workers=1, seed=_RANDOM_SEED, **DOC2VEC_PARAMETERS)
+    documents = [
+        gensim.TaggedDocument(tokenizer.shingle_units(text, lang), [at])
+        for at, (text, lang) in enumerate(zip(texts, langs, strict=True))
+    ]
+    model = gensim.Doc2Vec(documents, workers=workers, seed=_RANDOM_SEED, **DOC2VEC_PARAMETERS)
     return _normalize_rows(np.array([model.dv[at] for at in range(len(texts))], np.float32))
 
 
-def embedding(texts: Sequence[str]) -> Vectors:
-    """(n, 64) vectors of a distilled sentence model, of the first ``EMBEDDING_MAX_CHARS`` characters."""
+def embedding(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
+    """(n, 64) vectors of a distilled sentence model, of the first ``EMBEDDING_MAX_CHARS`` characters.
+
+    ``langs`` do not count: the model has one vocabulary.
+    """
     model = import_optional("static_model", "neural", "Sentence embedding")
     openings = [text[:EMBEDDING_MAX_CHARS] for text in texts]
     return _normalize_rows(np.array(model.get_embeddings(openings), np.float32))
 
 
-def nearest_pairs(vectors: Vectors, neighbor_count: int = NEAREST_COUNT) -> tuple[Rows, Rows, Floats]:
-    """Distinct pairs a < b of each row with its ``neighbor_count`` nearest rows; cosines from 0 to 1."""
+def nearest_pairs(
+    vectors: Vectors, neighbor_count: int = NEAREST_COUNT, index: str = "exact"
+) -> tuple[Rows, Rows, Floats]:
+    """Distinct pairs a < b of each row with its ``neighbor_count`` nearest rows; cosines from 0 to 1.
+
+    ``index``: exact, or hnsw, an approximate index for dense vectors; sparse ones are always compared exactly.
+    """
     count = vectors.shape[0]
     if count < 2:
         none = np.empty(0, np.int64)
         return none, none, np.empty(0)
-    search = _search_sparse if hasattr(vectors, "tocsr") else _search_dense
-    rows, others, cosine = search(vectors, neighbor_count)
+    if hasattr(vectors, "tocsr"):
+        rows, others, cosine = _search_sparse(vectors, neighbor_count)
+    else:
+        rows, others, cosine = _search_dense(vectors, neighbor_count, index)
     keep = (rows != others) & (others >= 0)
     low, high = order_pairs(rows[keep], others[keep])
     _, first = np.unique(low * count + high, return_index=True)
     return low[first], high[first], np.clip(cosine[keep][first].astype(np.float64), 0.0, 1.0)
 
 
-def _search_dense(vectors: Vectors, neighbor_count: int) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
-    """Exact search by inner product (faiss)."""
+def _search_dense(
+    vectors: Vectors, neighbor_count: int, index: str
+) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
+    """Search by inner product (faiss): exact, or in a navigable small world graph (Malkov & Yashunin 2018)."""
     faiss = import_optional("faiss", "neural", "Search by vectors")
-    index = faiss.IndexFlatIP(vectors.shape[1])
-    index.add(vectors)
-    cosine, others = index.search(vectors, min(neighbor_count + 1, len(vectors)))
+    dimensions = vectors.shape[1]
+    if index == "hnsw":
+        searched = faiss.IndexHNSWFlat(dimensions, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
+        searched.hnsw.efConstruction, searched.hnsw.efSearch = HNSW_BUILD_DEPTH, HNSW_SEARCH_DEPTH
+    else:
+        searched = faiss.IndexFlatIP(dimensions)
+    searched.add(vectors)
+    cosine, others = searched.search(vectors, min(neighbor_count + 1, len(vectors)))
     rows = np.repeat(np.arange(len(vectors)), others.shape[1])
     return rows, others.ravel().astype(np.int64), cosine.ravel()
 

@@ -22,6 +22,7 @@ from aggregator.offline.archive.encode import Encoder, Encoding
 from aggregator.offline.archive.join import find_candidates
 from aggregator.offline.archive.pairs import Pairs, merge_pairs, pack_pairs, unpack_pairs
 from aggregator.offline.archive.titles import required_similarities
+from aggregator.offline.archive.vector_candidates import DEFAULT_LANG
 from aggregator.offline.archive.verify import estimate_overlaps
 from aggregator.offline.evaluation.scored_pairs import PairScorer, ScoredPairs
 from aggregator.offline.evaluation.spot_signatures import compressed_signatures, spotsigs
@@ -29,7 +30,6 @@ from aggregator.offline.evaluation.spot_signatures import compressed_signatures,
 NGRAM_WIDTHS = (3, 4, 5, 10, 15)
 MAX_SIMHASH_DISTANCE_BITS = 16
 CANDIDATE_DISTANCE_BITS = 3
-_LANG = "en"  # the compared methods were published for English
 _RANDOM_SEED = 1
 
 
@@ -54,25 +54,25 @@ def combined(articles: Sequence[Article], shingles: str = "letters") -> ScoredPa
 
 def tfidf(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of TF-IDF vectors, 64 nearest articles of each."""
-    return ScoredPairs(*vectors.nearest_pairs(vectors.tfidf(_texts(articles))))
+    return ScoredPairs(*vectors.nearest_pairs(vectors.tfidf(_texts(articles), _langs(articles))))
 
 
 def tfidf_with_titles(articles: Sequence[Article]) -> ScoredPairs:
     """TF-IDF cosine c relative to the cosine r that the titles require (``titles.py``): c / (c + r)."""
     near = tfidf(articles)
-    titles = [(article.title, article.lang or _LANG) for article in articles]
+    titles = list(zip((article.title for article in articles), _langs(articles), strict=True))
     required = required_similarities(titles, near.a, near.b)
     return ScoredPairs(near.a, near.b, near.score / (near.score + required))
 
 
 def doc2vec(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of paragraph vectors, 64 nearest articles of each by faiss (Zhang 2023)."""
-    return ScoredPairs(*vectors.nearest_pairs(vectors.doc2vec(_texts(articles))))
+    return ScoredPairs(*vectors.nearest_pairs(vectors.doc2vec(_texts(articles), _langs(articles))))
 
 
 def embedding(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of static sentence vectors, 64 nearest articles of each by faiss."""
-    return ScoredPairs(*vectors.nearest_pairs(vectors.embedding(_texts(articles))))
+    return ScoredPairs(*vectors.nearest_pairs(vectors.embedding(_texts(articles), _langs(articles))))
 
 
 def ngrams(articles: Sequence[Article], width: int) -> ScoredPairs:
@@ -80,7 +80,7 @@ def ngrams(articles: Sequence[Article], width: int) -> ScoredPairs:
     from sklearn.feature_extraction.text import CountVectorizer
 
     grams = CountVectorizer(analyzer=partial(_word_ngrams, width=width), binary=True, dtype=np.float32)
-    counted = grams.fit_transform(_texts(articles))
+    counted = grams.fit_transform(zip(_texts(articles), _langs(articles), strict=True))
     common = (counted @ counted.T).tocoo()
     upper = common.row < common.col
     a, b = common.row[upper].astype(np.int64), common.col[upper].astype(np.int64)
@@ -93,8 +93,8 @@ def minhash(articles: Sequence[Article], hashes: int, band_rows: int) -> ScoredP
     rng = np.random.default_rng(_RANDOM_SEED)
     odd = rng.integers(0, 2**63, hashes, np.uint64) * np.uint64(2) + np.uint64(1)
     signatures = np.zeros((len(articles), hashes), np.uint64)
-    for row, text in enumerate(_texts(articles)):
-        shingles = shingle_hashes(tokenizer.words(text, _LANG))
+    for row, (text, lang) in enumerate(zip(_texts(articles), _langs(articles), strict=True)):
+        shingles = shingle_hashes(tokenizer.shingle_units(text, lang))
         for at in range(hashes if len(shingles) else 0):
             mixed = (shingles ^ odd[at]) * odd[(at + 1) % hashes]
             signatures[row, at] = (mixed ^ mixed >> np.uint64(29)).min()
@@ -166,14 +166,21 @@ def _texts(articles: Sequence[Article]) -> list[str]:
     return [article.text or article.title for article in articles]
 
 
-def _word_ngrams(text: str, width: int) -> list[str]:
-    words = tokenizer.words(text, _LANG)
+def _langs(articles: Sequence[Article]) -> list[str]:
+    return [article.lang or DEFAULT_LANG for article in articles]
+
+
+def _word_ngrams(text_and_lang: tuple[str, str], width: int) -> list[str]:
+    words = tokenizer.shingle_units(*text_and_lang)
     return [" ".join(words[at : at + width]) for at in range(max(1, len(words) - width + 1))]
 
 
 def _title_agreement(articles: Sequence[Article], a: Rows, b: Rows) -> Floats:
     """(n,) share of the shorter title's terms that both titles have."""
-    titles = [frozenset(tokenizer.tokenize(article.title, _LANG)) for article in articles]
+    titles = [
+        frozenset(tokenizer.tokenize(article.title, lang))
+        for article, lang in zip(articles, _langs(articles), strict=True)
+    ]
     shares = [
         len(titles[i] & titles[j]) / max(1, min(len(titles[i]), len(titles[j])))
         for i, j in zip(a.tolist(), b.tolist(), strict=True)

@@ -280,12 +280,12 @@ def test_other_representatives(tmp_path: Path, prefer: str) -> None:
     assert chosen <= {"original", "edited"}
 
 
-@pytest.mark.parametrize("encode", ["tfidf", "doc2vec"])
-def test_candidates_by_vectors(tmp_path: Path, encode: str) -> None:
+@pytest.mark.parametrize("options", [("tfidf",), ("doc2vec",), ("doc2vec", "--index", "hnsw")])
+def test_candidates_by_vectors(tmp_path: Path, options: tuple[str, ...]) -> None:
     """The nearest vectors are candidates, which are verified as others are."""
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
 
-    assert run(tmp_path / "out", source, "--encode", encode, "--cosine", "0.3") == 0
+    assert run(tmp_path / "out", source, "--cosine", "0.3", "--encode", *options) == 0
     assert groups(tmp_path / "out") == EXPECTED
 
 

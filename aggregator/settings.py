@@ -174,7 +174,7 @@ class Settings:
     policy: str = _option(
         "verified",
         "Deduplication rule: verified (fingerprint, then overlap of wording), hamming (fingerprint only, "
-        "the rule of the paper) or same-event (one event, by headlines and terms).",
+        "the rule of the paper) or same-event (one event, by a fitted model).",
         **_one_of(*POLICY_NAMES),
     )
     preset: str = _option(

@@ -8,7 +8,8 @@ Policies:
   headlines, outlets and times decide (``copy_rule.py``), at any distance; without them even 3 bits are only
   "related". An article whose candidate is its own flash or teaser is "related" to it, and so is a flash with
   other figures, since its content is new. Two fillings of one template (``templates.py``) do not match.
-* ``same-event``  "the same event", not "the same text", by terms and headlines (``title_rule.py``).
+* ``same-event``  "the same event", not "the same text": a fitted model of terms, headlines, names, figures
+  and wording (``event_model.py``). Articles that share distinctive terms are candidates too.
 
 An article joins the group of most of the earlier articles that it duplicates nearly as closely as the best;
 linking every match would merge groups through one page (docs/decisions/0017-group-choice.md).
@@ -25,6 +26,7 @@ from typing import Literal, Protocol
 
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, CopyRule, Requirement, Requirements
+from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
 from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.templates import (
     figures_changed,
@@ -32,7 +34,7 @@ from aggregator.dedup.templates import (
     same_template_other_figures,
     same_template_other_names,
 )
-from aggregator.dedup.title_rule import required_similarity, title_similarity
+from aggregator.dedup.title_rule import title_similarity
 from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, Sketch, WeightedTerms
 
 # A text of equal length that shares little was written anew: more shingles. One headline: fewer suffice.
@@ -140,6 +142,11 @@ class Policy:
             similarity=self.min_similarity,
         )
 
+    @property
+    def compares_by_terms(self) -> bool:
+        """Whether articles that share distinctive terms, but neither bits nor wording, are candidates."""
+        return self.name == "same-event"
+
     def needs_term_similarity(self, distance: int, overlap: OverlapEstimate) -> bool:
         """Whether the term similarity of such a candidate can affect the verdict or the related articles."""
         return distance <= self.related_bits or overlap.containment >= self.containment_floor
@@ -237,7 +244,7 @@ def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Polic
     if policy.name == "hamming":
         return evidence.distance <= policy.duplicate_bits, ""
     if policy.name == "same-event":
-        return evidence.similarity >= required_similarity(headline_similarity(a, b)), ""
+        return same_event_probability(a, b, evidence) >= MIN_PROBABILITY, ""
     if a.lang != b.lang:  # terms of two languages are not comparable
         evidence = replace(evidence, similarity=1.0)
     headlines = cache(lambda: headline_similarity(a, b))  # needed up to three times, seldom at all

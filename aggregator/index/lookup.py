@@ -334,6 +334,9 @@ class Lookup:
         tag = snapshot.stacks[space].writable_tag
         changed_states = writers.keys() & [tag + _state_key(n) for n in numbers] if writers else set()
         relied_on = {binding for key in changed | changed_states for binding in writers.get(key, ())}
+        if match is not None:  # found by its terms, an earlier article of the batch may share no bucket
+            binding = snapshot.writable_key(space, keys.binding_by_id(b"", match.id))
+            relied_on |= writers.keys() & {binding}
         values = list(map(snapshot.values.__getitem__, read.keys)) if changed else read.values
         count = probe.block_bucket_count
         return [

@@ -7,7 +7,7 @@ made on a snapshot; the commit checks that the store still agrees with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aggregator.dedup.evidence import Arrival
 from aggregator.dedup.similarity import rank
@@ -40,11 +40,14 @@ class ArticleLookup:
     """What the index returned for one article.
 
     ``candidate_numbers`` is ``matches.ranked_numbers``, computed once: the records to load and compare.
+    ``term_numbers`` share distinctive terms, or were planned earlier in the batch: also compared under a
+    policy that ``compares_by_terms``.
     """
 
     probe: Probe
     matches: LookupResult
     candidate_numbers: list[int]
+    term_numbers: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -114,7 +117,7 @@ class Decider:
             candidates=self._index.lookup.build_candidates(
                 snapshot,
                 probe,
-                lookup.candidate_numbers,
+                list(dict.fromkeys((*lookup.candidate_numbers, *lookup.term_numbers))),
                 pending.policy.policy,
                 Arrival(pending.article.source, pending.article.published_at_ms, now_ms),
             ),

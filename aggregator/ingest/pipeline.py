@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aggregator.concurrency.yielding import Spawn, TaskHandle, YieldControl, spawn_task, yield_control
+from aggregator.domain import ArticleRecord
 from aggregator.errors import CommitConflict
 from aggregator.index import Index, Snapshot
 from aggregator.index.bindings import bindings_under
@@ -88,7 +89,16 @@ class _InFlight:
         """Whether the batch shares no id with those in flight: an id's second post depends on its first."""
         in_flight = self.committing.pending if self.committing is not None else []
         ids = {item.article.id for item in (*before, *in_flight)}
+        if any(item.policy.policy.compares_by_terms for item in batch):  # term buckets are not caught up
+            return False
         return ids.isdisjoint(item.article.id for item in batch)
+
+
+def _offer_to_later(record: ArticleRecord, batch: Batch, position: int) -> None:
+    """Let later articles of the batch be compared with a new record, if their policy compares by terms."""
+    for item, lookup in zip(batch.pending[position + 1 :], batch.lookups[position + 1 :], strict=True):
+        if item.policy.policy.compares_by_terms and lookup.probe.space == record.space:
+            lookup.term_numbers.append(record.number)
 
 
 class BatchPipeline:
@@ -214,6 +224,11 @@ class BatchPipeline:
             for i, matches in zip(part, found, strict=True):
                 lookups[i].matches, lookups[i].candidate_numbers = matches, matches.ranked_numbers
                 wanted.update(dict.fromkeys(lookups[i].candidate_numbers, probes[i].space))
+        for item, lookup in zip(pending, lookups, strict=True):
+            if item.policy.policy.compares_by_terms:
+                sharing = await self._index.related.find(item.analysis, item.article.id)
+                lookup.term_numbers = list(sharing.numbers)
+                wanted.update(dict.fromkeys(sharing.numbers, lookup.probe.space))
         for probe in probes:
             for known in bindings_under(snapshot, probe.binding_key):
                 wanted.setdefault(known.binding.number, known.space)
@@ -238,6 +253,8 @@ class BatchPipeline:
             if plan.transaction is not None and not dry_run:
                 key = snapshot.writable_key(lookup.probe.space, lookup.probe.binding_key)
                 snapshot.apply(plan.transaction, key, plan.record)
+                if plan.record is not None:
+                    _offer_to_later(plan.record, batch, i)
             plans.append(plan)
         batch.lookup_s += time.perf_counter() - started
         return plans

@@ -21,11 +21,11 @@ from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.orthography import normalize_spelling
 from aggregator.dedup.copy_rule import NEVER, CopyRule, Requirement, Requirements
+from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.policy_profiles import DEFAULT_PROFILE, NamedPolicy, PolicyProfiles, as_profiles
 from aggregator.dedup.similarity import cosine
 from aggregator.dedup.templates import figures_changed
-from aggregator.dedup.title_rule import required_similarity
 from aggregator.dedup.verdict import Policy, compare_pair, headline_similarity, novelty
 from aggregator.domain import (
     Analysis,
@@ -240,7 +240,9 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
         summary=(
             _different_spaces_summary(a, b)
             if distance is None
-            else _title_rule_summary(evidence.similarity, headlines, is_match)
+            else _event_summary(
+                same_event_probability(a, b, evidence), evidence.similarity, headlines, is_match
+            )
             if policy.name == "same-event"
             else _content_summary(evidence, headlines, is_match, policy, has_sketches)
         )
@@ -308,11 +310,11 @@ def _differing_figures(a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]
     )
 
 
-def _title_rule_summary(similarity: float, titles: float, same_event: bool) -> str:
+def _event_summary(probability: float, similarity: float, titles: float, same_event: bool) -> str:
     return (
-        f"The similarity of the titles is {titles:.2f}, that of the texts {similarity:.2f}; for such titles "
-        f"policy same-event requires {required_similarity(titles):g}: "
-        f"{'the same' if same_event else 'not the same'} event."
+        f"The similarity of the titles is {titles:.2f}, that of the texts {similarity:.2f}; with the names, "
+        f"figures and wording that they share, the probability of one event is {probability:.2f}; policy "
+        f"same-event requires {MIN_PROBABILITY:g}: {'the same' if same_event else 'not the same'} event."
     )
 
 

@@ -175,11 +175,11 @@ def test_the_group_of_most_of_the_closest_matches_is_joined(
     assert (match.id, match.canonical_id) == (id_, group)
 
 
-@pytest.mark.parametrize(("similarity", "verdict"), [(0.2, "duplicate"), (0.19, "new")])
+@pytest.mark.parametrize(("similarity", "verdict"), [(0.9, "duplicate"), (0.1, "new")])
 def test_same_event_policy(similarity: float, verdict: str) -> None:
-    """With headlines that agree, a term similarity of 0.2 makes one event."""
+    """With headlines and some wording that agree, the terms decide whether it is one event."""
     article = replace(subject(), title="Dam breaks above Brackwater")
-    stored = [candidate(1, title="Brackwater: dam breaks at night", similarity=similarity)]
+    stored = [candidate(1, containment=0.2, title="Brackwater: dam breaks at night", similarity=similarity)]
     outcome = decide(article, stored, Policy(name="same-event"))
 
     assert outcome.verdict == verdict

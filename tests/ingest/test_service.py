@@ -435,3 +435,27 @@ async def test_fingerprints_only_stores_nothing_else() -> None:
     assert again.outcome.match is not None and again.outcome.match.rule == "exact"
     assert (record.title, record.url, record.source, record.terms, record.sketch.size) == ("", "", "", (), 0)
     assert len(encode_record(record)) < 80
+
+
+@pytest.mark.parametrize("batch_articles", [1, 64])
+@pytest.mark.parametrize("together", [True, False])
+async def test_same_event_finds_articles_by_their_terms(
+    store: Store, batch_articles: int, together: bool
+) -> None:
+    """Two reports that share terms, but neither bits nor wording, are one event, in one batch or two."""
+    words = [f"{stem}{end}" for stem in ("brack", "skell", "larkm", "wenlo") for end in "abcdefgh"]
+    title = "Ferry runs aground off Skellan"
+    reports = [
+        Article(id="a", title=title, text=" ".join(words[:24]), lang="en"),
+        Article(id="b", title=title, text=" ".join(reversed(words[8:])), lang="en"),
+        Article(id="c", title="Pumpkin weighed", text=story(3), lang="en"),
+    ]
+
+    async def verdicts(policy: Policy, store: Store) -> list[str]:
+        service = core(store, policy=policy, batch_articles=batch_articles).ingest
+        groups = [reports] if together else [[report] for report in reports]
+        answers = [answer for group in groups for answer in await service.submit_many(group)]
+        return [answer.outcome.verdict for answer in answers if isinstance(answer, Answer)]
+
+    assert await verdicts(Policy(name="same-event"), store) == ["new", "duplicate", "new"]
+    assert await verdicts(Policy(), MemoryStore()) == ["new", "new", "new"]

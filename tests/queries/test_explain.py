@@ -172,8 +172,8 @@ async def test_unknown_id(explain: Explainer) -> None:
         await explain.explain_pair("a", "unknown")
 
 
-async def test_the_title_dependent_rule_is_explained() -> None:
-    """Under policy same-event the summary gives the similarity that such titles require of the texts."""
+async def test_the_event_model_is_explained() -> None:
+    """Under policy same-event the summary gives the probability of one event and the one required."""
     same_event = core(MemoryStore(), policy=Policy(name="same-event")).explain
     first, second = (
         Article(id="", title="Ferry late", text=story(1)),
@@ -182,7 +182,7 @@ async def test_the_title_dependent_rule_is_explained() -> None:
 
     found = await same_event.explain_pair(first, second)
     assert not found.is_copy
-    assert "for such titles policy same-event requires 0.85: not the same event" in found.summary
+    assert "policy same-event requires 0.8: not the same event" in found.summary
     assert (await same_event.explain_pair(first, first)).is_copy
 
 

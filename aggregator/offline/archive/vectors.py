@@ -82,7 +82,7 @@ def nearest_pairs(
 ) -> tuple[Rows, Rows, Floats]:
     """Distinct pairs a < b of each row with its ``neighbor_count`` nearest rows; cosines from 0 to 1.
 
-    ``index``: exact, or hnsw, an approximate index for dense vectors; sparse ones are always compared exactly.
+    ``index``: exact, or hnsw, an approximate index for dense vectors; sparse ones are compared exactly.
     """
     count = vectors.shape[0]
     if count < 2:
@@ -101,7 +101,7 @@ def nearest_pairs(
 def _search_dense(
     vectors: Vectors, neighbor_count: int, index: str
 ) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
-    """Search by inner product (faiss): exact, or in a navigable small world graph (Malkov & Yashunin 2018)."""
+    """Search by inner product (faiss): exact, or in a small world graph (Malkov & Yashunin 2018)."""
     faiss = import_optional("faiss", "neural", "Search by vectors")
     dimensions = vectors.shape[1]
     if index == "hnsw":

@@ -12,8 +12,7 @@ Four scores are compared, each 0..1 and higher for more alike:
 * **bits**        1 - Hamming distance / 64.
 
 ROC AUC needs no threshold; the table of thresholds shows which one reaches a required precision. In addition,
-the pairs that each policy calls duplicates are scored. Without titles the policy ``same-event`` has no
-headline to compare and requires nearly equal texts.
+the pairs that each policy calls duplicates are scored.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def test_sketch_size_and_leading_fraction() -> None:
     halves = [sketch(f"{opening} {rest}", 3, 2, 16, 0.5) for rest in (end, other)]
 
     assert len(halves[0]) == 32
-    assert np.array_equal(*halves)
+    assert np.array_equal(halves[0], halves[1])
     assert not np.array_equal(halves[0], sketch(f"{opening} {end}", 3, 2, 16, 1.0))
     assert not len(sketch("", 3, 2, 16, 1.0))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from http import HTTPStatus
@@ -10,7 +11,9 @@ from typing import Any
 import msgspec
 
 from aggregator import __version__
+from aggregator.contract.examples import BODY_EXAMPLES, PATH_EXAMPLES
 from aggregator.contract.responses import LineProblem, Problem
+from aggregator.contract.schema_docs import describe_schemas, example_of
 from aggregator.http.hosts import PROBE_PATHS
 from aggregator.http.routes import FORM_TYPE, JSON_TYPE, NDJSON_TYPE, Endpoint
 
@@ -81,6 +84,7 @@ def _body_types(endpoints: Sequence[Endpoint]) -> tuple[type[msgspec.Struct], ..
 @cache  # 25 of the 30 ms that it takes to build an application, and each HTTP test builds one
 def _components(types: tuple[type[msgspec.Struct], ...]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components(types, ref_template=SCHEMA_REF)
+    describe_schemas(components)
     return components
 
 
@@ -89,7 +93,7 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
         "operationId": endpoint.operation_id,
         "summary": endpoint.summary,
         "tags": [endpoint.tag],
-        "responses": _responses(endpoint),
+        "responses": _responses(endpoint, components),
     }
     if endpoint.permission != "nothing":
         operation["security"] = [{"key": []}]
@@ -102,10 +106,12 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
     if parameters:
         operation["parameters"] = parameters
     if endpoint.body is not None:
-        operation["requestBody"] = {
-            "required": True,
-            "content": _content(endpoint.body, _body_media_type(endpoint)),
+        media_type = _body_media_type(endpoint)
+        content = _content(endpoint.body, media_type)
+        content[media_type]["examples"] = {
+            name: {"value": body} for name, body in BODY_EXAMPLES[endpoint.operation_id].items()
         }
+        operation["requestBody"] = {"required": True, "content": content}
     return operation
 
 
@@ -116,18 +122,37 @@ def _body_media_type(endpoint: Endpoint) -> str:
 
 
 def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
-    names = [part[1:-1] for part in endpoint.path.split("/") if part.startswith("{")]
-    return [{"name": n, "in": "path", "required": True, "schema": {"type": "string"}} for n in names]
+    collection, *names = re.findall(r"(?<=/)[a-z]+(?=/\{)|(?<=\{)[a-z]+(?=\})", endpoint.path) or [""]
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": f"Percent-encoded {'name' if name == 'name' else 'id'}.",
+            "schema": {"type": "string"},
+            "example": PATH_EXAMPLES[collection],
+        }
+        for name in names
+    ]
 
 
 def _query_parameters(endpoint: Endpoint, components: dict[str, Any]) -> list[dict[str, Any]]:
     if endpoint.query is None:
         return []
-    properties = components[endpoint.query.__name__]["properties"]
-    return [{"name": n, "in": "query", "required": False, "schema": s} for n, s in properties.items()]
+    schema = components[endpoint.query.__name__]
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": name in schema.get("required", ()),
+            "description": part["description"],
+            "schema": part,
+        }
+        for name, part in schema["properties"].items()
+    ]
 
 
-def _responses(endpoint: Endpoint) -> dict[str, Any]:
+def _responses(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]:
     responses: dict[str, Any] = {}
     for status, body in endpoint.responses.items():
         response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
@@ -138,6 +163,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
             response["content"] = {NDJSON_TYPE: {"schema": line_schema}}
         elif body is not None:
             response["content"] = _content(body, JSON_TYPE)
+            response["content"][JSON_TYPE]["example"] = example_of(components, body.__name__)
         if status == HTTPStatus.CREATED:
             response["headers"] = {"Location": {"description": "Its path.", "schema": {"type": "string"}}}
         responses[str(status)] = response

@@ -525,7 +525,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "GET", "/static/{name}", pages.static, "static",
-        "Static files of the pages.", TAG_PAGES, {200: "application/octet-stream"}, error_statuses=(404,),
+        "Static files of the pages.", TAG_PAGES, {200: "*/*"}, error_statuses=(404,),
         permission="nothing",
     ),
 )  # fmt: skip

@@ -3,9 +3,12 @@
 import re
 from typing import cast
 
+import jsonschema_rs
 import msgspec
 
 from aggregator.app import Service
+from aggregator.contract.examples import BODY_EXAMPLES
+from aggregator.contract.field_docs import FIELD_DOCS
 from aggregator.http.app import make_app
 from aggregator.http.openapi import build_document
 from aggregator.http.routes import ENDPOINTS
@@ -57,3 +60,53 @@ def test_the_verdict_schema_has_the_fields_of_the_contract() -> None:
         "id", "verdict", "distance", "hamming_class", "duplicate_of", "related",
         "updated_figures", "event_id", "space", "fingerprint", "short",
     ]  # fmt: skip
+
+
+def test_every_field_and_parameter_is_described() -> None:
+    """With a description, and an example, a list of choices, or a schema that has them."""
+    document = build_document(ENDPOINTS)
+    missing = [
+        (name, field)
+        for name, schema in document["components"]["schemas"].items()
+        for field, part in schema.get("properties", {}).items()
+        if not part.get("description") or not ({"examples", "enum"} & part.keys() or "$ref" in str(part))
+    ]
+    operations = [o for path in document["paths"].values() for o in path.values()]
+
+    assert missing == []
+    assert all(p["description"] for o in operations for p in o.get("parameters", []))
+    assert all(
+        content["examples"]
+        for operation in operations
+        for content in operation.get("requestBody", {}).get("content", {}).values()
+    )
+
+
+def test_every_entry_of_the_tables_is_used() -> None:
+    """A field that was renamed leaves no description behind."""
+    schemas = build_document(ENDPOINTS)["components"]["schemas"]
+    fields = {field for schema in schemas.values() for field in schema.get("properties", {})}
+    operations = {endpoint.operation_id for endpoint in ENDPOINTS if endpoint.body is not None}
+
+    assert {key.rpartition(".")[2] for key in FIELD_DOCS} == fields
+    assert BODY_EXAMPLES.keys() == operations
+
+
+def test_examples_match_their_schemas() -> None:
+    """Those of fields, request bodies and responses."""
+    document = build_document(ENDPOINTS)
+    examples = [
+        (part, example)
+        for schema in document["components"]["schemas"].values()
+        for part in schema.get("properties", {}).values()
+        for example in part.get("examples", ())
+    ]
+    for operation in (o for path in document["paths"].values() for o in path.values()):
+        bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+        for content in (c for body in bodies for c in body.get("content", {}).values()):
+            examples += [(content["schema"], e["value"]) for e in content.get("examples", {}).values()]
+            examples += [(content["schema"], content["example"])] if "example" in content else []
+
+    assert len(examples) > 500
+    for schema, example in examples:
+        jsonschema_rs.validate({**schema, "components": document["components"]}, example)

@@ -1,6 +1,15 @@
-"""Documentation page of the HTTP API, rendered from the OpenAPI document."""
+"""Documentation page of the HTTP API, rendered from the OpenAPI document.
+
+Each operation has its parameters, a curl command, an example answer, and a form that sends the request
+(``static/docs.js``).
+"""
 
 from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -21,5 +30,44 @@ async def docs(request: web.Request, query: None) -> web.StreamResponse:
         api=request.app[OPENAPI_DOCUMENT],
         codes=codes,
         reasons=REASONS,
+        curl=curl_command,
+        example_answer=example_answer,
+        plain_json=plain_json,
     )
     return conditional_response(request, body, "text/html")
+
+
+def curl_command(path: str, method: str, operation: dict[str, Any]) -> str:
+    """The first example of an operation as a command for a shell in which ``api`` and ``KEY`` are set."""
+    required = []
+    for parameter in operation.get("parameters", []):
+        if parameter["in"] == "path":
+            path = path.replace("{" + parameter["name"] + "}", quote(parameter["example"], safe=""))
+        elif parameter["required"]:
+            required.append(f"{parameter['name']}={quote(str(parameter['schema']['examples'][0]))}")
+    query = "?" + "&".join(required) if required else ""
+    parts = [f'curl -s "$api{path}{query}"']
+    if method not in ("get", "post") or (method == "post" and "requestBody" not in operation):
+        parts.append(f"-X {method.upper()}")
+    if "security" in operation:
+        parts.append('-H "authorization: Bearer $KEY"')
+    for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
+        body = next(iter(content["examples"].values()))["value"]
+        text = plain_json(body, None if "ndjson" in media_type else 2)
+        option = "--data-binary" if "ndjson" in media_type else "-d"
+        parts += [f"-H {shlex.quote('content-type: ' + media_type)}", f"{option} {shlex.quote(text)}"]
+    return " \\\n  ".join(parts)
+
+
+def example_answer(operation: dict[str, Any]) -> tuple[str, object] | None:
+    """Status and body of the example of the first JSON answer, None without one."""
+    for status, response in operation["responses"].items():
+        content = response.get("content", {}).get("application/json", {})
+        if "example" in content:
+            return status, content["example"]
+    return None
+
+
+def plain_json(value: object, indent: int | None = 2) -> str:
+    """JSON for readers: not escaped for markup."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)

@@ -95,6 +95,8 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
         "tags": [endpoint.tag],
         "responses": _responses(endpoint, components),
     }
+    if endpoint.deprecation is not None:
+        operation["deprecated"] = True
     if endpoint.permission != "nothing":
         operation["security"] = [{"key": []}]
         operation["description"] = (

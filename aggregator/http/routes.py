@@ -15,6 +15,7 @@ from aggregator.auth.api_keys import Permission
 from aggregator.contract import provenance as provenance_contract
 from aggregator.contract import requests, responses
 from aggregator.http import idempotency, pages, query_params
+from aggregator.http.deprecation import DEPRECATION_HEADERS, Deprecation
 from aggregator.http.handlers import (
     articles,
     desks,
@@ -56,6 +57,7 @@ class Endpoint:
     error_statuses  error statuses to document in addition to 500 and those of authentication
     permission      what the caller's key must allow, where keys are required (``api_keys.ROLE_PERMISSIONS``)
     audited         whether each request is written to the audit log
+    deprecation     since when it is deprecated and when it may go; None: it is not (docs/api-versioning.md)
     idempotency_key  whether it takes an Idempotency-Key (``idempotency.py``)
     long_running    answered in parts, so that the deadline of requests covers its admission only
     """
@@ -74,6 +76,7 @@ class Endpoint:
     error_statuses: tuple[int, ...] = ()
     permission: Permission = "admin"
     audited: bool = False
+    deprecation: Deprecation | None = None
     idempotency_key: bool = False
     long_running: bool = False
 
@@ -570,6 +573,8 @@ def _make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.S
         return query_params.parse_query(request, endpoint.query) if endpoint.query is not None else None
 
     async def run(request: web.Request, query: Any) -> web.StreamResponse:
+        if endpoint.deprecation is not None:
+            request[DEPRECATION_HEADERS] = endpoint.deprecation.headers(endpoint.operation_id)
         if endpoint.idempotency_key:
             response = await idempotency.run_once(request, query, endpoint.handler)
         else:

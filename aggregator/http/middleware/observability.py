@@ -13,6 +13,7 @@ from yarl import URL
 
 from aggregator.errors import CrossSiteRequest
 from aggregator.http.app_keys import METRICS, REQUEST_ID, SERVICE, SHUTTING_DOWN
+from aggregator.http.deprecation import DEPRECATION_HEADERS
 from aggregator.http.middleware import cors, rate_limit
 from aggregator.http.middleware.errors import CLIENT_CLOSED_REQUEST
 from aggregator.http.request_id import CURRENT_REQUEST_ID
@@ -88,6 +89,7 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     response.headers.setdefault("Cache-Control", "no-store")
     cors.add_headers(request, response.headers)
     rate_limit.add_headers(request, response.headers)
+    response.headers.update(request.get(DEPRECATION_HEADERS, {}))
     if request.app[SHUTTING_DOWN].is_set():
         response.force_close()
         response.headers["Connection"] = "close"

@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aggregator.analysis.analyzer import Analyzer, Model, group_of
+from aggregator.analysis.analyzer import Analyzer, group_of
+from aggregator.analysis.extractor_model import Model
 from aggregator.analysis.models import load_models
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.auth.api_keys import ApiKeys

@@ -14,7 +14,7 @@ import numpy as np
 import xxhash
 
 from aggregator.analysis import shingles
-from aggregator.analysis.features import FeatureModel, HashedModel
+from aggregator.analysis.extractor_model import ExtractorModel, Model
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.story_terms import opening_mask
 from aggregator.analysis.term_profile import LEAD_TERMS, MINOR_TERMS, encode_minor_terms
@@ -42,8 +42,6 @@ VOCABULARY_CAPACITY = 1 << 17
 ANALYSIS_RECIPE = "analyse-6"
 _LANGUAGE_SAMPLE_CHARS = 600
 _UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "km", "my"})
-
-Model = FeatureModel | HashedModel
 
 
 class SpaceParts(NamedTuple):
@@ -108,6 +106,9 @@ class Analyzer:
         vocabulary.limit_new_strings(max_new_strings)
         unit_ids = vocabulary.word_ids(in_title.units + in_text.units)
         fingerprint, terms, minor_terms = _fingerprint_and_terms(tokenized, unit_ids, vocabulary)
+        if isinstance(model, ExtractorModel):
+            extracted = model.fingerprint(f"{title}\n{text}", lang)
+            fingerprint = fingerprint if extracted is None else extracted
         compared = normalize_spelling(words, lang)
         # Unchanged spelling: ``units`` are the last of the units that have been looked up already.
         compared_ids = unit_ids[-len(units) :] if compared is words else vocabulary.word_ids(compared)

@@ -25,14 +25,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis import model_file
 from aggregator.analysis.simhash import FINGERPRINT_BITS, HASH_SEED, hash_signs
-from aggregator.analysis.term_idf import EQUAL_IDF, TermIdf
+from aggregator.analysis.term_idf import EQUAL_IDF
 from aggregator.analysis.text.language import FALLBACK_GROUP, UNDETERMINED
 from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenizer_recipe
 from aggregator.errors import ModelError
@@ -190,6 +190,17 @@ class FeatureModel:
         return model
 
 
+class IdfSource(Protocol):
+    """Inverse document frequencies by language and term."""
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of everything that weights depend on."""
+
+    def idf(self, lang: str, term: str, /) -> float:
+        """Return the idf of a term, above 0."""
+
+
 @dataclass(frozen=True, slots=True)
 class HashedModel:
     """Model without a fit: the signs of a term are the bits of its hash, its weight is ``(1 + ln tf) * idf``.
@@ -200,14 +211,14 @@ class HashedModel:
     """
 
     group: str = FALLBACK_GROUP
-    term_idf: TermIdf | None = None
+    term_idf: IdfSource | None = None
     lang: str = UNDETERMINED
 
     @property
     def content_hash(self) -> str:
         """SHA-256 of everything that the fingerprints depend on."""
         table = (self.term_idf.content_hash,) if self.term_idf is not None else ()
-        return _hash_of_parts(
+        return hash_of_parts(
             "hashed", self.group, tokenizer_recipe(self.group), LOG_TF_WEIGHT, str(HASH_SEED), *table
         )
 
@@ -290,10 +301,11 @@ def _stored_arrays(model: FeatureModel) -> dict[str, npt.NDArray[Any]]:
 
 def _content_hash(model: FeatureModel) -> str:
     arrays = [array.tobytes() for array in _stored_arrays(model).values()]
-    return _hash_of_parts("folded-pca", model.group, model.recipe, model.term_weight, str(HASH_SEED), *arrays)
+    return hash_of_parts("folded-pca", model.group, model.recipe, model.term_weight, str(HASH_SEED), *arrays)
 
 
-def _hash_of_parts(*parts: str | bytes) -> str:
+def hash_of_parts(*parts: str | bytes) -> str:
+    """Return the SHA-256 of parts and their lengths, 64 hex digits."""
     digest = sha256()
     for part in parts:
         data = part.encode("utf-8") if isinstance(part, str) else part

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aggregator.analysis.extractors.registry import FEATURE_NAMES, TFIDF_PCA
 from aggregator.cli import common_options
 
 
@@ -15,6 +16,11 @@ def add_fit_command(commands: Any) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz or - for standard input")
     command.add_argument("--group", required=True, metavar="NAME", help="language group: en, zh, ...")
     command.add_argument("--out", required=True, metavar="FILE", help="model file to write, e.g. en.model")
+    command.add_argument(
+        "--features", choices=FEATURE_NAMES, default=TFIDF_PCA,
+        help=f"feature extractor (default {TFIDF_PCA}, that of the shipped models)",
+    )  # fmt: skip
+    command.add_argument("--card", metavar="FILE", help="Markdown file for the model card")
     command.add_argument("--corpus", metavar="TEXT", help="description of the articles, for the model card")
     command.add_argument("--licence", metavar="TEXT", help="license of the articles, for the model card")
     common_options.add_progress_option(command)

@@ -1,4 +1,4 @@
-"""``aggregator fit``: fit a feature model to articles and write it to a file."""
+"""``aggregator fit``: fit a feature model to articles and write it to a file, with its model card."""
 
 from __future__ import annotations
 
@@ -8,30 +8,50 @@ from pathlib import Path
 from typing import Any
 
 from aggregator.analysis.analyzer import space_name
+from aggregator.analysis.extractor_model import ExtractorModel
+from aggregator.analysis.extractors.registry import TFIDF_PCA
+from aggregator.analysis.features import FeatureModel
 from aggregator.cli.progress import ItemProgress
+from aggregator.errors import InvalidInput
+from aggregator.offline.extractor_fitting import fit_extractor_file
 from aggregator.offline.fitting import FitSettings, fit_file
+from aggregator.offline.model_card import extractor_card, model_card
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
 FIT_OPTIONS = ("terms", "components", "hyperplanes", "counts", "whiten")
 METADATA_OPTIONS = ("corpus", "licence")
+_OWN_LIMITS = "fitted to your own articles; measure it on articles that were not part of the fit."
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Fit and write the model. Raises InvalidInput, ModelError."""
-    rules = FitSettings(**_given_options(args, FIT_OPTIONS))
+    """Fit and write the model. Raises InvalidInput, ModelError, ConfigurationError."""
+    options = _given_options(args, FIT_OPTIONS)
     metadata = _given_options(args, METADATA_OPTIONS)
+    if args.features != TFIDF_PCA and options:
+        raise InvalidInput(f"--{next(iter(options))} is an option of the features {TFIDF_PCA} only.")
+    rules = FitSettings(**options)
+    model: FeatureModel | ExtractorModel
     with ItemProgress("articles", shown=not args.no_progress) as progress:
-        fitted = fit_file(
-            args.files, args.group, args.out, rules, metadata=metadata, progress=progress.set_count
-        )
-    model = fitted.model
-    size = Path(args.out).stat().st_size
+        common: dict[str, Any] = {"metadata": metadata, "progress": progress.set_count}
+        if args.features == TFIDF_PCA:
+            model = fit_file(args.files, args.group, args.out, rules, **common).model
+        else:
+            model = fit_extractor_file(args.features, args.files, args.group, args.out, **common)
+    out = Path(args.out)
+    size = out.stat().st_size
+    if isinstance(model, FeatureModel):
+        card = model_card(model, out.name, size, _OWN_LIMITS)
+        contents = f"{len(model.vocabulary)} terms, {rules.components} components"
+    else:
+        card = extractor_card(model, out.name, size, _OWN_LIMITS)
+        contents = f"{len(model.idf.vocabulary)} terms, {model.extractor.dimensions} dimensions"
+    if args.card:
+        Path(args.card).write_text(card, encoding="utf-8")
     index = space_name(model.group, model, settings.block_plan)
     print(
-        f"{args.out}: index {index} (model {model.id}, block plan {settings.block_plan}), "
-        f"{len(model.vocabulary)} terms, {fitted.settings.components} components, {size / 1e6:.1f} MB. "
-        "To use it, pass its directory as --models-dir.",
+        f"{args.out}: index {index} (model {model.id}, block plan {settings.block_plan}), features "
+        f"{args.features}, {contents}, {size / 1e6:.1f} MB. To use it, pass its directory as --models-dir.",
         file=sys.stderr,
     )
     return EXIT_OK

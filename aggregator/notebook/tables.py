@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from aggregator.errors import InvalidInput
-from aggregator.offline.archive.optional_imports import import_optional
+from aggregator.optional_imports import import_optional
 
 Row = Mapping[str, Any]
 Columns = dict[str, list[Any]]  # name -> one value per row

@@ -134,7 +134,7 @@ class FitResult:
 
     def unfolded_sums(self, token_lists: Iterable[Sequence[str]]) -> Matrix:
         """(n, 64) sums by scikit-learn, without folding and rounding: the reference for ``FeatureModel``."""
-        counter = CountVectorizer(analyzer=_identity, vocabulary=self.model.vocabulary)
+        counter = CountVectorizer(analyzer=identity, vocabulary=self.model.vocabulary)
         x = self.tfidf.transform(_apply_power(counter.transform(token_lists), self.settings))
         return np.asarray(_project(x, self.axes, self.mean, self.variance, self.settings) @ self.hyperplanes)
 
@@ -152,14 +152,14 @@ def fit(
     there are too few articles or shared terms for the settings.
     """
     settings = settings or FitSettings()
-    counter = CountVectorizer(analyzer=_identity, dtype=np.int64)
+    counter = CountVectorizer(analyzer=identity, dtype=np.int64)
     try:
         counts = counter.fit_transform(token_lists)
     except ValueError as error:
         raise InvalidInput(
             f"There is no article with index terms in group {group!r}; give a corpus of its language."
         ) from error
-    columns, vocabulary = _choose_terms(counts, counter.get_feature_names_out(), settings)
+    columns, vocabulary = choose_terms(counts, counter.get_feature_names_out(), settings)
     counts = counts[:, columns]
     _check_corpus_size(counts.shape, group, settings)
     tfidf = TfidfTransformer(sublinear_tf=settings.counts == "log")
@@ -168,7 +168,7 @@ def fit(
     with threadpool_limits(1):
         sampled = _sample_evenly(x, settings.pca_articles)
         axes, mean, variance = _principal_axes(sampled, settings)
-        normals = _initial_hyperplanes(settings)
+        normals = initial_hyperplanes(settings)
         if settings.hyperplanes == "learned":
             normals = _rotate_hyperplanes(normals, _project(sampled, axes, mean, variance, settings))
     matrix, offset = _fold((axes.T * _axis_scale(variance, settings.whiten)) @ normals, mean, settings)
@@ -203,12 +203,16 @@ def fit_file(
     files = [str(path) for path in paths]
     check_readable(files)
     check_writable(Path(out))
-    fitted = fit(_with_progress(_token_lists(files, group), progress), group, settings, metadata=metadata)
+    token_lists = (
+        tokenize(text, lang) for text, lang in with_progress(texts_of_group(files, group), progress)
+    )
+    fitted = fit(token_lists, group, settings, metadata=metadata)
     fitted.model.save(out)
     return fitted
 
 
-def _token_lists(files: Sequence[str], group: str) -> Iterator[list[str]]:
+def texts_of_group(files: Sequence[str], group: str) -> Iterator[tuple[str, str]]:
+    """Yield title and text, and the language, of the articles of a group."""
     for row in read_rows(files):
         text = "\n".join(
             part for part in (row.get("title"), row.get("text")) if isinstance(part, str) and part
@@ -218,26 +222,28 @@ def _token_lists(files: Sequence[str], group: str) -> Iterator[list[str]]:
         declared = row.get("lang")
         lang = detect_language(text[:_LANGUAGE_SAMPLE_CHARS], declared if isinstance(declared, str) else None)
         if language_group(lang) == group:
-            yield tokenize(text, lang)
+            yield text, lang
 
 
-def _with_progress(
-    token_lists: Iterable[list[str]], progress: Callable[[int], None] | None
-) -> Iterator[list[str]]:
-    for number, tokens in enumerate(token_lists, 1):
+def with_progress(
+    texts: Iterable[tuple[str, str]], progress: Callable[[int], None] | None
+) -> Iterator[tuple[str, str]]:
+    """Yield ``texts``, calling ``progress`` with the number of each."""
+    for number, text in enumerate(texts, 1):
         if progress is not None:
             progress(number)
-        yield tokens
+        yield text
 
 
-def _identity(tokens: Sequence[str]) -> Sequence[str]:
+def identity(tokens: Sequence[str]) -> Sequence[str]:
+    """Return the argument: the analyzer of texts that are tokenized already."""
     return tokens
 
 
-def _choose_terms(
+def choose_terms(
     counts: sparse.csr_matrix, terms: npt.NDArray[Any], settings: FitSettings
 ) -> tuple[npt.NDArray[np.intp], tuple[str, ...]]:
-    """Columns and names of the vocabulary, in order of code points.
+    """Return columns and names of the vocabulary, in order of code points.
 
     ``max_features`` of CountVectorizer ranks by occurrences, so that few long articles would determine the
     vocabulary, and breaks ties by an unstable sort.
@@ -330,7 +336,8 @@ def _axis_scale(variance: Matrix, whiten: float) -> Matrix:
     return scale
 
 
-def _initial_hyperplanes(settings: FitSettings) -> Matrix:
+def initial_hyperplanes(settings: FitSettings) -> Matrix:
+    """Return the (components, 64) normals that no corpus is needed for."""
     normals = hyperplanes(settings.components)
     if settings.hyperplanes == "hashed":
         return normals

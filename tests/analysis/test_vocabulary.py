@@ -133,7 +133,7 @@ def test_cache_collisions_do_not_mix_up_words(monkeypatch: pytest.MonkeyPatch) -
     """Words that share a cache slot replace each other and are looked up again, also when the table grows."""
     monkeypatch.setattr(vocabulary, "_INITIAL_CAPACITY", 4)
     monkeypatch.setattr(vocabulary, "_SLOTS_PER_ENTRY", 1)
-    en_vocabulary = Vocabulary("en", MODELS["en"])
+    en_vocabulary = Vocabulary("en", MODELS["en"].for_language("en"))
     rng, words = random.Random(2), [*WORDS[:300], "ba", "慢"]  # Python gives the last two the same hash
     for _ in range(50):
         chosen = rng.choices(words, k=40)
@@ -144,7 +144,7 @@ def test_cache_collisions_do_not_mix_up_words(monkeypatch: pytest.MonkeyPatch) -
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
 def test_terms_are_counted_in_order_of_first_occurrence(drawn: list[int]) -> None:
     """As ``Counter`` does."""
-    en_vocabulary = Vocabulary("en", MODELS["en"])
+    en_vocabulary = Vocabulary("en", MODELS["en"].for_language("en"))
     numbers = en_vocabulary.term_ids(list("abcdef"))[drawn]
 
     term_counts = en_vocabulary.count_terms(numbers)

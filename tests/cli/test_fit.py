@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aggregator.analysis.features import FeatureModel
+from tests.analysis.extractors.corpus import mixed_texts
 from tests.cli.helpers import OTHER, ROWS, article_body, run, write_jsonl
 
 
@@ -47,3 +48,27 @@ def test_a_model_is_fitted_and_used(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert f"index {space} (model " in printed, "the index that the service names"
     assert run("doctor", *own[:2], "--store-url", "memory") == 0
     assert f"{space}: " in capsys.readouterr().out
+
+
+def test_another_extractor_is_fitted_with_its_card(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--features and --card; options of the shipped features are refused with it."""
+    rows = [{"id": str(n), "text": text, "lang": "en"} for n, text in enumerate(mixed_texts(80))]
+    corpus, model, card = write_jsonl(tmp_path / "c.jsonl", *rows), tmp_path / "en.model", tmp_path / "en.md"
+    options = ["--group", "en", "--features", "hashing", "--out", str(model)]
+
+    assert run("fit", corpus, *options, "--card", str(card), "--licence", "CC0") == 0
+    assert "features hashing, " in capsys.readouterr().err
+    text = card.read_text(encoding="utf-8")
+    for part in (
+        "`hashing`: TF-IDF of hashed terms",
+        "256 dimensions",
+        "| CC0 |",
+        "| 80 |",
+        "**Limits:** The",
+    ):
+        assert part in text
+
+    assert run("fit", corpus, *options, "--components", "64") == 2
+    assert "--components is an option of the features tfidf-pca only" in capsys.readouterr().err

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from aggregator.analysis import model_file
+from aggregator.analysis.extractor_model import ExtractorModel, Model, load_model
 from aggregator.analysis.features import FeatureModel, HashedModel
 from aggregator.analysis.term_idf import TermIdf
 from aggregator.analysis.term_rates import RateTable, TermRates
@@ -40,7 +41,7 @@ FREQUENT_TERMS: dict[str, dict[str, float]] = {
 TERM_IDF_PATH = BUNDLED_DIR / f"{FALLBACK_GROUP}.idf"
 
 
-def load_models(directory: Path | None = None) -> dict[str, FeatureModel | HashedModel]:
+def load_models(directory: Path | None = None) -> dict[str, Model]:
     """Return one model per language group: that in ``directory``, else the bundled one.
 
     Without a model for ``FALLBACK_GROUP`` its texts use ``HashedModel`` with the bundled frequencies. Every
@@ -48,7 +49,7 @@ def load_models(directory: Path | None = None) -> dict[str, FeatureModel | Hashe
     loaded once per process. Raises ModelError when a file is invalid, two files are of one group, or
     ``directory`` has no models.
     """
-    models: dict[str, FeatureModel | HashedModel] = {}
+    models: dict[str, Model] = {}
     if directory is not None:
         models |= _load_directory(directory)
         if not models:
@@ -93,12 +94,12 @@ def _load_bundled(path: Path) -> FeatureModel:
     return FeatureModel.load(path)
 
 
-def _load_directory(directory: Path) -> Mapping[str, FeatureModel]:
+def _load_directory(directory: Path) -> Mapping[str, FeatureModel | ExtractorModel]:
     if not directory.is_dir():
         raise ModelError(f"{directory}: there is no such directory; set models_dir to one with .model files.")
-    found: dict[str, tuple[FeatureModel, Path]] = {}
+    found: dict[str, tuple[FeatureModel | ExtractorModel, Path]] = {}
     for path in sorted(directory.glob("*.model")):
-        model = FeatureModel.load(path)
+        model = load_model(path)
         if model.group in found:
             raise ModelError(
                 f"{path}: it is for language group {model.group!r}, as is {found[model.group][1].name}; "

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from aggregator.offline.archive.arrays import Floats, Rows
-from aggregator.offline.archive.optional_imports import import_optional
 from aggregator.offline.archive.pairs import Pairs, order_pairs, pack_pairs
+from aggregator.optional_imports import import_optional
 
 # (number of articles, a, b, strength, threshold) -> label of each article
 SplitFunction = Callable[[int, Rows, Rows, Floats, float], Rows]

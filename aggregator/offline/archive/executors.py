@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from aggregator.errors import AggregatorError, StoreUnavailable
-from aggregator.offline.archive.optional_imports import import_optional
+from aggregator.optional_imports import import_optional
 
 R = TypeVar("R")
 

@@ -21,10 +21,10 @@ from aggregator.offline.archive import rows
 from aggregator.offline.archive.arrays import Flags
 from aggregator.offline.archive.encode import chunk_metadata, usable_rows
 from aggregator.offline.archive.job import Job, OutputFormat
-from aggregator.offline.archive.optional_imports import import_optional
 from aggregator.offline.archive.pairs import unpack_pairs
 from aggregator.offline.archive.pipeline import DIFFERENT_SPACES, DedupeResult
 from aggregator.offline.archive.representatives import RepresentativeChoice
+from aggregator.optional_imports import import_optional
 
 PARQUET_BATCH_ROWS = 20_000
 RowWriter = Callable[[dict[str, Any] | bytes], None]

@@ -23,7 +23,7 @@ from aggregator.analysis.article_id import derive_id
 from aggregator.domain import Article
 from aggregator.errors import AggregatorError, InvalidInput
 from aggregator.offline import jsonl
-from aggregator.offline.archive.optional_imports import import_optional
+from aggregator.optional_imports import import_optional
 
 MAX_BLOCK_ROWS = 2_000
 MAX_BLOCK_BYTES = 16_000_000

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from aggregator.analysis.text import tokenizer
 from aggregator.offline.archive.arrays import Floats, Rows, batches
-from aggregator.offline.archive.optional_imports import import_optional
 from aggregator.offline.archive.pairs import order_pairs
+from aggregator.optional_imports import import_optional
 
 NEAREST_COUNT = 64
 DOC2VEC_PARAMETERS = {

@@ -55,7 +55,7 @@ def real() -> tuple[Fingerprints, str]:
     files = [DATA / name for name in FILES if (DATA / name).exists()]
     if len(files) < len(FILES):
         return np.empty(0, np.uint64), "the development data is absent"
-    model = load_models()["en"]
+    model = load_models()["en"].for_language("en")
     found = []
     for row in jsonl.read_rows([str(f) for f in files]):
         terms = tokenizer.tokenize(f"{row.get('title') or ''}\n{row.get('text') or ''}", "en")

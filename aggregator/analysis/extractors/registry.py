@@ -1,0 +1,53 @@
+"""Registry of feature extractors, by the names that ``aggregator fit --features`` accepts."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aggregator.analysis.extractors.contract import StoredExtractor
+from aggregator.errors import ModelError
+
+# Not in the table: it is folded into one matrix and has its own file format (``features.FeatureModel``).
+TFIDF_PCA = "tfidf-pca"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """Where an extractor is implemented.
+
+    module   imported at first use, since some load large libraries
+    summary  one line for ``--help`` and model cards
+    limits   sentences for the model card
+    """
+
+    module: str
+    class_name: str
+    summary: str
+    limits: str
+
+
+EXTRACTORS: Mapping[str, Registration] = {
+    "hashing": Registration(
+        "aggregator.analysis.extractors.hashing",
+        "HashingExtractor",
+        "TF-IDF of hashed terms, random projection",
+        "The projection is random, so no direction is learned from the corpus: related articles are farther "
+        "apart than with tfidf-pca.",
+    ),
+}
+FEATURE_NAMES = (TFIDF_PCA, *EXTRACTORS)
+
+
+def extractor_class(name: str) -> type[StoredExtractor]:
+    """Return the class of an extractor. Raises ModelError for an unknown name."""
+    registration = EXTRACTORS.get(name)
+    if registration is None:
+        raise ModelError(
+            f"The feature extractor {name!r} is unknown to this program; known: {', '.join(FEATURE_NAMES)}."
+        )
+    found: type[StoredExtractor] = getattr(
+        importlib.import_module(registration.module), registration.class_name
+    )
+    return found

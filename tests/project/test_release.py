@@ -1,18 +1,22 @@
-"""Release: locked dependencies with hashes, and a reproducible wheel."""
+"""Release: locked dependencies with hashes, a reproducible wheel, and its demonstration."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
 from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.installed_demo import check_demo
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
@@ -55,3 +59,27 @@ def test_the_wheel_is_reproducible(tmp_path: Path) -> None:
         digests.add(hashlib.sha256(wheel.read_bytes()).hexdigest())
 
     assert len(digests) == 1
+
+
+def test_the_wheel_serves_the_demonstration_in_an_empty_environment(tmp_path: Path) -> None:
+    """Nothing of the working tree is needed: the package data is in the wheel, the command is installed.
+
+    Dependencies are those of this environment, so that nothing is downloaded; ``scripts/release`` installs
+    them from the lock.
+    """
+    run = functools.partial(subprocess.run, check=True, capture_output=True, timeout=HANG_LIMIT_S)
+    build = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
+    run([sys.executable, "-c", build, str(tmp_path)], cwd=ROOT)
+    (wheel,) = tmp_path.glob("*.whl")
+    environment = tmp_path / "environment"
+    venv.create(environment)
+    python = environment / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index"]
+    run([*install, str(wheel)], cwd=tmp_path)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    # Searched after the environment itself, without the .pth files there: this tree is not importable.
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    found = run([python, "-c", "import aggregator; print(aggregator.__file__)"], cwd=tmp_path, text=True)
+
+    assert Path(found.stdout.strip()).is_relative_to(packages)
+    assert check_demo(environment)

@@ -302,12 +302,12 @@ def build_policies(settings: Settings) -> PolicyProfiles:
 
 
 def build_api_keys(settings: Settings, store: Store, clock: Callable[[], int]) -> ApiKeys:
-    """The API keys of a store; enforced unless the service listens on loopback only."""
+    """The API keys of a store; enforced unless the service listens on loopback only and signs nobody in."""
     return ApiKeys(
         store,
         clock,
         bootstrap=settings.bootstrap_key,
-        enforce=not is_loopback(settings.host),
+        enforce=not is_loopback(settings.host) or bool(settings.user_header),
         disabled=settings.auth_disabled,
     )
 

@@ -38,6 +38,7 @@ PRESETS: Mapping[str, Mapping[str, float | str]] = {
 }
 EVENT_RULES = ("stories", "literal")
 POLICY_NAMES = ("verified", "hamming", "same-event")
+USER_ROLES = ("reader", "editor", "admin")  # of people; crawlers send keys
 STORE_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
 
 
@@ -81,6 +82,23 @@ def _is_smtp_url(url: str) -> bool:
         return False
 
 
+def _are_networks(text: str) -> bool:
+    try:
+        return all(ipaddress.ip_network(name.strip()) for name in text.split(",") if name.strip())
+    except ValueError:
+        return False
+
+
+def _are_user_roles(text: str) -> bool:
+    rules = [rule.rpartition("=") for rule in text.split(",") if rule.strip()]
+    return all(name.strip() and role.strip() in USER_ROLES for name, _, role in rules)
+
+
+def _is_header_name(text: str) -> bool:
+    is_token = text.isascii() and text.replace("-", "").isalnum()
+    return not text or (is_token and text.lower() != "authorization")
+
+
 def _one_of(*names: str) -> dict[str, Any]:
     return {"check": lambda v: v in names, "expects": "one of " + ", ".join(names)}
 
@@ -93,8 +111,9 @@ class Settings:
     port: int = _option(8080, "Port to listen on; 0 chooses a free one.", **_in_range(0, 65535))
     public_url: str = _option(
         "",
-        "Public address of the service, for links in feeds and webhooks; empty: the address of each request "
-        "if it is loopback, the connection's own or in allowed_hosts, else relative links.",
+        "Public address of the service, for links in feeds and webhooks, with the path below which a proxy "
+        "serves it, if any; empty: the address of each request if it is loopback, the connection's own or in "
+        "allowed_hosts, else relative links.",
         lambda v: not v or _is_http_url(v),
         "an http:// or https:// address",
     )
@@ -308,6 +327,39 @@ class Settings:
         "Require no API key on any address; use it only behind a proxy that controls access.",
     )
     metrics_public: bool = _option(False, "Require no API key for /metrics.")
+    trusted_proxies: str = _option(
+        "",
+        "Addresses and networks of the reverse proxies in front, separated by commas: X-Forwarded-For, "
+        "X-Forwarded-Proto and user_header are read on connections from these alone.",
+        _are_networks,
+        "addresses or networks, such as 127.0.0.1, 10.0.3.0/24",
+    )
+    user_header: str = _option(
+        "",
+        "Header in which a trusted proxy names the user that it has signed in, such as X-Forwarded-User; "
+        "empty: people sign in with API keys.",
+        _is_header_name,
+        "the name of a header of letters, digits and hyphens, other than Authorization",
+    )
+    user_groups_header: str = _option(
+        "",
+        "Header with the groups of this user, separated by commas, such as X-Forwarded-Groups.",
+        _is_header_name,
+        "the name of a header of letters, digits and hyphens, other than Authorization",
+    )
+    user_roles: str = _option(
+        "",
+        "Roles of these users, separated by commas: NAME=ROLE for a user, @GROUP=ROLE for a group, *=ROLE "
+        "for everybody else; roles are reader, editor, admin.",
+        _are_user_roles,
+        "rules such as ada@news.example=admin, @newsroom=editor, *=reader",
+    )
+    sign_out_url: str = _option(
+        "",
+        "Address that ends the user's session at the proxy; signing out leads there.",
+        lambda v: not v or _is_http_url(v),
+        "an http:// or https:// address",
+    )
     rate_limit_per_second: float = _option(
         0.0,
         "Number of articles or other requests per second that one API key may send; 0: unlimited.",
@@ -483,6 +535,13 @@ def _check_combinations(settings: Settings) -> list[str]:
         )
     if bool(settings.smtp_url) != bool(settings.smtp_sender):
         problems.append("smtp_url and smtp_sender: set both, or neither.")
+    given = (settings.user_header, settings.user_roles, settings.trusted_proxies)
+    if settings.user_header and not all(given):
+        problems.append("user_header: needs trusted_proxies, which may send it, and user_roles.")
+    if not settings.user_header and (settings.user_roles or settings.user_groups_header):
+        problems.append("user_roles and user_groups_header: need user_header, which names the user.")
+    if settings.user_header and settings.auth_disabled:
+        problems.append("user_header and auth_disabled: set one of them.")
     before_path = rest.partition("/")[0]
     # redis-py accepts a user name and password before the path and takes anything else for a host.
     if scheme == "unix" and before_path and not before_path.endswith("@"):

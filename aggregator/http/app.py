@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from aggregator.contract.encoding import DistanceThresholds
+from aggregator.http import forwarding
 from aggregator.http.app_keys import (
+    BASE_PATH,
     BATCH_LIMIT,
     BODY_LIMITS,
     BODY_MEMORY_BUDGET,
@@ -17,6 +19,7 @@ from aggregator.http.app_keys import (
     LOAD_SHEDDER,
     METRICS,
     OPENAPI_DOCUMENT,
+    PROXY_USERS,
     REJECTED_LOG,
     SERVICE,
     SHUTTING_DOWN,
@@ -30,6 +33,7 @@ from aggregator.http.limits.body_memory import BUDGET_BYTES, BodyMemoryBudget
 from aggregator.http.limits.load_shedding import LoadShedder
 from aggregator.http.metrics.registry import Metrics
 from aggregator.http.middleware import cors, errors, observability
+from aggregator.http.middleware.proxy_users import ProxyUsers
 from aggregator.http.middleware.rejected_log import RejectedRequestLog
 from aggregator.http.openapi import build_document
 from aggregator.http.pages import PAGES, Pages
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
 def make_app(service: Service) -> web.Application:
     """The application over ``service``, which the caller opens and closes."""
     settings = service.settings
+    prefix = forwarding.base_path(settings)
     app = web.Application(
         middlewares=[
             observability.track_request,
@@ -60,10 +65,11 @@ def make_app(service: Service) -> web.Application:
     )
     # One caller gets half of the budget, and a percent-encoded form has up to three times max_body_bytes.
     app[BODY_MEMORY_BUDGET] = BodyMemoryBudget(max(BUDGET_BYTES, 8 * settings.max_body_bytes))
-    app[OPENAPI_DOCUMENT] = build_document(ENDPOINTS)
+    app[OPENAPI_DOCUMENT] = build_document(ENDPOINTS, prefix)
     app[STREAM_LIMIT], app[BATCH_LIMIT] = per_caller.stream_limit(), per_caller.batch_limit()
-    app[PAGES] = Pages()
+    app[PAGES] = Pages(prefix)
     app[EVENT_ITEMS] = EventItemsCache()
+    app[BASE_PATH], app[PROXY_USERS] = prefix, ProxyUsers(settings, service.clock)
     app[REJECTED_LOG] = RejectedRequestLog()
     app[SHUTTING_DOWN] = asyncio.Event()
     app.on_response_prepare.append(observability.add_headers)

@@ -15,6 +15,7 @@ from aggregator.http.limits.load_shedding import LoadShedder
 from aggregator.http.limits.per_caller import PerCallerLimit
 from aggregator.http.metrics.multiprocess import PeerMetrics
 from aggregator.http.metrics.registry import Metrics
+from aggregator.http.middleware.proxy_users import ProxyUsers
 from aggregator.http.middleware.rejected_log import RejectedRequestLog
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ STREAM_LIMIT = web.AppKey("stream_limit", PerCallerLimit)
 BATCH_LIMIT = web.AppKey("batch_limit", PerCallerLimit)
 REJECTED_LOG = web.AppKey("rejected_log", RejectedRequestLog)
 OPENAPI_DOCUMENT: web.AppKey[dict[str, Any]] = web.AppKey("openapi")
+
+PROXY_USERS = web.AppKey("proxy_users", ProxyUsers)
+BASE_PATH = web.AppKey("base_path", str)  # of public_url: "" or "/path"
 
 CALLER_KEY = web.RequestKey("caller", ApiKey)
 REQUEST_ID = web.RequestKey("request_id", str)

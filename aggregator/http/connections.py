@@ -28,6 +28,7 @@ from aiohttp import StreamReader, web
 from aiohttp.web_protocol import RequestHandler
 
 from aggregator.errors import InputTooLarge
+from aggregator.http.forwarding import RequestFactory
 from aggregator.http.limits.early_refusal import DELAY_S, EarlyRefusal, connection_refusal
 from aggregator.http.middleware import errors
 from aggregator.http.middleware.observability import SAFE_METHODS, SECURITY_HEADERS
@@ -306,13 +307,25 @@ class ConnectionServer(web.Server):
 
 
 class ConnectionRunner(web.AppRunner):
-    """An ``AppRunner`` that serves through a ConnectionServer; options as there and of Connection."""
+    """An ``AppRunner`` that serves through a ConnectionServer; options as there and of Connection.
 
-    __slots__ = ("_connection_options",)
+    ``wrap_factory`` changes how requests are made of messages.
+    """
 
-    def __init__(self, app: web.Application, connection_options: dict[str, Any], **kwargs: Any) -> None:
+    __slots__ = ("_connection_options", "_wrap_factory")
+
+    def __init__(
+        self,
+        app: web.Application,
+        connection_options: dict[str, Any],
+        wrap_factory: Callable[[RequestFactory], RequestFactory] = lambda factory: factory,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(app, **kwargs)
         self._connection_options = connection_options
+        self._wrap_factory = wrap_factory
 
     async def _make_server(self) -> web.Server:
-        return ConnectionServer(await super()._make_server(), **self._connection_options)
+        server = await super()._make_server()
+        server.request_factory = self._wrap_factory(server.request_factory)
+        return ConnectionServer(server, **self._connection_options)

@@ -50,8 +50,8 @@ _PERMISSION_DESCRIPTIONS = {
 }
 
 
-def build_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    """The OpenAPI document of the endpoints."""
+def build_document(endpoints: Sequence[Endpoint], base_path: str = "") -> dict[str, Any]:
+    """The OpenAPI document of the endpoints, which a proxy serves below ``base_path``."""
     components = _components(_body_types(endpoints))
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
@@ -64,7 +64,7 @@ def build_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
             "description": DESCRIPTION,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": base_path or "/"}],
         "tags": [{"name": tag} for tag in dict.fromkeys(e.tag for e in endpoints)],
         "paths": paths,
         "components": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import resource
 import socket
@@ -16,6 +17,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aggregator.http.app import make_app
 from aggregator.http.app_keys import LOAD_SHEDDER, METRICS, PEER_METRICS, SERVICE, SHUTTING_DOWN
 from aggregator.http.connections import READ_BUFFER_BYTES, ConnectionRunner
+from aggregator.http.forwarding import wrap_factory
 from aggregator.http.handlers.operations import render_metrics
 from aggregator.http.limits.early_refusal import EarlyRefusal
 from aggregator.http.listening import listen
@@ -49,6 +51,7 @@ def make_runner(app: web.Application) -> web.AppRunner:
             # An early refusal is not in the access log.
             "early_refusal": None if settings.access_log else _make_early_refusal(app),
         },
+        functools.partial(wrap_factory, settings=settings),
         access_log=None,  # metrics and ``observability`` cover it
         auto_decompress=False,  # ``body.py`` decompresses within its limits
         handler_cancellation=False,  # a disconnect must not interrupt a write

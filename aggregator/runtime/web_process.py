@@ -93,7 +93,7 @@ async def run_server(
     if wait_for_store and not await _store_opens(settings, stop):
         return EXIT_OK
     async with open_service(settings, processes=settings.analysis_processes, pools=pools) as service:
-        if await service.api_keys.is_missing_keys():
+        if not settings.user_header and await service.api_keys.is_missing_keys():
             raise ConfigurationError(NO_API_KEYS_MESSAGE.format(host=settings.host))
         await check_readiness(service)
         await warm_up(service)

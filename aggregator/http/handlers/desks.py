@@ -11,7 +11,7 @@ from aggregator.contract.encoding import to_datetime
 from aggregator.events.desks.model import Desk
 from aggregator.http import body as bodies
 from aggregator.http import json_response
-from aggregator.http.app_keys import SERVICE, caller_id, caller_name
+from aggregator.http.app_keys import BASE_PATH, SERVICE, caller_id, caller_name
 from aggregator.http.desk_input import to_desk, validate_target
 from aggregator.http.handlers.webhooks import webhook_out
 
@@ -32,13 +32,15 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """All desks, without their targets."""
     desks = await request.app[SERVICE].desks.values()
-    return json_response.struct_response(responses.DesksOut([desk_out(desk) for desk in desks]))
+    return json_response.struct_response(
+        responses.DesksOut([desk_out(desk, request.app[BASE_PATH]) for desk in desks])
+    )
 
 
 async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """One desk, without its targets."""
     desk = await request.app[SERVICE].desks.get(check_path_id(request.match_info["id"]))
-    return json_response.struct_response(desk_out(desk))
+    return json_response.struct_response(desk_out(desk, request.app[BASE_PATH]))
 
 
 async def put(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
@@ -47,7 +49,8 @@ async def put(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
     id_ = check_path_id(request.match_info["id"])
     body = await bodies.read_struct(request, _decode_desk_in)
     desk = to_desk(body, service.clock(), editor=caller_name(request))
-    return json_response.struct_response(desk_out(await service.desks.change(id_, lambda _: desk)))
+    changed = await service.desks.change(id_, lambda _: desk)
+    return json_response.struct_response(desk_out(changed, request.app[BASE_PATH]))
 
 
 async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
@@ -78,16 +81,16 @@ async def post_target(request: web.Request, query: requests.NoQuery) -> web.Stre
     return json_response.struct_response(out, 201 if is_new else 200, headers)
 
 
-def desk_out(desk: Desk) -> responses.DeskOut:
-    """A desk with the addresses of its view."""
+def desk_out(desk: Desk, base: str) -> responses.DeskOut:
+    """A desk with the addresses of its view, below the path ``base``."""
     fields = {name: getattr(desk, name) for name in requests.DeskIn.__struct_fields__}
     lists = {name: list(value) for name, value in fields.items() if isinstance(value, tuple)}
     return responses.DeskOut(
         id=desk.id,
         created_at=to_datetime(desk.created_ms),
-        events=f"/v1/events?watch={desk.id}",
-        stream=f"/v1/events/stream?watch={desk.id}",
-        atom=f"/v1/events.atom?watch={desk.id}",
-        json_feed=f"/v1/events.json?watch={desk.id}",
+        events=f"{base}/v1/events?watch={desk.id}",
+        stream=f"{base}/v1/events/stream?watch={desk.id}",
+        atom=f"{base}/v1/events.atom?watch={desk.id}",
+        json_feed=f"{base}/v1/events.json?watch={desk.id}",
         **(fields | lists),
     )

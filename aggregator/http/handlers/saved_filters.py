@@ -12,7 +12,7 @@ from aggregator.errors import InvalidInput
 from aggregator.events.saved_filters import SavedFilter
 from aggregator.http import body as bodies
 from aggregator.http import json_response
-from aggregator.http.app_keys import SERVICE, caller_id
+from aggregator.http.app_keys import BASE_PATH, SERVICE, caller_id
 from aggregator.http.handlers.event_filters import canonical_query_string, parse_filter
 
 _decode_watch_in = msgspec.json.Decoder(requests.WatchIn).decode
@@ -29,19 +29,23 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
         name, canonical_query_string(parse_filter(body.query)), service.clock(), caller_id(request)
     )
     headers = json_response.location("/v1/watches", watch.id) if is_new else None
-    return json_response.struct_response(watch_out(watch), 201 if is_new else 200, headers)
+    return json_response.struct_response(
+        watch_out(watch, request.app[BASE_PATH]), 201 if is_new else 200, headers
+    )
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """All watches."""
     watches = await request.app[SERVICE].saved_filters.values()
-    return json_response.struct_response(responses.WatchesOut([watch_out(watch) for watch in watches]))
+    return json_response.struct_response(
+        responses.WatchesOut([watch_out(watch, request.app[BASE_PATH]) for watch in watches])
+    )
 
 
 async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """One watch."""
     watch = await request.app[SERVICE].saved_filters.get(check_path_id(request.match_info["id"]))
-    return json_response.struct_response(watch_out(watch))
+    return json_response.struct_response(watch_out(watch, request.app[BASE_PATH]))
 
 
 async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
@@ -50,15 +54,15 @@ async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamRes
     return web.Response(status=204)
 
 
-def watch_out(watch: SavedFilter) -> responses.WatchOut:
-    """A watch with the addresses of its events."""
+def watch_out(watch: SavedFilter, base: str) -> responses.WatchOut:
+    """A watch with the addresses of its events, below the path ``base``."""
     return responses.WatchOut(
         id=watch.id,
         name=watch.name,
         query=watch.query,
         created_at=to_datetime(watch.created_ms),
-        list=f"/v1/events?watch={watch.id}",
-        stream=f"/v1/events/stream?watch={watch.id}",
-        atom=f"/v1/events.atom?watch={watch.id}",
-        json=f"/v1/events.json?watch={watch.id}",
+        list=f"{base}/v1/events?watch={watch.id}",
+        stream=f"{base}/v1/events/stream?watch={watch.id}",
+        atom=f"{base}/v1/events.atom?watch={watch.id}",
+        json=f"{base}/v1/events.json?watch={watch.id}",
     )

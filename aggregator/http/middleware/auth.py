@@ -1,7 +1,7 @@
 """Authentication and authorization of requests; ``routes.py`` states the permission that each route needs.
 
-Programs send ``Authorization: Bearer KEY``, browsers a session cookie. Keys in addresses are not accepted,
-since addresses end up in logs.
+Programs send ``Authorization: Bearer KEY``, browsers a session cookie, or a trusted proxy names the user.
+Keys in addresses are not accepted, since addresses end up in logs.
 
 Requests for unknown host names are refused before anything else (``hosts.py``).
 """
@@ -17,7 +17,7 @@ from aggregator.concurrency import fair_semaphore
 from aggregator.domain import Article
 from aggregator.errors import CrossSiteRequest, Forbidden, InvalidApiKey, Unauthenticated
 from aggregator.http import hosts
-from aggregator.http.app_keys import CALLER_KEY, REQUEST_ID, SERVICE, caller_name
+from aggregator.http.app_keys import CALLER_KEY, PROXY_USERS, REQUEST_ID, SERVICE, caller_name
 from aggregator.http.middleware.observability import SAFE_METHODS
 
 SESSION_COOKIE = "aggregator_session"
@@ -42,7 +42,7 @@ async def authorize(request: web.Request, permission: Permission) -> None:
     is_scrape = request.path == METRICS_PATH
     if permission == "nothing" or (is_scrape and service.settings.metrics_public):
         return
-    if not await service.api_keys.is_required():
+    if not (request.app[PROXY_USERS] or await service.api_keys.is_required()):
         return
     key = await authenticate(request)
     if key is None:
@@ -70,9 +70,10 @@ async def is_still_authorized(request: web.Request) -> bool:
 
 
 async def authenticate(request: web.Request) -> ApiKey | None:
-    """The key of the request's Authorization header or session; None: neither is valid.
+    """The key of the request's Authorization header, proxy user or session; None: none is valid.
 
-    Raises CrossSiteRequest for a change by a session without an Origin.
+    Raises CrossSiteRequest for a change by a user or session without an Origin, and Forbidden and
+    InvalidApiKey for a user header (``proxy_users.py``).
     """
     api_keys = request.app[SERVICE].api_keys
     if len(request.headers.getall("Authorization", ())) > 1:
@@ -81,13 +82,14 @@ async def authenticate(request: web.Request) -> ApiKey | None:
     if scheme.lower() == AUTH_SCHEME:
         return await api_keys.authenticate(presented.strip())
     token = request.cookies.get(SESSION_COOKIE)
-    if not token:
+    user = request.app[PROXY_USERS].user_of(request, has_session=bool(token))
+    if user is None and not token:
         return None
     if request.method not in SAFE_METHODS and not {"Origin", "Sec-Fetch-Site"} & request.headers.keys():
         # ``observability.csrf_protect`` checks these headers where present; a browser always sends one of
         # them.
         raise CrossSiteRequest("Origin: a session's change request needs an Origin or Sec-Fetch-Site header.")
-    return await api_keys.authenticate_session(token)
+    return user or await api_keys.authenticate_session(token or "")
 
 
 async def charge(request: web.Request, articles: int) -> None:

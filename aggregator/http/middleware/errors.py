@@ -14,7 +14,15 @@ from aiohttp.typedefs import Handler
 from aggregator import errors
 from aggregator.contract.problems import make_problem, to_problem
 from aggregator.contract.responses import Problem, encode
-from aggregator.http.app_keys import CALLER_KEY, METRICS, REJECTED_LOG, REQUEST_ID, SERVICE, caller_name
+from aggregator.http.app_keys import (
+    BASE_PATH,
+    CALLER_KEY,
+    METRICS,
+    REJECTED_LOG,
+    REQUEST_ID,
+    SERVICE,
+    caller_name,
+)
 from aggregator.http.middleware.cors import allow
 from aggregator.http.pages import PAGES
 from aggregator.index import unread_index
@@ -53,7 +61,7 @@ def problem_response(
 ) -> web.Response:
     """The response for a problem: JSON, or an HTML page for a browser outside /v1."""
     if request is not None:
-        problem.instance = request.rel_url.raw_path
+        problem.instance = request.app[BASE_PATH] + request.rel_url.raw_path
         problem.request_id = request.get(REQUEST_ID)
         if _wants_html(request):
             page = request.app[PAGES].render(

@@ -12,7 +12,7 @@ from aiohttp.typedefs import Handler
 from yarl import URL
 
 from aggregator.errors import CrossSiteRequest
-from aggregator.http.app_keys import METRICS, REQUEST_ID, SERVICE, SHUTTING_DOWN
+from aggregator.http.app_keys import BASE_PATH, METRICS, REQUEST_ID, SERVICE, SHUTTING_DOWN
 from aggregator.http.deprecation import DEPRECATION_HEADERS
 from aggregator.http.middleware import cors, rate_limit
 from aggregator.http.middleware.errors import CLIENT_CLOSED_REQUEST
@@ -90,6 +90,9 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     cors.add_headers(request, response.headers)
     rate_limit.add_headers(request, response.headers)
     response.headers.update(request.get(DEPRECATION_HEADERS, {}))
+    location = response.headers.get("Location", "")
+    if location.startswith("/"):  # paths inside the service do not have the prefix of a proxy
+        response.headers["Location"] = request.app[BASE_PATH] + location
     if request.app[SHUTTING_DOWN].is_set():
         response.force_close()
         response.headers["Connection"] = "close"

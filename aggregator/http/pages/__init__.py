@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from typing import Any
 
@@ -36,12 +37,18 @@ MEDIA_TYPES = {
 IMMUTABLE_SUFFIXES = (".woff2",)
 
 MAX_KEPT_PAGES = 20
+_LOCAL_ADDRESS = re.compile(r'( (?:href|src|action|formaction|data-stream)=")/(?!/)')
 
 
 class Pages:
-    """Templates and static files, read once at start so that no request waits for a disk."""
+    """Templates and static files, read once at start so that no request waits for a disk.
 
-    def __init__(self) -> None:
+    ``base_path``: path below which a proxy serves the pages, "" or "/path"; addresses in templates do not
+    have it, and each page gets it when it is rendered.
+    """
+
+    def __init__(self, base_path: str = "") -> None:
+        self._base_path = base_path
         self._environment = jinja2.Environment(
             loader=jinja2.PackageLoader("aggregator.http.pages", "templates"),
             autoescape=True,
@@ -74,8 +81,16 @@ class Pages:
         stream_position  position in the stream that the page shows
         """
         html = self._environment.get_template(template).render(
-            page=page, user=user, stream_url=stream_url, stream_position=stream_position, **values
+            page=page,
+            user=user,
+            stream_url=stream_url,
+            stream_position=stream_position,
+            base_path=self._base_path,
+            **values,
         )
+        if self._base_path:
+            # In text and attributes a quotation mark is escaped, so this finds addresses of the service only.
+            html = _LOCAL_ADDRESS.sub(rf"\g<1>{self._base_path}/", html)
         return html.encode("utf-8", "replace")
 
     def render_once(self, template: str, *, user: str, **values: Any) -> bytes:

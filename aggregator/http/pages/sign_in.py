@@ -7,7 +7,7 @@ from aiohttp import web
 from aggregator.auth.api_keys import SESSION_TTL_MS
 from aggregator.contract.requests import NoQuery, SignInForm, SignInQuery
 from aggregator.errors import InvalidApiKey
-from aggregator.http.app_keys import CALLER_KEY, SERVICE
+from aggregator.http.app_keys import BASE_PATH, CALLER_KEY, SERVICE
 from aggregator.http.body import read_form
 from aggregator.http.middleware.auth import SESSION_COOKIE
 from aggregator.http.pages import html_response
@@ -42,7 +42,8 @@ async def sign_out(request: web.Request, query: NoQuery) -> web.StreamResponse:
     token = request.cookies.get(SESSION_COOKIE)
     if token:
         await request.app[SERVICE].api_keys.end_session(token)
-    response = web.Response(status=303, headers={"Location": "/sign-in"})
+    location = request.app[SERVICE].settings.sign_out_url or "/sign-in"
+    response = web.Response(status=303, headers={"Location": location})
     _set_session_cookie(request, response, "", 0)
     return response
 
@@ -56,5 +57,11 @@ def safe_redirect_path(path: str) -> str:
 def _set_session_cookie(request: web.Request, response: web.Response, token: str, seconds: int) -> None:
     secure = request.secure or request.app[SERVICE].settings.public_url.startswith("https://")
     response.set_cookie(
-        SESSION_COOKIE, token, max_age=seconds, path="/", httponly=True, samesite="Strict", secure=secure
+        SESSION_COOKIE,
+        token,
+        max_age=seconds,
+        path=request.app[BASE_PATH] or "/",
+        httponly=True,
+        samesite="Strict",
+        secure=secure,
     )

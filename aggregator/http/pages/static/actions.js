@@ -1,4 +1,5 @@
 // Editor actions on events. The editor's name is asked for once and kept in the browser.
+import { basePath } from "./base_path.js";
 import { refresh } from "./live.js";
 import { markSeen } from "./read_marks.js";
 import { addShortcut } from "./shortcuts.js";
@@ -60,7 +61,7 @@ export async function send(eventId, action) {
   if (!actor) return false;
   let saved = false;
   try {
-    const response = await fetch(`/v1/events/${encodeURIComponent(eventId)}/actions`, {
+    const response = await fetch(`${basePath}/v1/events/${encodeURIComponent(eventId)}/actions`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ ...action, actor }),
@@ -85,7 +86,7 @@ export async function send(eventId, action) {
 async function merge(eventId) {
   const dialog = document.getElementById("merge-dialog");
   const choices = document.getElementById("merge-choices");
-  const response = await fetch("/v1/events?limit=50");
+  const response = await fetch(`${basePath}/v1/events?limit=50`);
   const { events } = response.ok ? await response.json() : { events: [] };
   const others = events.filter((other) => other.id !== eventId && other.status !== "closed" && !other.merged_into);
   if (!others.length) {

@@ -1,5 +1,6 @@
 // Desktop notifications and a sound for new events, chosen in a dialog. Of several open pages one alerts: the one that
 // the reader is looking at, which only sounds, otherwise the first.
+import { basePath } from "./base_path.js";
 import { showToast } from "./toast.js";
 
 const NOTIFY_KEY = "aggregator.notify";
@@ -54,7 +55,7 @@ function notify(event) {
   const notification = new Notification(event.title || "New event", { body: `${event.size} items from ${sources}`, tag: event.id });
   notification.onclick = () => {
     window.focus();
-    location.href = `/events/${encodeURIComponent(event.id)}`;
+    location.href = `${basePath}/events/${encodeURIComponent(event.id)}`;
   };
 }
 

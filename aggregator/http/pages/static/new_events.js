@@ -1,5 +1,6 @@
 // New events: a section on top of the front page, and on every page a count in tab title and icon, a button that leads
 // to them, and an announcement for screen readers.
+import { basePath } from "./base_path.js";
 import { isFiltered, isUnread, markAllSeen, markSeen, takeFrom } from "./read_marks.js";
 import { addShortcut } from "./shortcuts.js";
 import { openStream } from "./stream.js";
@@ -50,7 +51,7 @@ function showCount() {
   document.title = (count && !isKiosk ? `(${count}) ` : "") + title;
   const icon = document.querySelector("link[rel=icon]");
   const name = count ? `icon-${Math.min(count, MAX_ICON_COUNT)}${count > MAX_ICON_COUNT ? "plus" : ""}` : "icon";
-  if (!icon.href.endsWith(`/${name}.svg`)) icon.href = `/static/${name}.svg`;
+  if (!icon.href.endsWith(`/${name}.svg`)) icon.href = `${basePath}/static/${name}.svg`;
   showButton(count);
 }
 
@@ -73,7 +74,7 @@ function isInView(section) {
 function goToNewEvents() {
   const section = document.getElementById("new-section");
   if (!section || section.hidden) {
-    location.href = firedHere.size === 1 ? `/events/${encodeURIComponent([...firedHere.keys()][0])}` : "/";
+    location.href = firedHere.size === 1 ? `${basePath}/events/${encodeURIComponent([...firedHere.keys()][0])}` : `${basePath}/`;
     return;
   }
   section.scrollIntoView({ block: "start" });
@@ -110,7 +111,7 @@ export function start(refresh) {
     document.getElementById("mark-seen").addEventListener("click", markSeenNow);
     addShortcut("s", "Mark all new events as seen", markSeenNow);
   }
-  if (!stream && page !== "docs") openStream("/v1/events/stream");
+  if (!stream && page !== "docs") openStream(`${basePath}/v1/events/stream`);
   showNewEvents();
   showCount();
 }

@@ -1,5 +1,7 @@
 // What the reader has looked at: all events detected until a time, and single later ones. Known users have it on the
 // server, in all their browsers (the front page carries it); others in this browser. Times are the server's.
+import { basePath } from "./base_path.js";
+
 const KEY = "aggregator.read";
 const MAX_SEEN = 200;
 const UNKNOWN_TIME = Number.MAX_SAFE_INTEGER; // of events whose detection this page does not know
@@ -21,7 +23,7 @@ function save(changed) {
 
 async function send(body) {
   if (!isKnownUser()) return;
-  await fetch("/v1/read-mark", {
+  await fetch(`${basePath}/v1/read-mark`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),

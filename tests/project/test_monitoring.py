@@ -92,7 +92,7 @@ def test_every_alert_has_a_runbook_entry() -> None:
             "Remedy",
         ], name
         annotations = RULES[name]["annotations"]
-        assert annotations["runbook_url"] == f"https://docs.example/runbook.html#{name.lower()}"
+        assert annotations["runbook"] == f"docs/runbook.md#{name.lower()}"
         assert (
             annotations["summary"]
             and annotations["description"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from aggregator import tracing
 from aggregator.dedup.policy_profiles import NamedPolicy
 from aggregator.domain import NO_SKETCH, Analysis, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError
@@ -25,6 +26,7 @@ class PendingArticle:
     record unless its contents differ. ``answer`` is set once the article is committed or has failed.
     ``sources``: those that the caller's key is bound to, whose articles alone it may replace; () for all.
     ``policy``: what judges the article, selected once, so that a retry decides by the same policy.
+    ``origin``: the span of its request.
     """
 
     position: int
@@ -36,6 +38,7 @@ class PendingArticle:
     answer: Answer | AggregatorError | None = None
     sources: tuple[str, ...] = ()
     policy: NamedPolicy = field(default_factory=NamedPolicy)
+    origin: object = field(default_factory=tracing.current)
 
 
 @dataclass(frozen=True, slots=True)

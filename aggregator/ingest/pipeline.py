@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from aggregator import tracing
 from aggregator.concurrency.yielding import Spawn, TaskHandle, YieldControl, spawn_task, yield_control
 from aggregator.domain import ArticleRecord
 from aggregator.errors import CommitConflict
@@ -208,6 +209,11 @@ class BatchPipeline:
         return not conflicted
 
     async def _look_up(self, pending: list[PendingArticle]) -> Batch:
+        """The batch of these articles, read in a span."""
+        with tracing.batch_span("look up", (item.origin for item in pending)):
+            return await self._read(pending)
+
+    async def _read(self, pending: list[PendingArticle]) -> Batch:
         """Read ids, buckets and sketch keys, then the records of all candidates and of ids known already."""
         started = time.perf_counter()
         now_ms = self._clock()
@@ -270,10 +276,11 @@ class BatchPipeline:
     ) -> list[PendingArticle]:
         """Commit and set the answers; return the articles that conflicted."""
         started = time.perf_counter()
-        conflicted = [] if dry_run else await self._committer.commit(plans, batch.now_ms)
-        await self._committer.set_answers(
-            [p for p in plans if p.pending not in conflicted] if conflicted else plans
-        )
+        with tracing.batch_span("commit", (item.origin for item in batch.pending)):
+            conflicted = [] if dry_run else await self._committer.commit(plans, batch.now_ms)
+            await self._committer.set_answers(
+                [p for p in plans if p.pending not in conflicted] if conflicted else plans
+            )
         commit_s = batch.record_write_s + time.perf_counter() - started
         for plan in plans:
             plan.answer.timings_ms["lookup"] = batch.lookup_s * 1000 / len(plans)

@@ -22,6 +22,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from aggregator import tracing
 from aggregator.dedup.policy_profiles import PolicyProfiles, as_profiles
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
@@ -131,7 +132,8 @@ class IngestService:
             self._load_control.activity.record_arrival()
         policy = self._profiles.select(article.policy, article.source)
         started = time.perf_counter()
-        analysis = (await self._analyze_many([article]))[0]
+        with tracing.span("analyze"):
+            analysis = (await self._analyze_many([article]))[0]
         if isinstance(analysis, AggregatorError):
             return analysis
         analyze_ms = (time.perf_counter() - started) * 1000
@@ -156,7 +158,8 @@ class IngestService:
         An unusable article yields its error and does not affect the others. Raises StoreUnavailable.
         """
         started = time.perf_counter()
-        analyzed = await self.analyze_many(articles)
+        with tracing.span("analyze"):
+            analyzed = await self.analyze_many(articles)
         analyze_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
         return await self.process_analyzed(articles, analyzed, analyze_ms, dry_run=dry_run, sources=sources)
 

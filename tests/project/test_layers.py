@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BASE = {"config_file", "domain", "errors", "log_limits", "optional_imports", "parent_death", "readiness"} | {
     "settings",
     "time_units",
+    "tracing",
 }
 DOMAIN_LAYERS = {"concurrency", "store", "analysis", "dedup", "index"}
 SERVICES = DOMAIN_LAYERS | {

@@ -11,6 +11,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from yarl import URL
 
+from aggregator import tracing
 from aggregator.errors import CrossSiteRequest
 from aggregator.http.app_keys import BASE_PATH, METRICS, REQUEST_ID, SERVICE, SHUTTING_DOWN
 from aggregator.http.deprecation import DEPRECATION_HEADERS
@@ -19,6 +20,7 @@ from aggregator.http.middleware.errors import CLIENT_CLOSED_REQUEST
 from aggregator.http.request_id import CURRENT_REQUEST_ID
 
 MAX_LOGGED_PATH_CHARS = 500
+UNMATCHED = "unmatched"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -46,10 +48,13 @@ async def track_request(request: web.Request, handler: Handler) -> web.StreamRes
     token = CURRENT_REQUEST_ID.set(request[REQUEST_ID])
     started = time.perf_counter()
     status = CLIENT_CLOSED_REQUEST
+    span = tracing.request_span(request.method, _route_of(request), request.headers)
     try:
-        response = await handler(request)
-        status = response.status
-        return response
+        with span:
+            response = await handler(request)
+            status = response.status
+            tracing.set_status(status, request[REQUEST_ID])
+            return response
     except web.HTTPException as error:
         status = error.status
         raise
@@ -101,11 +106,16 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
         response.headers["X-Request-Id"] = request_id
 
 
+def _route_of(request: web.Request) -> str:
+    """The route's pattern, or UNMATCHED: its number of values is bounded."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource is not None else UNMATCHED
+
+
 def _record_metrics(request: web.Request, status: int, seconds: float) -> None:
     """Count and time a request. Labels come from the route table, so clients cannot create series."""
-    resource = request.match_info.route.resource
-    route = resource.canonical if resource is not None else "unmatched"
-    method = request.method if resource is not None else "any"
+    route = _route_of(request)
+    method = request.method if route != UNMATCHED else "any"
     metrics = request.app[METRICS]
     metrics.requests.labels(method, route, str(status)).inc()
     metrics.request_seconds.labels(route).observe(seconds)

@@ -26,7 +26,9 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     desk = to_desk(body, service.clock(), caller_id(request), caller_name(request))
     stored, is_new = await service.desks.create(desk)
     headers = json_response.location("/v1/desks", stored.id) if is_new else None
-    return json_response.struct_response(desk_out(stored), 201 if is_new else 200, headers)
+    return json_response.struct_response(
+        desk_out(stored, request.app[BASE_PATH]), 201 if is_new else 200, headers
+    )
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:

@@ -71,10 +71,10 @@ async def running(settings: Settings) -> AsyncIterator[tuple[Service, str]]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def url() -> AsyncIterator[str]:
     """A fresh service in memory with a short detector interval and stored texts."""
-    async with running(Settings(store_url="memory", store_texts=True, detector_interval_seconds=0.2)) as (
-        _,
-        address,
-    ):
+    settings = Settings(
+        store_url="memory", store_texts=True, detector_interval_seconds=0.2, request_timeout_seconds=60
+    )
+    async with running(settings) as (_, address):
         yield address
 
 
@@ -243,5 +243,5 @@ async def test_an_unavailable_store_is_reported(browser: Browser, own_server: Em
 
         own_server.start()
         await other.locator("#verdicts li").wait_for()
-        await page.locator("#link-state").wait_for(state="hidden")
+        await page.locator("#connection-state").wait_for(state="hidden")
         await context.close()

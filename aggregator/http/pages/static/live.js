@@ -179,10 +179,10 @@ function followStream() {
   if (!stream) return;
   const live = document.getElementById("live");
   const label = document.getElementById("live-label");
-  const onState = (isOn) => {
+  const onState = (state) => {
     live.hidden = false;
-    live.classList.toggle("on", isOn);
-    label.textContent = isOn ? "Live" : "Reconnecting";
+    live.classList.toggle("on", state === "on");
+    label.textContent = { on: "Live", off: "Reconnecting", waiting: "At intervals" }[state];
   };
   openStream(stream, { onState, onChange: refreshSoon });
 }

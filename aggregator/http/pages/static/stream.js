@@ -1,28 +1,31 @@
-// The event stream (server-sent events): every change becomes an "event-change" of the document.
-const RETRY_MS = 5000;
-const KINDS = ["fired", "updated", "doubled", "merged", "closed", "action", "reset"];
+// The event stream of a page: every change becomes an "event-change" of the document. All pages of a browser share it
+// where shared workers exist (not on Android phones).
+import { follow } from "./event_source.js";
 
-// onState(isOn); onChange() is called after each change, also when changes were missed ("reset").
+// onState("on" | "off" | "waiting"); onChange() is called after each change, also when changes were missed ("reset").
 export function openStream(url, { onState = () => {}, onChange = () => {} } = {}) {
-  const { after } = document.body.dataset;
-  const source = new EventSource(url + (after ? `${url.includes("?") ? "&" : "?"}after=${encodeURIComponent(after)}` : ""));
-  source.onopen = () => {
-    onState(true);
+  const { body } = document;
+  const receive = ({ state, kind, data, id }) => {
+    if (state) {
+      body.dataset.streamState = state;
+      onState(state);
+      if (state === "on") onChange();
+      return;
+    }
+    body.dataset.after = id;
+    if (kind !== "reset") document.dispatchEvent(new CustomEvent("event-change", { detail: { kind, event: JSON.parse(data) } }));
     onChange();
   };
-  source.onerror = () => {
-    onState(false);
-    // EventSource gives up when it gets another status than 200 (a restarting service, a proxy's error page).
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => openStream(url, { onState, onChange }), RETRY_MS);
-  };
-  for (const kind of KINDS) {
-    source.addEventListener(kind, (message) => {
-      document.body.dataset.after = message.lastEventId;
-      if (kind !== "reset") {
-        const detail = { kind, event: JSON.parse(message.data) };
-        document.dispatchEvent(new CustomEvent("event-change", { detail }));
-      }
-      onChange();
-    });
-  }
+  if ("SharedWorker" in window) share(url, receive);
+  else follow(url, body.dataset.after, receive);
+}
+
+function share(url, receive) {
+  const worker = new SharedWorker("/static/stream_worker.js", { type: "module", name: "stream" });
+  const join = () => worker.port.postMessage({ url, after: document.body.dataset.after });
+  worker.onerror = () => follow(url, document.body.dataset.after, receive); // the worker could not be loaded
+  worker.port.onmessage = ({ data }) => receive(data);
+  join();
+  addEventListener("pagehide", () => worker.port.postMessage({}));
+  addEventListener("pageshow", ({ persisted }) => persisted && join());
 }

@@ -1,0 +1,90 @@
+"""All pages of a browser share one event stream, since HTTP/1.1 leaves a browser six connections."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page
+
+from tests.browser.test_live import make_event, url
+from tests.support.hang_limit import HANG_LIMIT_S
+
+__all__ = ["url"]  # the fixture
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+TABS = 8
+MAX_STREAMS = 3  # of stream_worker.js
+
+
+@asynccontextmanager
+async def tabs(browser: Browser, addresses: Iterable[str]) -> AsyncIterator[list[Page]]:
+    """A page per address, in one browser."""
+    context: BrowserContext = await browser.new_context()
+    context.set_default_timeout(HANG_LIMIT_S * 1000)
+    pages = []
+    for address in addresses:
+        pages.append(await context.new_page())
+        await pages[-1].goto(address)
+    yield pages
+    await context.close()
+
+
+async def open_streams(url: str) -> int:
+    """Streams that the service writes to."""
+    async with aiohttp.ClientSession(url) as session, session.get("/metrics") as response:
+        lines = (await response.text()).splitlines()
+    return int(
+        float(next(line.split()[1] for line in lines if line.startswith("aggregator_event_stream_clients ")))
+    )
+
+
+async def test_eight_tabs_share_one_stream(browser: Browser, url: str) -> None:
+    """The eighth tab loads, and all are updated."""
+    paths = ("/", "/lookup", "/health", "/sources", "/search", "/desks", "/webhooks", "/")
+    assert len(paths) == TABS
+    async with tabs(browser, (url + path for path in paths)) as pages:
+        for page in pages:
+            await page.locator("body[data-stream-state=on]").wait_for()
+        assert await open_streams(url) == 1
+
+        await make_event(url)
+        for page in pages[1:-1]:
+            await page.locator("#new-events", has_text="1 new event: Harbour bridge").wait_for()
+        for page in (pages[0], pages[-1]):
+            await page.locator("#events-new .event").wait_for()
+        await pages[0].close()
+        await make_event(url, "volcano ash airport flights")
+        await pages[1].locator("#new-events", has_text="2 new events").wait_for()
+        assert await open_streams(url) == 1
+
+
+async def test_eight_filters_leave_connections_for_requests(browser: Browser, url: str) -> None:
+    """The first filters have streams, further ones refresh at intervals until one of the first is closed."""
+    async with tabs(browser, (f"{url}/?min_size={n}" for n in range(1, TABS + 1))) as pages:
+        for page in pages[:MAX_STREAMS]:
+            await page.locator("#live.on").wait_for()
+        for page in pages[MAX_STREAMS:]:
+            await page.locator("body[data-stream-state=waiting]").wait_for()
+        await make_event(url)
+        for page in pages:
+            await page.bring_to_front()
+            await page.locator("#events-new .event").wait_for()
+        assert await open_streams(url) == MAX_STREAMS
+
+        await pages[0].close()
+        await pages[MAX_STREAMS].locator("#live.on").wait_for()
+
+
+async def test_a_browser_without_shared_workers_has_a_stream_per_page(browser: Browser, url: str) -> None:
+    """As on Android phones."""
+    context = await browser.new_context()
+    await context.add_init_script("delete window.SharedWorker")
+    pages = [await context.new_page() for _ in range(2)]
+    for page in pages:
+        await page.goto(url)
+        await page.locator("#live.on").wait_for(timeout=HANG_LIMIT_S * 1000)
+    assert await open_streams(url) == 2
+    await context.close()

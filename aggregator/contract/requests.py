@@ -402,6 +402,9 @@ class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
         ]
         | None
     ) = None
+    verdict: (
+        Annotated[VerdictName, Meta(description="Only articles with this verdict among the latest.")] | None
+    ) = None
     kiosk: Annotated[bool, Meta(description="Large type without controls, for a screen on a wall.")] = False
 
 

@@ -15,9 +15,12 @@ from aggregator.http.conditional import conditional_response
 from aggregator.http.handlers import event_filters
 from aggregator.http.hosts import base_url
 from aggregator.http.pages import PAGES, cards, front_filters
+from aggregator.index.article_stream import ArticleStream
 
 MAX_EVENTS = 100
 MAX_VERDICTS = 40
+# With a filter, the latest articles are taken from so many.
+MAX_FILTERED = 200
 # Without any change, rates, deleted articles, edited filters and desks are shown at most this much later.
 MAX_CACHED_MS = 5000
 
@@ -50,7 +53,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     service = request.app[SERVICE]
     event_filter = await event_filters.build_filter(service.saved_filters, query)
     events = await service.events.list_events(limit=MAX_EVENTS, event_filter=event_filter)
-    recent = [] if query.kiosk else await service.index.stream.recent(MAX_VERDICTS)
+    recent = await _recent(service.index.stream, query)
     articles = [item for item in recent if item.kind == "article"]
     event_ids = await service.events.event_ids_of([item.first_version for item in articles])
     settings, now_ms = service.settings, service.clock()
@@ -66,6 +69,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         lists=lists,
         verdicts=[_verdict_row(item, event_ids.get(item.first_version)) for item in articles],
         view=front_filters.view(query, (*lists.open, *lists.closed), desks, watches),
+        verdict=query.verdict,
         read_mark=read_mark,
         kiosk=query.kiosk,
         rule=f"more than {settings.burst_items} similar items within {settings.burst_window_hours:g} hours",
@@ -75,6 +79,16 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         stream_position=position.decode(),
         origin=base_url(request) or "http://ADDRESS",
     )
+
+
+async def _recent(stream: ArticleStream, query: FrontQuery) -> list[StreamItem]:
+    """The latest articles, newest first."""
+    if query.kiosk:
+        return []
+    if query.verdict is None:
+        return await stream.recent(MAX_VERDICTS)
+    recent = await stream.recent(MAX_FILTERED)
+    return [item for item in recent if item.verdict == query.verdict][:MAX_VERDICTS]
 
 
 async def _read_mark(request: web.Request) -> str | None:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from urllib.parse import urlencode
 
 from aggregator.contract.requests import FrontQuery, SavedFilterQuery
+from aggregator.domain import VerdictName
 from aggregator.events.ordering import EventOrder
 from aggregator.events.severity import SEVERITIES, Severity
 from aggregator.http.pages.cards import Card
@@ -44,6 +45,14 @@ _LABELS = {
     "severity": "State",
     "watch": "Desk or watch",
 }
+# Parameters that do not filter events.
+VIEW_PARAMETERS = ("sort", "verdict", "kiosk")
+VERDICT_LABELS: dict[VerdictName | None, str] = {
+    None: "All",
+    "new": "New",
+    "related": "Related",
+    "duplicate": "Duplicates",
+}
 OURS_LABELS = {"yes": "Published by us", "no": "Not published by us yet"}
 
 
@@ -71,12 +80,14 @@ class View:
     """What the front page needs to draw its controls.
 
     chips    filters in force; each links to the view without it
+    verdicts choices of the list of the latest articles
     kept     parameters that the form of the filter keeps as hidden fields
     desks    links to the views of the desks
     feed     query string of the feeds with the same filter, with "?" unless empty
     """
 
     orders: tuple[Choice, ...]
+    verdicts: tuple[Choice, ...]
     desks: tuple[Choice, ...]
     chips: tuple[Choice, ...]
     facets: tuple[Facet, ...]
@@ -93,13 +104,17 @@ def view(
 ) -> View:
     """Controls for a query that shows ``cards``. ``desks``, ``watches``: their names by id."""
     values = given_values(query)
-    filters = [name for name in values if name not in ("sort", "kiosk")]
+    filters = [name for name in values if name not in VIEW_PARAMETERS]
     return View(
         orders=tuple(
             Choice(
                 label, front_url(values | {"sort": order}), None, order == query.sort, ORDER_MEANINGS[order]
             )
             for order, label in ORDER_LABELS.items()
+        ),
+        verdicts=tuple(
+            Choice(label, _verdict_url(values, verdict), None, verdict == query.verdict)
+            for verdict, label in VERDICT_LABELS.items()
         ),
         chips=tuple(
             Choice(
@@ -141,6 +156,11 @@ def filter_query(query: FrontQuery) -> str:
     names = (*SavedFilterQuery.__struct_fields__, "watch")
     values = {name: value for name in names if (value := getattr(query, name))}
     return "?" + urlencode(values) if values else ""
+
+
+def _verdict_url(values: dict[str, str], verdict: VerdictName | None) -> str:
+    others = _without(values, "verdict")
+    return front_url(others | {"verdict": verdict} if verdict else others)
 
 
 def _without(values: dict[str, str], *names: str) -> dict[str, str]:

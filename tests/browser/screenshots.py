@@ -40,6 +40,8 @@ from tests.browser.newsday import article_bodies
 
 ROOT = Path(__file__).resolve().parents[2]
 TICK_MS = 60_000
+# The timeout allows for a machine that is busy with the replay.
+SETTINGS = Settings(store_url="memory", store_texts=True, request_timeout_seconds=60)
 WIDTHS = {"1280": (1280, 860), "390": (390, 844)}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
@@ -119,7 +121,7 @@ async def replayed(articles: Sequence[Article], clock: Clock) -> AsyncIterator[t
     """A service in memory after the replay, and its URL."""
     # The virtual days take seconds, which would be a leap of the wall clock.
     clock_guard.boot_clock_ms = clock
-    async with open_service(Settings(store_url="memory", store_texts=True), clock=clock) as service:
+    async with open_service(SETTINGS, clock=clock) as service:
         app = make_app(service)
         await replay(service, articles, clock, app[METRICS])
         runner = make_runner(app)

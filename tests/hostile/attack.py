@@ -21,9 +21,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from aggregator.app import open_service
+from aggregator.http.routes import FORM_TYPE
 from aggregator.settings import Settings
 from tests.hostile.attacks import access, content, ownership, protocol, resources, sessions, webhooks
 from tests.hostile.attacks.running import Attack, Findings, running
@@ -45,6 +46,8 @@ ODD_HEADERS = [
 PATHS = (
     "/v1/articles/{}", "/v1/articles/{}/related", "/v1/articles/{}/copies", "/v1/events/{}", "/v1/watches/{}",
     "/v1/webhooks/{}", "/events/{}", "/static/{}", "/{}",
+    "/v1/articles/{}/provenance", "/v1/events/{}/provenance", "/v1/sources/{}", "/v1/desks/{}",
+    "/articles/{}/provenance", "/events/{}/provenance", "/sources/{}", "/desks/{}", "/webhooks/{}",
 )  # fmt: skip
 REGEX_CHARACTERS = 1_000_000
 REGEX_LIMIT_S = 3.0
@@ -112,8 +115,37 @@ def path_requests() -> Iterator[tuple[str, str, str]]:
         ):
             yield "query", "GET", f"/v1/events?{parameter}={escaped}"
             yield "query", "GET", f"/?{parameter}={escaped}"
-        for page in ("/lookup?q=", "/compare?a=x&b=", "/sign-in?next="):
+        for page in ("/lookup?q=", "/compare?a=x&b=", "/sign-in?next=", "/search?q=", "/v1/search?q="):
             yield "query", "GET", page + escaped
+        for parameter in ("q", "lang", "source", "verdict", "since", "until", "page", "cursor", "limit"):
+            yield "query", "GET", f"/v1/search?q=bridge&{parameter}={escaped}"
+            yield "query", "GET", f"/search?q=bridge&{parameter}={escaped}"
+        for parameter in ("q", "sort", "offset", "limit"):
+            yield "query", "GET", f"/v1/sources?{parameter}={escaped}"
+            yield "query", "GET", f"/sources?{parameter}={escaped}"
+        for page in ("/desks", "/webhooks"):
+            yield "query", "GET", f"{page}?done={escaped}&target={escaped}"
+
+
+def desk_requests() -> Iterator[tuple[str, bytes, str]]:
+    """Path, body and media type of requests that make desks, targets, webhooks and watches."""
+    fields = {
+        "/desks": ("action", "name", "terms", "sources", "min_size", "quiet_from", "time_zone", "address"),
+        "/webhooks": ("action", "url", "query", "format", "next"),
+        "/watches": ("action", "id", "name", "query"),
+    }
+    needed = {"action": "add", "name": "Bridges", "kind": "apprise", "url": "https://hook.example/"}
+    for odd in ODD_TEXTS:
+        for path, names in fields.items():
+            for name in names:
+                form = {key: value for key, value in needed.items() if path != "/desks" or key == "name"}
+                yield path, urlencode({**form, name: odd}).encode(), FORM_TYPE
+    for value in (*ODD_TEXTS, None, 1e308, -1, [], [[]], {}, True):
+        for name in ("name", "terms", "languages", "min_size", "quiet_from", "time_zone", "paused"):
+            yield "/v1/desks", json.dumps({"name": "Bridges", name: value}).encode(), "application/json"
+        for kind in ("mail", "webhook", "apprise"):
+            body = {"kind": kind, "address": value}
+            yield "/v1/desks/unknown/targets", json.dumps(body).encode(), "application/json"
 
 
 async def send_all() -> tuple[collections.Counter[tuple[str, int]], list[str]]:
@@ -141,6 +173,8 @@ async def send_all() -> tuple[collections.Counter[tuple[str, int]], list[str]]:
             await send(kind, "POST", "/v1/articles", data=body, headers=headers)
         for kind, method, path in path_requests():
             await send(kind, method, path)
+        for path, body, media_type in desk_requests():
+            await send("desks and webhooks", "POST", path, data=body, headers={"Content-Type": media_type})
     return counts, failures
 
 

@@ -30,12 +30,17 @@ STORY = (
 PAGES = ("/", "/lookup?q={id}", "/compare?a={id}&b={other}", "/events/{event}", "/health", "/docs",
 "/sign-in?next={raw}", "/nothing/{raw}",
          "/lookup?q={raw}", "/compare?a={raw}&b={raw}", "/?term={raw}", "/?source={raw}",
-         "/?watch={raw}")  # fmt: skip
+         "/?watch={raw}", "/search?q={raw}", "/search?q=Estmark", "/search?q=Estmark&source={raw}",
+         "/articles/{id}/provenance", "/events/{event}/provenance", "/sources", "/sources?q={raw}",
+         "/sources/{source}", "/desks", "/desks?done=created&target={raw}", "/?watch={desk}")  # fmt: skip
+# Pages that show targets, which readers do not see.
+EDITOR_PAGES = ("/desks/{desk}", "/webhooks", "/webhooks/{raw}")
 
 
 async def markup(target: Target) -> None:
     """Payloads in every field of articles, watches and actions, looked for on every page and feed."""
     check = target.findings.check
+    desks: list[str] = []
     for number, payload in enumerate(PAYLOADS):
         status, _, _ = await target.request("POST", "/v1/articles", "crawler", json={
             "id": f"{number} {payload}", "title": f"{payload} {number}", "source": f"{payload} {number}",
@@ -60,6 +65,18 @@ async def markup(target: Target) -> None:
         await target.request(
             "POST", "/v1/watches", "editor", json={"name": payload, "query": "term=" + quote(payload)}
         )
+        desk = {"name": payload, "terms": [payload], "without": [payload], "sources": [payload]}
+        status, _, body = await target.request("POST", "/v1/desks", "editor", json=desk)
+        check("markup in stored text", status == 201, f"desk {payload}: {status}")
+        desks.append(str(json.loads(body).get("id", "")))
+        for kind, address in (
+            ("mail", f"{payload}@news.example"),
+            ("webhook", f"https://x.example/{payload}"),
+        ):
+            status, _, _ = await target.request(
+                "POST", f"/v1/desks/{desks[-1]}/targets", "editor", json={"kind": kind, "address": address}
+            )
+            check("markup in stored text", status in (201, 400, 422), f"{kind} {payload}: {status}")
     events: list[dict[str, str]] = []
     for _ in range(50):
         _, _, answer = await target.request("GET", "/v1/events", "reader")
@@ -81,10 +98,13 @@ async def markup(target: Target) -> None:
             "other": ids[0],
             "event": quote(event, safe=""),
             "raw": quote(payload, safe=""),
+            "source": quote(f"{payload} {number}", safe=""),
+            "desk": desks[number],
         }
-        for page in PAGES:
+        for page in (*PAGES, *EDITOR_PAGES):
+            caller = "editor" if page in EDITOR_PAGES else "reader"
             _, headers, body = await target.request(
-                "GET", page.format(**values), "reader", headers={"Accept": "text/html"}
+                "GET", page.format(**values), caller, headers={"Accept": "text/html"}
             )
             text = body.decode()
             check(

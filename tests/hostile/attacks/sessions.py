@@ -63,6 +63,17 @@ async def sessions(target: Target) -> None:
                 "POST", "/v1/watches", data=watch, headers={**session, **headers_, "Content-Type": types}
             )
             check("cross-site requests", (status in (200, 201)) == allowed, f"{headers_} {types}: {status}")
+    forms = {
+        "/desks": {"name": "Review"},
+        "/webhooks": {"action": "add", "url": "https://hook.example/"},
+        "/watches": {"action": "add", "name": "review", "query": "term=lock"},
+    }
+    for path, form in forms.items():
+        for headers_, allowed in cases:
+            status, _, _ = await target.request(
+                "POST", path, data=urlencode(form), headers={**FORM, **session, **headers_}
+            )
+            check("cross-site requests", status == (303 if allowed else 403), f"{path} {headers_}: {status}")
     for method, path in (("GET", "/sign-out"), ("GET", "/v1/watches"), ("HEAD", "/v1/watches")):
         status, _, _ = await target.request(
             method, path, headers={**session, "Origin": "https://evil.example"}

@@ -35,7 +35,11 @@ POLL_S = 4.0
 ITEMS = 16
 ADDRESSES = 4  # one address may have half of the streams
 QUERIES = ("", "", "", "?sort=novelty&min_size=5")
-PATHS = ("/", "/?kiosk=1", "/search?q=story", "/lookup", "/compare", "/health", "/docs")
+PATHS = (
+    "/", "/?kiosk=1", "/events/{id}", "/events/{id}?print=true", "/events/{id}/provenance",
+    "/articles/s0-1/provenance", "/search?q={word}", "/sources", "/desks", "/webhooks",
+    "/lookup", "/lookup?q=s0-1", "/compare", "/compare?a=s0-0&b=s0-1", "/health", "/docs",
+)  # fmt: skip
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in ("a", "e", "i", "o", "u", "ar", "en")]
 
 
@@ -44,8 +48,8 @@ def words(rng: random.Random, count: int) -> str:
     return " ".join("".join(rng.choices(_SYLLABLES, k=3)) for _ in range(count))
 
 
-async def make_events(session: aiohttp.ClientSession, stories: int) -> str:
-    """Post the stories; returns the id of one event when there is one of each, or when none is added."""
+async def make_events(session: aiohttp.ClientSession, stories: int) -> tuple[str, str]:
+    """Post the stories; returns the id and a word of an event when there is one of each, or none is added."""
     for number in range(stories):
         name = words(random.Random(f"story {number}"), 4)
         for item in range(ITEMS):
@@ -59,19 +63,19 @@ async def make_events(session: aiohttp.ClientSession, stories: int) -> str:
             events = (await response.json())["events"]
         if len(events) >= stories or (events and time.monotonic() > deadline_s):
             print(f"{len(events)} events of {stories} stories")
-            return str(events[0]["id"])
+            return str(events[0]["id"]), str(events[0]["title"].split()[0])
         await asyncio.sleep(0.5)
 
 
-async def print_bytes(session: aiohttp.ClientSession, event_id: str) -> None:
-    """Bytes of every page, and of what a first visit loads in addition."""
+async def print_bytes(session: aiohttp.ClientSession, event_id: str, word: str) -> None:
+    """Bytes of every page, and of what a first visit of all of them loads in addition."""
     static: dict[str, int] = {}
     print(f"{'page':<26}{'bytes':>9}{'gzip':>9}")
-    for path in (*PATHS, f"/events/{event_id}"):
-        async with session.get(path) as response:
+    for path in PATHS:
+        async with session.get(path.format(id=event_id, word=word)) as response:
+            response.raise_for_status()
             body = await response.read()
-        name = "/events/{id}" if path.startswith("/events/") else path
-        print(f"{name:<26}{len(body):>9}{len(gzip.compress(body)):>9}")
+        print(f"{path:<26}{len(body):>9}{len(gzip.compress(body)):>9}")
         for asset in re.findall(rb'"(/static/[^"]+\.(?:css|js|svg|woff2))"', body):
             static[asset.decode()] = 0
     async with session.get("/static/app.js") as response:
@@ -81,7 +85,7 @@ async def print_bytes(session: aiohttp.ClientSession, event_id: str) -> None:
         if path not in static:
             static[path] = 0
             async with session.get(path) as response:
-                queue += re.findall(r'from "\./([^"]+)"', await response.text())
+                queue += re.findall(r'(?:from "\./|Worker\("/static/)([^"]+)"', await response.text())
     for path in static:
         async with session.get(path) as response:
             static[path] = len(await response.read())
@@ -160,16 +164,16 @@ async def measure(service: RunningService, readers: int, seconds: float, rate: f
 async def run(args: argparse.Namespace) -> None:
     async with running_service(new_session=True) as service:
         async with aiohttp.ClientSession(service.url) as session:
-            event_id = await make_events(session, args.stories)
-            await print_bytes(session, event_id)
-        print(json.dumps(await measure(service, args.readers, args.seconds, args.rate)))
+            await print_bytes(session, *await make_events(session, args.stories))
+        if args.readers:
+            print(json.dumps(await measure(service, args.readers, args.seconds, args.rate)))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--readers", type=int, default=200)
+    parser.add_argument("--readers", type=int, default=200, help="0: only the bytes")
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--stories", type=int, default=12)
     parser.add_argument("--rate", type=float, default=1.0, help="articles per second meanwhile")

@@ -119,6 +119,16 @@ async def test_a_desk_is_made_without_scripts(browser: Browser, url: str) -> Non
         await page.get_by_text("quiet from 22:00 to 06:00 (UTC)").wait_for()
 
 
+async def test_a_filter_is_saved_as_a_desk(browser: Browser, url: str) -> None:
+    """With a preview of its events first, and a name; without scripts."""
+    async with opened(browser, f"{url}/?term=bridge&min_size=20", java_script_enabled=False) as page:
+        await page.get_by_role("button", name="Save as desk").click()
+        assert await page.get_by_label("Name of the desk").input_value() == "bridge"
+        await page.get_by_role("button", name="Create desk").click()
+        await page.get_by_text("The desk was created.").wait_for()
+        assert await page.get_by_label("Minimum items").input_value() == "20"
+
+
 async def test_a_desk_is_made_by_keyboard(browser: Browser, url: str) -> None:
     """Tab, typing and Enter."""
     async with opened(browser, f"{url}/desks") as page:

@@ -15,6 +15,7 @@ from aggregator.http.conditional import conditional_response
 from aggregator.http.handlers import event_filters
 from aggregator.http.hosts import base_url
 from aggregator.http.pages import PAGES, cards, front_filters
+from aggregator.http.pages.desks import may_edit
 from aggregator.index.article_stream import ArticleStream
 
 MAX_EVENTS = 100
@@ -70,6 +71,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         verdicts=[_verdict_row(item, event_ids.get(item.first_version)) for item in articles],
         view=front_filters.view(query, (*lists.open, *lists.closed), desks, watches),
         verdict=query.verdict,
+        desk_fields=front_filters.desk_fields(query) if may_edit(request) else {},
         read_mark=read_mark,
         kiosk=query.kiosk,
         rule=f"more than {settings.burst_items} similar items within {settings.burst_window_hours:g} hours",

@@ -37,6 +37,7 @@ SEVERITY_LABELS: dict[Severity, str] = {
 }
 SIZES = (20, 50, 100, 200, 500, 1000)
 MAX_LISTED_SOURCES = 12
+MAX_DESK_NAME = 100
 _LABELS = {
     "term": "Term",
     "source": "Source",
@@ -149,6 +150,22 @@ def front_url(values: dict[str, str]) -> str:
     names = (n for n in FrontQuery.__struct_fields__ if n in values)
     values = {n: values[n] for n in names if (n, values[n]) != ("sort", FrontQuery().sort)}
     return "/" + ("?" + urlencode(values) if values else "")
+
+
+def desk_fields(query: FrontQuery) -> dict[str, str]:
+    """Fields of the form of a desk with the same filter; empty where a desk has no such filter."""
+    fields = {
+        "terms": query.term,
+        "sources": query.source,
+        "languages": query.lang,
+        "min_size": str(query.min_size or ""),
+    }
+    given = {name: value for name, value in fields.items() if value}
+    if not given or query.watch:
+        return {}
+    name = ", ".join(value for key, value in given.items() if key != "min_size")
+    name = (name or f"At least {query.min_size} items")[:MAX_DESK_NAME]
+    return given | {"name": name, "pause_minutes": "5", "time_zone": "UTC"}
 
 
 def filter_query(query: FrontQuery) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aggregator.contract.requests import FrontQuery
 from aggregator.events.own_sources import OwnSources
 from aggregator.http.pages.cards import Card, event_lists, make_card
-from aggregator.http.pages.front_filters import filter_query, front_url, given_values, view
+from aggregator.http.pages.front_filters import desk_fields, filter_query, front_url, given_values, view
 from tests.support.factories import EVENT_MS, event
 
 
@@ -32,6 +32,16 @@ def test_a_view_without_filter_has_a_short_address() -> None:
     plain = view(FrontQuery(), cards())
     assert (plain.chips, plain.feed, plain.clear_url) == ((), "", "/")
     assert [c.label for c in plain.orders if c.is_current] == ["Most unusual"]
+
+
+def test_a_filter_becomes_the_form_of_a_desk() -> None:
+    """Named after what it filters by; nothing for what a desk cannot filter by."""
+    fields = desk_fields(FrontQuery(term="harbour bridge", lang="de", min_size=20, severity="growing"))
+    assert (fields["name"], fields["terms"], fields["languages"], fields["min_size"]) == (
+        "harbour bridge, de", "harbour bridge", "de", "20",
+    )  # fmt: skip
+    assert desk_fields(FrontQuery(min_size=50))["name"] == "At least 50 items"
+    assert desk_fields(FrontQuery(severity="growing")) == {} == desk_fields(FrontQuery(watch="w", lang="de"))
 
 
 def test_every_filter_is_a_chip_that_removes_it() -> None:

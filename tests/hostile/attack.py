@@ -140,11 +140,12 @@ def desk_requests() -> Iterator[tuple[str, bytes, str]]:
             for name in names:
                 form = {key: value for key, value in needed.items() if path != "/desks" or key == "name"}
                 yield path, urlencode({**form, name: odd}).encode(), FORM_TYPE
+    value: object
     for value in (*ODD_TEXTS, None, 1e308, -1, [], [[]], {}, True):
         for name in ("name", "terms", "languages", "min_size", "quiet_from", "time_zone", "paused"):
             yield "/v1/desks", json.dumps({"name": "Bridges", name: value}).encode(), "application/json"
         for kind in ("mail", "webhook", "apprise"):
-            body = {"kind": kind, "address": value}
+            body: dict[str, object] = {"kind": kind, "address": value}
             yield "/v1/desks/unknown/targets", json.dumps(body).encode(), "application/json"
 
 

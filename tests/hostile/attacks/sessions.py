@@ -68,12 +68,12 @@ async def sessions(target: Target) -> None:
         "/webhooks": {"action": "add", "url": "https://hook.example/"},
         "/watches": {"action": "add", "name": "review", "query": "term=lock"},
     }
-    for path, form in forms.items():
+    for page, fields in forms.items():
         for headers_, allowed in cases:
             status, _, _ = await target.request(
-                "POST", path, data=urlencode(form), headers={**FORM, **session, **headers_}
+                "POST", page, data=urlencode(fields), headers={**FORM, **session, **headers_}
             )
-            check("cross-site requests", (status != 403) == allowed, f"{path} {headers_}: {status}")
+            check("cross-site requests", (status != 403) == allowed, f"{page} {headers_}: {status}")
     for method, path in (("GET", "/sign-out"), ("GET", "/v1/watches"), ("HEAD", "/v1/watches")):
         status, _, _ = await target.request(
             method, path, headers={**session, "Origin": "https://evil.example"}

@@ -84,6 +84,15 @@ def _check_program(settings: Settings) -> Iterator[Finding]:
     found = ", ".join(f"{name} {_package_version(name)}" for name in PACKAGES)
     yield Finding("program", "ok", f"aggregator {__version__} on {platform.python_implementation()} "
                   f"{platform.python_version()} ({found}).")  # fmt: skip
+    client, server = _package_version("aggregator-client"), _package_version("aggregator")
+    if client not in ("absent", server):
+        yield Finding(
+            "program",
+            "wrong",
+            f"Files of aggregator-client {client} and of aggregator {server} are mixed in this environment; "
+            "uninstall both and install aggregator, which includes the client.",
+            EXIT_CONFIGURATION_ERROR,
+        )
     if _package_version("rjieba") == "absent":
         yield Finding("program", "note", "rjieba is absent: Chinese text is analyzed 10 times slower.")
     if _package_version("opencc") == "absent":

@@ -26,10 +26,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from urllib.parse import quote
-
-import msgspec
 
 from aggregator.clients.batches import submit_lines
 from aggregator.clients.connection import Connection
@@ -41,16 +39,7 @@ from aggregator.clients.decision import (
     encode_article,
 )
 from aggregator.clients.outcomes import Outcomes
-from aggregator.contract.responses import (
-    ArticleOut,
-    CopiesOut,
-    EventDetailOut,
-    EventsOut,
-    ExplainOut,
-    RelatedListOut,
-    RelatedOut,
-    RelatedToManyOut,
-)
+from aggregator.clients.reading import Reader
 from aggregator.errors import ConfigurationError, InvalidInput, NotFound
 
 DEADLINE_S = 2.0
@@ -58,13 +47,13 @@ BATCH_DEADLINE_S = 60.0
 BATCH_LINES = 256
 CONCURRENCY = 8
 
-T = TypeVar("T")
-
 log = logging.getLogger(__name__)
 
 
-class Client:
+class Client(Reader):
     """A connection pool to one service. Use as ``async with Client(url) as client``.
+
+    The methods that read are those of ``Reader``.
 
     Args:
         url: Base URL of the service.
@@ -96,8 +85,8 @@ class Client:
             raise ConfigurationError(f"on_failure: expected 'open' or 'closed', found {on_failure!r}.")
         if concurrency < 1:
             raise ConfigurationError(f"concurrency: expected 1 or more, found {concurrency}.")
-        self._connection = Connection(url, key, concurrency)
-        self._deadline_s, self._batch_deadline_s = deadline_s, batch_deadline_s
+        super().__init__(Connection(url, key, concurrency), deadline_s)
+        self._batch_deadline_s = batch_deadline_s
         self._fails_open = on_failure == "open"
         self._query = "?backfill=true" if backfill else ""
         # Failing closed, the caller gets an exception for each article, so there is nothing to log.
@@ -172,12 +161,6 @@ class Client:
             await asyncio.shield(self.undo(decision))
             raise
 
-    # -- reading -------------------------------------------------------------------------------
-
-    async def get(self, id: str) -> ArticleOut:
-        """A stored article. Raises NotFound."""
-        return await self._request_as(ArticleOut, "GET", f"/v1/articles/{quote(id, safe='')}")
-
     async def delete(self, id: str) -> bool:
         """Delete an article; False if it is not stored."""
         try:
@@ -187,38 +170,6 @@ class Client:
         except NotFound:
             return False
         return True
-
-    async def copies(self, id: str) -> CopiesOut:
-        """All articles of its duplicate group, the canonical one first. Raises NotFound."""
-        return await self._request_as(CopiesOut, "GET", f"/v1/articles/{quote(id, safe='')}/copies")
-
-    async def related(self, id: str, *, limit: int = 10) -> Sequence[RelatedOut]:
-        """Articles related to a stored one. Raises NotFound."""
-        path = f"/v1/articles/{quote(id, safe='')}/related?limit={limit}"
-        return (await self._request_as(RelatedListOut, "GET", path)).related
-
-    async def related_to(self, article: Mapping[str, Any], *, limit: int = 10) -> Sequence[RelatedOut]:
-        """Articles related to one that need not be stored."""
-        path = f"/v1/related?limit={limit}"
-        return (await self._request_as(RelatedListOut, "POST", path, encode_article(article))).related
-
-    async def related_to_ids(self, ids: Sequence[str], *, limit: int = 10) -> RelatedToManyOut:
-        """Articles related to up to 20 stored ones; ``not_found``: the ids that are unknown or expired."""
-        path, body = f"/v1/related?limit={limit}", msgspec.json.encode({"ids": list(ids)})
-        return await self._request_as(RelatedToManyOut, "POST", path, body)
-
-    async def explain(self, a: str, b: str, *, policy: str = "") -> ExplainOut:
-        """Why two stored articles are duplicates, or not, under a policy profile. Raises NotFound."""
-        body = {"a": a, "b": b} | ({"policy": policy} if policy else {})
-        return await self._request_as(ExplainOut, "POST", "/v1/explain", msgspec.json.encode(body))
-
-    async def events(self, query: str = "") -> EventsOut:
-        """Events; ``query``: query string of /v1/events, e.g. ``"status=breaking&min_size=20"``."""
-        return await self._request_as(EventsOut, "GET", "/v1/events" + ("?" + query if query else ""))
-
-    async def event(self, id: str) -> EventDetailOut:
-        """One event with its timeline and items. Raises NotFound."""
-        return await self._request_as(EventDetailOut, "GET", f"/v1/events/{quote(id, safe='')}")
 
     async def ready(self) -> bool:
         """Whether the service is ready and accepts the key; if not, logs the reason in one line."""
@@ -283,15 +234,6 @@ class Client:
             self._count(result)
             decisions.append(result)
         return decisions
-
-    async def _request_as(self, kind: type[T], method: str, path: str, body: bytes | None = None) -> T:
-        answer = await self._connection.request(method, path, body, self._deadline_s)
-        try:
-            return msgspec.json.decode(answer.body, type=kind)
-        except msgspec.MsgspecError as error:
-            raise Unavailable(
-                f"{self._connection.url}{path} sent an unexpected answer ({error}).", "not_an_aggregator"
-            ) from None
 
 
 def _without_verdict(error: Unavailable | ConfigurationError) -> Decision:

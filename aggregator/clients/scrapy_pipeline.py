@@ -59,7 +59,7 @@ from scrapy.exceptions import CloseSpider, DropItem
 from aggregator.clients.client import CONCURRENCY, DEADLINE_S, Client
 from aggregator.clients.decision import ARTICLE_FIELDS, Decision, Unavailable
 from aggregator.clients.outcomes import Outcomes
-from aggregator.contract.decoding import MAX_YEAR, MIN_YEAR
+from aggregator.contract.requests import MAX_YEAR, MIN_YEAR
 from aggregator.errors import ConfigurationError, InvalidInput
 
 log = logging.getLogger(__name__)
@@ -260,6 +260,8 @@ def _to_field_value(name: str, value: Any) -> str | None:
     """A field's value in the form of the API; None for a date that cannot be parsed."""
     if isinstance(value, list | tuple):  # item loaders without an output processor produce lists
         value = "\n".join(map(str, value)) if name in ("text", "html") else value[0]
+    if isinstance(value, bytes):  # source and page title of news-please
+        value = value.decode(errors="replace")
     return _to_rfc3339(value) if name == "published_at" else str(value)
 
 

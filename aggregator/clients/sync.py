@@ -20,6 +20,7 @@ from aggregator.contract.responses import (
     ExplainOut,
     RelatedOut,
     RelatedToManyOut,
+    SearchOut,
 )
 
 T = TypeVar("T")
@@ -103,6 +104,10 @@ class SyncClient:
     def related_to_ids(self, ids: Sequence[str], *, limit: int = 10) -> RelatedToManyOut:
         """See ``Client.related_to_ids``."""
         return self._run(lambda: self._client.related_to_ids(ids, limit=limit))
+
+    def search(self, query: str, *, limit: int = 20) -> SearchOut:
+        """See ``Client.search``."""
+        return self._run(lambda: self._client.search(query, limit=limit))
 
     def explain(self, a: str, b: str, *, policy: str = "") -> ExplainOut:
         """See ``Client.explain``."""

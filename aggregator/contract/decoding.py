@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, derive_id, validate_id
-from aggregator.contract.requests import ArticleIn
+from aggregator.contract.requests import MAX_YEAR, MIN_YEAR, ArticleIn
 from aggregator.contract.validation import ErrorCollector, body_error, parameters_error, printable
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
@@ -24,8 +24,6 @@ from aggregator.errors import InvalidInput
 T = TypeVar("T")
 DecodeFunction = Callable[[bytes], T]
 
-# Dates outside this range are typing errors or scraping errors.
-MIN_YEAR, MAX_YEAR = 1700, 2199
 UTF8_BOM = b"\xef\xbb\xbf"
 
 # Control characters other than white space: illegal in XML and harmful in a terminal.

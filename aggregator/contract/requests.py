@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from aggregator.analysis.article_id import MAX_URL_CHARS
 from aggregator.contract.responses import (
     ActionName,
     EventOrder,
@@ -22,6 +21,8 @@ from aggregator.contract.responses import (
     WorkStatus,
 )
 
+MAX_URL_CHARS = 4096  # as in analysis/article_id.py, which clients do not load
+MIN_YEAR, MAX_YEAR = 1700, 2199  # dates outside are typing errors or scraping errors
 MAX_TITLE_CHARS = 2000
 MAX_SOURCE_CHARS = 300
 MAX_RELATED_IDS = 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from aggregator.cli import doctor
+from aggregator.settings import Settings
 from tests.cli.helpers import run
 
 
@@ -46,6 +48,22 @@ def test_a_restored_store_is_recognized(
     manifest.unlink()
     assert run("doctor", "--data-dir", str(tmp_path), "--port", str(free_port)) == 2
     assert "so the store would start empty" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("version", ["", "9.9"], ids=["same version", "other version"])
+def test_a_client_distribution_of_another_version_is_reported(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both distributions contain the client, and the one installed last overwrites its files."""
+    installed = version or metadata.version("aggregator")
+    directory = tmp_path / f"aggregator_client-{installed}.dist-info"
+    directory.mkdir()
+    (directory / "METADATA").write_text(f"Name: aggregator-client\nVersion: {installed}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    wrong = [finding for finding in doctor._check_program(Settings()) if finding.mark == "wrong"]
+
+    assert [finding.code for finding in wrong] == ([2] if version else [])
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["not ready", "hangs"])

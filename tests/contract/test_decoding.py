@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from aggregator.analysis.article_id import MAX_ID_BYTES
 from aggregator.contract.decoding import (
-    MAX_YEAR,
-    MIN_YEAR,
     UTF8_BOM,
     check_ids,
     check_path_id,
@@ -23,7 +21,7 @@ from aggregator.contract.decoding import (
     to_single_line,
     to_unix_ms,
 )
-from aggregator.contract.requests import ArticleIn, EventsQuery, ExplainIn
+from aggregator.contract.requests import MAX_YEAR, MIN_YEAR, ArticleIn, EventsQuery, ExplainIn
 from aggregator.errors import InvalidInput
 from tests.contract.json_bodies import any_bodies
 

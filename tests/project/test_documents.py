@@ -14,6 +14,7 @@ from aggregator.app import open_service
 from aggregator.cli import options
 from aggregator.contract.decoding import decode_article
 from aggregator.settings import Settings, markdown_table
+from tests.support import typescript_types
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -33,6 +34,14 @@ def headings(path: Path) -> set[str]:
     """Anchors that a Markdown viewer gives the headings of a document."""
     found = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in found}
+
+
+def test_the_types_of_the_javascript_client_are_those_of_the_openapi_document() -> None:
+    """When this fails, run scripts/client-types and commit the result."""
+    text = typescript_types.DECLARATIONS.read_text(encoding="utf-8")
+
+    assert "export interface VerdictOut {" in text
+    assert typescript_types.generate(text) == text
 
 
 def test_the_configuration_table_is_the_one_the_settings_print() -> None:

@@ -1,0 +1,613 @@
+/** Types of aggregator-client.mjs. The second part comes from the OpenAPI document. */
+
+export interface ClientOptions {
+  /** API key, if the service requires one. */
+  key?: string;
+  /** Time limit for one article from when it is sent, retries included; by default 2000 ms. */
+  deadlineMs?: number;
+  /** Time limit for each batch of 256 articles; by default 60000 ms. */
+  batchDeadlineMs?: number;
+  /** Without a verdict: "open" (default) returns the verdict "unknown", "closed" rejects with Unavailable. */
+  onFailure?: "open" | "closed";
+  /** Maximum number of requests in flight; further calls wait for a slot. By default 8. */
+  concurrency?: number;
+  /** All articles are an archive or a backlog: they get verdicts and fire no events. */
+  backfill?: boolean;
+  /** Receives the log lines; by default the console. */
+  log?: { warn(line: string): void; error(line: string): void };
+}
+
+/** The verdict on one article. */
+export interface Decision {
+  /** "unknown": no answer, and the client fails open. "refused": the service rejected the article. */
+  verdict: VerdictOut["verdict"] | "unknown" | "refused";
+  /** The whole answer; null if unknown or refused. */
+  answer: VerdictOut | null;
+  /** Whether this call stored the article, so that undoing it removes nothing older. */
+  stored: boolean;
+  /** Why there is no answer, in one sentence; empty with an answer. */
+  problem: string;
+  /** Likewise, in one word: "refused", "timeout", "connection_refused", ... */
+  kind: string;
+  /** Whether to insert the article: false for duplicates only. */
+  keep: boolean;
+  /** The article's id in the service. */
+  id: string | null;
+  /** For a duplicate: the id of the canonical article of its group. */
+  canonicalId: string | null;
+}
+
+/** No usable answer within the deadline; sending the article again is safe. */
+export class Unavailable extends Error {
+  constructor(message: string, kind?: string);
+  kind: string;
+}
+
+/** The service rejected a request. */
+export class Rejected extends Error {
+  constructor(message: string, status: number, problem: Problem | null);
+  status: number;
+  problem: Problem | null;
+}
+
+export class Client {
+  constructor(url?: string, options?: ClientOptions);
+  /** Number of articles by outcome, such as "duplicate" or "unchecked/timeout". */
+  get counts(): Record<string, number>;
+  /** Logs how many articles passed unchecked. */
+  close(): Promise<void>;
+  /** Checks and stores one article. */
+  submit(article: ArticleIn): Promise<Decision>;
+  /** As `submit`, without storing. */
+  check(article: ArticleIn): Promise<Decision>;
+  /** One decision per article, in order; a rejected article gets the verdict "refused". */
+  submitMany(articles: Iterable<ArticleIn>, options?: { dryRun?: boolean }): Promise<Decision[]>;
+  /** Removes the reservation that `submit` made; false if it made none. */
+  undo(decision: Decision): Promise<boolean>;
+  /** Submits the article, runs the body, and undoes the reservation if the body throws. */
+  reservation<T>(article: ArticleIn, body: (decision: Decision) => T | Promise<T>): Promise<T>;
+  /** A stored article. */
+  get(id: string): Promise<ArticleOut>;
+  /** Deletes an article; false if it is not stored. */
+  delete(id: string): Promise<boolean>;
+  /** All articles of its duplicate group, the canonical one first. */
+  copies(id: string): Promise<CopiesOut>;
+  /** Articles related to a stored one. */
+  related(id: string, limit?: number): Promise<RelatedOut[]>;
+  /** Articles related to one that need not be stored. */
+  relatedTo(article: ArticleIn, limit?: number): Promise<RelatedOut[]>;
+  /** Articles related to up to 20 stored ones, and the ids that are unknown or expired. */
+  relatedToIds(ids: string[], limit?: number): Promise<RelatedToManyOut>;
+  /** Articles and events with these words, or the article with this id or URL. */
+  search(query: string, limit?: number): Promise<SearchOut>;
+  /** Why two stored articles are duplicates, or not, under a policy profile. */
+  explain(a: string, b: string, policy?: string): Promise<ExplainOut>;
+  /** Events; `query`: query string of /v1/events, e.g. "status=breaking&min_size=20". */
+  events(query?: string): Promise<EventsOut>;
+  /** One event with its timeline and items. */
+  event(id: string): Promise<EventDetailOut>;
+  /** Whether the service is ready and accepts the key; if not, logs the reason. */
+  ready(): Promise<boolean>;
+}
+
+// Generated from the OpenAPI document by scripts/client-types; do not edit below this line.
+
+/** One entry of an event's audit trail. `event`: id of the event that the editor acted on. */
+export interface ActionOut {
+  /** What to do. */
+  action: "acknowledge" | "assign" | "choose_headline" | "delete_note" | "false_alarm" | "merge" | "mute" | "note" | "remove_item" | "set_work_status" | "unacknowledge" | "unlink" | "unmute";
+  /** Name of the editor. */
+  actor: string;
+  /** Time. */
+  at: string;
+  /** Id of the event that the editor acted on. */
+  event: string;
+  /** What to mute: the story for a week, or the routine permanently. */
+  scope: "routine" | "story" | null;
+  /** Id of the event to merge into. */
+  into: string | null;
+  /** Id of an article of the event. */
+  item: string | null;
+  /** Id of the note to delete. */
+  note: number | null;
+  /** Name of the editor who works on it; "" for nobody. */
+  assignee: string | null;
+  /** State of the newsroom's work; null: unchanged. */
+  work_status: "dropped" | "on_it" | "open" | "published" | null;
+}
+
+/** One article with text, html or at least a title; null counts as not given. */
+export interface ArticleIn {
+  /** At most 512 bytes, no control characters. */
+  id?: string | null;
+  /** http or https. */
+  url?: string | null;
+  /** Headline. */
+  title?: string | null;
+  /** The main text; takes precedence over html. */
+  text?: string | null;
+  /** The whole page; the main text is extracted from it. */
+  html?: string | null;
+  /** The outlet, e.g. its host name. */
+  source?: string | null;
+  /** RFC 3339 with an offset, e.g. 2026-11-20T08:00:00Z */
+  published_at?: string | null;
+  /** Language tag such as "en" or "zh-Hant"; detected when absent. */
+  lang?: string | null;
+  /** Name of a policy profile of the service, or "default"; absent: selected by the source. */
+  policy?: string | null;
+}
+
+/** A stored article: its metadata and its verdict. */
+export interface ArticleOut {
+  /** Id of the article. */
+  id: string;
+  /** Headline. */
+  title: string;
+  /** Address of the article; empty: it has none. */
+  url: string;
+  /** Name of the outlet; empty: unknown. */
+  source: string;
+  /** Language code; und: none was detected. */
+  lang: string;
+  /** Time of publication that the outlet states; null: unknown. */
+  published_at: string | null;
+  /** Time at which the article was stored first. */
+  arrived_at: string;
+  /** Time at which what is stored of the article changed last. */
+  updated_at: string;
+  /** new, related or duplicate, by the policy of the article. */
+  verdict: "duplicate" | "new" | "related";
+  /** As in the verdict: bits to the nearest article, 0 to 7; null: none as near. */
+  distance: number | null;
+  /** The verdict by the distance alone, with the bits of the settings. */
+  hamming_class: "duplicate" | "new" | "related";
+  /** The stored article that this one duplicates; null unless the verdict is duplicate. */
+  duplicate_of: DuplicateOf | null;
+  /** Whether it repeats an article with other numbers, such as a new toll. */
+  updated_figures: boolean;
+  /** Id of the event that the article belongs to; null: none. */
+  event_id: string | null;
+  /** Index of the article: language group and id of its model. */
+  space: string;
+  /** 64-bit simhash as 16 hexadecimal digits. */
+  fingerprint: string;
+  /** Whether the text is too short for reliable wording rules. */
+  short: boolean;
+}
+
+/** An article in a list: title, address, source and times. */
+export interface ArticleRef {
+  /** Id of the article. */
+  id: string;
+  /** Headline. */
+  title: string;
+  /** Address of the article; empty: it has none. */
+  url: string;
+  /** Name of the outlet; empty: unknown. */
+  source: string;
+  /** Time of publication that the outlet states; null: unknown. */
+  published_at: string | null;
+  /** Time at which the article was stored first. */
+  arrived_at: string;
+}
+
+/** The stored articles of one duplicate group, the canonical one first. */
+export interface CopiesOut {
+  /** Id of the article. */
+  id: string;
+  /** Id of the first article of the duplicate group. */
+  canonical_id: string;
+  /** The articles of the group, the canonical one first, at most 1,000. */
+  copies: Array<ArticleRef>;
+  /** Whether there are more than are listed or compared. */
+  truncated: boolean;
+}
+
+/** The stored article that this one duplicates; `canonical_id` is the first article of its group. */
+export interface DuplicateOf {
+  /** Id of the stored article. */
+  id: string;
+  /** Id of the first article of the duplicate group. */
+  canonical_id: string;
+  /** Differing bits of the two fingerprints, 0 to 64; null: no stored article is near. */
+  distance: number;
+  /** Share of wording in common, 0 to 1; null: it was not compared. */
+  overlap: number | null;
+  /** The rule that decided: equal text, fingerprint, shared wording, or headline. */
+  rule: "exact" | "hamming" | "overlap" | "title";
+}
+
+/** One error of an input: exactly one of `pointer`, `parameter` and `header` says where it is. */
+export interface ErrorOut {
+  /** What was wrong, where, and what to do. */
+  detail: string;
+  /** Stable reason of this error. */
+  code: string;
+  /** JSON pointer into the body as a URI fragment; #: the whole body. */
+  pointer?: string | null;
+  /** Name of a parameter of the query or path. */
+  parameter?: string | null;
+  /** Name of a header. */
+  header?: string | null;
+}
+
+/** The report on one event: `items` are ids in order of joining, `articles` the newest in full. */
+export interface EventDetailOut {
+  /** Id of the event: that of its first article. */
+  id: string;
+  /** Headline of the event. */
+  title: string;
+  /** Stage by the detector. */
+  status: "breaking" | "closed" | "emerging" | "fading";
+  /** How fast outlets report the event now (by the time of the answer). */
+  severity: "breaking" | "emerging" | "ended" | "fading" | "growing";
+  /** Time at which the event fired. */
+  detected_at: string;
+  /** Time of the first item. */
+  first_seen: string;
+  /** Time of the last item. */
+  last_seen: string;
+  /** Items counted, of any age. */
+  size: number;
+  /** Further duplicates from sources that were counted already. */
+  sightings: number;
+  /** Maximum number of items within one window (4 h). */
+  peak: number;
+  /** Maximum number of items within 10 minutes. */
+  rate: number;
+  /** Usual number of items per window for this story when the event fired. */
+  expected: number;
+  /** Items in the last hour. */
+  last_hour: number;
+  /** Items in the hour before the last one, by steps of 10 minutes. */
+  hour_before: number;
+  /** Names of outlets. */
+  sources: Array<string>;
+  /** Language codes. */
+  languages: Array<string>;
+  /** Terms. */
+  terms: Array<string>;
+  /** Why it fired, in one sentence. */
+  reason: string;
+  /** Id of the event that it was merged into; null: none. */
+  merged_into: string | null;
+  /** Id of its storyline, for /v1/stories/{id}. */
+  story_id: string;
+  /** Id of the event that reported it before in another language; null: none. */
+  translation_of: string | null;
+  /** Ids of the events merged into this one. */
+  absorbed: Array<string>;
+  /** Name of the editor who acknowledged it; null: nobody. */
+  acknowledged_by: string | null;
+  /** Scope of the muted alerts; null: not muted. */
+  muted: "routine" | "story" | null;
+  /** Whether an editor marked it as a false alarm. */
+  false_alarm: boolean;
+  /** Editor actions, oldest first, the newest 300. */
+  actions: Array<ActionOut>;
+  /** Name of the editor who works on it; "" for nobody. */
+  assignee: string;
+  /** State of the newsroom's work; null: unchanged. */
+  work_status: "dropped" | "on_it" | "open" | "published";
+  /** Number of notes. */
+  note_count: number;
+  /** Version number, which increases with each change. */
+  revision: number;
+  /** Items by 10 minutes; steps without items are omitted. */
+  timeline: Array<TimelinePoint>;
+  /** Ids of the items in order of joining. */
+  items: Array<string>;
+  /** Similarity of each item to the story when it joined, 0 to 1 (1: duplicate or first). */
+  cosines: Array<number>;
+  /** Source of the first item. */
+  first_source: string;
+  /** Id of the article whose headline is the title. */
+  headline_id: string;
+  /** Whether an editor chose the headline. */
+  headline_is_chosen: boolean;
+  /** Notes of editors, oldest first, at most 100. */
+  notes: Array<NoteOut>;
+  /** The newest items in full. */
+  articles: Array<ArticleRef>;
+  /** Id of the event of the storyline detected before this one; null: none. */
+  previous: string | null;
+  /** Id of the event of the storyline detected after this one; null: none. */
+  next: string | null;
+}
+
+/** One breaking event. */
+export interface EventOut {
+  /** Id of the event: that of its first article. */
+  id: string;
+  /** Headline of the event. */
+  title: string;
+  /** Stage by the detector. */
+  status: "breaking" | "closed" | "emerging" | "fading";
+  /** How fast outlets report the event now (by the time of the answer). */
+  severity: "breaking" | "emerging" | "ended" | "fading" | "growing";
+  /** Time at which the event fired. */
+  detected_at: string;
+  /** Time of the first item. */
+  first_seen: string;
+  /** Time of the last item. */
+  last_seen: string;
+  /** Items counted, of any age. */
+  size: number;
+  /** Further duplicates from sources that were counted already. */
+  sightings: number;
+  /** Maximum number of items within one window (4 h). */
+  peak: number;
+  /** Maximum number of items within 10 minutes. */
+  rate: number;
+  /** Usual number of items per window for this story when the event fired. */
+  expected: number;
+  /** Items in the last hour. */
+  last_hour: number;
+  /** Items in the hour before the last one, by steps of 10 minutes. */
+  hour_before: number;
+  /** Names of outlets. */
+  sources: Array<string>;
+  /** Language codes. */
+  languages: Array<string>;
+  /** Terms. */
+  terms: Array<string>;
+  /** Why it fired, in one sentence. */
+  reason: string;
+  /** Id of the event that it was merged into; null: none. */
+  merged_into: string | null;
+  /** Id of its storyline, for /v1/stories/{id}. */
+  story_id: string;
+  /** Id of the event that reported it before in another language; null: none. */
+  translation_of: string | null;
+  /** Ids of the events merged into this one. */
+  absorbed: Array<string>;
+  /** Name of the editor who acknowledged it; null: nobody. */
+  acknowledged_by: string | null;
+  /** Scope of the muted alerts; null: not muted. */
+  muted: "routine" | "story" | null;
+  /** Whether an editor marked it as a false alarm. */
+  false_alarm: boolean;
+  /** Editor actions, oldest first, the newest 300. */
+  actions: Array<ActionOut>;
+  /** Name of the editor who works on it; "" for nobody. */
+  assignee: string;
+  /** State of the newsroom's work; null: unchanged. */
+  work_status: "dropped" | "on_it" | "open" | "published";
+  /** Number of notes. */
+  note_count: number;
+  /** Version number, which increases with each change. */
+  revision: number;
+}
+
+/** Events in the order of `sort`. */
+export interface EventsOut {
+  /** Events. */
+  events: Array<EventOut>;
+  /** Cursor of the next page; null on the last one, and for surprise and growth. */
+  next: string | null;
+  /** Progress of the detector; null: it knows its 7 days, or nothing. */
+  learning: LearningOut | null;
+}
+
+/** Comparison of two articles. Bit 0 is the least significant bit of the fingerprint. */
+export interface ExplainOut {
+  /** The comparison in one or two sentences. */
+  summary: string;
+  /** The first article. */
+  a: ExplainSideOut;
+  /** The second article. */
+  b: ExplainSideOut;
+  /** Differing bits, 0 to 64; null: the articles are in different indexes. */
+  distance: number | null;
+  /** Positions of the differing bits, 0: least significant; null as the distance. */
+  differing_bits: Array<number> | null;
+  /** Wording in common. */
+  overlap: OverlapOut;
+  /** Cosine of the main terms, 0 to 1. */
+  similarity: number;
+  /** Cosine by which related articles are ranked, 0 to 1. */
+  related_similarity: number;
+  /** Share of headline words in common, 0 to 1. */
+  headline_similarity: number;
+  /** Whether both have the same source. */
+  same_outlet: boolean;
+  /** Hours between the two times; null: one is unknown. */
+  hours_apart: number | null;
+  /** Share of the common wording that is usual for the outlet and does not count, 0 to 1. */
+  boilerplate: number;
+  /** Number of numbers in common. */
+  common_figures: number;
+  /** Whether the rules take one for a duplicate of the other. */
+  is_copy: boolean;
+  /** Whether it repeats an article with other numbers, such as a new toll. */
+  updated_figures: boolean;
+  /** Passages in both; null: a text is not stored. */
+  shared_passages: Array<string> | null;
+  /** Name of the policy profile. */
+  policy?: string;
+}
+
+/** One of the two articles; figures and passages that the other lacks (null: a text is not stored). */
+export interface ExplainSideOut {
+  /** Headline or id of the article. */
+  label: string;
+  /** Index of the article: language group and id of its model. */
+  space: string;
+  /** 64-bit simhash as 16 hexadecimal digits. */
+  fingerprint: string;
+  /** Numbers in the text that the other lacks; null: a text is not stored. */
+  figures: Array<string> | null;
+  /** Passages that the other lacks; null: a text is not stored. */
+  own_passages: Array<string> | null;
+}
+
+/** An article in a result. */
+export interface FoundArticle {
+  /** Id of the article. */
+  id: string;
+  /** Headline. */
+  title: string;
+  /** Address of the article; empty: it has none. */
+  url: string;
+  /** Name of the outlet; empty: unknown. */
+  source: string;
+  /** Time of publication that the outlet states; null: unknown. */
+  published_at: string | null;
+  /** Time at which the article was stored first. */
+  arrived_at: string;
+  /** Language code; und: none was detected. */
+  lang: string;
+  /** new, related or duplicate, by the policy of the article. */
+  verdict: "duplicate" | "new" | "related";
+  /** Words of the query that headline, source and key terms lack. */
+  missing: number;
+  /** Id of the event that the article belongs to; null: none. */
+  event_id: string | null;
+}
+
+/** How much the detector knows of what is usual: until all days are known, routine may fire. */
+export interface LearningOut {
+  /** Days of the last 7 that the detector knows. */
+  known_days: number;
+  /** Days that it needs. */
+  needed_days: number;
+}
+
+/** A note of an editor on an event. */
+export interface NoteOut {
+  /** Id of the note. */
+  id: number;
+  /** Name of the editor. */
+  actor: string;
+  /** Time. */
+  at: string;
+  /** Plain text of the note. */
+  text: string;
+}
+
+/** Shared wording, estimated from shingle sketches: ratios in 0..1, `shared` in shingles. */
+export interface OverlapOut {
+  /** Share of the shingles of the shorter text that are in the other, 0 to 1. */
+  containment: number;
+  /** Shared shingles divided by all of both texts, 0 to 1. */
+  resemblance: number;
+  /** Estimated number of shared shingles. */
+  shared: number;
+  /** Larger share of either opening (80 words) that the other text contains, 0 to 1. */
+  opening: number;
+  /** Share of the shorter opening that is in the other opening, 0 to 1. */
+  common_opening: number;
+  /** Length of the shorter text divided by that of the longer one, 0 to 1. */
+  length_ratio: number;
+}
+
+/** RFC 9457 problem details. `code` is stable; `field` names the offending part of the input. */
+export interface Problem {
+  /** Address of the description of the error, relative to the service. */
+  type: string;
+  /** The kind of error in words. */
+  title: string;
+  /** HTTP status. */
+  status: number;
+  /** What was wrong, where, and what to do. */
+  detail: string;
+  /** Stable code of the error. */
+  code: string;
+  /** The offending part of the input; absent: no single part. */
+  field?: string | null;
+  /** All errors of the input, the first is that of detail; absent: not an input. */
+  errors?: Array<ErrorOut> | null;
+  /** Path of the request. */
+  instance?: string | null;
+  /** Id of the request in the server's log and in X-Request-Id. */
+  request_id?: string | null;
+}
+
+/** A stored article on the same topic. */
+export interface RelatedOut {
+  /** Id of the article. */
+  id: string;
+  /** Headline. */
+  title: string;
+  /** Address of the article; empty: it has none. */
+  url: string;
+  /** Name of the outlet; empty: unknown. */
+  source: string;
+  /** Time of publication that the outlet states; null: unknown. */
+  published_at: string | null;
+  /** Differing bits of the two fingerprints, 0 to 64; null: no stored article is near. */
+  distance: number;
+  /** Cosine of the main terms, 0 to 1. */
+  similarity: number;
+}
+
+/** As RelatedListOut. `not_found`: those of the given ids that are not stored, or not any more. */
+export interface RelatedToManyOut {
+  /** Related articles, best first. */
+  related: Array<RelatedOut>;
+  /** Given ids that are not stored, or not any more. */
+  not_found: Array<string>;
+}
+
+/** Events and articles, best match first; `events` are in the first page only, at most 10. */
+export interface SearchOut {
+  /** Articles, newest first or best first. */
+  articles: Array<FoundArticle>;
+  /** Number of all that match. */
+  total: number;
+  /** Cursor of the next page; null on the last one. */
+  next: string | null;
+  /** The headlines that were searched in full. */
+  searched: SearchedOut;
+  /** Number of words searched; 0: the query has stop words only. */
+  words: number;
+  /** Events. */
+  events: Array<EventOut>;
+  /** Number of all events that match. */
+  events_total: number;
+}
+
+/** The headlines that were searched in full; older articles are found by their key terms. */
+export interface SearchedOut {
+  /** Number of articles searched in full. */
+  articles: number;
+  /** Arrival of the oldest of them; null: there are none. */
+  since: string | null;
+  /** Whether older headlines are still being read: repeat the search for more. */
+  loading: boolean;
+}
+
+/** Number of items that joined in the 10 minutes from `at`; intervals without items are omitted. */
+export interface TimelinePoint {
+  /** Time. */
+  at: string;
+  /** Number of items that joined in the 10 minutes. */
+  items: number;
+}
+
+/** The verdict on one article. `distance`: bits to the nearest stored article, null if above 7. */
+export interface VerdictOut {
+  /** Id of the article. */
+  id: string;
+  /** new, related or duplicate, by the policy of the article. */
+  verdict: "duplicate" | "new" | "related";
+  /** Differing bits to the nearest stored article, 0 to 7; null: none is as near. */
+  distance: number | null;
+  /** The verdict by the distance alone, with the bits of the settings. */
+  hamming_class: "duplicate" | "new" | "related";
+  /** The stored article that this one duplicates; null unless the verdict is duplicate. */
+  duplicate_of: DuplicateOf | null;
+  /** Related articles, best first. */
+  related: Array<RelatedOut>;
+  /** Whether it repeats an article with other numbers, such as a new toll. */
+  updated_figures: boolean;
+  /** Id of the event that the article belongs to; null: none. */
+  event_id: string | null;
+  /** Index of the article: language group and id of its model. */
+  space: string;
+  /** 64-bit simhash as 16 hexadecimal digits. */
+  fingerprint: string;
+  /** Whether the text is too short for reliable wording rules. */
+  short: boolean;
+}

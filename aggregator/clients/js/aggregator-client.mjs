@@ -1,0 +1,508 @@
+// @ts-check
+/**
+ * JavaScript client of an aggregator service: one file without dependencies, for Node.js >= 18, Deno, Bun and
+ * browsers. Types and descriptions of the answers: aggregator-client.d.mts, from the OpenAPI document.
+ *
+ *     import { Client } from "./aggregator-client.mjs";
+ *     const client = new Client("http://127.0.0.1:8080");
+ *     await client.reservation(article, async (decision) => {
+ *       if (decision.keep) await database.insert(article); // when it throws, the reservation is undone
+ *     });
+ *     await client.close();
+ *
+ * It behaves like the Python client. At most `concurrency` requests are in flight; further calls wait. The
+ * deadline starts when a request is sent; within it, requests are repeated after broken connections and the
+ * statuses 408, 429, 502, 503 and 504, since all of them are idempotent. A busy service that sends
+ * Retry-After extends the deadline, to 10 s at most. Without a verdict the client fails open (verdict
+ * "unknown") or closed (rejects with Unavailable). Articles without a verdict are counted, logged at most once
+ * a minute, and logged as an error by `close` if they exceed 1 %.
+ */
+
+/** @typedef {import("./aggregator-client.mjs").Decision} Decision */
+/** @typedef {import("./aggregator-client.mjs").ArticleIn} ArticleIn */
+/** @typedef {import("./aggregator-client.mjs").Problem} Problem */
+/** @typedef {{status: number, text: string, retryAfterMs: number}} Answer */
+
+const BUSY_BUDGET_MS = 10_000;
+const ATTEMPT_MS = 10_000; // a single request that hangs is repeated within a longer deadline
+const INITIAL_BACKOFF_MS = 20;
+const MAX_BACKOFF_MS = 2_000;
+const BATCH_LINES = 256;
+const WARNING_INTERVAL_MS = 60_000;
+const ERROR_SHARE = 0.01;
+const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
+const NOT_AN_AGGREGATOR = "The server that answered is not an aggregator service; check the URL.";
+
+/** No usable answer within the deadline; sending the article again is safe. `kind`: why, in one word. */
+export class Unavailable extends Error {
+  /** @param {string} message @param {string} [kind] */
+  constructor(message, kind = "unavailable") {
+    super(message);
+    this.name = "Unavailable";
+    this.kind = kind;
+  }
+}
+
+/** The service rejected a request; `problem` has its reason, null if the client itself rejected it. */
+export class Rejected extends Error {
+  /** @param {string} message @param {number} status @param {Problem | null} problem */
+  constructor(message, status, problem) {
+    super(message);
+    this.name = "Rejected";
+    this.status = status;
+    this.problem = problem;
+  }
+}
+
+/** Counts of articles by outcome, and the log lines about those without a verdict. */
+class Outcomes {
+  /** @param {{warn(line: string): void, error(line: string): void} | null} log */
+  constructor(log) {
+    this.log = log;
+    /** @type {Record<string, number>} */
+    this.counts = {};
+    this.nextWarningMs = -Infinity;
+    this.lastProblem = "";
+    this.closed = false;
+  }
+
+  /** @param {Decision} decision */
+  add(decision) {
+    if (decision.answer) return this.increment("checked", decision.verdict);
+    this.increment("unchecked", `unchecked/${decision.kind}`);
+    this.lastProblem = decision.problem;
+    if (performance.now() >= this.nextWarningMs) {
+      this.nextWarningMs = performance.now() + WARNING_INTERVAL_MS;
+      this.log?.warn(this.summary());
+    }
+  }
+
+  close() {
+    const unchecked = this.counts.unchecked ?? 0;
+    if (this.closed || !unchecked) return;
+    this.closed = true;
+    const line = `at the end: ${this.summary()}`;
+    if (unchecked > ERROR_SHARE * this.total()) this.log?.error(line);
+    else this.log?.warn(line);
+  }
+
+  summary() {
+    const reasons = Object.entries(this.counts)
+      .filter(([name]) => name.startsWith("unchecked/"))
+      .sort((a, b) => b[1] - a[1])
+      .map(([name, count]) => `${name.slice("unchecked/".length).replaceAll("_", " ")} ${count}`);
+    const effect = `${this.counts.unchecked} of ${this.total()} articles passed unchecked`;
+    return `${effect}: ${reasons.join(", ")} (last error: ${this.lastProblem.replace(/\.$/, "")})`;
+  }
+
+  total() {
+    return (this.counts.checked ?? 0) + (this.counts.unchecked ?? 0);
+  }
+
+  /** @param {string[]} names */
+  increment(...names) {
+    for (const name of names) this.counts[name] = (this.counts[name] ?? 0) + 1;
+  }
+}
+
+/** Connections to one service; see the head of this file. */
+export class Client {
+  /** @param {string} [url] @param {import("./aggregator-client.mjs").ClientOptions} [options] */
+  constructor(url = "http://127.0.0.1:8080", options = {}) {
+    const onFailure = options.onFailure ?? "open";
+    if (!/^https?:\/\//.test(url)) throw new TypeError(`${url} is not an http:// or https:// URL.`);
+    if (onFailure !== "open" && onFailure !== "closed") {
+      throw new TypeError("onFailure: expected 'open' or 'closed'.");
+    }
+    this._url = url.replace(/\/$/, "");
+    /** @type {Record<string, string>} */
+    this._headers = options.key ? { Authorization: `Bearer ${options.key}` } : {};
+    this._deadlineMs = options.deadlineMs ?? 2_000;
+    this._batchDeadlineMs = options.batchDeadlineMs ?? 60_000;
+    this._failsOpen = onFailure === "open";
+    this._query = options.backfill ? "?backfill=true" : "";
+    this._log = options.log ?? console;
+    // Failing closed, the caller gets an exception for each article, so there is nothing to log.
+    this._outcomes = new Outcomes(this._failsOpen ? this._log : null);
+    this._freeSlots = options.concurrency ?? 8;
+    if (!(this._freeSlots >= 1)) throw new TypeError("concurrency: expected 1 or more.");
+    /** @type {Array<() => void>} */
+    this._waiting = [];
+  }
+
+  get counts() {
+    return { ...this._outcomes.counts };
+  }
+
+  async close() {
+    this._outcomes.close();
+  }
+
+  // -- before an insert
+
+  /** @param {ArticleIn} article */
+  submit(article) {
+    return this._decide(article, `/v1/articles${this._query}`);
+  }
+
+  /** @param {ArticleIn} article */
+  check(article) {
+    return this._decide(article, "/v1/articles?dry_run=true");
+  }
+
+  /** @param {Iterable<ArticleIn>} articles @param {{dryRun?: boolean}} [options] */
+  async submitMany(articles, options = {}) {
+    const all = [...articles];
+    /** @type {Decision[]} */
+    const decisions = [];
+    for (let start = 0; start < all.length; start += BATCH_LINES) {
+      const lines = all.slice(start, start + BATCH_LINES).map((article) => JSON.stringify(article));
+      for (const result of await this._submitLines(lines, options.dryRun ? "?dry_run=true" : this._query)) {
+        decisions.push(this._settle(result));
+      }
+    }
+    return decisions;
+  }
+
+  /** @param {Decision} decision */
+  async undo(decision) {
+    return decision.stored && decision.id !== null ? this.delete(decision.id) : false;
+  }
+
+  /**
+   * @template T
+   * @param {ArticleIn} article @param {(decision: Decision) => T | Promise<T>} body
+   */
+  async reservation(article, body) {
+    const decision = await this.submit(article);
+    try {
+      return await body(decision);
+    } catch (error) {
+      await this.undo(decision);
+      throw error;
+    }
+  }
+
+  // -- reading
+
+  /** @param {string} id */
+  get(id) {
+    return this._json("GET", `/v1/articles/${encodeURIComponent(id)}`);
+  }
+
+  /** @param {string} id */
+  async delete(id) {
+    try {
+      await this._request("DELETE", `/v1/articles/${encodeURIComponent(id)}`);
+      return true;
+    } catch (error) {
+      if (error instanceof Rejected && (error.status === 404 || error.status === 410)) return false;
+      throw error;
+    }
+  }
+
+  /** @param {string} id */
+  copies(id) {
+    return this._json("GET", `/v1/articles/${encodeURIComponent(id)}/copies`);
+  }
+
+  /** @param {string} id */
+  async related(id, limit = 10) {
+    return (await this._json("GET", `/v1/articles/${encodeURIComponent(id)}/related?limit=${limit}`)).related;
+  }
+
+  /** @param {ArticleIn} article */
+  async relatedTo(article, limit = 10) {
+    return (await this._json("POST", `/v1/related?limit=${limit}`, article)).related;
+  }
+
+  /** @param {string[]} ids */
+  relatedToIds(ids, limit = 10) {
+    return this._json("POST", `/v1/related?limit=${limit}`, { ids });
+  }
+
+  /** @param {string} query */
+  search(query, limit = 20) {
+    return this._json("GET", `/v1/search?${new URLSearchParams({ q: query, limit: String(limit) })}`);
+  }
+
+  /** @param {string} a @param {string} b @param {string} [policy] */
+  explain(a, b, policy) {
+    return this._json("POST", "/v1/explain", policy ? { a, b, policy } : { a, b });
+  }
+
+  /** @param {string} [query] */
+  events(query = "") {
+    return this._json("GET", "/v1/events" + (query && `?${query}`));
+  }
+
+  /** @param {string} id */
+  event(id) {
+    return this._json("GET", `/v1/events/${encodeURIComponent(id)}`);
+  }
+
+  async ready() {
+    let problem = NOT_AN_AGGREGATOR;
+    try {
+      await this._request("GET", "/readyz");
+      // An empty batch: needs the key and permission of a crawler, and has no effect.
+      const answer = await this._request("POST", "/v1/articles/batch?dry_run=true", "", true);
+      if (answer.text === "") return true;
+    } catch (error) {
+      if (!(error instanceof Unavailable || error instanceof Rejected)) throw error;
+      problem = error.message;
+    }
+    this._log.error(`The service is not ready: ${problem}`);
+    return false;
+  }
+
+  // -- internals
+
+  /** @param {ArticleIn} article @param {string} path @returns {Promise<Decision>} */
+  async _decide(article, path) {
+    /** @type {Decision | Error} */
+    let result;
+    try {
+      const answer = await this._request("POST", path, JSON.stringify(article));
+      result = decisionOf(parse(answer.text), answer.status === 201);
+    } catch (error) {
+      if (error instanceof Rejected && error.status !== 401 && error.status !== 403) {
+        this._outcomes.add(undecided("refused", error.message, "refused"));
+        throw error;
+      }
+      result = /** @type {Error} */ (error);
+    }
+    return this._settle(result);
+  }
+
+  /** @param {Decision | Error} result @returns {Decision} */
+  _settle(result) {
+    if (!(result instanceof Error)) {
+      this._outcomes.add(result);
+      return result;
+    }
+    if (!(result instanceof Unavailable || result instanceof Rejected)) throw result;
+    const kind = result instanceof Unavailable ? result.kind : "access_denied";
+    const decision = undecided("unknown", result.message, kind);
+    this._outcomes.add(decision);
+    if (!this._failsOpen) throw result;
+    return decision;
+  }
+
+  /**
+   * One result per line; lines without a verdict are sent again until the deadline of the batch.
+   *
+   * @param {string[]} lines @param {string} query @returns {Promise<Array<Decision | Error>>}
+   */
+  async _submitLines(lines, query) {
+    /** @type {Array<Decision | Error>} */
+    const results = lines.map(() => new Unavailable("The article was not sent."));
+    const end = performance.now() + this._batchDeadlineMs;
+    for (let pauseMs = INITIAL_BACKOFF_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_BACKOFF_MS)) {
+      const open = lines.map((_, index) => index).filter((index) => results[index] instanceof Unavailable);
+      const batch = open.map((index) => lines[index]);
+      const answers = await this._postLines(batch, query, end - performance.now());
+      open.forEach((index, position) => (results[index] = answers[position]));
+      if (!results.some((result) => result instanceof Unavailable)) return results;
+      if (performance.now() + pauseMs >= end) return results;
+      await sleep(pauseMs);
+    }
+  }
+
+  /**
+   * One attempt; a batch that is too large is halved.
+   *
+   * @param {string[]} lines @param {string} query @param {number} leftMs
+   * @returns {Promise<Array<Decision | Error>>}
+   */
+  async _postLines(lines, query, leftMs) {
+    if (lines.length === 0) return [];
+    try {
+      const body = lines.join("\n") + "\n";
+      const answer = await this._request("POST", `/v1/articles/batch${query}`, body, true, leftMs);
+      const rows = answer.text.split("\n").filter((row) => row !== "");
+      const last = rows[rows.length - 1] ?? "";
+      const tooMany = last.includes("max_batch_lines") && last.includes('"too_large"');
+      if (tooMany) throw new Rejected("The batch has more lines than the service accepts.", 413, null);
+      if (rows.length === lines.length) return rows.map(lineDecisionOf);
+      const detail = `The service answered ${rows.length} of ${lines.length} lines.`;
+      throw new Unavailable(detail, "connection_lost");
+    } catch (caught) {
+      const error = /** @type {Error} */ (caught);
+      if (error instanceof Unavailable) return lines.map(() => error);
+      if (!(error instanceof Rejected)) throw error;
+      if (error.status === 401 || error.status === 403) return lines.map(() => error);
+      if (error.status !== 413 || lines.length === 1) {
+        return lines.map(() => undecided("refused", error.message, "refused"));
+      }
+      const half = lines.length >> 1;
+      const first = await this._postLines(lines.slice(0, half), query, leftMs);
+      return [...first, ...(await this._postLines(lines.slice(half), query, leftMs))];
+    }
+  }
+
+  /** @param {string} method @param {string} path @param {unknown} [body] @returns {Promise<any>} */
+  async _json(method, path, body) {
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    return parse((await this._request(method, path, text)).text);
+  }
+
+  /**
+   * The first answer below 300. Rejects with Unavailable, or with Rejected for other answers.
+   *
+   * @param {string} method @param {string} path @param {string} [body] @param {boolean} [ndjson]
+   * @param {number} [deadlineMs] @returns {Promise<Answer>}
+   */
+  async _request(method, path, body, ndjson = false, deadlineMs = this._deadlineMs) {
+    if (this._freeSlots > 0) this._freeSlots -= 1;
+    else await new Promise((resolve) => this._waiting.push(() => resolve(undefined)));
+    try {
+      return await this._requestUntil(method, path, body, ndjson, deadlineMs);
+    } finally {
+      const next = this._waiting.shift();
+      if (next) next();
+      else this._freeSlots += 1;
+    }
+  }
+
+  /**
+   * @param {string} method @param {string} path @param {string | undefined} body @param {boolean} ndjson
+   * @param {number} deadlineMs @returns {Promise<Answer>}
+   */
+  async _requestUntil(method, path, body, ndjson, deadlineMs) {
+    const started = performance.now();
+    let end = started + deadlineMs;
+    /** @type {Unavailable | undefined} */
+    let failure;
+    for (let pauseMs = INITIAL_BACKOFF_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_BACKOFF_MS)) {
+      const leftMs = Math.max(1, end - performance.now());
+      let retryAfterMs = 0;
+      try {
+        const attemptMs = ndjson ? leftMs : Math.min(leftMs, ATTEMPT_MS);
+        const answer = await this._send(method, path, body, ndjson, attemptMs);
+        if (!RETRYABLE_STATUSES.has(answer.status)) return accepted(answer);
+        failure = failureOf(answer, this._url);
+        retryAfterMs = answer.retryAfterMs;
+      } catch (error) {
+        if (error instanceof Rejected || error instanceof Unavailable) throw error;
+        const lost = connectionFailure(/** @type {Error} */ (error), this._url, deadlineMs);
+        // The last attempt may be cut short: an earlier reason says more than its time-out.
+        if (!failure || lost.kind !== "timeout") failure = lost;
+      }
+      const waitMs = Math.max(pauseMs, retryAfterMs);
+      if (retryAfterMs && (failure.kind === "overloaded" || failure.kind === "rate_limited")) {
+        end = Math.max(end, Math.min(started + BUSY_BUDGET_MS, performance.now() + waitMs + deadlineMs));
+      }
+      if (performance.now() + waitMs >= end) throw failure;
+      await sleep(waitMs);
+    }
+  }
+
+  /**
+   * @param {string} method @param {string} path @param {string | undefined} body @param {boolean} ndjson
+   * @param {number} attemptMs @returns {Promise<Answer>}
+   */
+  async _send(method, path, body, ndjson, attemptMs) {
+    /** @type {Record<string, string>} */
+    const headers = { ...this._headers };
+    if (body !== undefined) headers["Content-Type"] = ndjson ? "application/x-ndjson" : "application/json";
+    const signal = /** @type {any} */ (AbortSignal).timeout(Math.ceil(attemptMs)); // newer than some typings
+    const response = await fetch(this._url + path, { method, headers, body, signal });
+    const after = response.headers.get("Retry-After") ?? "";
+    const retryAfterMs = /^\d+$/.test(after) ? 1000 * Number(after) : 0;
+    return { status: response.status, text: await response.text(), retryAfterMs };
+  }
+}
+
+/** @param {number} ms */
+function sleep(ms) {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** @param {string} text @returns {any} */
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator");
+  }
+}
+
+/** @param {string} text @returns {Problem | null} */
+function problemOf(text) {
+  try {
+    const problem = JSON.parse(text);
+    return typeof problem?.code === "string" && typeof problem.detail === "string" ? problem : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @param {Answer} answer @returns {Answer} */
+function accepted(answer) {
+  if (answer.status < 300) return answer;
+  const problem = problemOf(answer.text);
+  const detail = problem?.detail ?? `The service answered with status ${answer.status}.`;
+  if (answer.status >= 500) throw new Unavailable(detail, "server_error");
+  if (![401, 403, 413].includes(answer.status)) {
+    const foreign = !problem || problem.code === "no_route" || problem.code === "method_not_allowed";
+    if (foreign) throw new Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator");
+  }
+  throw new Rejected(detail, answer.status, problem);
+}
+
+/** @param {{status: number, code: string}} problem */
+function kindOf(problem) {
+  if (problem.status === 429) return "rate_limited";
+  if (problem.code === "overloaded") return "overloaded";
+  return problem.status === 500 ? "server_error" : "unavailable";
+}
+
+/** @param {Answer} answer @param {string} url */
+function failureOf(answer, url) {
+  const problem = problemOf(answer.text);
+  if (!problem) return new Unavailable(`${url} answered with status ${answer.status}.`);
+  return new Unavailable(problem.detail, kindOf(problem));
+}
+
+/** @param {Error} error @param {string} url @param {number} deadlineMs */
+function connectionFailure(error, url, deadlineMs) {
+  if (error.name === "TimeoutError" || error.name === "AbortError") {
+    return new Unavailable(`${url} gave no answer within ${deadlineMs / 1000} s.`, "timeout");
+  }
+  const cause = /** @type {{code?: string, message?: string}} */ (error.cause ?? error);
+  const code = cause.code ?? "";
+  const kind =
+    code === "ECONNREFUSED" ? "connection_refused"
+    : code === "ENOTFOUND" || code === "EAI_AGAIN" ? "name_resolution"
+    : /CERT|TLS|SSL|SIGNATURE/.test(code) ? "tls"
+    : /^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(code) ? "connection_failed"
+    : "connection_lost";
+  return new Unavailable(`${url}: ${code || cause.message || error.message}.`, kind);
+}
+
+/** @param {any} answer @param {boolean} stored @returns {Decision} */
+function decisionOf(answer, stored) {
+  if (typeof answer?.verdict !== "string") throw new Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator");
+  const canonicalId = answer.duplicate_of?.canonical_id ?? null;
+  const keep = answer.verdict !== "duplicate";
+  return { verdict: answer.verdict, answer, stored, problem: "", kind: "", keep, id: answer.id, canonicalId };
+}
+
+/** @param {"unknown" | "refused"} verdict @param {string} problem @param {string} kind @returns {Decision} */
+function undecided(verdict, problem, kind) {
+  return { verdict, answer: null, stored: false, problem, kind, keep: true, id: null, canonicalId: null };
+}
+
+/** @param {string} line @returns {Decision | Error} */
+function lineDecisionOf(line) {
+  try {
+    const row = parse(line);
+    if (!row.error) return decisionOf(row, false);
+    const retryable = row.error.status === 408 || row.error.status === 429 || row.error.status >= 500;
+    if (retryable) return new Unavailable(row.error.detail, kindOf(row.error));
+    return undecided("refused", row.error.detail, "refused");
+  } catch (error) {
+    return /** @type {Error} */ (error);
+  }
+}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aggregator.cli.labeled_articles import load_articles, load_labeled
-from aggregator.domain import Analysis
+from aggregator.domain import Analysis, Article
 from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
 from aggregator.offline.evaluation import calibration
@@ -35,9 +35,9 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.offline.evaluation import near_duplicates as protocol
 
     jsonl.check_readable([*args.files, *args.background])
+    gold, background = _load_gold(args)
     if args.grid:
-        return _evaluate_grid(args)
-    gold, background = load_labeled(args.files, args.html), load_articles(args.background)
+        return _evaluate_grid(args, gold, background)
     analyzer = _load_analyzer(settings)
     name, policy = selected_policy(args, settings)
     policies = {n: p for n, p in protocol.POLICIES.items() if p.name == "hamming"} | {name: policy}
@@ -52,7 +52,21 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     return _print_rows(args, [row.as_json() for row in rows], table, curves)
 
 
-def _evaluate_grid(args: argparse.Namespace) -> int:
+def _load_gold(args: argparse.Namespace) -> tuple[list[LabeledArticle], list[Article]]:
+    """Labeled articles and those stored before them; with ``--plant`` both are made from unlabeled files."""
+    background = load_articles(args.background)
+    if not args.plant:
+        return load_labeled(args.files, args.html), background
+    from aggregator.offline.evaluation.article_files import read_articles
+    from aggregator.offline.evaluation.planted import plant_copies
+
+    if args.html:
+        raise InvalidInput("plant: copies are made from texts; leave out --html.")
+    gold, others = plant_copies(read_articles(args.files).articles, args.plant)
+    return gold, [*background, *others]
+
+
+def _evaluate_grid(args: argparse.Namespace, gold: list[LabeledArticle], background: list[Article]) -> int:
     """Score shingling over a grid of settings: our reading, or the published rule beside one row of ours."""
     from aggregator.offline.evaluation import published_shingling, shingling
 
@@ -61,7 +75,6 @@ def _evaluate_grid(args: argparse.Namespace) -> int:
         "t": args.collisions, "f": args.leading, "r": args.overlap,
     }  # fmt: skip
     given = {letter: values for letter, values in given.items() if values is not None}
-    gold, background = load_labeled(args.files), load_articles(args.background)
     if args.grid == "ours":
         settings = shingling.settings_grid(**{**shingling.OUR_VALUES, **given})
         ours = shingling.evaluate(gold, settings, orders=args.orders, background=background)
@@ -143,6 +156,18 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
         curves = calibration.event_curves(*_analyze_labeled(gold, analyzer))
         _draw_curves(args, curves)
     return _print_report(args, report.as_json(), protocol.format_table(report), curves)
+
+
+def blocks(args: argparse.Namespace, settings: Settings) -> int:
+    """Report bucket sizes and false neighbors of the fingerprints of real articles."""
+    from aggregator.offline.evaluation import block_statistics
+    from aggregator.offline.evaluation.article_files import read_articles
+
+    jsonl.check_readable(args.files)
+    results = _load_analyzer(settings).analyze_many(read_articles(args.files, args.max).articles)
+    rows = block_statistics.evaluate([result for result in results if isinstance(result, Analysis)])
+    print(json.dumps([row.as_json() for row in rows]) if args.json else block_statistics.format_table(rows))
+    return EXIT_OK
 
 
 def events(args: argparse.Namespace, settings: Settings) -> int:

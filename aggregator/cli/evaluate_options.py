@@ -29,6 +29,7 @@ def add_evaluate_command(commands: Any) -> None:
     _add_pairs(protocols)
     _add_related(protocols)
     _add_events(protocols)
+    _add_blocks(protocols)
     _add_methods(protocols)
 
 
@@ -39,6 +40,10 @@ def _add_near_duplicates(protocols: Any) -> None:
     )  # fmt: skip
     _add_input_options(command)
     _add_background_option(command, "unlabeled articles that are stored first; repeatable")
+    command.add_argument(
+        "--plant", metavar="N", type=common_options.positive_int,
+        help="for files without labels: plant copies of N articles per language and store the others first",
+    )  # fmt: skip
     _add_html_option(command)
     _add_calibration_options(command)
     _add_json_option(command)
@@ -170,6 +175,21 @@ def _add_events(protocols: Any) -> None:
     common_options.add_settings_options(
         command, (*common_options.DETECTION_SETTINGS, "models_dir", *common_options.LOG_SETTINGS)
     )
+
+
+def _add_blocks(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "blocks", "bucket sizes and false neighbors of real fingerprints under the block plan",
+        "aggregator.cli.evaluate:blocks",
+    )  # fmt: skip
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="articles as .jsonl, .jsonl.gz, .csv or .parquet"
+    )
+    command.add_argument(
+        "--max", metavar="N", type=common_options.positive_int, help="use only the first N articles"
+    )
+    _add_json_option(command)
+    common_options.add_settings_options(command, ("models_dir", *common_options.LOG_SETTINGS))
 
 
 def _add_methods(protocols: Any) -> None:

@@ -18,6 +18,7 @@ from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
 from aggregator.offline.evaluation import calibration
 from aggregator.offline.evaluation.calibration import Curve
+from aggregator.offline.evaluation.labeled import originals_first, shuffle
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
@@ -42,7 +43,14 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     name, policy = selected_policy(args, settings)
     policies = {n: p for n, p in protocol.POLICIES.items() if p.name == "hamming"} | {name: policy}
     rows = asyncio.run(
-        protocol.evaluate(gold, analyzer, orders=args.orders, policies=policies, background=background)
+        protocol.evaluate(
+            gold,
+            analyzer,
+            orders=args.orders,
+            policies=policies,
+            background=background,
+            order=originals_first if args.plant else shuffle,
+        )
     )
     sizes = (
         f"{len(gold)} labeled articles, {len(background)} background articles, random orders: {args.orders}"
@@ -90,7 +98,7 @@ def _evaluate_grid(args: argparse.Namespace, gold: list[LabeledArticle], backgro
     )
     ours = shingling.evaluate(
         gold, [shingling.COMPARED_SETTING], orders=args.orders, background=background,
-        order=published_shingling.originals_first,
+        order=originals_first,
     )  # fmt: skip
     if args.json:
         table_4 = dict(published_shingling.TABLE_4)
@@ -167,6 +175,15 @@ def blocks(args: argparse.Namespace, settings: Settings) -> int:
     results = _load_analyzer(settings).analyze_many(read_articles(args.files, args.max).articles)
     rows = block_statistics.evaluate([result for result in results if isinstance(result, Analysis)])
     print(json.dumps([row.as_json() for row in rows]) if args.json else block_statistics.format_table(rows))
+    return EXIT_OK
+
+
+def open_benchmark(args: argparse.Namespace, settings: Settings) -> int:
+    """Write the open benchmark."""
+    from aggregator.offline.open_benchmark.directory import write_directory
+
+    count = write_directory(Path(args.out), args.stories, args.seed)
+    print(f"{count:,} articles of {args.stories:,} stories written to {args.out}")
     return EXIT_OK
 
 

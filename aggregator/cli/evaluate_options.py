@@ -31,6 +31,7 @@ def add_evaluate_command(commands: Any) -> None:
     _add_events(protocols)
     _add_blocks(protocols)
     _add_methods(protocols)
+    _add_open_benchmark(protocols)
 
 
 def _add_near_duplicates(protocols: Any) -> None:
@@ -206,6 +207,20 @@ def _add_methods(protocols: Any) -> None:
     command.add_argument("--out", metavar="FILE", help="write an HTML page with the table and a plot")
     _add_processes_option(command, "methods")
     _add_json_option(command)
+    common_options.add_settings_options(command, common_options.LOG_SETTINGS)
+
+
+def _add_open_benchmark(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "open-benchmark", "write a benchmark in ten languages, usable without the service",
+        "aggregator.cli.evaluate:open_benchmark",
+    )  # fmt: skip
+    command.add_argument("out", metavar="DIR", help="directory for articles, data card and scoring script")
+    command.add_argument(
+        "--stories", metavar="N", type=common_options.positive_int, default=200,
+        help="number of stories, about 7 articles each (default 200)",
+    )  # fmt: skip
+    command.add_argument("--seed", metavar="N", type=int, default=1, help="of the stories (default 1)")
     common_options.add_settings_options(command, common_options.LOG_SETTINGS)
 
 

@@ -26,7 +26,7 @@ def test_near_duplicates_are_scored(tmp_path: Path, capsys: pytest.CaptureFixtur
     small = ("--grid", "--shingle", "3", "--sample", "1", "--sketch", "8,64", "--collisions", "1")
     assert run("evaluate", "near-duplicates", "--json", *small, "--overlap", "0.2", labeled) == 0
     assert [line["p"] for line in json.loads(capsys.readouterr().out)] == [8, 64]
-    published = (labeled, "--grid", "published", "--json", *small[1:])
+    published = (labeled, "--grid", "published", "--json", "--leading", "1", *small[1:])
     assert run("evaluate", "near-duplicates", *published) == 0
     result = json.loads(capsys.readouterr().out)
     assert [row.get("p") for row in result["published"]] == [8, 64, None]

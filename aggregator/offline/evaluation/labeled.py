@@ -41,6 +41,11 @@ def shuffle(gold: Sequence[LabeledArticle], seed: int) -> list[LabeledArticle]:
     return order
 
 
+def originals_first(gold: Sequence[LabeledArticle], seed: int) -> list[LabeledArticle]:
+    """The random order of ``seed`` with the marked originals before all others."""
+    return sorted(shuffle(gold, seed), key=lambda item: not item.original)
+
+
 def labelings(gold: Sequence[LabeledArticle], label_merges: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Label by article id: as given, and (if ``gold`` has one of these labels) after ``label_merges``."""
     found = {AS_LABELED: {item.article.id: item.label for item in gold}}

@@ -5,7 +5,7 @@ Articles go through the ingest service over an in-memory store. Orders are seede
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import mean
 
@@ -97,8 +97,11 @@ async def evaluate(
     policies: Mapping[str, Policy] = POLICIES,
     label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
     background: Sequence[Article] = (),
+    order: Callable[[Sequence[LabeledArticle], int], list[LabeledArticle]] = shuffle,
 ) -> list[PolicyResult]:
     """One row per policy and labeling. ``background`` articles are stored before the labeled ones.
+
+    ``order``: of the labeled articles, by seed.
 
     Raises InvalidInput if no label occurs twice, since there is nothing to find then.
     """
@@ -112,10 +115,10 @@ async def evaluate(
     for policy_name, policy in policies.items():
         results = {labeling: PolicyResult(policy_name, labeling) for labeling in labels_by_labeling}
         for seed in range(orders):
-            order = shuffle(gold, seed)
-            answers = await decide_in_order(order, background, analyses, policy, analyzer.spaces)
+            ordered = order(gold, seed)
+            answers = await decide_in_order(ordered, background, analyses, policy, analyzer.spaces)
             for labeling, label_by_id in labels_by_labeling.items():
-                results[labeling].scores.append(_score_order(order, answers, label_by_id))
+                results[labeling].scores.append(_score_order(ordered, answers, label_by_id))
         rows += results.values()
     return rows
 

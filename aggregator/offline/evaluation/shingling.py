@@ -58,7 +58,7 @@ OUR_VALUES: Mapping[str, list[Any]] = {
     "f": [1.0],
     "r": [0.1, 0.2, 0.4],
 }
-COMPARED_SETTING = ShinglingSettings(p=64)  # the row that is shown beside the published rule
+COMPARED_SETTING = ShinglingSettings(p=64)  # shown in addition to the published rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import numpy as np
 from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text import tokenizer
+from aggregator.dedup.title_rule import required_similarity
 from aggregator.domain import Article
 from aggregator.offline.archive import vectors
 from aggregator.offline.archive.arrays import Floats, Rows
@@ -21,7 +22,7 @@ from aggregator.offline.archive.columns import Columns, columns_from_signatures
 from aggregator.offline.archive.encode import Encoder, Encoding
 from aggregator.offline.archive.join import find_candidates
 from aggregator.offline.archive.pairs import Pairs, merge_pairs, pack_pairs, unpack_pairs
-from aggregator.offline.archive.titles import required_similarities
+from aggregator.offline.archive.titles import pair_products, required_similarities
 from aggregator.offline.archive.vector_candidates import DEFAULT_LANG
 from aggregator.offline.archive.verify import estimate_overlaps
 from aggregator.offline.evaluation.scored_pairs import PairScorer, ScoredPairs
@@ -63,6 +64,36 @@ def tfidf_with_titles(articles: Sequence[Article]) -> ScoredPairs:
     titles = list(zip((article.title for article in articles), _langs(articles), strict=True))
     required = required_similarities(titles, near.a, near.b)
     return ScoredPairs(near.a, near.b, near.score / (near.score + required))
+
+
+def tfidf_by_titles(articles: Sequence[Article], titles: str) -> ScoredPairs:
+    """As ``tfidf_with_titles``, with the titles compared by "tfidf" cosine, "jaccard" of terms, or "boolean".
+
+    The formulas of tf and idf in the publication of the rule are not on record here: those of
+    ``vectors.tfidf`` are used for texts and titles. Boolean: 1 if the sets of terms are equal, else 0.
+    """
+    near = tfidf(articles)
+    pairs = list(zip(near.a.tolist(), near.b.tolist(), strict=True))
+    if titles == "tfidf":
+        rows = vectors.tfidf([article.title for article in articles], _langs(articles))
+        similarity = pair_products(rows, near.a, near.b)
+    else:
+        terms = [
+            frozenset(tokenizer.tokenize(article.title, lang))
+            for article, lang in zip(articles, _langs(articles), strict=True)
+        ]
+        compare = _jaccard if titles == "jaccard" else _equal
+        similarity = np.array([compare(terms[a], terms[b]) for a, b in pairs], np.float64)
+    required = np.array([required_similarity(value) for value in similarity.tolist()], np.float64)
+    return ScoredPairs(near.a, near.b, near.score / (near.score + required))
+
+
+def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    return len(a & b) / len(a | b) if a or b else 0.0
+
+
+def _equal(a: frozenset[str], b: frozenset[str]) -> float:
+    return float(bool(a) and a == b)
 
 
 def doc2vec(articles: Sequence[Article]) -> ScoredPairs:
@@ -133,6 +164,9 @@ METHODS: Mapping[str, PairScorer] = {
     "combined, words": partial(combined, shingles="words"),
     "tfidf": tfidf,
     "tfidf, by title": tfidf_with_titles,
+    "tfidf, titles by tfidf": partial(tfidf_by_titles, titles="tfidf"),
+    "tfidf, titles by Jaccard": partial(tfidf_by_titles, titles="jaccard"),
+    "tfidf, equal titles": partial(tfidf_by_titles, titles="boolean"),
     "re-ranking": reranking_features,
     **{f"n-gram overlap {width}": partial(ngrams, width=width) for width in NGRAM_WIDTHS},
     "LSH 10 hashes": partial(minhash, hashes=10, band_rows=1),

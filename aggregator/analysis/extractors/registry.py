@@ -36,6 +36,20 @@ EXTRACTORS: Mapping[str, Registration] = {
         "The projection is random, so no direction is learned from the corpus: related articles are farther "
         "apart than with tfidf-pca.",
     ),
+    "doc2vec": Registration(
+        "aggregator.analysis.extractors.doc2vec",
+        "Doc2VecExtractor",
+        "paragraph vectors (PV-DBOW, gensim; extra doc2vec)",
+        "Needs some thousands of articles. Vectors are inferred by gradient descent in the floating point "
+        "arithmetic of the machine: bits may differ between machines for sums near 0.",
+    ),
+    "minilm": Registration(
+        "aggregator.analysis.extractors.minilm",
+        "MiniLmExtractor",
+        "sentence vectors of all-MiniLM-L6-v2 (PyTorch; extra minilm)",
+        "Reads the first 256 word pieces of a text and is trained on English. Takes tens of milliseconds per "
+        "article and some hundred MB per process. Bits may differ between machines for sums near 0.",
+    ),
 }
 FEATURE_NAMES = (TFIDF_PCA, *EXTRACTORS)
 

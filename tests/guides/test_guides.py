@@ -1,0 +1,157 @@
+"""Every guide is executed against a service, as far as this machine allows (``blocks.py``)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.guides.blocks import missing_line, parse_blocks, split_output, write_script
+from tests.support.cluster import free_ports
+from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.server_fixture import serving_alone
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDES = {path.stem: path for path in sorted((ROOT / "docs" / "guides").glob("*.md"))}
+MAX_WORDS = 600
+SERVICE, SITE, REDIS = "http://127.0.0.1:8080", "8000", "6379"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a service in memory that may call webhooks on this machine."""
+    directory = tmp_path_factory.mktemp("service")
+    with serving_alone(directory, "--store-url=memory", "--webhook-allow-private-addresses") as (_, url):
+        yield url
+
+
+@dataclass
+class Channel:
+    """Stand-in for a channel of Slack: its address and the messages that it got."""
+
+    url: str
+    messages: list[bytes] = field(default_factory=list)
+    arrived: threading.Event = field(default_factory=threading.Event)
+
+
+@pytest.fixture
+def slack() -> Iterator[Channel]:
+    """A server on this machine that accepts messages."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            channel.messages.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+            channel.arrived.set()
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Print nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        channel = Channel(f"http://127.0.0.1:{server.server_port}/services")
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield channel
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("name", GUIDES)
+def test_the_guide_works(name: str, service: str, slack: Channel, tmp_path: Path) -> None:
+    """Every block succeeds and prints what the guide says."""
+    text = GUIDES[name].read_text(encoding="utf-8")
+    if "redis-server" in text and shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed")
+    site, redis = free_ports(2)
+    text = text.replace(SERVICE, service).replace(SITE, str(site)).replace(REDIS, str(redis))
+    blocks = parse_blocks(text)
+    script = write_script(blocks, tmp_path)
+
+    done = subprocess.run(
+        ["bash", script],
+        cwd=tmp_path,
+        env=environment(SLACK_URL=slack.url),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=HANG_LIMIT_S,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout[-3000:]
+    printed = split_output(done.stdout)
+    for number, block in enumerate(blocks):
+        if block.language == "text" and blocks[number - 1].is_run:
+            assert missing_line(block.text, printed[number - 1]) is None, "\n".join(printed[number - 1])
+    if name == "slack":
+        assert slack.arrived.wait(HANG_LIMIT_S)
+        assert "text" in json.loads(slack.messages[0])
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """That of this process without settings of the service, with its commands first on the path."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("AGGREGATOR_", "REDIS_"))}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**inherited, "PATH": path, **variables}
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_the_guide_is_short_and_names_existing_files(name: str) -> None:
+    """At most ``MAX_WORDS`` words; files of deploy/ and commands exist; the index links to it."""
+    text = GUIDES[name].read_text(encoding="utf-8")
+    files = re.findall(r"\bdeploy/[\w./-]*\w", text)
+
+    assert len(text.split()) <= MAX_WORDS
+    assert all((ROOT / file).exists() for file in files)
+    assert name == "index" or f"({name}.md)" in GUIDES["index"].read_text(encoding="utf-8")
+
+
+def test_the_compose_guide_uses_names_of_the_compose_file() -> None:
+    """Services, the monitoring profile, variables, and an override that only sets settings."""
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    text = GUIDES["docker-compose"].read_text(encoding="utf-8")
+    override = next(yaml.safe_load(b.text) for b in parse_blocks(text) if b.title.endswith(".yml"))
+
+    assert set(re.findall(r"docker compose (?:exec|logs|run --rm -v \S+ \S+) (\w+)", text)) <= set(
+        compose["services"]
+    )
+    assert set(re.findall(r"--profile (\w+)", text)) == {"monitoring"}
+    assert compose["services"]["prometheus"]["profiles"] == ["monitoring"]
+    assert override["services"].keys() <= compose["services"].keys()
+    assert all(f"{name}" in json.dumps(compose) for name in ("REDIS_MAXMEMORY", "AGGREGATOR_BOOTSTRAP_KEY"))
+
+
+def test_the_kubernetes_guide_uses_names_of_the_manifests() -> None:
+    """Secret, key, deployment, service and port."""
+    paths = sorted((ROOT / "deploy" / "kubernetes").glob("*.yml"))
+    manifests = [m for path in paths for m in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
+    named = {(m["kind"].lower(), m["metadata"]["name"]): m for m in manifests}
+    text = GUIDES["kubernetes"].read_text(encoding="utf-8")
+
+    assert set(re.findall(r"\b(deployment|service)/(\w+)", text)) <= named.keys()
+    secret, key = re.search(r"secret generic (\w+) -n news --from-literal=([\w-]+)=", text).groups()  # type: ignore[union-attr]
+    assert {"name": secret, "key": key} in list(secret_references(manifests))
+    port = int(re.search(r"service/aggregator 8080:(\d+)", text)[1])  # type: ignore[index]
+    assert port in [p["port"] for p in named["service", "aggregator"]["spec"]["ports"]]
+
+
+def secret_references(value: object) -> Iterator[object]:
+    """All values of ``secretKeyRef`` in a manifest."""
+    if isinstance(value, dict):
+        yield from (ref for name, ref in value.items() if name == "secretKeyRef")
+        value = list(value.values())
+    for item in value if isinstance(value, list) else ():
+        yield from secret_references(item)

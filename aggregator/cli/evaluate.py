@@ -16,6 +16,7 @@ from aggregator.cli.labeled_articles import load_articles, load_labeled
 from aggregator.domain import Analysis, Article
 from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
+from aggregator.offline.archive.rows import read_rows
 from aggregator.offline.evaluation import calibration
 from aggregator.offline.evaluation.calibration import Curve
 from aggregator.offline.evaluation.labeled import originals_first, shuffle
@@ -136,7 +137,7 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.offline.evaluation import pairs as protocol
 
     jsonl.check_readable(args.files)
-    report = protocol.evaluate(protocol.parse_pairs(jsonl.read_rows(args.files)), _load_analyzer(settings))
+    report = protocol.evaluate(protocol.parse_pairs(read_rows(args.files)), _load_analyzer(settings))
     curves = report.calibration_curves()
     _draw_curves(args, curves)
     result = report.as_json() | {"curves": calibration.as_json(curves)}

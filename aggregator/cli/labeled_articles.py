@@ -1,4 +1,7 @@
-"""Articles of evaluation files, with the label ``cluster``, for the commands that evaluate or train."""
+"""Articles of evaluation files, with the label ``cluster``, for the commands that evaluate or train.
+
+All formats of ``aggregator dedupe`` are read: JSON Lines, CSV, TSV and Parquet.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from aggregator.contract.decoding import decode, to_article
 from aggregator.contract.requests import ArticleIn
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator.offline import jsonl
+from aggregator.offline.archive.rows import read_rows
 from aggregator.offline.evaluation.labeled import LabeledArticle
 
 _decode_article = msgspec.json.Decoder(ArticleIn).decode
@@ -23,7 +26,7 @@ _decode_article = msgspec.json.Decoder(ArticleIn).decode
 
 def load_articles(files: Sequence[str]) -> list[Article]:
     """The articles of all rows. Raises InvalidInput."""
-    return [_parse_article(row) for row in jsonl.read_rows(files)]
+    return [_parse_article(row) for row in read_rows(files)]
 
 
 def load_labeled(files: Sequence[str], html: str = "", *, unique_ids: bool = True) -> list[LabeledArticle]:
@@ -34,8 +37,10 @@ def load_labeled(files: Sequence[str], html: str = "", *, unique_ids: bool = Tru
     Raises InvalidInput for these, for invalid rows, and for files without rows.
     """
     labeled = [
-        LabeledArticle(_parse_article(row), _parse_label(row, position), row.get("original") is True)
-        for position, row in enumerate(jsonl.read_rows(files), 1)
+        LabeledArticle(
+            _parse_article(row), _parse_label(row, position), str(row.get("original")).lower() == "true"
+        )
+        for position, row in enumerate(read_rows(files), 1)
     ]
     if not labeled:
         raise InvalidInput(f"{', '.join(files)}: no articles found.")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 from aggregator.cli.labeled_articles import load_articles, load_labeled
@@ -70,3 +71,32 @@ def test_an_invalid_article_is_named_by_its_id(tmp_path: Path) -> None:
         load_articles([file_of(tmp_path, row(), row("a2", title=5))])
 
     assert caught.value.field == "title"
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "parquet"])
+def test_every_format_of_dedupe_is_read(tmp_path: Path, format: str) -> None:
+    """With the same articles and labels; empty cells are absent fields."""
+    frame = pandas.DataFrame([row(published_at="2026-06-01T12:00:00Z"), row("a2", title="Late", url=None)])
+    path = tmp_path / f"gold.{format}"
+    if format == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    elif format == "parquet":
+        frame["published_at"] = pandas.to_datetime(frame["published_at"])
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if format == "tsv" else ",")
+
+    first, second = load_labeled([str(path)])
+
+    assert (first.label, first.article.text) == ("ferry", "The ferry is late.")
+    assert first.article.published_at_ms == 1_780_315_200_000
+    assert (second.article.title, second.article.published_at_ms) == ("Late", None)
+
+
+def test_a_row_that_cannot_be_read_is_named_with_its_file(tmp_path: Path) -> None:
+    """Also of CSV."""
+    path = tmp_path / "gold.csv"
+    path.write_text("id,text,cluster\na,b\n")
+
+    with pytest.raises(InvalidInput, match=r"gold\.csv:1: The row has more or fewer values"):
+        load_articles([str(path)])

@@ -12,7 +12,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -70,6 +70,31 @@ def read_blocks(files: Sequence[str], progress: ProgressCallback | None = None) 
         for rows in _group_into_blocks(_read_rows(file, progress)):
             yield Block(number, file, rows)
             number += 1
+
+
+def read_rows(files: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield every row as a mapping; of CSV and Parquet the columns that have a value, times as ISO 8601 text.
+
+    Raises InvalidInput at the first row that cannot be read.
+    """
+    for block in read_blocks(files):
+        for number, row in block.rows:
+            try:
+                yield _row_with_values(row, jsonl.Line(block.file, number))
+            except InvalidInput as error:
+                raise InvalidInput(f"{jsonl.Line(block.file, number).location}: {error}") from None
+
+
+def _row_with_values(row: Row | InvalidInput, line: jsonl.Line) -> dict[str, Any]:
+    if isinstance(row, InvalidInput):
+        raise row
+    if isinstance(row, bytes):
+        return jsonl.decode_row(replace(line, data=row))
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in row.items()
+        if value is not None
+    }
 
 
 def parse_article(row: Row, column_names: Mapping[str, str]) -> Article:

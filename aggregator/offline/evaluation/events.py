@@ -26,9 +26,9 @@ from typing import Any
 
 from aggregator.errors import InvalidInput
 from aggregator.events.detection import BurstRule, Event
+from aggregator.offline.archive.rows import read_rows
 from aggregator.offline.evaluation.event_metrics import Alert, EventReport, KnownEvent, WindowResult
 from aggregator.offline.fingerprints import ServiceFingerprints
-from aggregator.offline.jsonl import read_rows
 from aggregator.offline.replay import changed_events, parse_time_ms
 from aggregator.time_units import DAY_MS
 

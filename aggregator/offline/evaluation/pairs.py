@@ -17,6 +17,7 @@ the pairs that each policy calls duplicates are scored.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -198,12 +199,20 @@ def format_table(report: PairReport) -> str:
 
 
 def _parse_judgment(row: Mapping[str, Any], row_number: int) -> bool | None:
-    same, overall = row.get("same"), row.get("overall")
+    same, overall = _from_text(row.get("same")), _from_text(row.get("overall"))
     if isinstance(same, bool):
         return same
     if isinstance(overall, int | float) and not isinstance(overall, bool):
         return True if overall <= MAX_SAME_RATING else False if overall >= MIN_DIFFERENT_RATING else None
     raise InvalidInput(f"Pair {row_number} has neither `same` (true or false) nor `overall` (1 to 4).")
+
+
+def _from_text(value: Any) -> Any:
+    """The value of a cell of CSV that holds true, false or a number; other values unchanged."""
+    try:
+        return json.loads(value.lower()) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _parse_article(row: Mapping[str, Any], row_number: int, side: str) -> Article:

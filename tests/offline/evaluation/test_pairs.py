@@ -90,3 +90,12 @@ def test_stored_terms_are_nearly_as_good_as_whole_texts() -> None:
     report = evaluate(parse_pairs(read_rows([str(path)])), Analyzer(load_models()))
 
     assert report.auc("all", "similarity") >= report.auc("all", "tf-idf") - 0.05
+
+
+def test_judgments_may_be_cells_of_csv() -> None:
+    """Text instead of booleans and numbers."""
+    cells = [
+        {**pair, **{name: str(pair[name]) for name in ("same", "overall") if name in pair}} for pair in ROWS
+    ]
+
+    assert parse_pairs(cells) == parse_pairs(ROWS)

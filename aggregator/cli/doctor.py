@@ -13,7 +13,7 @@ import asyncio
 import dataclasses
 import json
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,7 +61,17 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     else:
         for finding in findings:
             print(f"{finding.mark:5}  {finding.subject:8}  {finding.sentence}")
+        print(f"next: {next_step(findings, service_url(settings.host, settings.port))}")
     return max(finding.code for finding in findings)
+
+
+def next_step(findings: Sequence[Finding], url: str) -> str:
+    """What to do after these findings, in one line."""
+    if any(finding.mark == "wrong" for finding in findings):
+        return "repair what the first line marked wrong names, then run `aggregator doctor` again."
+    if not any(finding.subject == "service" and finding.mark == "ok" for finding in findings):
+        return "`aggregator serve` starts the service, `aggregator serve --demo` one with invented news."
+    return f"open {url}/, or load articles: `aggregator ingest FILE --server {url}`."
 
 
 def _suppress_consequential(findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import logging
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from aggregator.errors import AggregatorError
 from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
 from aggregator.http.metrics.restarts import SUPERVISOR, RestartCounts, Supervised
 from aggregator.runtime.addresses import describe_store
@@ -27,6 +29,9 @@ from aggregator.store.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
     from aggregator.app import AnalysisPools, Service
+
+
+log = logging.getLogger("aggregator.serve")
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -59,9 +64,22 @@ async def _serve_single_process(
     restarts = RestartCounts()
     with contextlib.closing(await PeerMetrics(peer_metrics.directory, SUPERVISOR).listen(restarts.render)):
         async with with_store_url(settings, lambda: restarts.add(Supervised.STORE)) as connected:
+            if settings.demo:
+                await _load_demo_history(connected)
             return await run_server(
                 connected, on_ready=on_ready, peer_metrics=peer_metrics, restarts=restarts, pools=pools
             )
+
+
+async def _load_demo_history(settings: Settings) -> None:
+    """Fill an empty store with a day of invented news; a failure is logged and does not stop the service."""
+    from aggregator.runtime.demo.history import load_history
+
+    print("aggregator: demonstration: loading a day of invented news, which takes some seconds", flush=True)
+    try:
+        await load_history(settings)
+    except AggregatorError:
+        log.exception("the history of the demonstration could not be loaded; the service continues")
 
 
 @contextlib.contextmanager

@@ -22,8 +22,18 @@ async def announce(settings: Settings, port: int) -> None:
     url = service_url(settings.host, port)
     state = "ready" if await asyncio.to_thread(_is_ready, url) else "not ready"
     print(f"aggregator: {state} on {url}", flush=True)
+    print(f"aggregator: next: {next_step(settings, url, state)}", flush=True)
     if settings.demo:
         await run_demo(url, settings.key or settings.bootstrap_key)
+
+
+def next_step(settings: Settings, url: str, state: str) -> str:
+    """What a newcomer should do now, in one line."""
+    if state != "ready":
+        return f"`aggregator doctor --port {urlsplit(url).port}` names what is wrong"
+    if settings.demo:
+        return f"open {url}/ in a browser; news arrives for some seconds"
+    return f"open {url}/, which shows how to send the first article; `aggregator doctor` checks the rest"
 
 
 def _is_ready(url: str) -> bool:
@@ -42,9 +52,11 @@ def _is_ready(url: str) -> bool:
 async def run_demo(url: str, key: str = "") -> None:
     """Replay the demonstration and print its report; a failure is logged and does not stop the service."""
     from aggregator.runtime import demo
+    from aggregator.runtime.demo.history import live_rows
 
     try:
-        report = await demo.replay(url, pause_s=DEMO_INTERVAL_S, key=key)
+        rows = live_rows() if await demo.has_events(url, key) else None
+        report = await demo.replay(url, pause_s=DEMO_INTERVAL_S, rows=rows, key=key)
     except Exception:
         log.exception("the demonstration failed; the service continues")
         return

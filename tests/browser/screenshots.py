@@ -34,9 +34,9 @@ from aggregator.http.server import make_runner
 from aggregator.index import clock_guard
 from aggregator.offline.jsonl import read_rows
 from aggregator.runtime import demo
+from aggregator.runtime.demo.stories import article_bodies
 from aggregator.settings import Settings
 from tests.browser.chromium import CHROMIUM, FLAGS
-from tests.browser.newsday import article_bodies
 
 ROOT = Path(__file__).resolve().parents[2]
 TICK_MS = 60_000
@@ -57,7 +57,7 @@ class Clock:
 
 
 def demo_articles(now_ms: int) -> list[Article]:
-    """The demo and ``newsday``, ending now."""
+    """The demo and its other stories, ending now."""
     late_ms = 60_000 * min(row["minutes_ago"] for row in demo.load_rows())
     now = datetime.fromtimestamp((now_ms + late_ms) / 1000).astimezone()
     articles = [_article(demo.article_body(row, now)) for row in demo.load_rows()]

@@ -189,7 +189,8 @@ async def test_each_article_gets_its_intended_verdict() -> None:
     assert report.events[0]["size"] > 15
     text = report.format_text(url)
     assert f"{len(rows)} articles sent" in text
-    assert f"{url}/v1/events/{report.events[0]['id']}" in text
+    assert f"{url}/events/{report.events[0]['id']}" in text
+    assert f"search: {url}/search?q=dam" in text
 
 
 @pytest.mark.services

@@ -74,6 +74,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         desk_fields=front_filters.desk_fields(query) if may_edit(request) else {},
         read_mark=read_mark,
         kiosk=query.kiosk,
+        tour=settings.demo and not query.kiosk,
         rule=f"more than {settings.burst_items} similar items within {settings.burst_window_hours:g} hours",
         window=f"{settings.burst_window_hours:g} h",
         event_filter=event_filter,

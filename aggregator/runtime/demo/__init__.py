@@ -2,7 +2,8 @@
 
 Invented outlets in an invented country: new articles, exact and edited copies, retold stories, one results
 template filled for three companies, reports whose figures change, and a dam that breaks within 2.5 hours.
-``replay`` posts them over HTTP, as a crawler would.
+``replay`` posts them over HTTP, as a crawler would. ``history.py`` stores a day of them, with other stories,
+before the service starts, so that events have a past.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import aiohttp
 from aggregator.errors import StoreUnavailable
 
 EVENT_TIMEOUT_S = 20.0
+# A machine that is busy with the start answers 503 at first: a request is repeated for so long.
+REPEAT_S = 120.0
 ANNOTATION_FIELDS = ("role", "of", "minutes_ago")
 
 
@@ -49,15 +52,30 @@ class DemoReport:
             if example is not None:
                 lines.append(f"  {verdict}: {example[0]} {relation} {example[1]}")
                 lines.append(f"    {url}/v1/articles/{example[0]}")
-        for event in self.events[:3]:
-            lines.append(
-                f"  event: {event['title']} ({event['size']} items so far, {len(event['sources'])} sources)"
-            )
-            lines.append(f"    {url}/v1/events/{event['id']}")
+        for event in self.events:
+            state = "ended" if event["status"] == "closed" else f"{event['size']} items so far"
+            lines.append(f"  event: {event['title']} ({state}, {len(event['sources'])} sources)")
+            lines.append(f"    {url}/events/{event['id']}")
         if not self.events:
             lines.append("  no event was detected.")
-        lines.append(f"  editors' page: {url}/   API: {url}/docs")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._format_places(url)])
+
+    def _format_places(self, url: str) -> list[str]:
+        """What else there is to see, each with its URL."""
+        places = []
+        stories = Counter(event["story_id"] for event in self.events)
+        if stories and max(stories.values()) > 1:
+            places.append(("storyline of two events", f"/stories/{stories.most_common(1)[0][0]}"))
+        copied = next((a["duplicate_of"] for a in self.answers if a["duplicate_of"]), None)
+        if copied:
+            places.append(("who published a text first", f"/articles/{copied['canonical_id']}/provenance"))
+        places += [
+            ("search", "/search?q=dam"),
+            ("outlets and their copies", "/sources"),
+            ("editors' page, start here", "/"),
+            ("API", "/docs"),
+        ]
+        return [f"  {name}: {url}{path}" for name, path in places]
 
     def _first_example(self, verdict: str) -> tuple[str, str] | None:
         """Ids of the first article with this verdict, other than exact copies, and of its match."""
@@ -95,7 +113,7 @@ def article_body(row: dict[str, Any], now: datetime) -> dict[str, Any]:
 async def replay(
     url: str, *, pause_s: float = 0.0, rows: Iterable[dict[str, Any]] | None = None, key: str = ""
 ) -> DemoReport:
-    """Post ``rows`` (default: all) to the service at ``url``, ``pause_s`` apart, and wait for an event.
+    """Post ``rows`` (default: all) to the service, ``pause_s`` apart, and wait until an event changes.
 
     Raises StoreUnavailable when the service rejects an article or cannot be reached.
     """
@@ -105,22 +123,38 @@ async def replay(
     try:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         async with aiohttp.ClientSession(url, timeout=timeout, headers=headers) as session:
-            answers = []
+            answers, before = [], await _events(session)
             for body in articles:
                 answers.append(await _request_json(session, "POST", "/v1/articles", body))
                 await asyncio.sleep(pause_s)
-            events = await _wait_for_events(session)
+            events = await _wait_for_events(session, before)
     except (aiohttp.ClientError, TimeoutError) as error:
         raise StoreUnavailable(f"The service at {url} stopped answering ({error}).") from error
     return DemoReport(articles, answers, events)
 
 
-async def _wait_for_events(session: aiohttp.ClientSession) -> list[dict[str, Any]]:
-    """The events of the service, as soon as there is one, or after ``EVENT_TIMEOUT_S``."""
+async def has_events(url: str, key: str = "") -> bool:
+    """Whether the service at ``url`` knows an event. Raises StoreUnavailable, aiohttp.ClientError."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with aiohttp.ClientSession(url, headers=headers) as session:
+        return bool(await _events(session))
+
+
+async def _events(session: aiohttp.ClientSession) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = (await _request_json(session, "GET", "/v1/events"))["events"]
+    return events
+
+
+async def _wait_for_events(
+    session: aiohttp.ClientSession, before: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The events as soon as one is new or has another size than in ``before``, or after the time limit."""
     deadline_s = time.monotonic() + EVENT_TIMEOUT_S
+    sizes_before = {event["id"]: event["size"] for event in before}
     while True:
-        events: list[dict[str, Any]] = (await _request_json(session, "GET", "/v1/events"))["events"]
-        if events or time.monotonic() > deadline_s:
+        events = await _events(session)
+        sizes = {event["id"]: event["size"] for event in events}
+        if sizes != sizes_before or time.monotonic() > deadline_s:
             return events
         await asyncio.sleep(0.2)
 
@@ -128,8 +162,14 @@ async def _wait_for_events(session: aiohttp.ClientSession) -> list[dict[str, Any
 async def _request_json(
     session: aiohttp.ClientSession, method: str, path: str, body: Any = None
 ) -> dict[str, Any]:
-    async with session.request(method, path, json=body) as response:
-        answer: dict[str, Any] = await response.json(content_type=None)
-        if response.status >= 400:
-            raise StoreUnavailable(f"{method} {path} was refused: {answer.get('detail', response.status)}")
-        return answer
+    deadline_s = time.monotonic() + REPEAT_S
+    while True:
+        async with session.request(method, path, json=body) as response:
+            answer: dict[str, Any] = await response.json(content_type=None)
+            if response.status < 400:
+                return answer
+            if response.status not in (429, 503) or time.monotonic() > deadline_s:
+                detail = answer.get("detail", response.status)
+                raise StoreUnavailable(f"{method} {path} was refused: {detail}")
+            pause_s = min(5.0, float(response.headers.get("Retry-After", "1")))
+        await asyncio.sleep(pause_s)

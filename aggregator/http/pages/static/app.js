@@ -9,6 +9,7 @@ import { start as startDensity } from "./density.js";
 import { start as startShortcuts } from "./shortcuts.js";
 import { start as startPassages } from "./passages.js";
 import { start as startSearchBox } from "./search_box.js";
+import { start as startTour } from "./tour.js";
 
 startLive(); // first, because it records the markup as the server sent it
 updateTimes();
@@ -20,6 +21,7 @@ startReport();
 startDensity();
 startPassages();
 startSearchBox();
+startTour();
 
 const errorPage = document.querySelector("[data-reload-seconds]");
 if (errorPage) setTimeout(() => location.reload(), Number(errorPage.dataset.reloadSeconds) * 1000);

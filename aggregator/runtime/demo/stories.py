@@ -1,6 +1,7 @@
-"""Three invented stories in addition to the demo, so that screenshots show a list of events.
+"""Headlines of four invented stories in three languages, besides the articles of ``articles.jsonl``.
 
-One is no longer growing, one is in Chinese and growing, one is in a right-to-left script.
+A strike that is voted on and, twelve hours later, begins: two events of one storyline, both ended. A typhoon
+in Chinese and a sandstorm in a right-to-left script, both growing.
 """
 
 from __future__ import annotations
@@ -17,15 +18,32 @@ OUTLETS = (
 CHINESE_OUTLETS = ("北岸日报", "海岚晚报", "湾区新闻", "渔港之声", "东城快讯", "山城周刊")
 ARABIC_OUTLETS = ("صوت الواحات", "بريد الجنوب", "أخبار الميناء", "الصحيفة", "راديو النخيل")
 
+VOTE = (
+    "Rail strike", "en", OUTLETS, 1290, 6,
+    ("vote begins in Estmark", "vote: drivers queue before dawn", "vote splits depots of Corvane",
+     "ballot counted through the night", "looms as unions count votes", "approved by nine in ten drivers",
+     "vote alarms grain traders", "talks called off before vote ends", "vote joined by ferry crews",
+     "fund has money for three weeks, union says", "to begin within a day, unions announce",
+     "announced: railway prints emergency timetable", "warning sent to schools", "fears fill petrol stations",
+     "vote unlawful, railway tells court", "vote stands, court rules", "vote greeted with songs in Selwyn",
+     "plans: hospitals book rooms for staff", "vote: minister invites both sides"),
+)  # fmt: skip
 STRIKE = (
-    "Rail strike", "en", OUTLETS, 560, 12,
+    "Rail strike", "en", OUTLETS, 560, 3,
     ("stops night trains across Estmark", "leaves commuters stranded in Corvane",
      "begins after talks fail", "over pay enters first day", "hits ferries as crews join in",
      "costs shops a day of trade, union of traders says", "may last a week, drivers say",
      "fills buses and roads", "divides parliament", "delays exams at two universities",
      "keeps grain in the harbour", "brings out bicycles", "talks to resume, minister says",
      "unions reject first offer", "spreads to the trams of Selwyn", "forces hospitals to house staff",
-     "ends for night trains, goes on for freight", "mediator named", "sees first compromise on pay"),
+     "ends for night trains, goes on for freight", "mediator named", "sees first compromise on pay",
+     "keeps one train in eight running", "cancels the football special", "empties the stations of Corvane",
+     "makes taxis scarce", "backed by bus drivers", "costs a million crowns a day", "delays post by two days",
+     "stops coal for the power station", "picket lines peaceful, police say", "lets hikers sleep in huts",
+     "closes the sleeper to the coast", "reaches the border", "enters its night",
+     "helps boatmen to a good day",
+     "leaves fish on the quay", "discussed in every kitchen", "offer leaves drivers cold",
+     "splits the cabinet", "songs heard at Selwyn depot"),
 )  # fmt: skip
 TYPHOON = (
     "台风海岚", "zh", CHINESE_OUTLETS, 150, 8,
@@ -48,7 +66,7 @@ def article_bodies(now: datetime) -> list[dict[str, Any]]:
     """Request bodies of all articles, dated before ``now``."""
     bodies = []
     for number, (topic, lang, outlets, minutes_ago, interval, angles) in enumerate(
-        (STRIKE, TYPHOON, SANDSTORM)
+        (STRIKE, TYPHOON, SANDSTORM, VOTE)
     ):
         for index, angle in enumerate(angles):
             title = f"{topic} {angle}" if lang != "zh" else topic + angle

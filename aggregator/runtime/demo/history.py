@@ -1,0 +1,74 @@
+"""A day of invented news, decided before a demonstration starts, under a virtual clock.
+
+Events need time: a live demonstration would show all items of a story in one minute. The articles get the
+times at which they were published; the service then continues under the wall clock.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from aggregator.contract.decoding import decode_article
+from aggregator.domain import Article
+from aggregator.runtime.demo import article_body, load_rows
+from aggregator.runtime.demo.stories import article_bodies
+from aggregator.settings import Settings
+from aggregator.time_units import HOUR_MS, MINUTE_MS
+
+# Less than the day after which event detection waits for the clock to settle (``index/clock_guard.py``).
+SPAN_MS = 22 * HOUR_MS
+STEP_MS = 5 * MINUTE_MS
+# Articles of the last minutes of the stream are left to the live part.
+LIVE_MINUTES = 75
+
+
+def live_rows() -> list[dict[str, Any]]:
+    """The rows of the demonstration that are posted after the history, oldest first."""
+    return [row for row in load_rows() if row["minutes_ago"] < LIVE_MINUTES]
+
+
+def history_articles(now: datetime) -> list[tuple[int, Article]]:
+    """(arrival in ms, article), in order of arrival; ``now`` has a time zone.
+
+    Articles that were published before the history began arrive at its beginning.
+    """
+    bodies = [article_body(row, now) for row in load_rows() if row["minutes_ago"] >= LIVE_MINUTES]
+    articles = [decode_article(msgspec.json.encode(body)) for body in bodies + article_bodies(now)]
+    begin_ms = round(now.timestamp() * 1000) - SPAN_MS
+    dated = [(max(begin_ms, article.published_at_ms or 0), article) for article in articles]
+    return sorted(dated, key=lambda item: item[0])
+
+
+async def load_history(settings: Settings) -> int:
+    """Store and decide the history; returns the number of its articles, 0 if the store has articles already.
+
+    ``settings``: with the URL of a store that runs, used by no other process.
+    """
+    from aggregator.app import open_service
+
+    now = datetime.now(UTC)
+    articles = history_articles(now)
+    clock_ms = articles[0][0]
+    async with open_service(settings, clock=lambda: clock_ms) as service:
+        if await service.index.stream.recent_entries(1):
+            return 0
+        for step_ms, group in _steps(articles):
+            clock_ms = step_ms
+            await service.ingest.submit_many(group)
+            await service.background.scheduler.tick()
+        clock_ms = round(now.timestamp() * 1000)
+        await service.background.scheduler.tick()
+        await service.background.source_collector.run_once()
+    return len(articles)
+
+
+def _steps(articles: list[tuple[int, Article]]) -> Iterator[tuple[int, list[Article]]]:
+    """Articles of the same ``STEP_MS``, with the arrival of the last."""
+    for _, group in itertools.groupby(articles, lambda item: item[0] // STEP_MS):
+        items = list(group)
+        yield items[-1][0], [article for _, article in items]

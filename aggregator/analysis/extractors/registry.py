@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aggregator.analysis.extractors.contract import StoredExtractor
 from aggregator.errors import ModelError
+
+if TYPE_CHECKING:  # it imports numpy, and the help text of ``fit`` needs the names only
+    from aggregator.analysis.extractors.contract import StoredExtractor
 
 # Not in the table: it is folded into one matrix and has its own file format (``features.FeatureModel``).
 TFIDF_PCA = "tfidf-pca"

@@ -125,7 +125,7 @@ def test_the_compose_guide_uses_names_of_the_compose_file() -> None:
     text = GUIDES["docker-compose"].read_text(encoding="utf-8")
     override = next(yaml.safe_load(b.text) for b in parse_blocks(text) if b.title.endswith(".yml"))
 
-    assert set(re.findall(r"docker compose (?:exec|logs|run --rm -v \S+ \S+) (\w+)", text)) <= set(
+    assert set(re.findall(r"docker compose (?:exec|logs|run --rm -v \S+) (\w+)", text)) <= set(
         compose["services"]
     )
     assert set(re.findall(r"--profile (\w+)", text)) == {"monitoring"}

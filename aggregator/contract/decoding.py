@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -51,9 +52,8 @@ def decode(data: bytes, decoder: DecodeFunction[T]) -> T:
     data = data.removeprefix(UTF8_BOM)
     if not data.strip():
         raise InvalidInput("body: empty; expected one JSON object.", field="body", reason="bad_json")
-    if (
-        b"\0" in data[:4]
-    ):  # JSON in UTF-8 has no zero bytes; UTF-16 of Latin text has one in every second byte
+    # JSON in UTF-8 has no zero bytes; UTF-16 of Latin text has one in every second byte.
+    if b"\0" in data[:4]:
         raise InvalidInput(
             "body: UTF-16 or binary data; expected one JSON object in UTF-8.", field="body", reason="bad_json"
         )
@@ -90,10 +90,10 @@ def _check_unique_members(data: bytes) -> None:
 
 
 def _unique_members(pairs: Sequence[tuple[str, object]]) -> None:
-    if len({name for name, _ in pairs}) == len(pairs):
+    count_of = Counter(name for name, _ in pairs)
+    if len(count_of) == len(pairs):
         return
-    names = [name for name, _ in pairs]
-    repeated = printable(next(name for name in names if names.count(name) > 1))
+    repeated = printable(next(name for name, count in count_of.items() if count > 1))
     raise InvalidInput(
         f"{repeated}: given more than once; name each member once.", field=repeated, reason="repeated"
     )

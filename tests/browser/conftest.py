@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from tests.browser.chromium import CHROMIUM, FLAGS
 from tests.support.fake_service import Client, FakeService, serving
+from tests.support.hang_limit import HANG_LIMIT_S
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser
@@ -21,6 +22,7 @@ async def browser() -> AsyncIterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no Chromium is installed (Debian package: chromium)")
     api = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
+    api.expect.set_options(timeout=HANG_LIMIT_S * 1000)
     async with api.async_playwright() as playwright:
         chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 from aggregator.settings import Settings
 from tests.browser.pages import accessibility_violations, opened, overflow_px
@@ -93,8 +93,8 @@ async def test_a_desk_is_made_tested_and_notified(
         event = await make_event(url)
         row = page.locator(".history tr", has_text="Notification")
         await row.nth(1).wait_for()
-        assert await row.locator(".ack").count() == 2
-        assert await row.first.get_by_role("link").first.get_attribute("href") == f"/events/{event}"
+        await expect(row.locator(".ack")).to_have_count(2)
+        await expect(row.first.get_by_role("link").first).to_have_attribute("href", f"/events/{event}")
     subjects = [
         email.message_from_bytes(envelope.content, policy=email.policy.default)["Subject"]
         for envelope in mail.envelopes
@@ -123,10 +123,10 @@ async def test_a_filter_is_saved_as_a_desk(browser: Browser, url: str) -> None:
     """With a preview of its events first, and a name; without scripts."""
     async with opened(browser, f"{url}/?term=bridge&min_size=20", java_script_enabled=False) as page:
         await page.get_by_role("button", name="Save as desk").click()
-        assert await page.get_by_label("Name of the desk").input_value() == "bridge"
+        await expect(page.get_by_label("Name of the desk")).to_have_value("bridge")
         await page.get_by_role("button", name="Create desk").click()
         await page.get_by_text("The desk was created.").wait_for()
-        assert await page.get_by_label("Minimum items").input_value() == "20"
+        await expect(page.get_by_label("Minimum items")).to_have_value("20")
 
 
 async def test_a_desk_is_made_by_keyboard(browser: Browser, url: str) -> None:
@@ -138,7 +138,7 @@ async def test_a_desk_is_made_by_keyboard(browser: Browser, url: str) -> None:
         await page.keyboard.type("bridge")
         await page.keyboard.press("Enter")
         await page.get_by_text("The desk was created.").wait_for()
-        assert await page.get_by_label("Terms, places or topics").input_value() == "bridge"
+        await expect(page.get_by_label("Terms, places or topics")).to_have_value("bridge")
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 from aggregator.events.detection import Event
 from tests.browser.pages import accessibility_violations, opened, overflow_px
@@ -85,7 +85,7 @@ async def test_pages_fit_and_load_nothing_from_other_hosts(
     """No horizontal scrolling, no console message, no request to another host; empty and filled."""
     options: dict[str, Any] = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
     async with opened(browser, client.make_url("/"), **options) as page:
-        assert await page.locator("pre").count() == 1
+        await expect(page.locator("pre")).to_have_count(1)
         await post_articles(client)
         service.events.stored = events()
         for path in PATHS:
@@ -114,8 +114,8 @@ async def test_events_are_in_their_lists(browser: Browser, client: Client, servi
     async with opened(browser, client.make_url("/")) as page:
         listed = await page.eval_on_selector_all("#events > li", "nodes => nodes.map(n => n.dataset.key)")
         assert sorted(listed) == ["ee1", "ee2", "ee3", "ee4"]
-        assert await page.locator("#events-muted > li").count() == 1
-        assert not await page.locator("#events-closed").is_visible()
+        await expect(page.locator("#events-muted > li")).to_have_count(1)
+        await expect(page.locator("#events-closed")).not_to_be_visible()
 
 
 async def test_right_to_left_headlines(browser: Browser, client: Client) -> None:
@@ -148,8 +148,8 @@ async def test_new_entries_do_not_move_what_is_in_view(
         after = await top_of(page, key)
 
         assert abs(after - before) <= 1
-        assert await page.locator("#events-new > li").count() == 5
-        assert await page.locator("#new-events").inner_text() == "5 new events"
+        await expect(page.locator("#events-new > li")).to_have_count(5)
+        await expect(page.locator("#new-events")).to_have_text("5 new events", use_inner_text=True)
         # An unchanged entry is the same node as before, so selection and focus survive.
         assert await page.evaluate("key => document.querySelector(`[data-key='${key}']`).mark", key) == "same"
 
@@ -169,7 +169,7 @@ async def test_an_event_changes_in_place(browser: Browser, client: Client, servi
         service.events.stored = [replace(service.events.stored[1], size=99), service.events.stored[0]]
         await page.get_by_text("99").wait_for()
 
-        assert await page.locator("#events > li").count() == 2
+        await expect(page.locator("#events > li")).to_have_count(2)
         focused = "[document.activeElement.dataset.action, document.activeElement.dataset.event]"
         assert await page.evaluate(focused) == ["mute", "e2"]
 
@@ -184,8 +184,8 @@ async def test_an_unreachable_service_is_reported(browser: Browser, client: Clie
     await page.route("**/*", lambda route: route.abort())
     state = page.locator("#connection-state")
     await pass_time_until(page, lambda text: "cannot be reached" in text)
-    assert await state.is_visible()
-    assert await page.locator("#verdicts li").count() == 3
+    await expect(state).to_be_visible()
+    await expect(page.locator("#verdicts li")).to_have_count(3)
 
     await page.unroute("**/*")
     await pass_time_until(page, lambda text: text == "")
@@ -227,6 +227,6 @@ async def test_unknown_urls_and_events_are_error_pages(browser: Browser, client:
     for path in ("/nowhere", "/events/none"):
         response = await page.goto(str(client.make_url(path)))
         assert response is not None and response.status == 404
-        assert await page.get_by_text("Back to the events").is_visible()
+        await expect(page.get_by_text("Back to the events")).to_be_visible()
         assert await accessibility_violations(page) == []
     await context.close()

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 from aggregator.domain import Article
 from aggregator.offline.evaluation.duplicate_counter import judge_pair
@@ -59,7 +59,7 @@ async def test_judgments_are_kept_downloaded_and_cleared(browser: Browser, url: 
         assert await judged(page) == ["right", "wrong", None, "unsure"]
         await page.reload()
         assert await judged(page) == ["right", "wrong", None, "unsure"]
-        assert await page.locator("#counts").inner_text() == "1 right, 1 wrong, 1 unsure"
+        await expect(page.locator("#counts")).to_have_text("1 right, 1 wrong, 1 unsure", use_inner_text=True)
         async with page.expect_download() as download:
             await page.get_by_role("button", name="Download judgments").click()
         file = tmp_path / "judgments.json"
@@ -81,7 +81,7 @@ async def test_judgments_are_kept_downloaded_and_cleared(browser: Browser, url: 
 async def test_long_texts_are_clipped_until_opened(browser: Browser, url: str) -> None:
     async with opened(browser, url, viewport={"width": 1280, "height": 900}) as page:
         more = page.locator(".more").first
-        assert await page.locator(".more:visible").count() == 2
+        await expect(page.locator(".more:visible")).to_have_count(2)
         text = page.locator(".pair .text").first
         clipped_px = await text.evaluate("e => e.clientHeight")
         await more.click()

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from aggregator.app import Service, open_service
 from aggregator.http.app import make_app
@@ -105,13 +105,13 @@ async def test_an_event_appears_with_its_16th_item(browser: Browser, url: str) -
         await page.locator("#live.on").wait_for()
         await post(url, *(report(n) for n in range(15)))
         await page.locator("#verdicts li", has_text="paper14").wait_for()
-        assert await page.locator(".event").count() == 0
+        await expect(page.locator(".event")).to_have_count(0)
 
         await post(url, report(15))
         row = page.locator("#events-new .event")  # the section "New since you looked"
         await row.wait_for()
         assert "16" in await row.locator(".counts").inner_text()
-        assert await page.locator("#new-title").is_visible()
+        await expect(page.locator("#new-title")).to_be_visible()
 
 
 async def test_two_editors_see_each_others_actions(browser: Browser, url: str) -> None:
@@ -130,7 +130,7 @@ async def test_two_editors_see_each_others_actions(browser: Browser, url: str) -
         await ben.get_by_role("textbox", name="Your name").fill("Ben <b>")
         await ben.get_by_role("textbox", name="Your name").press("Enter")
         await ann.locator("#events-muted .event").wait_for(state="attached")
-        assert await ann.locator("#events .event").count() == 0
+        await expect(ann.locator("#events .event")).to_have_count(0)
         audit = ben.locator(".audit-trail li")
         await audit.nth(1).wait_for()
         assert "Ben <b> muted it (story)" in await audit.nth(0).inner_text()
@@ -212,14 +212,14 @@ async def test_look_up_and_comparison(browser: Browser, url: str) -> None:
         await page.get_by_role("button", name="Compare with Bridge closed").click()
         await page.locator(".sides mark").first.wait_for()
 
-        assert await page.locator(".side").count() == 2
+        await expect(page.locator(".side")).to_have_count(2)
         figures = await page.locator(".side .figure").all_inner_texts()
         assert {"140", "180"} <= set(figures)
         assert await accessibility_violations(page) == []
         # The marks neither lose nor repeat any text.
         assert (await page.locator(".side .text").nth(0).text_content() or "").strip() == pasted
         await page.goto(f"{url}/lookup?q=original")
-        assert await page.locator(".bits i").count() == 64
+        await expect(page.locator(".bits i")).to_have_count(64)
 
 
 async def test_an_unavailable_store_is_reported(browser: Browser, own_server: EmbeddedServer) -> None:
@@ -233,13 +233,13 @@ async def test_an_unavailable_store_is_reported(browser: Browser, own_server: Em
         await page.goto(url)
         own_server.stop()
         await page.get_by_text("The store is unavailable; this page shows").wait_for()
-        assert await page.locator("#verdicts li").count() == 1
+        await expect(page.locator("#verdicts li")).to_have_count(1)
         await other.goto(f"{url}/health")
-        assert await other.get_by_text("The store is unavailable.").is_visible()
+        await expect(other.get_by_text("The store is unavailable.")).to_be_visible()
         # Chromium itself reports that the count of new events, which every page fetches, was refused.
         assert [problem for problem in problems if "503 (Service Unavailable)" not in problem] == []
         await other.goto(url)
-        assert await other.get_by_role("heading", name="The store is unavailable").is_visible()
+        await expect(other.get_by_role("heading", name="The store is unavailable")).to_be_visible()
 
         own_server.start()
         await other.locator("#verdicts li").wait_for()

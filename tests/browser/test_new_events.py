@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 from aggregator.events.detection import Event
 from tests.browser.pages import accessibility_violations, opened
@@ -43,7 +43,7 @@ async def test_a_new_event_is_on_top_and_counted(
     service.events.stored = rows(20)
     async with opened(browser, client.make_url("/"), viewport={"width": 1000, "height": 600}) as page:
         assert await page.title() == TITLE
-        assert not await page.locator("#new-section").is_visible()
+        await expect(page.locator("#new-section")).not_to_be_visible()
         service.events.stored = [*rows(20), LATE]
         await page.locator("#events-new").get_by_text("The late story").wait_for()
 
@@ -52,9 +52,9 @@ async def test_a_new_event_is_on_top_and_counted(
             [f"ee{n}" for n in range(20)],
         )
         assert await page.title() == f"(1) {TITLE}"
-        assert await page.locator("link[rel=icon]").get_attribute("href") == "/static/icon-1.svg"
-        assert await page.locator("#new-section").is_visible()
-        assert not await page.locator("#new-events").is_visible()
+        await expect(page.locator("link[rel=icon]")).to_have_attribute("href", "/static/icon-1.svg")
+        await expect(page.locator("#new-section")).to_be_visible()
+        await expect(page.locator("#new-events")).not_to_be_visible()
         assert await accessibility_violations(page) == []
 
 
@@ -128,7 +128,7 @@ async def test_two_browsers_of_a_user_agree(browser: Browser, client: Client, se
     await pages[0].get_by_role("button", name="Mark all as seen").click()
     for page in pages[:2]:
         await page.locator("#new-section").wait_for(state="hidden")
-    assert await pages[2].locator("#new-section").is_visible()
+    await expect(pages[2].locator("#new-section")).to_be_visible()
     for page in pages:
         await page.context.close()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from aggregator.app import open_service
 from aggregator.settings import Settings
@@ -80,7 +80,7 @@ async def test_who_had_it_first_is_found_without_scripts(browser: Browser, clien
     """From the report to the first outlet, what a copy changed, and the outlets that copied."""
     async with opened(browser, client.make_url("/events/bridge"), java_script_enabled=False) as page:
         await page.get_by_role("link", name="Who had it first, who copied whom").click()
-        assert await page.locator(".first-box .outlet-name").inner_text() == "Estmark Radio"
+        await expect(page.locator(".first-box .outlet-name")).to_have_text("Estmark Radio", use_inner_text=True)
         outlets = await page.locator("#outlets ~ ol .step-outlet").all_inner_texts()
         assert outlets == ["Estmark Radio", "Coastline News copy", "Quay News copy", "الصحيفة own text"]
         lags = [
@@ -92,9 +92,9 @@ async def test_who_had_it_first_is_found_without_scripts(browser: Browser, clien
             "What changed"
         )
         await changed.click()
-        assert await page.get_by_text("New figures: 180").is_visible()
+        await expect(page.get_by_text("New figures: 180")).to_be_visible()
 
         await page.locator(".first-box").get_by_role("link", name="Estmark Radio").click()
-        assert await page.get_by_role("heading", level=1).inner_text() == "Estmark Radio"
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Estmark Radio", use_inner_text=True)
         copiers = page.locator("section", has=page.get_by_role("heading", name="Copied most by"))
         assert {"Coastline News", "Quay News"} <= set(await copiers.get_by_role("link").all_inner_texts())

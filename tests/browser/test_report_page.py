@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 from aggregator.settings import Settings
 from tests.browser.pages import accessibility_violations, opened, overflow_px
@@ -85,8 +85,8 @@ async def test_a_note_by_keyboard_appears_in_another_browser(browser: Browser, u
         note = ben.locator(".notes li", has_text="Called the port: closed until Monday.")
         await note.wait_for()
         assert "Ann" in await note.inner_text()
-        assert await ben.locator("#note-text").input_value() == "Not finished"
-        assert await ann.locator("#note-text").input_value() == ""
+        await expect(ben.locator("#note-text")).to_have_value("Not finished")
+        await expect(ann.locator("#note-text")).to_have_value("")
 
         await press_until(ann, "[data-focus=on_it]", "Shift+Tab")
         await ann.keyboard.press("Enter")
@@ -113,7 +113,7 @@ async def test_a_merge_by_keyboard(browser: Browser, url: str) -> None:
         await page.keyboard.press("Enter")
         link = page.get_by_role("link", name="another event")
         await link.wait_for()
-        assert await link.get_attribute("href") == f"/events/{first}"
+        await expect(link).to_have_attribute("href", f"/events/{first}")
 
 
 async def test_bars_are_read_with_the_arrow_keys(
@@ -133,9 +133,9 @@ async def test_bars_are_read_with_the_arrow_keys(
 
         await page.keyboard.press("Escape")
         await page.locator(".hit").first.hover()
-        assert await value.inner_text() == first
+        await expect(value).to_have_text(first, use_inner_text=True)
         await page.get_by_text("The same as a table").click()
-        assert await page.locator("[data-spread-rows] tr").count() == 2
+        await expect(page.locator("[data-spread-rows] tr")).to_have_count(2)
 
 
 async def test_articles_have_pages_and_orders(browser: Browser, client: Client, service: FakeService) -> None:
@@ -143,17 +143,18 @@ async def test_articles_have_pages_and_orders(browser: Browser, client: Client, 
     await store_articles(client, service, 120)
     options: dict[str, Any] = {"java_script_enabled": False}
     async with opened(browser, client.make_url("/events/e1"), **options) as page:
-        assert await page.locator(".article-rows > .item").count() == 50
+        await expect(page.locator(".article-rows > .item")).to_have_count(50)
         await page.get_by_role("link", name="Next").first.click()
+        await page.get_by_text("Page 2 of 3").first.wait_for()
         await page.get_by_role("link", name="Next").first.click()
-        assert await page.locator(".article-rows > .item").count() == 17
+        await expect(page.locator(".article-rows > .item")).to_have_count(17)
         folded = page.locator("summary", has_text="and 3 copies in Outlet 9, Outlet 10, Outlet 11")
         await folded.click()
-        assert await page.locator(".duplicates li").count() == 3
+        await expect(page.locator(".duplicates li")).to_have_count(3)
         await page.get_by_role("link", name="Oldest first").click()
-        assert await page.locator(".article-rows > .item").first.get_attribute("data-item") == "a0"
+        await expect(page.locator(".article-rows > .item").first).to_have_attribute("data-item", "a0")
         await page.get_by_role("link", name="By outlet").click()
-        assert await page.locator("section.outlet h3").first.inner_text() == "Outlet 0 10"
+        await expect(page.locator("section.outlet h3").first).to_have_text("Outlet 0 10", use_inner_text=True)
         color, text = await page.locator(".item .headline a").first.evaluate(
             "a => [getComputedStyle(a).color, getComputedStyle(document.body).color]"
         )
@@ -219,10 +220,10 @@ async def test_paper_has_no_controls(browser: Browser, client: Client, service: 
     """The print view lists all articles; buttons, forms and navigation are not printed."""
     await store_articles(client, service, 120)
     async with opened(browser, client.make_url("/events/e1?print=true")) as page:
-        assert await page.locator(".article-rows > .item").count() == 117
+        await expect(page.locator(".article-rows > .item")).to_have_count(117)
         await page.emulate_media(media="print")
         for selector in ("header.bar", ".toolbar", ".add-note", ".views", ".item-tools a", ".export"):
-            assert not await page.locator(selector).first.is_visible(), selector
-        assert await page.locator("h1").is_visible()
-        assert await page.locator(".article-rows .headline").last.is_visible()
+            await expect(page.locator(selector).first).not_to_be_visible()
+        await expect(page.locator("h1")).to_be_visible()
+        await expect(page.locator(".article-rows .headline").last).to_be_visible()
         assert await page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from aggregator.app import Service, open_service
 from aggregator.settings import Settings
@@ -68,14 +68,14 @@ async def test_the_box_works_on_every_page_by_keyboard(
             await page.goto(str(client.make_url(path)))
             await page.keyboard.press("/")
             assert await page.evaluate(focused) == "search-box", path
-            assert await page.locator("#search-box").input_value() == "", path
+            await expect(page.locator("#search-box")).to_have_value("")
             await page.keyboard.press("/")
-            assert await page.locator("#search-box").input_value() == "/", path
+            await expect(page.locator("#search-box")).to_have_value("/")
             await page.keyboard.press("Escape")
             assert await page.evaluate(focused) != "search-box", path
         await page.goto(str(client.make_url("/lookup")))
         await page.locator("#q").press("/")
-        assert await page.locator("#q").input_value() == "/"
+        await expect(page.locator("#q")).to_have_value("/")
 
 
 async def test_the_box_works_on_error_pages(browser: Browser, client: Client) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 from aggregator.events.detection import Event
 from tests.browser.pages import accessibility_violations, opened, overflow_px
@@ -122,10 +122,10 @@ async def test_filters_are_chosen_by_clicking_and_removed_as_chips(
         await page.locator(".filter summary").click()
         await page.get_by_role("link", name="de 1").click()
         await page.wait_for_url(lambda address: address.endswith("/?lang=de&sort=size"))
-        assert await page.locator("#events > li").count() == 1
+        await expect(page.locator("#events > li")).to_have_count(1)
         await page.get_by_role("link", name="Remove the filter Language: de").click()
         await page.wait_for_url(lambda address: address.endswith("/?sort=size"))
-        assert await page.locator("#events > li").count() == 4
+        await expect(page.locator("#events > li")).to_have_count(4)
 
 
 async def test_the_latest_articles_are_filtered_by_verdict(browser: Browser, client: Client) -> None:
@@ -135,10 +135,10 @@ async def test_the_latest_articles_are_filtered_by_verdict(browser: Browser, cli
             "/v1/articles", json={"id": f"a{number}", "title": "Once", "text": "The same text."}
         )
     async with opened(browser, client.make_url("/?sort=size"), java_script_enabled=False) as page:
-        assert await page.locator("#verdicts .headline").count() == 2
+        await expect(page.locator("#verdicts .headline")).to_have_count(2)
         for label, expected in (("Duplicates", 1), ("New", 1), ("Related", 0), ("All", 2)):
             await page.get_by_role("link", name=label, exact=True).click()
-            assert await page.locator("#verdicts .headline").count() == expected
+            await expect(page.locator("#verdicts .headline")).to_have_count(expected)
         assert page.url.endswith("/?sort=size")
 
 
@@ -150,7 +150,7 @@ async def test_the_latest_articles_pause(browser: Browser, client: Client) -> No
         await client.post("/v1/articles", json={"id": "b", "title": "Second headline", "text": "Two."})
         async with page.expect_response("**/"):
             pass
-        assert await page.locator("#verdicts li").count() == 1
+        await expect(page.locator("#verdicts li")).to_have_count(1)
         await page.get_by_role("button", name="Paused").click()
         await page.get_by_text("Second headline").wait_for()
 
@@ -165,7 +165,7 @@ async def test_the_kiosk_shows_its_age_and_a_lost_connection(
     await page.goto(str(client.make_url("/?kiosk=1")))
     state = page.locator("#kiosk-updated")
     await page.get_by_text("Updated ").wait_for()
-    assert await page.locator("button:visible, a:visible").count() == 3  # the headlines
+    await expect(page.locator("button:visible, a:visible")).to_have_count(3)  # the headlines
     assert await accessibility_violations(page) == []
 
     await page.route("**/*", lambda route: route.abort())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 from tests.browser.pages import accessibility_violations, opened, overflow_px
 from tests.support.fake_service import Client, FakeService
@@ -50,4 +50,4 @@ async def test_hints_follow_each_other_until_they_are_dismissed(
 async def test_a_service_without_a_demonstration_has_no_tour(browser: Browser, client: Client) -> None:
     """The hints name invented stories."""
     async with opened(browser, client.make_url("/")) as page:
-        assert await page.locator("#tour").count() == 0
+        await expect(page.locator("#tour")).to_have_count(0)

@@ -25,7 +25,8 @@ from aggregator.settings import Settings
 
 # "spawn": a forked child would inherit the event loop's sockets and locks held by threads.
 _SPAWN_CONTEXT = multiprocessing.get_context("spawn")
-EXIT_GRACE_S = 1.0
+# From closing its pipe to its exit: 0.1 s of processor time, for which a child of low priority may wait long.
+EXIT_GRACE_S = 20.0
 HEARTBEAT_INTERVAL_S = 1.0
 # Far longer than any step of an event loop takes, on the busiest machine.
 HEARTBEAT_TIMEOUT_S = 60.0

@@ -20,6 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
+from unittest.mock import Mock
 
 import hiredis
 import msgspec
@@ -48,7 +49,7 @@ from aggregator.events import repository
 from aggregator.events.detection import EditorOverrides, Mute
 from aggregator.http import body as bodies
 from aggregator.http import hosts
-from aggregator.http.app_keys import SERVICE
+from aggregator.http.app_keys import BASE_PATH, PROXY_USERS, SERVICE
 from aggregator.http.body import LineSplitter
 from aggregator.http.conditional import conditional_response
 from aggregator.http.connections import READ_BUFFER_BYTES
@@ -56,6 +57,7 @@ from aggregator.http.cursors import decode_cursor
 from aggregator.http.gzip_decoding import CHUNK_BYTES, GzipDecompressor
 from aggregator.http.middleware import auth, observability
 from aggregator.http.middleware.errors import handle_expect_header
+from aggregator.http.middleware.proxy_users import ProxyUsers
 from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.http.query_params import parse_pairs
 from aggregator.index.blocks import PLANS
@@ -271,14 +273,24 @@ _LOOP = asyncio.new_event_loop()  # a new one for each request would take most o
 
 
 class _HeaderService:
-    settings = Settings(public_url="https://news.example")
+    settings = Settings(
+        public_url="https://news.example",
+        trusted_proxies="127.0.0.1",
+        user_header="X-Forwarded-User",
+        user_groups_header="X-Forwarded-Groups",
+        user_roles="*=reader",
+    )
     api_keys = ApiKeys(MemoryStore(), wall_clock_ms)
 
 
 @functools.cache
 def _mocked_request() -> web.Request:
-    request = make_mocked_request("POST", "/v1/articles")
+    connection = {"peername": ("127.0.0.1", 1)}
+    transport = Mock(get_extra_info=lambda name, default=None: connection.get(name, default))
+    request = make_mocked_request("POST", "/v1/articles", transport=transport)
     request.app[SERVICE] = cast(Service, _HeaderService)
+    request.app[BASE_PATH] = ""
+    request.app[PROXY_USERS] = ProxyUsers(_HeaderService.settings, wall_clock_ms)
     return request
 
 
@@ -339,6 +351,7 @@ def _headers() -> Iterator[bytes]:
     yield b"Host: news.example\nAuthorization: Bearer ak1.abc\nOrigin: https://news.example\nExpect: x"
     yield b'Cookie: aggregator_session=abc; a="b\\073\\\\"; $Path=/\nContent-Encoding: gzip\nHost: [::1]:80'
     yield b'If-None-Match: W/"abc", "def", *\nSec-Fetch-Site: none\nIf-Modified-Since: Sun, 06 Nov 1994'
+    yield b"Host: news.example\nX-Forwarded-User: ada@news.example\nX-Forwarded-Groups: newsroom, desk"
 
 
 def _queries() -> Iterator[bytes]:

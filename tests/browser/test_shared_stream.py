@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 
 import aiohttp
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page
+from playwright.async_api import Browser, BrowserContext, Page, Route, expect
 
-from tests.browser.test_live import make_event, url
+from tests.browser.test_live import make_event, post, report, url
 from tests.support.hang_limit import HANG_LIMIT_S
 
 __all__ = ["url"]  # the fixture
@@ -62,6 +63,58 @@ async def test_eight_tabs_share_one_stream(browser: Browser, url: str) -> None:
         await make_event(url, "volcano ash airport flights")
         await pages[1].locator("#new-events", has_text="2 new events").wait_for()
         await wait_for_streams(url, 1)
+
+
+async def test_a_late_response_hides_no_new_event(browser: Browser, url: str) -> None:
+    """A front page that was fetched before an event fired and arrives after it: the event stays announced."""
+    async with tabs(browser, (url, f"{url}/lookup")) as (front, lookup):
+        for page in (front, lookup):
+            await page.locator("body[data-stream-state=on]").wait_for()
+        fetched, released = asyncio.Event(), asyncio.Event()
+
+        async def hold(route: Route) -> None:
+            response = await route.fetch()
+            if response.status == HTTPStatus.OK and not fetched.is_set():  # the page has changed
+                fetched.set()
+                await released.wait()
+            await route.fulfill(response=response)
+
+        await front.route(f"{url}/", hold)
+        await post(url, report(0, "volcano ash airport flights"))
+        await fetched.wait()
+        await make_event(url)
+        button = lookup.locator("#new-events", has_text="1 new event: Harbour bridge")
+        await button.wait_for()
+
+        await front.evaluate(
+            """document.addEventListener("refreshed", () => localStorage.setItem("test", "1"),
+            { once: true })"""
+        )
+        await lookup.evaluate(
+            """() => { window.merged = new Promise((resolve) => addEventListener("storage",
+            ({ key }) => key === "test" && resolve())); }"""
+        )
+        released.set()
+        await lookup.evaluate("window.merged")
+        await expect(button).to_be_visible()
+        assert (await lookup.title()).startswith("(1) ")
+        await front.locator("#events-new .event").wait_for()
+
+
+async def test_a_page_that_learns_of_an_event_last_announces_it(browser: Browser, url: str) -> None:
+    """Another page has stored the event as new before this page receives it."""
+    async with tabs(browser, (url, f"{url}/lookup")) as (front, lookup):
+        for page in (front, lookup):
+            await page.locator("body[data-stream-state=on]").wait_for()
+        await lookup.evaluate(
+            """() => {
+              const event = { id: "late", title: "Harbour bridge", detected_at: "2030-01-01T00:00:00Z" };
+              const stored = { id: event.id, title: event.title, at: Date.parse(event.detected_at) };
+              localStorage.setItem("aggregator.unseen", JSON.stringify([stored]));
+              document.dispatchEvent(new CustomEvent("event-change", { detail: { kind: "fired", event } }));
+            }"""
+        )
+        await lookup.locator("#new-events", has_text="1 new event: Harbour bridge").wait_for()
 
 
 async def test_eight_filters_leave_connections_for_requests(browser: Browser, url: str) -> None:

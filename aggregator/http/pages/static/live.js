@@ -88,7 +88,7 @@ function mergePage(html) {
   forEachPair("[data-live-text]", (node, freshNode) => (node.textContent = freshNode.textContent));
   forEachPair("[data-live-count]", (node, freshNode) => (node.hidden = freshNode.hidden));
   updateTimes();
-  showNewEvents(); // before the scroll position is restored, since it shows a section on top
+  showNewEvents(fresh.body.dataset.after); // before the scroll position is restored, since it shows a section on top
   restoreScroll(anchor);
   restoreFocus(focus);
 }

@@ -5,13 +5,13 @@ import { isFiltered, isUnread, markAllSeen, markSeen, takeFrom } from "./read_ma
 import { addShortcut } from "./shortcuts.js";
 import { openStream } from "./stream.js";
 
-const UNSEEN_KEY = "aggregator.unseen"; // [{ id, title, at }], shared by all pages of this browser
+const UNSEEN_KEY = "aggregator.unseen"; // [{ id, title, at, position }], shared by all pages of this browser
 const MAX_UNSEEN = 50;
 const MAX_ICON_COUNT = 9;
 const BAR_HEIGHT_PX = 60;
 const title = document.title;
 const isKiosk = "kiosk" in document.body.dataset;
-const firedHere = new Map(); // id -> headline of events that fired while this page is open
+const firedHere = new Map(); // id -> { headline, at } of events that fired while this page is open
 
 export function unseen() {
   const stored = JSON.parse(localStorage.getItem(UNSEEN_KEY) || "[]");
@@ -34,16 +34,24 @@ export function arrange(doc) {
   list.append(...fresh.sort((a, b) => Number(b.dataset.detected) - Number(a.dataset.detected)));
 }
 
-// Called after every refresh of the front page.
-export function showNewEvents() {
+// Called after every refresh of the front page, with its position in the event stream. Events that fired later stay
+// unseen although it does not list them: a response may arrive after the stream has announced a further event.
+export function showNewEvents(pagePosition) {
   const section = document.getElementById("new-section");
   if (!section || isKiosk) return;
   const rows = [...section.querySelectorAll("[data-detected]")];
   section.hidden = rows.length === 0;
   document.getElementById("new-count").textContent = rows.length || "";
   const shown = rows.map((row) => ({ id: row.dataset.event, title: row.querySelector("h2").textContent, at: Number(row.dataset.detected) }));
-  const others = isFiltered() ? unseen().filter(({ id }) => !shown.some((event) => event.id === id)) : [];
-  setUnseen([...shown, ...others]);
+  const others = unseen().filter(({ id }) => !shown.some((event) => event.id === id));
+  setUnseen([...shown, ...others.filter(({ position }) => isFiltered() || isLater(position, pagePosition))]);
+}
+
+// Positions are "milliseconds-number". Events that a front page has listed have none.
+function isLater(position, other) {
+  const [ms, number] = (position || "0-0").split("-").map(Number);
+  const [otherMs, otherNumber] = (other || "0-0").split("-").map(Number);
+  return ms > otherMs || (ms === otherMs && number > otherNumber);
 }
 
 function showCount() {
@@ -59,10 +67,10 @@ function showCount() {
 function showButton(count) {
   const button = document.getElementById("new-events");
   const section = document.getElementById("new-section");
-  for (const id of firedHere.keys()) if (!unseen().some((event) => event.id === id)) firedHere.delete(id);
+  for (const [id, { at }] of firedHere) if (!isUnread(id, at)) firedHere.delete(id);
   const shown = section ? (section.hidden || isInView(section) ? 0 : count) : firedHere.size;
   button.hidden = shown === 0 || isKiosk;
-  const headline = [...firedHere.values()].at(-1);
+  const headline = [...firedHere.values()].at(-1)?.headline;
   button.textContent = `${shown} new ${shown === 1 ? "event" : "events"}${!section && headline ? `: ${headline}` : ""}`;
 }
 
@@ -81,13 +89,19 @@ function goToNewEvents() {
   section.querySelector("h2 a")?.focus({ preventScroll: true });
 }
 
-function announce(event) {
+function announce(event, position) {
   const headline = event.title || event.terms.join(", ");
   document.getElementById("announcement").textContent = `New event: ${headline}`;
   const at = Date.parse(event.detected_at);
   if (!isUnread(event.id, at)) return;
-  firedHere.set(event.id, headline);
-  if (!unseen().some(({ id }) => id === event.id)) setUnseen([{ id: event.id, title: headline, at }, ...unseen()]);
+  firedHere.set(event.id, { headline, at });
+  if (unseen().some(({ id }) => id === event.id)) showCount();
+  else setUnseen([{ id: event.id, title: headline, at, position }, ...unseen()]);
+}
+
+function withdraw(event) {
+  firedHere.delete(event.id);
+  setUnseen(unseen().filter(({ id }) => id !== event.id));
 }
 
 // refresh: fetches the page again, so that the rows move to their lists.
@@ -95,9 +109,9 @@ export function start(refresh) {
   const { page, stream } = document.body.dataset;
   if (!document.getElementById("alerts")) return;
   if (page === "report") markSeen(document.querySelector("[data-detected]").dataset.event);
-  document.addEventListener("event-change", ({ detail: { kind, event } }) => {
-    if (kind === "fired") announce(event);
-    else if (event.muted || event.merged_into) setUnseen(unseen().filter(({ id }) => id !== event.id));
+  document.addEventListener("event-change", ({ detail: { kind, event, position } }) => {
+    if (kind === "fired") announce(event, position);
+    else if (event.muted || event.merged_into) withdraw(event);
   });
   addEventListener("storage", ({ key }) => key?.startsWith("aggregator.") && showCount());
   addEventListener("scroll", () => showButton(unseen().length), { passive: true });
@@ -112,6 +126,6 @@ export function start(refresh) {
     addShortcut("s", "Mark all new events as seen", markSeenNow);
   }
   if (!stream && page !== "docs") openStream(`${basePath}/v1/events/stream`);
-  showNewEvents();
+  showNewEvents(document.body.dataset.after);
   showCount();
 }

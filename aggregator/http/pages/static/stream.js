@@ -13,7 +13,10 @@ export function openStream(url, { onState = () => {}, onChange = () => {} } = {}
       return;
     }
     body.dataset.after = id;
-    if (kind !== "reset") document.dispatchEvent(new CustomEvent("event-change", { detail: { kind, event: JSON.parse(data) } }));
+    if (kind !== "reset") {
+      const detail = { kind, event: JSON.parse(data), position: id };
+      document.dispatchEvent(new CustomEvent("event-change", { detail }));
+    }
     onChange();
   };
   if ("SharedWorker" in window) share(url, receive);

@@ -122,9 +122,8 @@ class ExtractorModel:
             "content_hash": self.content_hash,
             "metadata": dict(self.metadata),
         }
-        vocabulary = np.frombuffer("\n".join(self.idf.vocabulary).encode("utf-8"), np.uint8)
         arrays: dict[str, npt.NDArray[Any]] = {
-            "vocabulary": vocabulary,
+            "vocabulary": model_file.pack_strings(self.idf.vocabulary),
             "idf": self.idf.idf_values,
             "matrix": self.matrix,
             "offset": self.offset,
@@ -138,41 +137,35 @@ class ExtractorModel:
         The remedy is the name of an extra if the extractor needs one that is not installed.
         """
         path = Path(path)
-        fields, stored = model_file.read(path)
-        arrays = {name: array.copy() for name, array in stored.items()}  # aligned in memory
-        try:
-            if fields["recipe"] != tokenizer_recipe(fields["group"]):
-                raise ModelError(
-                    f"{path}: the model was fitted for index terms {fields['recipe']!r}, but this "
-                    f"program uses {tokenizer_recipe(fields['group'])!r}; fit it again with `aggregator fit`."
-                )
-            own = {
-                name.removeprefix(_ARRAY_PREFIX): array
-                for name, array in arrays.items()
-                if name.startswith(_ARRAY_PREFIX)
-            }
-            model = cls(
-                fields["group"],
-                extractor_class(fields["features"]).restore(fields["parameters"], own),
-                arrays["matrix"],
-                arrays["offset"],
-                FittedIdf(tuple(arrays["vocabulary"].tobytes().decode("utf-8").split("\n")), arrays["idf"]),
-                fields["recipe"],
-                fields["metadata"],
+        return model_file.load(path, lambda fields, arrays: cls.restore(path, fields, arrays))
+
+    @classmethod
+    def restore(cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays) -> ExtractorModel:
+        """Return the model in a file with these contents, for ``model_file.load``."""
+        arrays = {name: array.copy() for name, array in arrays.items()}  # aligned in memory
+        if fields["recipe"] != tokenizer_recipe(fields["group"]):
+            raise ModelError(
+                f"{path}: the model was fitted for index terms {fields['recipe']!r}, but this "
+                f"program uses {tokenizer_recipe(fields['group'])!r}; fit it again with `aggregator fit`."
             )
+        own = {
+            name.removeprefix(_ARRAY_PREFIX): array
+            for name, array in arrays.items()
+            if name.startswith(_ARRAY_PREFIX)
+        }
+        try:
+            extractor = extractor_class(fields["features"]).restore(fields["parameters"], own)
         except ConfigurationError as error:
             raise ModelError(f"{path}: {error}") from error
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ModelError(
-                f"{path}: the parts of the model do not fit together ({error}); "
-                "fit it again with `aggregator fit`."
-            ) from error
-        if model.content_hash != fields.get("content_hash"):
-            raise ModelError(
-                f"{path}: the model's content does not match the content hash stored in it; "
-                "fit it again with `aggregator fit`."
-            )
-        return model
+        return cls(
+            fields["group"],
+            extractor,
+            arrays["matrix"],
+            arrays["offset"],
+            FittedIdf(model_file.unpack_strings(arrays["vocabulary"]), arrays["idf"]),
+            fields["recipe"],
+            fields["metadata"],
+        )
 
 
 Model = FeatureModel | HashedModel | ExtractorModel
@@ -180,8 +173,12 @@ Model = FeatureModel | HashedModel | ExtractorModel
 
 def load_model(path: Path) -> FeatureModel | ExtractorModel:
     """Read a model file of either kind. Raises ModelError."""
-    fields, _ = model_file.read(path)
-    return ExtractorModel.load(path) if fields.get("kind") == KIND else FeatureModel.load(path)
+
+    def restore(fields: Mapping[str, Any], arrays: model_file.Arrays) -> FeatureModel | ExtractorModel:
+        kind = ExtractorModel if fields.get("kind") == KIND else FeatureModel
+        return kind.restore(path, fields, arrays)
+
+    return model_file.load(path, restore)
 
 
 def _prefixed_arrays(extractor: StoredExtractor) -> dict[str, npt.NDArray[Any]]:

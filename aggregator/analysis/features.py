@@ -162,32 +162,23 @@ class FeatureModel:
     def load(cls, path: Path | str) -> FeatureModel:
         """Read a model file. Raises ModelError, with the file and the remedy, if it is invalid."""
         path = Path(path)
-        fields, arrays = model_file.read(path)
-        try:
-            vocabulary = tuple(arrays["vocabulary"].tobytes().decode("utf-8").split("\n"))
-            recipe, term_weight = fields["recipe"], fields["term_weight"]
-            _check_recipe(path, tokenizer_recipe(fields["group"]), recipe, term_weight)
-            model = cls(
-                fields["group"],
-                vocabulary,
-                arrays["idf"].copy(),  # a view would keep the content of the file
-                arrays["matrix"],
-                arrays["offset"].copy(),
-                recipe,
-                fields["metadata"],
-                term_weight,
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ModelError(
-                f"{path}: the parts of the model do not fit together ({error}); "
-                "fit it again with `aggregator fit`."
-            ) from error
-        if model.content_hash != fields.get("content_hash"):
-            raise ModelError(
-                f"{path}: the model's content does not match the content hash stored in it; "
-                "fit it again with `aggregator fit`."
-            )
-        return model
+        return model_file.load(path, lambda fields, arrays: cls.restore(path, fields, arrays))
+
+    @classmethod
+    def restore(cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays) -> FeatureModel:
+        """Return the model in a file with these contents, for ``model_file.load``."""
+        recipe, term_weight = fields["recipe"], fields["term_weight"]
+        _check_recipe(path, tokenizer_recipe(fields["group"]), recipe, term_weight)
+        return cls(
+            fields["group"],
+            model_file.unpack_strings(arrays["vocabulary"]),
+            arrays["idf"].copy(),  # a view would keep the content of the file
+            arrays["matrix"],
+            arrays["offset"].copy(),
+            recipe,
+            fields["metadata"],
+            term_weight,
+        )
 
 
 class IdfSource(Protocol):
@@ -294,7 +285,7 @@ def _project_weights(weights: Mapping[str, float]) -> FloatArray:
 
 
 def _stored_arrays(model: FeatureModel) -> dict[str, npt.NDArray[Any]]:
-    vocabulary = np.frombuffer("\n".join(model.vocabulary).encode("utf-8"), np.uint8)
+    vocabulary = model_file.pack_strings(model.vocabulary)
     matrix = model.matrix.astype(np.float16)
     return {"vocabulary": vocabulary, "idf": model.idf, "matrix": matrix, "offset": model.offset}
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -37,6 +37,17 @@ _CHECKSUM_BYTES = 32
 _ALLOWED_DTYPES = frozenset({"|u1", "<u4", "<f2", "<f4", "<f8"})
 
 Arrays = dict[str, npt.NDArray[Any]]
+
+
+class HashedContent(Protocol):
+    """A model with a digest of everything that its fingerprints depend on."""
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256, 64 hex digits."""
+
+
+M = TypeVar("M", bound=HashedContent)
 
 
 class _Header(msgspec.Struct):
@@ -103,6 +114,39 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
         arrays[name] = np.frombuffer(content, dtype, prod(shape), start).reshape(shape)
         start += _array_bytes(entry)
     return header.fields, arrays
+
+
+def load(path: Path, restore: Callable[[dict[str, Any], Arrays], M]) -> M:
+    """Return the model that ``restore`` makes of the fields and arrays of a file.
+
+    Raises ModelError, with the file and the remedy, if the file is invalid, if ``restore`` misses a value or
+    finds a wrong one (KeyError, TypeError, ValueError, AttributeError), or if the stored ``content_hash`` is
+    not that of the model.
+    """
+    fields, arrays = read(path)
+    try:
+        model = restore(fields, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(
+            f"{path}: the parts of the model do not fit together ({error}); "
+            "fit it again with `aggregator fit`."
+        ) from error
+    if model.content_hash != fields.get("content_hash"):
+        raise ModelError(
+            f"{path}: the model's content does not match the content hash stored in it; "
+            "fit it again with `aggregator fit`."
+        )
+    return model
+
+
+def pack_strings(strings: Sequence[str]) -> npt.NDArray[np.uint8]:
+    """Return strings without line breaks as an array: UTF-8, one per line."""
+    return np.frombuffer("\n".join(strings).encode("utf-8"), np.uint8)
+
+
+def unpack_strings(array: npt.NDArray[Any]) -> tuple[str, ...]:
+    """Inverse of ``pack_strings``. Raises UnicodeDecodeError."""
+    return tuple(array.tobytes().decode("utf-8").split("\n"))
 
 
 def _parse_header(path: Path, content: bytes) -> tuple[_Header, int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.feature_extraction.text import TfidfTransformer
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
 from aggregator.analysis.extractor_model import ExtractorModel, FittedIdf
@@ -23,8 +23,7 @@ from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import InvalidInput
 from aggregator.offline.fitting import (
     FitSettings,
-    choose_terms,
-    identity,
+    count_terms,
     initial_hyperplanes,
     texts_of_group,
     with_progress,
@@ -93,12 +92,10 @@ def fit_extractor_file(
 
 
 def _fit_idf(texts: Sequence[str], languages: Sequence[str], group: str) -> FittedIdf:
-    counter = CountVectorizer(analyzer=identity, dtype=np.int64)
-    counts = counter.fit_transform(map(tokenize, texts, languages))
-    columns, vocabulary = choose_terms(counts, counter.get_feature_names_out(), FitSettings())
+    counts, vocabulary = count_terms(map(tokenize, texts, languages), group, FitSettings())
     if not vocabulary:
         raise InvalidInput(f"No term occurs in two articles of group {group!r}; give more articles.")
-    return FittedIdf(vocabulary, TfidfTransformer().fit(counts[:, columns]).idf_.astype("<f4"))
+    return FittedIdf(vocabulary, TfidfTransformer().fit(counts).idf_.astype("<f4"))
 
 
 def _center(

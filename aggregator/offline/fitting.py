@@ -134,7 +134,7 @@ class FitResult:
 
     def unfolded_sums(self, token_lists: Iterable[Sequence[str]]) -> Matrix:
         """(n, 64) sums by scikit-learn, without folding and rounding: the reference for ``FeatureModel``."""
-        counter = CountVectorizer(analyzer=identity, vocabulary=self.model.vocabulary)
+        counter = CountVectorizer(analyzer=_identity, vocabulary=self.model.vocabulary)
         x = self.tfidf.transform(_apply_power(counter.transform(token_lists), self.settings))
         return np.asarray(_project(x, self.axes, self.mean, self.variance, self.settings) @ self.hyperplanes)
 
@@ -152,15 +152,7 @@ def fit(
     there are too few articles or shared terms for the settings.
     """
     settings = settings or FitSettings()
-    counter = CountVectorizer(analyzer=identity, dtype=np.int64)
-    try:
-        counts = counter.fit_transform(token_lists)
-    except ValueError as error:
-        raise InvalidInput(
-            f"There is no article with index terms in group {group!r}; give a corpus of its language."
-        ) from error
-    columns, vocabulary = choose_terms(counts, counter.get_feature_names_out(), settings)
-    counts = counts[:, columns]
+    counts, vocabulary = count_terms(token_lists, group, settings)
     _check_corpus_size(counts.shape, group, settings)
     tfidf = TfidfTransformer(sublinear_tf=settings.counts == "log")
     x = tfidf.fit_transform(_apply_power(counts, settings))
@@ -235,15 +227,32 @@ def with_progress(
         yield text
 
 
-def identity(tokens: Sequence[str]) -> Sequence[str]:
-    """Return the argument: the analyzer of texts that are tokenized already."""
+def _identity(tokens: Sequence[str]) -> Sequence[str]:
     return tokens
 
 
-def choose_terms(
+def count_terms(
+    token_lists: Iterable[Sequence[str]], group: str, settings: FitSettings
+) -> tuple[sparse.csr_matrix, tuple[str, ...]]:
+    """Return occurrences (articles, V) int64 and names of the V terms of the vocabulary.
+
+    Raises InvalidInput if there are no index terms.
+    """
+    counter = CountVectorizer(analyzer=_identity, dtype=np.int64)
+    try:
+        counts = counter.fit_transform(token_lists)
+    except ValueError as error:
+        raise InvalidInput(
+            f"There is no article with index terms in group {group!r}; give a corpus of its language."
+        ) from error
+    columns, vocabulary = _choose_terms(counts, counter.get_feature_names_out(), settings)
+    return counts[:, columns], vocabulary
+
+
+def _choose_terms(
     counts: sparse.csr_matrix, terms: npt.NDArray[Any], settings: FitSettings
 ) -> tuple[npt.NDArray[np.intp], tuple[str, ...]]:
-    """Return columns and names of the vocabulary, in order of code points.
+    """Columns and names of the vocabulary, in order of code points.
 
     ``max_features`` of CountVectorizer ranks by occurrences, so that few long articles would determine the
     vocabulary, and breaks ties by an unstable sort.

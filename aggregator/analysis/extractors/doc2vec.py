@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis.extractors.contract import Arrays, Features
+from aggregator.analysis.model_file import pack_strings, unpack_strings
 from aggregator.analysis.text.tokenizer import words
 from aggregator.optional_imports import import_optional
 
@@ -78,7 +79,7 @@ class Doc2VecExtractor:
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Arrays) -> Self:
         """Return the extractor with these values."""
-        vocabulary = arrays["vocabulary"].tobytes().decode("utf-8").split("\n")
+        vocabulary = unpack_strings(arrays["vocabulary"])
         return cls(vocabulary, arrays["counts"], arrays["weights"], int(parameters["epochs"]))
 
     def parameters(self) -> dict[str, Any]:
@@ -87,8 +88,11 @@ class Doc2VecExtractor:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return vocabulary, counts and weights."""
-        vocabulary = np.frombuffer("\n".join(self._vocabulary).encode("utf-8"), np.uint8)
-        return {"vocabulary": vocabulary, "counts": self._counts, "weights": self._weights}
+        return {
+            "vocabulary": pack_strings(self._vocabulary),
+            "counts": self._counts,
+            "weights": self._weights,
+        }
 
     def transform(self, texts: Sequence[str], languages: Sequence[str]) -> Features:
         """Return (n, d) float32; texts without a known word give zeros."""

@@ -81,7 +81,7 @@ def load_term_rates(directory: Path | None = None) -> TermRates:
     for folder in (BUNDLED_DIR, directory):
         for path in sorted(folder.glob("*.model")) if folder is not None else ():
             fields, arrays = model_file.read(path)
-            terms = arrays["vocabulary"].tobytes().decode("utf-8").split("\n")
+            terms = model_file.unpack_strings(arrays["vocabulary"])
             group = str(fields["group"])
             frequent = FREQUENT_TERMS.get(group, {}).items()
             missing = {term: share for term, share in frequent if term not in terms}

@@ -142,8 +142,7 @@ async def open_service(
 
     ``processes`` is the number of worker processes that analyze batches and HTML, unless ``pools`` are given,
     which are closed as well. Background work does not start: ``service.background.scheduler.start()`` starts
-    it. Raises ConfigurationError, ModelError,
-    StoreUnavailable.
+    it. Raises ConfigurationError, ModelError, StoreUnavailable.
     """
     async with open_store(settings, format_version.write) as store:
         pools = pools or build_pools(settings, processes)

@@ -30,7 +30,6 @@ from aggregator.store.temporary_directory import TemporaryDirectory
 if TYPE_CHECKING:
     from aggregator.app import AnalysisPools, Service
 
-
 log = logging.getLogger("aggregator.serve")
 
 
@@ -60,14 +59,14 @@ async def _serve_single_process(
         await announce(settings, port)
 
     if peer_metrics is None:
-        return await run_server(settings, on_ready=on_ready, pools=pools)
+        return await run_server(settings, pools, on_ready=on_ready)
     restarts = RestartCounts()
     with contextlib.closing(await PeerMetrics(peer_metrics.directory, SUPERVISOR).listen(restarts.render)):
         async with with_store_url(settings, lambda: restarts.add(Supervised.STORE)) as connected:
             if settings.demo:
                 await _load_demo_history(connected)
             return await run_server(
-                connected, on_ready=on_ready, peer_metrics=peer_metrics, restarts=restarts, pools=pools
+                connected, pools, on_ready=on_ready, peer_metrics=peer_metrics, restarts=restarts
             )
 
 

@@ -253,12 +253,12 @@ async def _serve_until_orphaned(
 
     return await run_server(
         settings,
+        pools,
         on_ready=on_ready,
         listener=listener,
         stop=stop,
         peer_metrics=peer_metrics,
         wait_for_store=wait_for_store,
-        pools=pools,
     )
 
 

@@ -54,6 +54,7 @@ def fork_analysis(settings: Settings) -> AnalysisPools:
 
 async def run_server(
     settings: Settings,
+    pools: AnalysisPools,
     *,
     on_ready: Callable[[Service, int], Coroutine[Any, Any, None]],
     listener: socket.socket | None = None,
@@ -61,12 +62,12 @@ async def run_server(
     peer_metrics: PeerMetrics | None = None,
     restarts: RestartCounts | None = None,
     wait_for_store: bool = False,
-    pools: AnalysisPools | None = None,
 ) -> int:
     """Open the service and serve until SIGTERM, SIGINT or ``stop``; the exit code.
 
     Args:
         settings: Settings with the URL of a store that runs, or of the memory store.
+        pools: What ``fork_analysis`` returned; closed at the end.
         on_ready: Called with the service and its port, and run in a task, once requests are answered.
         listener: Socket shared with other workers, whose supervisor runs the background process; None: this
             process binds its own socket and runs the background process.
@@ -74,7 +75,6 @@ async def run_server(
         peer_metrics: Metrics of the other processes; None: this is the only process (memory store).
         restarts: Counts the restarts of the background process; None: this process does not run it.
         wait_for_store: Wait until an unavailable store can be opened, instead of raising StoreUnavailable.
-        pools: What ``fork_analysis`` returned; None: the pools start processes when they need them.
 
     Raises ConfigurationError, ModelError or StoreUnavailable at start.
     """
@@ -92,7 +92,7 @@ async def run_server(
 
     if wait_for_store and not await _store_opens(settings, stop):
         return EXIT_OK
-    async with open_service(settings, processes=settings.analysis_processes, pools=pools) as service:
+    async with open_service(settings, pools=pools) as service:
         if not settings.user_header and await service.api_keys.is_missing_keys():
             raise ConfigurationError(NO_API_KEYS_MESSAGE.format(host=settings.host))
         await check_readiness(service)

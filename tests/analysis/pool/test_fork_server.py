@@ -14,7 +14,7 @@ from tests.support.hang_limit import HANG_LIMIT_S
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux: forks are not safe elsewhere")
 ROOT = Path(__file__).parents[3]
 
-# In a process of its own: this one has an event loop and threads.
+# In a separate process: this one has an event loop and threads.
 PROGRAM = """
 import asyncio, json, os, signal, socket
 from pathlib import Path

@@ -13,6 +13,7 @@
     ├── NotFound                   nothing stored under this id                -> 404
     │   └── Expired                it was stored and has expired               -> 410
     ├── Conflict                   the stored state does not allow it          -> 409
+    │   └── IdempotencyKeyInUse    its first request has not finished          -> 409, retry later
     ├── Unauthenticated            no access key where one is required         -> 401
     │   └── InvalidApiKey          unknown, revoked or expired access key      -> 401
     ├── Forbidden                  the role of the key does not allow it       -> 403
@@ -105,6 +106,12 @@ class Expired(NotFound):
 
 class Conflict(AggregatorError):
     """The stored state does not allow the request; a retry fails until that state changes."""
+
+
+class IdempotencyKeyInUse(Conflict):
+    """An Idempotency-Key whose first request has not finished."""
+
+    retry_after_s = 1
 
 
 class RateLimited(AggregatorError):

@@ -1,6 +1,10 @@
 """Answers to requests with an Idempotency-Key, so that a repeated request is answered as the first time.
 
-idempotency:<owner>    the newest answers to requests of one API key, msgpack
+idempotency:<owner>    reservations and the newest answers of one API key, msgpack
+
+A request first reserves its key, then acts, then records its answer in place of the reservation. Reservation
+and answer are compare-and-write on one value, so of simultaneous requests with one key exactly one acts, also
+across processes. A reservation whose process died ends after 60 s: longer than any action that uses it takes.
 
 An answer is kept for 24 h. One value has at most MAX_ANSWERS answers and MAX_BYTES bytes of bodies (older
 ones are dropped first), so 1,000 keys take at most 256 MB, and usually nothing: only requests that create
@@ -9,6 +13,7 @@ watches, webhooks, desks and targets are recorded, and the value expires with it
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from itertools import accumulate
 
@@ -22,65 +27,103 @@ from aggregator.time_units import DAY_MS
 MAX_ANSWERS = 200
 MAX_BYTES = 256_000
 RETENTION_MS = DAY_MS
+RESERVATION_MS = 60_000
+RESERVED = 0  # the status of a reservation
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """The answer to a request: ``fingerprint`` identifies its method, address and body."""
+    """The answer to a request, or its reservation (status RESERVED, no body).
+
+    ``fingerprint`` identifies method, address and body of the request; ``made_ms``: ms since 1970.
+    """
 
     key: str
     fingerprint: bytes
     made_ms: int
-    status: int
-    location: str
-    body: bytes
+    status: int = RESERVED
+    location: str = ""
+    body: bytes = b""
 
 
-_decoder = msgspec.msgpack.Decoder(tuple[StoredAnswer, ...])
+Answers = tuple[StoredAnswer, ...]
+_decoder = msgspec.msgpack.Decoder(Answers)
 
 
 class IdempotentAnswers:
-    """The recorded answers of all API keys of a store. ``clock``: ms since 1970."""
+    """The reservations and recorded answers of all API keys of a store. ``clock``: ms since 1970.
+
+    All methods raise CommitConflict and StoreUnavailable. ``owner``: id of the API key.
+    """
 
     def __init__(self, store: Store, clock: Callable[[], int]) -> None:
         self._store, self._clock = store, clock
+        self._lock = (
+            asyncio.Lock()
+        )  # requests of one process queue here instead of failing each other's commit
 
-    async def get(self, owner: str, key: str) -> StoredAnswer | None:
-        """The answer to the request of ``owner`` (id of the API key) with this key, None without."""
-        return _find(self._current((await self._store.read([_name(owner)]))[0]), key)
+    async def reserve(self, owner: str, reservation: StoredAnswer) -> StoredAnswer | None:
+        """Reserve a key. None: the caller acts; otherwise the answer or reservation of another request."""
+
+        def change(entries: Answers) -> Answers | None:
+            return None if _find(entries, reservation.key) else (*entries, reservation)
+
+        return _find(await self._update(owner, change) or (), reservation.key)
 
     async def record(self, owner: str, answer: StoredAnswer) -> StoredAnswer:
-        """Record an answer; returns the one that another request recorded for this key meanwhile, if any.
+        """Replace the reservation by an answer; returns the one that another request recorded, if any."""
 
-        Raises CommitConflict, StoreUnavailable.
-        """
-        for _ in commit_attempts("The recorded answers kept changing; repeat the request."):
-            raw = (await self._store.read([_name(owner)]))[0]
-            answers = self._current(raw)
-            earlier = _find(answers, answer.key)
-            if earlier is not None:
-                return earlier
-            write = Put(_name(owner), msgspec.msgpack.encode(_bounded((*answers, answer))), RETENTION_MS)
-            if not await self._store.commit(Transaction((ValueEquals(_name(owner), raw),), (write,))):
-                return answer
+        def change(entries: Answers) -> Answers | None:
+            earlier = _find(entries, answer.key)
+            if earlier is not None and earlier.status != RESERVED:
+                return None
+            return (*_without(entries, earlier), answer)
+
+        return _find(await self._update(owner, change) or (), answer.key) or answer
+
+    async def release(self, owner: str, reservation: StoredAnswer) -> None:
+        """Remove a reservation whose request failed, if it is still that of the caller."""
+
+        def change(entries: Answers) -> Answers | None:
+            return _without(entries, reservation) if reservation in entries else None
+
+        await self._update(owner, change)
+
+    async def _update(self, owner: str, change: Callable[[Answers], Answers | None]) -> Answers | None:
+        """Apply ``change``; returns the entries that made it return None, or None if it was applied."""
+        name = b"idempotency:" + owner.encode()
+        async with self._lock:
+            for _ in commit_attempts("The recorded answers kept changing; repeat the request."):
+                raw = (await self._store.read([name]))[0]
+                entries = self._current(raw)
+                changed = change(entries)
+                if changed is None:
+                    return entries
+                write = Put(name, msgspec.msgpack.encode(_bounded(changed)), RETENTION_MS)
+                if not await self._store.commit(Transaction((ValueEquals(name, raw),), (write,))):
+                    return None
         raise AssertionError("unreachable")
 
-    def _current(self, raw: bytes | None) -> tuple[StoredAnswer, ...]:
-        """The answers that have not expired, oldest first."""
-        answers = decode_value(_decoder, raw, "A list of recorded answers") if raw else ()
-        oldest_ms = self._clock() - RETENTION_MS
-        return tuple(answer for answer in answers if answer.made_ms > oldest_ms)
+    def _current(self, raw: bytes | None) -> Answers:
+        """The entries that have not expired, oldest first."""
+        entries = decode_value(_decoder, raw, "A list of recorded answers") if raw else ()
+        now_ms = self._clock()
+        return tuple(
+            entry
+            for entry in entries
+            if now_ms - entry.made_ms < (RESERVATION_MS if entry.status == RESERVED else RETENTION_MS)
+        )
 
 
-def _find(answers: tuple[StoredAnswer, ...], key: str) -> StoredAnswer | None:
-    return next((answer for answer in answers if answer.key == key), None)
+def _find(entries: Answers, key: str) -> StoredAnswer | None:
+    return next((entry for entry in entries if entry.key == key), None)
 
 
-def _bounded(answers: tuple[StoredAnswer, ...]) -> tuple[StoredAnswer, ...]:
-    """The newest answers within the limits, at least the last one."""
-    newest = answers[-MAX_ANSWERS:]
-    sizes = accumulate(len(answer.body) for answer in reversed(newest))
+def _without(entries: Answers, removed: StoredAnswer | None) -> Answers:
+    return tuple(entry for entry in entries if entry != removed)
+
+
+def _bounded(entries: Answers) -> Answers:
+    """The newest entries within the limits, at least the last one (or none of none)."""
+    newest = entries[-MAX_ANSWERS:]
+    sizes = accumulate(len(entry.body) for entry in reversed(newest))
     return newest[-max(1, sum(size <= MAX_BYTES for size in sizes)) :]
-
-
-def _name(owner: str) -> bytes:
-    return b"idempotency:" + owner.encode()

@@ -19,10 +19,10 @@ class Deprecation:
     since: datetime
     sunset: datetime
 
-    def headers(self, operation_id: str) -> dict[str, str]:
-        """The headers of every answer of the route."""
+    def headers(self, operation_id: str, base: str = "") -> dict[str, str]:
+        """The headers of every answer of the route; ``base``: the path below which a proxy serves the API."""
         return {
             "Deprecation": f"@{int(self.since.timestamp())}",
             "Sunset": format_datetime(self.sunset, usegmt=True),
-            "Link": f'</docs#{operation_id}>; rel="deprecation"; type="text/html"',
+            "Link": f'<{base}/docs#{operation_id}>; rel="deprecation"; type="text/html"',
         }

@@ -3,7 +3,7 @@
 The key is 1 to 255 visible ASCII characters, quoted or not. The same key with the same method, address and
 body returns the recorded answer with ``Idempotency-Replayed: true``; with another request it is 422. Keys of
 two API keys are independent. Answers are kept for 24 h (``events/idempotency.py``); errors are not recorded.
-Of two simultaneous requests with one key both get the answer that was recorded first.
+Of simultaneous requests with one key one acts; the others are 409 with ``Retry-After`` until it has finished.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
+from msgspec import structs
 
-from aggregator.errors import IdempotencyKeyReused, InvalidInput
-from aggregator.events.idempotency import StoredAnswer
+from aggregator.errors import IdempotencyKeyInUse, IdempotencyKeyReused, InvalidInput
+from aggregator.events.idempotency import RESERVED, StoredAnswer
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE, caller_id
 
@@ -26,28 +27,32 @@ MAX_KEY_CHARS = 255
 async def run_once(
     request: web.Request, query: Any, handler: Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """The answer of ``handler``, or the recorded one. Raises InvalidInput, IdempotencyKeyReused."""
+    """The answer of ``handler``, or the recorded one.
+
+    Raises InvalidInput, IdempotencyKeyReused, IdempotencyKeyInUse.
+    """
     key = _read_key(request)
     if not key:
         return await handler(request, query)
-    fingerprint = _fingerprint(request, await bodies.keep_body(request))
-    service = request.app[SERVICE]
-    recorded = await service.idempotent_answers.get(caller_id(request), key)
-    if recorded is not None:
-        return _replay(recorded, fingerprint)
-    response = await handler(request, query)
+    service, owner = request.app[SERVICE], caller_id(request)
+    answers = service.idempotent_answers
+    reservation = StoredAnswer(key, _fingerprint(request, await bodies.keep_body(request)), service.clock())
+    earlier = await answers.reserve(owner, reservation)
+    if earlier is not None:
+        return _replay(earlier, reservation.fingerprint)
+    try:
+        response = await handler(request, query)
+    except Exception:
+        await answers.release(owner, reservation)
+        raise
     if not isinstance(response, web.Response) or not isinstance(response.body, bytes):
+        await answers.release(owner, reservation)
         return response
-    answer = StoredAnswer(
-        key,
-        fingerprint,
-        service.clock(),
-        response.status,
-        response.headers.get("Location", ""),
-        response.body,
+    answer = structs.replace(
+        reservation, status=response.status, location=response.headers.get("Location", ""), body=response.body
     )
-    recorded = await service.idempotent_answers.record(caller_id(request), answer)
-    return response if recorded is answer else _replay(recorded, fingerprint)
+    recorded = await answers.record(owner, answer)
+    return response if recorded is answer else _replay(recorded, answer.fingerprint)
 
 
 def _read_key(request: web.Request) -> str:
@@ -71,13 +76,18 @@ def _fingerprint(request: web.Request, body: bytes) -> bytes:
 
 
 def _replay(answer: StoredAnswer, fingerprint: bytes) -> web.Response:
-    """The recorded answer. Raises IdempotencyKeyReused if it answers another request."""
+    """The recorded answer. Raises IdempotencyKeyReused or IdempotencyKeyInUse."""
     if answer.fingerprint != fingerprint:
         raise IdempotencyKeyReused(
             f"{HEADER}: this key was sent with another request within the last 24 h; use a new key for each "
             "new request.",
             field=HEADER,
             place="header",
+        )
+    if answer.status == RESERVED:
+        raise IdempotencyKeyInUse(
+            f"{HEADER}: the first request with this key has not finished; repeat this one in a second to get "
+            "its answer."
         )
     headers = {REPLAYED_HEADER: "true", **({"Location": answer.location} if answer.location else {})}
     return web.Response(

@@ -36,7 +36,7 @@ IDEMPOTENCY_PARAMETER = {
     "required": False,
     "description": (
         "A key of the client's choice, such as a UUID. Repeating the request with it within 24 h returns the "
-        "first answer; sending it with another request is 422."
+        "first answer; sending it with another request is 422, and 409 before the first has finished."
     ),
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-~]+$"},
     "example": "8e03978e-40d5-43dd-bc93-6894a57f9324",

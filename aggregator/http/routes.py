@@ -15,6 +15,7 @@ from aggregator.auth.api_keys import Permission
 from aggregator.contract import provenance as provenance_contract
 from aggregator.contract import requests, responses
 from aggregator.http import idempotency, pages, query_params
+from aggregator.http.app_keys import BASE_PATH
 from aggregator.http.deprecation import DEPRECATION_HEADERS, Deprecation
 from aggregator.http.handlers import (
     articles,
@@ -574,7 +575,9 @@ def _make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.S
 
     async def run(request: web.Request, query: Any) -> web.StreamResponse:
         if endpoint.deprecation is not None:
-            request[DEPRECATION_HEADERS] = endpoint.deprecation.headers(endpoint.operation_id)
+            request[DEPRECATION_HEADERS] = endpoint.deprecation.headers(
+                endpoint.operation_id, request.app[BASE_PATH]
+            )
         if endpoint.idempotency_key:
             response = await idempotency.run_once(request, query, endpoint.handler)
         else:

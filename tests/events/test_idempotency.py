@@ -1,15 +1,23 @@
-"""Recorded answers: kept for a day, bounded per owner, first one wins."""
+"""Reservations and recorded answers: one request acts, answers are kept for a day, bounded per owner."""
 
 from __future__ import annotations
+
+import asyncio
+
+import pytest
+from msgspec import structs
 
 from aggregator.events.idempotency import (
     MAX_ANSWERS,
     MAX_BYTES,
+    RESERVATION_MS,
     RETENTION_MS,
     IdempotentAnswers,
     StoredAnswer,
 )
+from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
+from aggregator.store.redis import open_redis_store
 
 
 class Clock:
@@ -21,9 +29,88 @@ class Clock:
         return self.now_ms
 
 
+def reservation(key: str, clock: Clock, fingerprint: bytes = b"f") -> StoredAnswer:
+    """A reservation made now."""
+    return StoredAnswer(key, fingerprint, clock())
+
+
 def answer(key: str, clock: Clock, body: bytes = b"{}") -> StoredAnswer:
     """An answer made now."""
     return StoredAnswer(key, b"f", clock(), 201, "/v1/watches/w", body)
+
+
+async def get(answers: IdempotentAnswers, key: str, clock: Clock, owner: str = "o") -> StoredAnswer | None:
+    """The recorded answer, if there is one; the reservation made for the look-up is released."""
+    probe = reservation(key, clock, b"probe")
+    found = await answers.reserve(owner, probe)
+    if found is None:
+        await answers.release(owner, probe)
+    return found
+
+
+async def act_once(answers: IdempotentAnswers, key: str, clock: Clock, acted: list[str]) -> StoredAnswer:
+    """What a request does: reserve, act, record."""
+    mine = reservation(key, clock)
+    earlier = await answers.reserve("o", mine)
+    if earlier is not None:
+        return earlier
+    acted.append(key)
+    await asyncio.sleep(0)
+    return await answers.record("o", structs.replace(mine, status=201, body=key.encode()))
+
+
+async def test_one_of_simultaneous_requests_acts(store: Store) -> None:
+    """30 requests with 3 keys; the others get the reservation or the answer."""
+    clock, acted = Clock(), list[str]()
+    answers = IdempotentAnswers(store, clock)
+    results = await asyncio.gather(*(act_once(answers, f"k{n % 3}", clock, acted) for n in range(30)))
+
+    assert sorted(acted) == ["k0", "k1", "k2"]
+    assert {result.status for result in results} <= {0, 201}
+    assert {result.key for result in results if result.status == 201} == {"k0", "k1", "k2"}
+
+
+async def test_one_of_several_processes_acts(valkey_url: str) -> None:
+    """Each with its own connection and lock: the store decides."""
+    clock, acted = Clock(), list[str]()
+    stores = [open_redis_store(valkey_url) for _ in range(6)]
+    await asyncio.gather(*(act_once(IdempotentAnswers(store, clock), "k", clock, acted) for store in stores))
+    await asyncio.gather(*(store.close() for store in stores))
+
+    assert acted == ["k"]
+
+
+async def test_a_reservation_of_a_dead_process_ends(store: Store) -> None:
+    """After 60 s another request acts; its answer is the one that counts, even if the first was only slow."""
+    clock = Clock()
+    answers = IdempotentAnswers(store, clock)
+    dead = reservation("a", clock)
+    assert await answers.reserve("o", dead) is None
+    clock.now_ms += RESERVATION_MS - 1
+    assert await answers.reserve("o", reservation("a", clock)) == dead
+    clock.now_ms += 1
+    second = reservation("a", clock)
+    assert await answers.reserve("o", second) is None
+    await answers.release("o", dead)
+    assert await answers.reserve("o", reservation("a", clock)) == second
+
+    recorded = await answers.record("o", answer("a", clock, b"second"))
+    assert await answers.record("o", answer("a", clock, b"first")) == recorded
+    assert await get(answers, "a", clock) == recorded
+
+
+async def test_a_released_key_is_free(store: Store) -> None:
+    """The next request with it acts; an answer is not released."""
+    clock = Clock()
+    answers = IdempotentAnswers(store, clock)
+    mine = reservation("a", clock)
+    assert await answers.reserve("o", mine) is None
+    await answers.release("o", mine)
+    assert await answers.reserve("o", reservation("a", clock, b"other")) is None
+    await answers.record("o", answer("a", clock))
+    await answers.release("o", mine)
+
+    assert await get(answers, "a", clock) is not None
 
 
 async def test_an_answer_is_kept_for_a_day() -> None:
@@ -33,20 +120,23 @@ async def test_an_answer_is_kept_for_a_day() -> None:
     await answers.record("o", answer("a", clock))
     clock.now_ms += RETENTION_MS - 1
     await answers.record("o", answer("b", clock))
-    kept = await answers.get("o", "a")
+    kept = await get(answers, "a", clock)
     clock.now_ms += 1
 
     assert kept is not None
-    assert await answers.get("o", "a") is None
-    assert await answers.get("o", "b") is not None
-    assert await answers.get("other", "b") is None
+    assert await get(answers, "a", clock) is None
+    assert await get(answers, "b", clock) is not None
+    assert await get(answers, "b", clock, owner="other") is None
 
 
-async def test_the_first_answer_wins() -> None:
+@pytest.mark.parametrize("is_reserved", [False, True])
+async def test_the_first_answer_wins(is_reserved: bool) -> None:
     """A second one for the same key changes nothing."""
     clock = Clock()
     answers = IdempotentAnswers(MemoryStore(), clock)
     first = answer("a", clock, b"first")
+    if is_reserved:
+        await answers.reserve("o", reservation("a", clock))
 
     assert await answers.record("o", first) is first
     assert await answers.record("o", answer("a", clock, b"second")) == first
@@ -58,12 +148,13 @@ async def test_the_number_and_size_of_answers_is_bounded() -> None:
     answers = IdempotentAnswers(MemoryStore(), clock)
     for n in range(MAX_ANSWERS + 1):
         await answers.record("o", answer(f"k{n}", clock))
-    assert await answers.get("o", "k0") is None
-    assert await answers.get("o", "k1") is not None
+    assert await get(answers, f"k{MAX_ANSWERS}", clock) is not None
+    assert await get(answers, "k1", clock) is not None
+    assert await get(answers, "k0", clock) is None
 
     await answers.record("o", answer("large", clock, b"x" * (MAX_BYTES - 2)))
-    assert await answers.get("o", f"k{MAX_ANSWERS - 1}") is None
-    assert await answers.get("o", f"k{MAX_ANSWERS}") is not None
+    assert await get(answers, f"k{MAX_ANSWERS}", clock) is not None
+    assert await get(answers, f"k{MAX_ANSWERS - 1}", clock) is None
     await answers.record("o", answer("larger", clock, b"x" * (MAX_BYTES + 1)))
-    assert await answers.get("o", "larger") is not None
-    assert await answers.get("o", "large") is None
+    assert await get(answers, "larger", clock) is not None
+    assert await get(answers, "large", clock) is None

@@ -11,6 +11,7 @@ from aggregator.http import routes
 from aggregator.http.deprecation import Deprecation
 from aggregator.http.openapi import build_document
 from aggregator.http.routes import ENDPOINTS
+from aggregator.settings import Settings
 from tests.support.fake_service import Client, FakeService, serving
 
 OLD = Deprecation(datetime(2026, 11, 20, tzinfo=UTC), datetime(2027, 11, 20, tzinfo=UTC))
@@ -31,6 +32,19 @@ async def test_a_deprecated_route_says_so_in_every_answer(monkeypatch: pytest.Mo
         assert answer.headers["Sunset"] == "Sat, 20 Nov 2027 00:00:00 GMT"
         assert answer.headers["Link"] == '</docs#getArticle>; rel="deprecation"; type="text/html"'
     assert "Deprecation" not in other.headers
+
+
+async def test_the_link_is_below_the_path_of_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the type of a problem is; both are read by clients that only know the public address."""
+    monkeypatch.setattr(routes, "ENDPOINTS", DEPRECATED)
+    async with serving(
+        FakeService(Settings(store_url="memory", public_url="http://127.0.0.1/news"))
+    ) as client:
+        answer = await client.get("/v1/articles/none")
+        problem = await answer.json(content_type="application/problem+json")
+
+    assert answer.headers["Link"] == '</news/docs#getArticle>; rel="deprecation"; type="text/html"'
+    assert (problem["type"], problem["instance"]) == ("/news/docs#error-not_found", "/news/v1/articles/none")
 
 
 def test_the_document_marks_it() -> None:

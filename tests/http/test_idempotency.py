@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -49,15 +50,53 @@ async def test_errors_are_not_recorded(client: Client) -> None:
     assert (refused.status, corrected.status) == (400, 201)
 
 
-async def test_simultaneous_requests_get_one_answer(client: Client) -> None:
-    """Ten at once create one webhook and are all answered with its secret."""
-    hook = {"url": "https://hooks.example/a"}
-    answers = await asyncio.gather(
-        *(client.post("/v1/webhooks", json=hook, headers={"Idempotency-Key": "k"}) for _ in range(10))
-    )
+async def test_one_of_simultaneous_requests_acts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the first one is in its handler, nine others are 409 and one with another body is 422."""
+    service, entered, may_finish = FakeService(), asyncio.Event(), asyncio.Event()
+    subscribe, calls = service.webhook_subscriptions.subscribe, list[Any]()
 
-    assert len({await answer.read() for answer in answers}) == 1
-    assert len((await (await client.get("/v1/webhooks")).json())["webhooks"]) == 1
+    async def slow_subscribe(*args: Any, **kwargs: Any) -> Any:
+        calls.append(args)
+        entered.set()
+        await may_finish.wait()
+        return await subscribe(*args, **kwargs)
+
+    monkeypatch.setattr(service.webhook_subscriptions, "subscribe", slow_subscribe)
+    hook, headers = {"url": "https://hooks.example/a"}, {"Idempotency-Key": "k"}
+    async with serving(service) as client:
+        first = asyncio.create_task(client.post("/v1/webhooks", json=hook, headers=headers))
+        await entered.wait()
+        others = await asyncio.gather(
+            *(client.post("/v1/webhooks", json=hook, headers=headers) for _ in range(9))
+        )
+        changed = await client.post("/v1/webhooks", json={"url": "https://b.example/"}, headers=headers)
+        may_finish.set()
+        created = await first
+        again = await client.post("/v1/webhooks", json=hook, headers=headers)
+        problem = await others[0].json(content_type="application/problem+json")
+        assert await again.read() == await created.read()
+
+    assert {(answer.status, answer.headers["Retry-After"]) for answer in others} == {(409, "1")}
+    assert problem["code"] == "idempotency_key_in_use"
+    assert (changed.status, created.status, again.status, len(calls)) == (422, 201, 201, 1)
+
+
+async def test_an_unexpected_failure_releases_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The repeated request acts, at once."""
+    service = FakeService()
+    save = service.saved_filters.save
+    monkeypatch.setattr(service.saved_filters, "save", raise_error)
+    async with serving(service) as client:
+        failed = await client.post("/v1/watches", json=WATCH, headers={"Idempotency-Key": "k"})
+        monkeypatch.setattr(service.saved_filters, "save", save)
+        repeated = await client.post("/v1/watches", json=WATCH, headers={"Idempotency-Key": "k"})
+
+    assert (failed.status, repeated.status) == (500, 201)
+
+
+async def raise_error(*_args: Any, **_kwargs: Any) -> None:
+    """Fail as a defect would."""
+    raise RuntimeError("a defect")
 
 
 @pytest.mark.parametrize("key", ["", '""', "x" * 256, "a\tb", "ключ"])

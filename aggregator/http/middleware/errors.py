@@ -33,6 +33,12 @@ METHODS_WITH_BODY = ("POST", "PUT")
 CLIENT_CLOSED_REQUEST = 499  # nginx's status for a client that disconnected
 # Errors for the audit log. A missing key is not among them: it only means that the user has not signed in.
 AUDITED_ERRORS = (errors.InvalidApiKey, errors.Forbidden, errors.CrossSiteRequest, errors.UnknownHost)
+RETRIABLE_ERRORS = (
+    errors.StoreUnavailable,
+    errors.RateLimited,
+    errors.TooManyStreams,
+    errors.IdempotencyKeyInUse,
+)
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +67,8 @@ def problem_response(
 ) -> web.Response:
     """The response for a problem: JSON, or an HTML page for a browser outside /v1."""
     if request is not None:
-        problem.instance = request.app[BASE_PATH] + request.rel_url.raw_path
+        base = request.app[BASE_PATH]
+        problem.type, problem.instance = base + problem.type, base + request.rel_url.raw_path
         problem.request_id = request.get(REQUEST_ID)
         if _wants_html(request):
             page = request.app[PAGES].render(
@@ -142,7 +149,7 @@ def _application_error_response(request: web.Request, error: errors.AggregatorEr
                 status=303, headers={"Location": "/sign-in?next=" + quote(request.raw_path, safe="")}
             )
         headers["WWW-Authenticate"] = 'Bearer realm="aggregator"'
-    if isinstance(error, errors.StoreUnavailable | errors.RateLimited | errors.TooManyStreams):
+    if isinstance(error, RETRIABLE_ERRORS):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.StoreUnavailable):
         log.warning("request %s: %s", request.get(REQUEST_ID), error)

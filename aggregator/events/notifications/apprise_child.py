@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 from typing import Any
 
@@ -19,6 +20,8 @@ from aggregator.events.notifications.addresses import is_public_address
 NOT_INSTALLED = "Apprise is not installed: pip install 'aggregator[notify]'"
 REFUSED = "the address {} is not public (webhook_allow_private_addresses allows others)"
 MAX_REASON_CHARS = 300
+_URL = re.compile(r"(https?://[^\s()]+)")
+_MARKUP = re.compile(r"([\\*_`\[\]])")
 _FORBIDDEN_PREFIXES = ("subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.system", "pty.")
 _FORBIDDEN_EVENTS = frozenset(
     {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "ctypes.dlopen"}
@@ -114,11 +117,35 @@ def send(url: str, title: str, body: str, *, allow_private: bool) -> str | None:
         return log.text or "Apprise does not accept this URL; compare it with the example of the service"
     guard = Guard(allow_private=allow_private)
     sys.addaudithook(guard)
-    if service.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT):
+    is_markdown = service.notify_format == apprise.NotifyFormat.MARKDOWN
+    sender = apprise.Apprise(asset=asset)  # it converts the body, which a service alone does not
+    sender.add(service)
+    if sender.notify(
+        body=to_markdown(body) if is_markdown else body,
+        title=title,
+        body_format=apprise.NotifyFormat.MARKDOWN if is_markdown else apprise.NotifyFormat.TEXT,
+    ):
         return None
     if guard.refused:
         return REFUSED.format(guard.refused)
     return " ".join(filter(None, (log.text, log.detail))) or "the service did not accept the notification"
+
+
+def to_markdown(text: str) -> str:
+    """Plain text as Markdown: lines stay lines, and addresses are links.
+
+    Apprise's own conversion escapes the dots of an address, which is then no link in Teams.
+    """
+    return "\n\n".join(_markdown_line(line) for line in text.splitlines() if line)
+
+
+def _markdown_line(line: str) -> str:
+    parts = _URL.split(line)  # text and addresses in turn
+    return "".join(f"[{_escaped(p)}]({p})" if i % 2 else _escaped(p) for i, p in enumerate(parts))
+
+
+def _escaped(text: str) -> str:
+    return _MARKUP.sub(r"\\\1", text)
 
 
 if __name__ == "__main__":

@@ -124,9 +124,9 @@ def describe(changes: Changes) -> str:
     if changes.same_text:
         return "the same text" + (", another headline" if changes.headline_changed else ", word for word")
     about = "" if changes.texts else "about "
-    parts = [f"keeps {about}{100 * changes.kept:.0f} % of the wording"]
+    parts = [f"keeps {about}{changes.kept:.0%} of the wording"]
     if round(changes.own, 2):
-        parts.append(f"{about}{100 * changes.own:.0f} % is its own")
+        parts.append(f"{about}{changes.own:.0%} is its own")
     if changes.figures_cut or changes.figures_added:
         parts.append(f"figures: {changes.figures_cut} left out, {changes.figures_added} new")
     if changes.headline_changed:

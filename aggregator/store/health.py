@@ -58,7 +58,7 @@ def find_problem(node: Node) -> str | None:  # noqa: PLR0911  a list of conditio
     info = node.info
     if int(info.get("loading", 0)):
         percent = info.get("loading_loaded_perc", "?")
-        return f"The store at {node.address} is still loading its data ({percent} %); wait."
+        return f"The store at {node.address} is still loading its data ({percent}%); wait."
     if info.get("role") not in (None, "master"):
         return f"The store at {node.address} is a read-only replica; point store_url to the primary."
     replicas = info.get("min_slaves_good_slaves")

@@ -70,7 +70,7 @@ def test_a_healthy_server_has_no_problem() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"loading": 1, "loading_loaded_perc": 12.5}, "loading its data (12.5 %)"),
+        ({"loading": 1, "loading_loaded_perc": 12.5}, "loading its data (12.5%)"),
         ({"role": "slave"}, "read-only replica"),
         ({"aof_last_write_status": "err"}, "cannot write its append-only file"),
         ({"maxmemory": 100}, "is full"),

@@ -68,6 +68,13 @@ def thousands(count: int) -> str:
     return f"{count:,}".replace(",", "\u202f")
 
 
+def percent(share: float) -> str:
+    """A share of 0..1 as a whole percentage, for example "92%"; a small or large one is not rounded away."""
+    if 0 < share < 0.01:
+        return "<1%"
+    return ">99%" if 0.99 < share < 1 else f"{share:.0%}"
+
+
 def query_value(text: str) -> str:
     """Percent-encoded text for a query parameter or path segment; unlike ``urlencode`` also for "/"."""
     return quote(text, safe="")
@@ -102,6 +109,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
         hours_minutes,
         pluralize,
         thousands,
+        percent,
         query_value,
         byte_size,
         inline_code,

@@ -44,6 +44,15 @@ def test_times_are_shown_in_utc(at: datetime | int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("share", "expected"),
+    [(0, "0%"), (0.001, "<1%"), (0.01, "1%"), (0.92, "92%"), (0.996, ">99%"), (1, "100%")],
+)
+def test_a_share_is_a_whole_percentage(share: float, expected: str) -> None:
+    """A few copies of many articles are not none, and not all of them."""
+    assert filters.percent(share) == expected
+
+
+@pytest.mark.parametrize(
     ("count", "words", "expected"),
     [
         (0, ("item",), "0 items"),

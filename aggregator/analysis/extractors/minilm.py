@@ -51,6 +51,11 @@ class MiniLmExtractor:
         """Return d."""
         return DIMENSIONS
 
+    @property
+    def package_bytes(self) -> int:
+        """Return the size of the weights."""
+        return _weights_file().stat().st_size
+
     @classmethod
     def fit(cls, texts: Sequence[str], languages: Sequence[str]) -> Self:
         """Return the extractor: the weights are trained already."""
@@ -106,9 +111,13 @@ def weights_directory() -> Path:
     return Path(package.origin).parent / "model"
 
 
+def _weights_file() -> Path:
+    return weights_directory() / "model.safetensors"
+
+
 @cache  # 91 MB
 def _weights_digest() -> str:
-    return sha256((weights_directory() / "model.safetensors").read_bytes()).hexdigest()
+    return sha256(_weights_file().read_bytes()).hexdigest()
 
 
 @cache
@@ -118,6 +127,7 @@ def _load() -> tuple[Any, Any, Any]:
     transformers = import_optional("transformers", "minilm", _FEATURE)
     # A pool of threads does not survive a fork.
     torch.set_num_threads(1)
+    transformers.logging.disable_progress_bar()  # of the weights that are loaded
     directory = str(weights_directory())
     model = transformers.AutoModel.from_pretrained(directory, local_files_only=True).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(directory, local_files_only=True)

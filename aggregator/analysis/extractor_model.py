@@ -105,11 +105,15 @@ class ExtractorModel:
 
     def fingerprint(self, text: str, lang: str) -> int | None:
         """Return the fingerprint of a text; None if it has no known feature."""
-        features = self.extractor.transform([text], [lang])[0].astype(np.float64)
-        length = float(np.linalg.norm(features))
+        return self.fingerprint_of_features(self.extractor.transform([text], [lang])[0])
+
+    def fingerprint_of_features(self, features: npt.NDArray[np.float32]) -> int | None:
+        """Return the fingerprint of a row of the extractor, (d,); None for zeros."""
+        row = features.astype(np.float64)
+        length = float(np.linalg.norm(row))
         if not length:
             return None
-        return fingerprint_from_sums(features / length @ self.matrix.astype(np.float64) - self.offset)
+        return fingerprint_from_sums(row / length @ self.matrix.astype(np.float64) - self.offset)
 
     def save(self, path: Path | str) -> None:
         """Write the model to one file atomically. Raises ModelError."""

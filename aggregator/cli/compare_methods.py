@@ -11,7 +11,8 @@ from aggregator.cli.labeled_articles import load_labeled
 from aggregator.errors import ConfigurationError
 from aggregator.offline import jsonl
 from aggregator.offline.evaluation import methods as protocol
-from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS
+from aggregator.offline.evaluation import methods_table
+from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
 from aggregator.offline.evaluation.pair_scorers import METHODS
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
@@ -20,20 +21,23 @@ from aggregator.settings import Settings
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Score each method at each noise level."""
     jsonl.check_readable(args.files)
-    levels = {level.name: level for level in (CLEAN, *NOISE_LEVELS)}
+    levels = {level.name: level for level in (CLEAN, *NOISE_LEVELS, *SINGLE_KINDS)}
     _check_names("method", args.method, METHODS)
     _check_names("level", args.level, levels)
+    gold = load_labeled(args.files, unique_ids=False)
+    chosen = [levels[name] for name in args.level] if args.level else [CLEAN, *NOISE_LEVELS]
     results = protocol.evaluate(
-        load_labeled(args.files, unique_ids=False),
-        methods=args.method or list(METHODS),
-        levels=[levels[name] for name in args.level or levels],
-        processes=args.processes,
+        gold, methods=args.method or list(METHODS), levels=chosen, processes=args.processes
     )
+    shares = protocol.shares_without_common_ngram(gold, chosen)
     if args.out:
         from aggregator.offline.evaluation.methods_page import render_page
 
-        Path(args.out).write_text(render_page(results), encoding="utf-8")
-    print(json.dumps(protocol.as_json(results)) if args.json else protocol.format_table(results))
+        Path(args.out).write_text(render_page(results, shares), encoding="utf-8")
+    if args.json:
+        print(json.dumps({"rows": methods_table.as_json(results), "without_common_10gram": shares}))
+    else:
+        print(methods_table.format_table(results, shares))
     return EXIT_OK
 
 

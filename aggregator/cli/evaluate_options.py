@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from aggregator.analysis.extractors.registry import FEATURE_NAMES
 from aggregator.cli import common_options
 
 POLICY_SETTINGS = (
@@ -31,6 +32,7 @@ def add_evaluate_command(commands: Any) -> None:
     _add_events(protocols)
     _add_blocks(protocols)
     _add_methods(protocols)
+    _add_features(protocols)
     _add_open_benchmark(protocols)
 
 
@@ -195,19 +197,50 @@ def _add_blocks(protocols: Any) -> None:
 
 def _add_methods(protocols: Any) -> None:
     command = common_options.add_command(
-        protocols, "methods", "archive methods of the literature, on clean and on OCR-damaged text",
+        protocols, "methods", "archive methods of the literature, on clean and on noisy text",
         "aggregator.cli.compare_methods:run",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
     command.add_argument("--method", metavar="NAME", action="append", help="only this method; repeatable")
     command.add_argument(
         "--level", metavar="NAME", action="append",
-        help="only this level of noise: clean, light, medium or heavy; repeatable",
+        help="only this level of noise: clean, light, medium or heavy, or one kind of it: ocr, abridged, "
+        "joined or columns; repeatable",
     )  # fmt: skip
     command.add_argument("--out", metavar="FILE", help="write an HTML page with the table and a plot")
     _add_processes_option(command, "methods")
     _add_json_option(command)
     common_options.add_settings_options(command, common_options.LOG_SETTINGS)
+
+
+def _add_features(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "features", "feature extractors, fitted to the same articles and measured on others",
+        "aggregator.cli.evaluate_features:run",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help="copies: articles with a `cluster` each")
+    command.add_argument(
+        "--corpus", metavar="FILE", action="append", required=True,
+        help="unlabeled articles: every second one is fitted to, the others are the background; repeatable",
+    )  # fmt: skip
+    command.add_argument(
+        "--pairs", metavar="FILE", action="append", default=[], help="human-judged pairs; repeatable"
+    )
+    command.add_argument(
+        "--events", metavar="FILE", action="append", default=[],
+        help="articles with an event in `cluster` each, for related articles; repeatable",
+    )  # fmt: skip
+    command.add_argument(
+        "--features", metavar="NAME", action="append", choices=FEATURE_NAMES,
+        help=f"only this extractor ({', '.join(FEATURE_NAMES)}); repeatable",
+    )  # fmt: skip
+    command.add_argument("--group", metavar="NAME", default="en", help="language group (default en)")
+    command.add_argument(
+        "--max", metavar="N", type=common_options.positive_int, default=4_000,
+        help="use N articles of the corpus, evenly spaced (default 4000)",
+    )  # fmt: skip
+    _add_json_option(command)
+    common_options.add_settings_options(command, ("models_dir", *common_options.LOG_SETTINGS))
 
 
 def _add_open_benchmark(protocols: Any) -> None:

@@ -36,6 +36,10 @@ class FeatureExtractor(Protocol):
     def dimensions(self) -> int:
         """Return d."""
 
+    @property
+    def package_bytes(self) -> int:
+        """Return the size of weights that are read from an installed package, not from the model file."""
+
     def transform(self, texts: Sequence[str], languages: Sequence[str]) -> Features:
         """Return (n, d) float32, one row per text; a row of zeros: the text has no known feature.
 

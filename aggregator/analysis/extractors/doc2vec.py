@@ -61,6 +61,11 @@ class Doc2VecExtractor:
         """Return d."""
         return int(self._weights.shape[1])
 
+    @property
+    def package_bytes(self) -> int:
+        """Return 0: the model file has everything."""
+        return 0
+
     @classmethod
     def fit(cls, texts: Sequence[str], languages: Sequence[str]) -> Self:
         """Train on the texts in one thread, so that runs are reproducible."""

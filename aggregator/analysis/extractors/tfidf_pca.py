@@ -31,6 +31,11 @@ class TfidfPcaExtractor:
         """Return d."""
         return FINGERPRINT_BITS
 
+    @property
+    def package_bytes(self) -> int:
+        """Return 0: the model file has everything."""
+        return 0
+
     def transform(self, texts: Sequence[str], languages: Sequence[str]) -> Features:
         """Return (n, 64) float32, whose signs are the bits of the fingerprints."""
         rows = [

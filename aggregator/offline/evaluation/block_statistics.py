@@ -71,7 +71,7 @@ def _evaluate_lang(lang: str, analyses: Sequence[Analysis]) -> BlockReport:
     ]
     keys = sum(len(masks) for *_, masks in probes[0])
     count = len(analyses)
-    pairs, false_pairs = _neighbor_pairs(analyses, fingerprints)
+    pairs, false_pairs = neighbor_pairs(analyses, fingerprints)
     return BlockReport(
         lang,
         count,
@@ -84,10 +84,13 @@ def _evaluate_lang(lang: str, analyses: Sequence[Analysis]) -> BlockReport:
     )
 
 
-def _neighbor_pairs(
+def neighbor_pairs(
     analyses: Sequence[Analysis], fingerprints: np.ndarray[Any, np.dtype[np.uint64]]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Pairs within each radius, and the false ones among them."""
+    """Return the number of pairs within each of ``RADII``, and of the false ones among them.
+
+    ``fingerprints``: (n,) uint64, those of the analyses or of another model for the same texts.
+    """
     floor = Policy().containment_floor
     pairs, false_pairs = [0] * len(RADII), [0] * len(RADII)
     for at in range(1, len(analyses)):

@@ -1,4 +1,4 @@
-"""Comparison of duplicate detection methods on labeled articles, clean and with OCR noise.
+"""Comparison of duplicate detection methods on labeled articles, clean and with the noise of scanned print.
 
 For each method and clustering the threshold is tuned on every other cluster (by B-cubed F1) and scored on the
 rest, and the reverse; the measures are the means of both. Overlapping labels are merged first
@@ -12,40 +12,29 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.offline.archive.cluster import Links, cluster
+from aggregator.offline.archive.vector_candidates import DEFAULT_LANG
 from aggregator.offline.evaluation.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle
 from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed, pair_count, precision_recall_f1
-from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, NoiseLevel, add_ocr_noise
-from aggregator.offline.evaluation.pair_scorers import METHODS, NEURAL_METHODS
-from aggregator.offline.evaluation.published_shingling import TABLE_4
+from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, NoiseLevel
+from aggregator.offline.evaluation.pair_scorers import METHODS, ngrams
+from aggregator.offline.evaluation.print_noise import add_noise
 from aggregator.offline.evaluation.scored_pairs import ScoredPairs
 
 CLUSTERINGS = ("union-find", "average", "leiden")
 # Evenly spaced in log odds, 0.005 to 0.99: cosines and distances need high thresholds, overlaps low ones.
 THRESHOLDS = tuple(float(t) for t in 1 / (1 + np.exp(-np.linspace(-5.3, 4.6, 41))))
+COMMON_NGRAM_WORDS = 10
 MAX_LINKS = 200_000  # strongest pairs that are clustered; weaker ones of 1,000 articles are not similar
-
-# Results published for other systems, mostly on other data.
-PUBLISHED_SCORES = (
-    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "LSH", 0.737),
-    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "n-gram overlap", 0.440),
-    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "bi-encoder", 0.915),
-    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "re-ranking", 0.937),
-    *(("SpotSigs gold set, Rodier & Carter 2020, table 4", "F1", name, f1) for name, f1 in TABLE_4),
-)
-PUBLISHED_RUNTIMES = (
-    ("Zhang 2023: doc2vec, faiss top-64 on a GPU, disjoint sets", 7_193_990, "14,001 s"),
-    ("Silcock et al. 2022: neural bi-encoder on a GPU", 10_000_000, "11 h 45 min"),
-    ("Silcock et al. 2022: hashing", 10_000_000, "3 h 40 min"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +87,7 @@ def evaluate_method(
     gold: Sequence[LabeledArticle], method: str, level: NoiseLevel, label_merges: Mapping[str, str]
 ) -> list[MethodResult]:
     """One row per clustering, computed in this process."""
-    articles = [
-        replace(item.article, text=add_ocr_noise(item.article.text, level, item.article.id)) for item in gold
-    ]
+    articles = _noisy_articles(gold, level)
     memory_before_mb = _peak_mb()
     started = time.process_time()
     scored = METHODS[method](articles)
@@ -118,6 +105,26 @@ def evaluate_method(
         )
         for clustering in CLUSTERINGS
     ]
+
+
+def shares_without_common_ngram(
+    gold: Sequence[LabeledArticle],
+    levels: Sequence[NoiseLevel],
+    label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
+) -> dict[str, float]:
+    """Return per level the share, 0..1, of the pairs of copies that have no word 10-gram in common."""
+    truth = np.array(_merged_labels(gold, label_merges))
+    copies = max(1, pair_count(truth.tolist()))
+    shares = {}
+    for level in levels:
+        sharing = ngrams(_noisy_articles(gold, level), COMMON_NGRAM_WORDS)
+        shares[level.name] = 1 - int((truth[sharing.a] == truth[sharing.b]).sum()) / copies
+    return shares
+
+
+def _noisy_articles(gold: Sequence[LabeledArticle], level: NoiseLevel) -> list[Article]:
+    articles = [item.article for item in gold]
+    return add_noise(articles, level, [article.lang or DEFAULT_LANG for article in articles])
 
 
 def tune_and_score(
@@ -232,58 +239,3 @@ def _select(labels: Sequence[str], half: npt.NDArray[np.bool_]) -> list[str]:
 
 def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def best_per_method(rows: Sequence[MethodResult]) -> dict[str, list[MethodResult]]:
-    """Per noise level the best clustering of each method (by B-cubed F1), best method first."""
-    ranked: dict[str, list[MethodResult]] = {}
-    for level in dict.fromkeys(row.level for row in rows):
-        best: dict[str, MethodResult] = {}
-        for row in (row for row in rows if row.level == level):
-            if row.method not in best or row.b_cubed_f1 > best[row.method].b_cubed_f1:
-                best[row.method] = row
-        ranked[level] = sorted(best.values(), key=lambda row: -row.b_cubed_f1)
-    return ranked
-
-
-def as_json(rows: Sequence[MethodResult]) -> list[dict[str, Any]]:
-    """One object per row, numbers rounded to 4 decimals."""
-    return [{k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(row).items()} for row in rows]
-
-
-def format_table(rows: Sequence[MethodResult]) -> str:
-    """Table for a terminal, followed by published results."""
-    heads = ("B3 F1", "ARI", "ARI lab.", "pair P", "pair R", "pair F1", "group", "whole", "CPU s", "MB")
-    lines = [f"{'level':7} {'method':18} {'clustering':11}" + "".join(f"{head:>9}" for head in heads)]
-    for row in rows:
-        measures = (
-            row.b_cubed_f1, row.adjusted_rand, row.adjusted_rand_as_labelled, row.pair_precision,
-            row.pair_recall, row.pair_f1,
-        )  # fmt: skip
-        lines.append(
-            f"{row.level:7} {row.method:18} {row.clustering:11}"
-            + "".join(f"{measure:9.3f}" for measure in measures)
-            + f"{row.mean_group:9.1f}{row.whole_b_cubed_f1:9.3f}{row.seconds:9.1f}{row.memory_mb:9.0f}"
-        )
-    lines += methods_not_run(rows)
-    lines.append("\nPublished, of other systems and (but for SpotSigs) on other data:")
-    lines += [
-        f"  {value:.3f}  {measure}, {system}: {data}" for data, measure, system, value in PUBLISHED_SCORES
-    ]
-    lines += [f"  {took}  {system}: {articles:,} articles" for system, articles, took in PUBLISHED_RUNTIMES]
-    return "\n".join(lines)
-
-
-def methods_not_run(rows: Sequence[MethodResult]) -> list[str]:
-    """Per evaluated noise level, a line with the methods that were not run, if any."""
-    lines = []
-    for level in dict.fromkeys(row.level for row in rows):
-        run = {row.method for row in rows if row.level == level}
-        missing = [name for name in METHODS if name not in run]
-        lines += [f"{level:7} not run: {', '.join(missing)}"] if missing else []
-    return lines
-
-
-def is_neural(row: MethodResult) -> bool:
-    """Whether the method uses trained vectors."""
-    return row.method in NEURAL_METHODS

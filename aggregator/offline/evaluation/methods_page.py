@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from aggregator.offline.archive import plots
 from aggregator.offline.archive.report import style_sheet
-from aggregator.offline.evaluation.methods import (
+from aggregator.offline.evaluation.methods import MethodResult
+from aggregator.offline.evaluation.methods_table import (
     PUBLISHED_RUNTIMES,
     PUBLISHED_SCORES,
-    MethodResult,
     best_per_method,
     is_neural,
     methods_not_run,
+    ngram_lines,
 )
 
 COLUMN_HEADINGS = (
@@ -22,8 +23,8 @@ COLUMN_HEADINGS = (
 )  # fmt: skip
 
 
-def render_page(rows: Sequence[MethodResult]) -> str:
-    """Return the complete HTML document."""
+def render_page(rows: Sequence[MethodResult], shares_without_ngram: Mapping[str, float]) -> str:
+    """Return the complete HTML document; arguments as of ``methods_table.format_table``."""
     return "".join(
         (
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Methods side by side</title>',
@@ -39,7 +40,10 @@ def render_page(rows: Sequence[MethodResult]) -> str:
             "</tr>",
             *(_table_row(row) for row in rows),
             "</table>",
-            *(f"<p>{escape(line)}</p>" for line in methods_not_run(rows)),
+            *(
+                f"<p>{escape(line)}</p>"
+                for line in (*methods_not_run(rows), *ngram_lines(shares_without_ngram))
+            ),
             "<h2>Published, of other systems</h2><p>Not measured here; on the data named.</p><table>",
             *(
                 f"<tr><td>{escape(data)}</td><td>{escape(system)}</td><td>{measure}</td>"

@@ -1,4 +1,4 @@
-"""OCR noise: confused characters, broken and joined words, truncated pages.
+"""OCR noise: confused characters, broken and joined words, truncated pages; levels of all noise.
 
 Seeded, so two runs damage a text in the same way. The levels cover the word error rates reported for scanned
 newspapers: about 5, 15 and 35 %.
@@ -25,6 +25,12 @@ class NoiseLevel:
     break_rate       per letter: a space is inserted after it
     space_loss_rate  per space: removed
     truncation_rate  per text: cut off
+
+    Of ``print_noise.py``, per text:
+
+    abridgement_rate  shortened before printing
+    join_rate         read as one with a passage of another article
+    columns_rate      read across columns
     """
 
     name: str
@@ -32,13 +38,23 @@ class NoiseLevel:
     break_rate: float
     space_loss_rate: float
     truncation_rate: float
+    abridgement_rate: float = 0.0
+    join_rate: float = 0.0
+    columns_rate: float = 0.0
 
 
 CLEAN = NoiseLevel("clean", 0.0, 0.0, 0.0, 0.0)
 NOISE_LEVELS = (
-    NoiseLevel("light", 0.01, 0.002, 0.01, 0.1),
-    NoiseLevel("medium", 0.03, 0.006, 0.03, 0.2),
-    NoiseLevel("heavy", 0.08, 0.015, 0.06, 0.3),
+    NoiseLevel("light", 0.01, 0.002, 0.01, 0.1, 0.2, 0.05, 0.05),
+    NoiseLevel("medium", 0.03, 0.006, 0.03, 0.2, 0.3, 0.1, 0.1),
+    NoiseLevel("heavy", 0.08, 0.015, 0.06, 0.3, 0.4, 0.2, 0.2),
+)
+# Each kind alone, in half of the texts.
+SINGLE_KINDS = (
+    NoiseLevel("ocr", 0.03, 0.006, 0.03, 0.2),
+    NoiseLevel("abridged", 0.0, 0.0, 0.0, 0.0, abridgement_rate=0.5),
+    NoiseLevel("joined", 0.0, 0.0, 0.0, 0.0, join_rate=0.5),
+    NoiseLevel("columns", 0.0, 0.0, 0.0, 0.0, columns_rate=0.5),
 )
 MIN_KEPT_SHARE = 0.5  # of the characters of a truncated text
 

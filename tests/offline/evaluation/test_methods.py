@@ -114,6 +114,26 @@ def test_ocr_noise_is_seeded_and_grows_with_the_level() -> None:
     assert kept[0] > kept[-1]
 
 
+def test_copies_without_a_common_10_gram_are_counted() -> None:
+    """Of three copies, one differs in every tenth word; words of two groups do not count."""
+    words = story(1, 12).split()
+    rows = [
+        ("x", words),
+        ("x", words[20:]),
+        ("x", [f"other{at}" if at % 9 == 0 else word for at, word in enumerate(words)]),
+        ("y", words),
+        ("y", [f"another{at}" for at in range(60)]),
+    ]
+    labeled = [
+        LabeledArticle(Article(id=str(at), title="", text=" ".join(text)), label)
+        for at, (label, text) in enumerate(rows)
+    ]
+
+    assert methods.shares_without_common_ngram(labeled, [CLEAN]) == {"clean": pytest.approx(3 / 4)}
+    noisy = methods.shares_without_common_ngram(gold(), [CLEAN, *NOISE_LEVELS])
+    assert noisy["clean"] < noisy["medium"] < noisy["heavy"]
+
+
 def test_the_command_prints_a_table_and_draws_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,7 +149,8 @@ def test_the_command_prints_a_table_and_draws_a_page(
     assert main([*args, "--out", str(tmp_path / "m.html")]) == 0
     printed = capsys.readouterr().out
     assert "Published, of other systems" in printed
-    assert "clean   not run: simhash, sketch, combined" in printed
+    assert "clean    not run: simhash, sketch, combined" in printed
+    assert "% of the pairs of copies have no common 10-gram" in printed
     assert "n-gram overlap 3" in (tmp_path / "m.html").read_text(encoding="utf-8")
     assert main([*args[:3], "--method", "magic"]) == 2
     assert "unknown value 'magic'" in capsys.readouterr().err
@@ -154,4 +175,4 @@ def test_the_page_marks_neural_methods() -> None:
     """An asterisk follows the name of a method with trained vectors."""
     row = methods.evaluate_method(gold(4), "simhash", CLEAN, {})[0]
 
-    assert "doc2vec *" in render_page([row, replace(row, method="doc2vec")])
+    assert "doc2vec *" in render_page([row, replace(row, method="doc2vec")], {})

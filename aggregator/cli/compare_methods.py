@@ -13,7 +13,7 @@ from aggregator.offline import jsonl
 from aggregator.offline.evaluation import methods as protocol
 from aggregator.offline.evaluation import methods_table
 from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
-from aggregator.offline.evaluation.pair_scorers import METHODS
+from aggregator.offline.evaluation.pair_scorers import METHOD_NAMES, default_methods
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
@@ -22,12 +22,12 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """Score each method at each noise level."""
     jsonl.check_readable(args.files)
     levels = {level.name: level for level in (CLEAN, *NOISE_LEVELS, *SINGLE_KINDS)}
-    _check_names("method", args.method, METHODS)
+    _check_names("method", args.method, METHOD_NAMES)
     _check_names("level", args.level, levels)
     gold = load_labeled(args.files, unique_ids=False)
     chosen = [levels[name] for name in args.level] if args.level else [CLEAN, *NOISE_LEVELS]
     results = protocol.evaluate(
-        gold, methods=args.method or list(METHODS), levels=chosen, processes=args.processes
+        gold, methods=args.method or default_methods(), levels=chosen, processes=args.processes
     )
     shares = protocol.shares_without_common_ngram(gold, chosen)
     if args.out:

@@ -35,6 +35,7 @@ def configure_logging(level: str, log_format: str = "text", *, with_process: boo
         # loads cause those; they are counted in the metrics, and an alert rule limits them.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
         logging.getLogger("matplotlib").setLevel(logging.WARNING)  # logs the fonts that it finds
+        logging.getLogger("gensim").setLevel(logging.WARNING)  # logs each second of a training
 
 
 class TextFormatter(logging.Formatter):

@@ -12,7 +12,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -79,25 +79,41 @@ class MiniLmExtractor:
     def transform(self, texts: Sequence[str], languages: Sequence[str]) -> Features:
         """Return (n, 384) float32, L2 norm 1: the mean of the word pieces' vectors."""
         del languages  # one vocabulary for all languages, trained on English
-        torch, model, tokenizer = _load()
-        rows = np.zeros((len(texts), DIMENSIONS), np.float32)
-        # Texts of similar length share a batch, which pads them to the longest.
-        order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
-        for start in range(0, len(order), _BATCH_TEXTS):
-            batch = order[start : start + _BATCH_TEXTS]
-            tokens = tokenizer(
-                [texts[number] for number in batch],
-                padding=True,
-                truncation=True,
-                max_length=self._max_tokens,
-                return_tensors="pt",
-            )
-            with torch.inference_mode():
-                states = model(**tokens).last_hidden_state
-            mask = tokens["attention_mask"].unsqueeze(-1)
-            means = (states * mask).sum(1) / mask.sum(1)
-            rows[batch] = torch.nn.functional.normalize(means, dim=1).numpy()
-        return rows
+        return encode(_load_once(), texts, self._max_tokens)
+
+
+class Transformer(NamedTuple):
+    """The module torch, the model and its tokenizer."""
+
+    torch: Any
+    model: Any
+    tokenizer: Any
+
+
+def encode(transformer: Transformer, texts: Sequence[str], max_tokens: int = MAX_TOKENS) -> Features:
+    """Return (n, 384) float32, L2 norm 1, of texts in any number."""
+    rows = np.zeros((len(texts), DIMENSIONS), np.float32)
+    # Texts of similar length share a batch, which pads them to the longest.
+    order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
+    for start in range(0, len(order), _BATCH_TEXTS):
+        batch = order[start : start + _BATCH_TEXTS]
+        with transformer.torch.inference_mode():
+            rows[batch] = mean_states(transformer, [texts[number] for number in batch], max_tokens).numpy()
+    return rows
+
+
+def mean_states(transformer: Transformer, texts: Sequence[str], max_tokens: int) -> Any:
+    """Return the tensor (n, 384), L2 norm 1, of one batch: the mean of the word pieces' states."""
+    torch, model, tokenizer = transformer
+    tokens = tokenizer(list(texts), padding=True, truncation=True, max_length=max_tokens, return_tensors="pt")
+    states = model(**tokens).last_hidden_state
+    mask = tokens["attention_mask"].unsqueeze(-1)
+    return torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=1)
+
+
+def is_installed() -> bool:
+    """Return whether everything of the extra is installed; nothing is imported."""
+    return all(map(find_spec, (_WEIGHTS_PACKAGE, "torch", "transformers")))
 
 
 def weights_directory() -> Path:
@@ -120,9 +136,8 @@ def _weights_digest() -> str:
     return sha256(_weights_file().read_bytes()).hexdigest()
 
 
-@cache
-def _load() -> tuple[Any, Any, Any]:
-    """Return torch, the transformer and its tokenizer, loaded once per process; forks share them."""
+def load_transformer() -> Transformer:
+    """Return a model of its own, which may be trained. Raises ConfigurationError if the extra is missing."""
     torch = import_optional("torch", "minilm", _FEATURE)
     transformers = import_optional("transformers", "minilm", _FEATURE)
     # A pool of threads does not survive a fork.
@@ -131,4 +146,7 @@ def _load() -> tuple[Any, Any, Any]:
     directory = str(weights_directory())
     model = transformers.AutoModel.from_pretrained(directory, local_files_only=True).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(directory, local_files_only=True)
-    return torch, model, tokenizer
+    return Transformer(torch, model, tokenizer)
+
+
+_load_once = cache(load_transformer)  # forks share it

@@ -1,7 +1,8 @@
 """Comparison of duplicate detection methods on labeled articles, clean and with the noise of scanned print.
 
 For each method and clustering the threshold is tuned on every other cluster (by B-cubed F1) and scored on the
-rest, and the reverse; the measures are the means of both. Overlapping labels are merged first
+rest, and the reverse; the measures are the means of both. A method that is trained is trained on the clusters
+that its threshold is tuned on. Overlapping labels are merged first
 (``labeled.SPOTSIGS_LABEL_MERGES``); the adjusted Rand index is given for the labels as they are too.
 """
 
@@ -13,7 +14,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
 from statistics import mean
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -26,10 +30,12 @@ from aggregator.offline.archive.vector_candidates import DEFAULT_LANG
 from aggregator.offline.evaluation.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle
 from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed, pair_count, precision_recall_f1
 from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, NoiseLevel
-from aggregator.offline.evaluation.pair_scorers import METHODS, ngrams
+from aggregator.offline.evaluation.pair_scorers import METHODS, default_methods, ngrams
 from aggregator.offline.evaluation.print_noise import add_noise
 from aggregator.offline.evaluation.scored_pairs import ScoredPairs
+from aggregator.offline.evaluation.transformer_scorers import TRAINED_METHODS, train
 
+HALVES = ("even", "odd")  # clusters, in order of names
 CLUSTERINGS = ("union-find", "average", "leiden")
 # Evenly spaced in log odds, 0.005 to 0.99: cosines and distances need high thresholds, overlaps low ones.
 THRESHOLDS = tuple(float(t) for t in 1 / (1 + np.exp(-np.linspace(-5.3, 4.6, 41))))
@@ -60,12 +66,12 @@ class MethodResult:
 def evaluate(
     gold: Sequence[LabeledArticle],
     *,
-    methods: Sequence[str] = tuple(METHODS),
+    methods: Sequence[str] | None = None,
     levels: Sequence[NoiseLevel] = (CLEAN, *NOISE_LEVELS),
     label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
     processes: int = 1,
 ) -> list[MethodResult]:
-    """One row per level, method and clustering.
+    """One row per level, method (by default those of ``default_methods``) and clustering.
 
     Raises ConfigurationError if a method's extra is missing, InvalidInput if a half has no copies to tune on.
     """
@@ -76,21 +82,43 @@ def evaluate(
             "Give copies of at least two articles, each with an equal `cluster`: "
             "thresholds are tuned on every other one and scored on the rest."
         )
+    methods = methods or default_methods()
     tasks = [(gold, method, level, label_merges) for level in levels for method in methods]
-    # One process per task: the peak memory of a process never falls.
-    with ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor:
-        results = executor.map(evaluate_method, *zip(*tasks, strict=True))
+    with (
+        TemporaryDirectory() as encoders,
+        # One process per task: the peak memory of a process never falls.
+        ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor,
+    ):
+        if not TRAINED_METHODS.keys().isdisjoint(methods):
+            executor.submit(train_encoders, gold, label_merges, Path(encoders)).result()
+        results = executor.map(evaluate_method, *zip(*tasks, strict=True), repeat(Path(encoders)))
         return [row for rows in results for row in rows]
 
 
+def train_encoders(gold: Sequence[LabeledArticle], label_merges: Mapping[str, str], directory: Path) -> None:
+    """Write the weights of each of ``HALVES``, trained on its articles, for ``TRAINED_METHODS``."""
+    truth = _merged_labels(gold, label_merges)
+    even = _is_even_cluster(truth)
+    for name, half in zip(HALVES, (even, ~even), strict=True):
+        articles = [item.article for item, chosen in zip(gold, half.tolist(), strict=True) if chosen]
+        train(articles, _select(truth, half), directory / name)
+
+
 def evaluate_method(
-    gold: Sequence[LabeledArticle], method: str, level: NoiseLevel, label_merges: Mapping[str, str]
+    gold: Sequence[LabeledArticle],
+    method: str,
+    level: NoiseLevel,
+    label_merges: Mapping[str, str],
+    encoders: Path | None = None,
 ) -> list[MethodResult]:
-    """One row per clustering, computed in this process."""
+    """One row per clustering, computed in this process. ``encoders``: directory of ``train_encoders``."""
     articles = _noisy_articles(gold, level)
     memory_before_mb = _peak_mb()
     started = time.process_time()
-    scored = METHODS[method](articles)
+    if method in TRAINED_METHODS and encoders is not None:
+        by_half = [TRAINED_METHODS[method](articles, encoders / half) for half in HALVES]
+    else:
+        by_half = [METHODS[method](articles)]
     seconds = time.process_time() - started
     memory_mb = _peak_mb() - memory_before_mb
     labels, truth = [item.label for item in gold], _merged_labels(gold, label_merges)
@@ -99,7 +127,7 @@ def evaluate_method(
             level.name,
             method,
             clustering,
-            **tune_and_score(scored, clustering, truth, labels),
+            **tune_and_score(by_half, clustering, truth, labels),
             seconds=seconds,
             memory_mb=memory_mb,
         )
@@ -128,16 +156,20 @@ def _noisy_articles(gold: Sequence[LabeledArticle], level: NoiseLevel) -> list[A
 
 
 def tune_and_score(
-    scored: ScoredPairs, clustering: str, truth: Sequence[str], labels: Sequence[str]
+    by_half: Sequence[ScoredPairs], clustering: str, truth: Sequence[str], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Measures and thresholds of a ``MethodResult``: tuned on one half, scored on the other, both ways."""
+    """Measures and thresholds of a ``MethodResult``: tuned on one half, scored on the other, both ways.
+
+    ``by_half``: scores of a method trained on each half, or one for both.
+    """
     even = _is_even_cluster(truth)
     thresholds: list[float] = []
     metrics: list[dict[str, float]] = []
     whole_f1 = 0.0
     groups_by_threshold: dict[float, npt.NDArray[np.int64]] = {}
-    for half in (even, ~even):
-        if not thresholds or scored.features is not None:  # only a classifier's scores depend on the half
+    for half, scored in zip((even, ~even), (by_half[0], by_half[-1]), strict=True):
+        # Only the scores of trained methods depend on the half.
+        if not thresholds or scored.features is not None or len(by_half) > 1:
             links = strongest_links(scored, _link_strength(scored, truth, half), len(truth))
             groups_by_threshold = {t: group_labels(links, clustering, t) for t in THRESHOLDS}
         best = _best_threshold(

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from aggregator.offline.evaluation.methods import COMMON_NGRAM_WORDS, MethodResult
-from aggregator.offline.evaluation.pair_scorers import METHODS, NEURAL_METHODS
+from aggregator.offline.evaluation.pair_scorers import METHOD_NAMES, NEURAL_METHODS
 from aggregator.offline.evaluation.published_shingling import TABLE_4
 
 # Results published for other systems, mostly on other data.
@@ -48,14 +48,14 @@ def format_table(rows: Sequence[MethodResult], shares_without_ngram: Mapping[str
     ``shares_without_ngram``: result of ``methods.shares_without_common_ngram``.
     """
     heads = ("B3 F1", "ARI", "ARI lab.", "pair P", "pair R", "pair F1", "group", "whole", "CPU s", "MB")
-    lines = [f"{'level':8} {'method':18} {'clustering':11}" + "".join(f"{head:>9}" for head in heads)]
+    lines = [f"{'level':8} {'method':23} {'clustering':11}" + "".join(f"{head:>9}" for head in heads)]
     for row in rows:
         measures = (
             row.b_cubed_f1, row.adjusted_rand, row.adjusted_rand_as_labelled, row.pair_precision,
             row.pair_recall, row.pair_f1,
         )  # fmt: skip
         lines.append(
-            f"{row.level:8} {row.method:18} {row.clustering:11}"
+            f"{row.level:8} {row.method:23} {row.clustering:11}"
             + "".join(f"{measure:9.3f}" for measure in measures)
             + f"{row.mean_group:9.1f}{row.whole_b_cubed_f1:9.3f}{row.seconds:9.1f}{row.memory_mb:9.0f}"
         )
@@ -81,7 +81,7 @@ def methods_not_run(rows: Sequence[MethodResult]) -> list[str]:
     lines = []
     for level in dict.fromkeys(row.level for row in rows):
         run = {row.method for row in rows if row.level == level}
-        missing = [name for name in METHODS if name not in run]
+        missing = [name for name in METHOD_NAMES if name not in run]
         lines += [f"{level:8} not run: {', '.join(missing)}"] if missing else []
     return lines
 

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from aggregator.analysis.extractors import minilm
 from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text import tokenizer
@@ -27,6 +28,7 @@ from aggregator.offline.archive.vector_candidates import DEFAULT_LANG
 from aggregator.offline.archive.verify import estimate_overlaps
 from aggregator.offline.evaluation.scored_pairs import PairScorer, ScoredPairs
 from aggregator.offline.evaluation.spot_signatures import compressed_signatures, spotsigs
+from aggregator.offline.evaluation.transformer_scorers import TRAINED_METHODS, bi_encoder
 
 NGRAM_WIDTHS = (3, 4, 5, 10, 15)
 MAX_SIMHASH_DISTANCE_BITS = 16
@@ -175,8 +177,16 @@ METHODS: Mapping[str, PairScorer] = {
     "NCD of spot signatures": compressed_signatures,
     "doc2vec": doc2vec,
     "embedding": embedding,
+    "bi-encoder": bi_encoder,
 }
-NEURAL_METHODS = frozenset({"doc2vec", "embedding"})
+TRANSFORMER_METHODS = frozenset({"bi-encoder", *TRAINED_METHODS})
+NEURAL_METHODS = frozenset({"doc2vec", "embedding", *TRANSFORMER_METHODS})
+METHOD_NAMES = (*METHODS, *TRAINED_METHODS)
+
+
+def default_methods() -> list[str]:
+    """Return all methods, without those by PyTorch if it is not installed."""
+    return [name for name in METHOD_NAMES if minilm.is_installed() or name not in TRANSFORMER_METHODS]
 
 
 def _columns(articles: Sequence[Article], shingles: str = "words") -> Columns:

@@ -32,17 +32,17 @@ def add_noise(articles: Sequence[Article], level: NoiseLevel, langs: Sequence[st
     The abridgement comes first, as before printing, then the layout, then the characters.
     """
     return [
-        replace(article, text=_noisy_text(article, articles, level, lang))
+        replace(article, text=noisy_text(article.text, articles, level, lang, article.id))
         for article, lang in zip(articles, langs, strict=True)
     ]
 
 
-def _noisy_text(article: Article, articles: Sequence[Article], level: NoiseLevel, lang: str) -> str:
-    text = article.text
+def noisy_text(text: str, articles: Sequence[Article], level: NoiseLevel, lang: str, seed: str) -> str:
+    """Return one text with the noise of ``level``; ``articles``: those that it may be joined with."""
 
     def applies(kind: str, rate: float) -> random.Random | None:
         # One generator per kind: another rate of one kind leaves the others as they were.
-        rng = random.Random(f"{article.id}|{level.name}|{kind}")
+        rng = random.Random(f"{seed}|{level.name}|{kind}")
         return rng if rng.random() < rate else None
 
     if rng := applies("abridgement", level.abridgement_rate):
@@ -51,7 +51,7 @@ def _noisy_text(article: Article, articles: Sequence[Article], level: NoiseLevel
         text = join_passage(text, rng.choice(articles).text, lang, rng)
     if rng := applies("columns", level.columns_rate):
         text = mix_columns(text, lang, rng)
-    return add_ocr_noise(text, level, article.id)
+    return add_ocr_noise(text, level, seed)
 
 
 def abridge(text: str, lang: str, rng: random.Random) -> str:

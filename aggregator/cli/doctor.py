@@ -95,7 +95,14 @@ def _check_program(settings: Settings) -> Iterator[Finding]:
     yield Finding("program", "ok", f"aggregator {__version__} on {platform.python_implementation()} "
                   f"{platform.python_version()} ({found}).")  # fmt: skip
     client, server = _package_version("aggregator-client"), _package_version("aggregator")
-    if client not in ("absent", server):
+    if client == server != "absent":
+        yield Finding(
+            "program",
+            "note",
+            "aggregator-client is installed too, with files that aggregator includes: uninstalling one "
+            "removes them from the other, so install aggregator again afterwards.",
+        )
+    elif client != "absent":
         yield Finding(
             "program",
             "wrong",

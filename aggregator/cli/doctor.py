@@ -28,7 +28,7 @@ from aggregator.cli.doctor_contents import (
 )
 from aggregator.cli.embedded_store import lock_holder, unreadable_message, with_running_store_url
 from aggregator.errors import AggregatorError, ConfigurationError, DamagedValue
-from aggregator.runtime.addresses import describe_store, redact_url, service_url
+from aggregator.runtime.addresses import command, describe_store, redact_url, service_url
 from aggregator.runtime.exit_codes import (
     EXIT_CONFIGURATION_ERROR,
     EXIT_OK,
@@ -61,17 +61,19 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     else:
         for finding in findings:
             print(f"{finding.mark:5}  {finding.subject:8}  {finding.sentence}")
-        print(f"next: {next_step(findings, service_url(settings.host, settings.port))}")
+        print(f"next: {next_step(findings, settings)}")
     return max(finding.code for finding in findings)
 
 
-def next_step(findings: Sequence[Finding], url: str) -> str:
+def next_step(findings: Sequence[Finding], settings: Settings) -> str:
     """What to do after these findings, in one line."""
+    url = service_url(settings.host, settings.port)
     if any(finding.mark == "wrong" for finding in findings):
-        return "repair what the first line marked wrong names, then run `aggregator doctor` again."
+        return f"repair what the first line marked wrong names, then run {command('doctor', settings)} again."
     if not any(finding.subject == "service" and finding.mark == "ok" for finding in findings):
-        return "`aggregator serve` starts the service, `aggregator serve --demo` one with invented news."
-    return f"open {url}/, or load articles: `aggregator ingest FILE --server {url}`."
+        serve, demo = command("serve", settings), command("serve --demo", Settings())
+        return f"{serve} starts the service, {demo} one with a day of invented news."
+    return f"open {url}/, or load articles: {command(f'ingest FILE --server {url}', Settings())}."
 
 
 def _suppress_consequential(findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -17,8 +17,9 @@ from aggregator.time_units import format_minute, wall_clock_ms
 
 HEADER = ("id", "role", "created", "last used", "expires", "name", "sources")
 FIRST_KEY_NOTICE = (
-    "This is the first key: from now on every caller needs a key, running services included. Create one for "
-    "each crawler, reader and editor with `aggregator keys add NAME --role ROLE`."
+    "This is the first key: from now on every caller needs a key, running services included. Sign in "
+    "to the pages with it, and create one for each crawler, reader and editor with `aggregator keys add NAME "
+    "--role ROLE`; commands such as `aggregator ingest` read AGGREGATOR_KEY."
 )
 
 

@@ -1,8 +1,12 @@
-"""URLs and store descriptions for people, and the error for an address that cannot be bound."""
+"""URLs, commands and store descriptions for people, and the error for an address that cannot be bound."""
 
 from __future__ import annotations
 
 import errno
+import os
+import shlex
+import shutil
+import sys
 from pathlib import Path
 
 from aggregator.errors import ConfigurationError
@@ -13,6 +17,22 @@ def service_url(host: str, port: int) -> str:
     """URL of the service for a browser on this machine; a wildcard host becomes the loopback address."""
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
     return f"http://{f'[{shown}]' if ':' in shown and not shown.startswith('[') else shown}:{port}"
+
+
+def command(subcommand: str, settings: Settings) -> str:
+    """A command for the service with these settings, in backquotes, as a shell in this directory finds it.
+
+    Port and data directory are named if they are not the defaults: the options of the service are not known
+    to another command. A program that is not on the path (``scripts/run``) is named by its own path.
+    """
+    started_as = Path(sys.argv[0])
+    is_on_path = shutil.which("aggregator") is not None or started_as.name != "aggregator"
+    words = ["aggregator" if is_on_path else os.path.relpath(started_as), subcommand]
+    if settings.data_dir != Settings().data_dir and not settings.store_url:
+        words.append(f"--data-dir {shlex.quote(settings.data_dir)}")
+    if settings.port != Settings().port:
+        words.append(f"--port {settings.port}")
+    return f"`{' '.join(words)}`"
 
 
 def describe_store(settings: Settings) -> str:

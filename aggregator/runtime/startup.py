@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import http.client
 import logging
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from aggregator.runtime.addresses import service_url
+from aggregator.runtime.addresses import command, service_url
 from aggregator.settings import Settings
 
 DEMO_INTERVAL_S = 0.2
@@ -22,18 +23,20 @@ async def announce(settings: Settings, port: int) -> None:
     url = service_url(settings.host, port)
     state = "ready" if await asyncio.to_thread(_is_ready, url) else "not ready"
     print(f"aggregator: {state} on {url}", flush=True)
-    print(f"aggregator: next: {next_step(settings, url, state)}", flush=True)
+    bound = dataclasses.replace(settings, port=port)
+    print(f"aggregator: next: {next_step(bound, url, state)}", flush=True)
     if settings.demo:
         await run_demo(url, settings.key or settings.bootstrap_key)
 
 
 def next_step(settings: Settings, url: str, state: str) -> str:
     """What a newcomer should do now, in one line."""
+    doctor = command("doctor", settings)
     if state != "ready":
-        return f"`aggregator doctor --port {urlsplit(url).port}` names what is wrong"
+        return f"{doctor} names what is wrong"
     if settings.demo:
         return f"open {url}/ in a browser; news arrives for some seconds"
-    return f"open {url}/, which shows how to send the first article; `aggregator doctor` checks the rest"
+    return f"open {url}/, which shows how to send the first article; {doctor} checks the rest"
 
 
 def _is_ready(url: str) -> bool:

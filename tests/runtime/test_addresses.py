@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
-from aggregator.runtime.addresses import bind_error, describe_store, redact_url, service_url
+from aggregator.runtime.addresses import bind_error, command, describe_store, redact_url, service_url
 from aggregator.settings import Settings
+
+
+def test_a_command_can_be_typed_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what distinguishes the service from the default one, and its path if it is not found."""
+    program = tmp_path / ".venv" / "bin" / "aggregator"
+    other = Settings(port=9000, data_dir="my data")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.setattr("sys.argv", [str(program), "serve"])
+    assert command("doctor", Settings()) == "`.venv/bin/aggregator doctor`"
+
+    program.parent.mkdir(parents=True)
+    program.touch(0o755)
+    assert command("doctor", Settings()) == "`aggregator doctor`"
+    assert command("doctor", other) == "`aggregator doctor --data-dir 'my data' --port 9000`"
+    assert command("doctor", Settings(store_url="redis://a", data_dir="b")) == "`aggregator doctor`"
 
 
 def test_a_password_is_never_printed() -> None:

@@ -92,7 +92,7 @@ async def test_a_busy_service_is_asked_again() -> None:
     [
         (Settings(), "ready", "open http://127.0.0.1:8080/, which shows how to send the first article"),
         (Settings(demo=True), "ready", "open http://127.0.0.1:8080/ in a browser"),
-        (Settings(), "not ready", "`aggregator doctor --port 8080` names what is wrong"),
+        (Settings(), "not ready", "`aggregator doctor` names what is wrong"),
     ],
 )
 def test_the_start_ends_with_the_next_step(settings: Settings, state: str, step: str) -> None:

@@ -124,8 +124,8 @@ def _add_method_options(group: Any) -> None:
         help="minimum cosine of candidate pairs by vectors (default 0.8)",
     )  # fmt: skip
     group.add_argument(
-        "--index", choices=("exact", "hnsw"), default="exact",
-        help="index of doc2vec and embedding vectors: exact (default), or the approximate hnsw",
+        "--index", choices=("exact", "hnsw", "ivf"), default="exact",
+        help="index of doc2vec and embedding vectors: exact (default), or the approximate hnsw or ivf",
     )  # fmt: skip
     group.add_argument(
         "--vector-workers", metavar="N", type=common_options.positive_int, default=1,

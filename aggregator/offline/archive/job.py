@@ -24,7 +24,7 @@ class Method:
     """The method of each stage.
 
     encode       simhash | sketch | combined: joins that propose candidates; or tfidf | doc2vec | embedding:
-                 the 64 nearest vectors with at least this ``cosine``, by ``vector_index`` exact or hnsw
+                 the 64 nearest vectors with at least this ``cosine``, by a ``vector_index``
                  (approximate), doc2vec trained by ``vector_workers`` threads
     verify       none | containment | titles (``titles.py``) | classifier with ``weights`` (``classifier.py``)
     cluster      union-find | average | leiden | louvain, with ``threshold``

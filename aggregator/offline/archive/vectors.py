@@ -9,6 +9,7 @@ All vectors have length 1, so their inner product is the cosine.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,10 +30,12 @@ DOC2VEC_PARAMETERS = {
     "epochs": 20,
 }
 EMBEDDING_MAX_CHARS = 2_000
-# Of the approximate index: links per row, and candidates while building and searching (faiss' terms: M,
+# Of the approximate graph: links per row, and candidates while building and searching (faiss' terms: M,
 # efConstruction, efSearch).
 HNSW_LINKS, HNSW_BUILD_DEPTH, HNSW_SEARCH_DEPTH = 32, 80, 128
-INDEXES = ("exact", "hnsw")
+# Of the inverted file: lists searched, and vectors per list that faiss wants for the k-means of the lists.
+IVF_PROBES, IVF_MIN_LIST = 16, 39
+INDEXES = ("exact", "hnsw", "ivf")
 _RANDOM_SEED = 1
 _ROWS_PER_BATCH = 512
 
@@ -82,7 +85,7 @@ def nearest_pairs(
 ) -> tuple[Rows, Rows, Floats]:
     """Distinct pairs a < b of each row with its ``neighbor_count`` nearest rows; cosines from 0 to 1.
 
-    ``index``: exact, or hnsw, an approximate index for dense vectors; sparse ones are compared exactly.
+    ``index``: exact, or an approximate one for dense vectors, hnsw or ivf; sparse ones are compared exactly.
     """
     count = vectors.shape[0]
     if count < 2:
@@ -101,12 +104,21 @@ def nearest_pairs(
 def _search_dense(
     vectors: Vectors, neighbor_count: int, index: str
 ) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
-    """Search by inner product (faiss): exact, or in a small world graph (Malkov & Yashunin 2018)."""
+    """Search by inner product (faiss): exact, in a small world graph, or in the lists of near centers.
+
+    hnsw: Malkov & Yashunin 2018. ivf: sqrt(n) lists by k-means (Jégou et al. 2011), seeded by faiss.
+    """
     faiss = import_optional("faiss", "neural", "Search by vectors")
     dimensions = vectors.shape[1]
     if index == "hnsw":
         searched = faiss.IndexHNSWFlat(dimensions, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
         searched.hnsw.efConstruction, searched.hnsw.efSearch = HNSW_BUILD_DEPTH, HNSW_SEARCH_DEPTH
+    elif index == "ivf":
+        lists = max(1, min(math.isqrt(len(vectors)), len(vectors) // IVF_MIN_LIST))
+        centers = faiss.IndexFlatIP(dimensions)
+        searched = faiss.IndexIVFFlat(centers, dimensions, lists, faiss.METRIC_INNER_PRODUCT)
+        searched.nprobe = IVF_PROBES
+        searched.train(vectors)
     else:
         searched = faiss.IndexFlatIP(dimensions)
     searched.add(vectors)

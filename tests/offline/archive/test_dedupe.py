@@ -280,7 +280,9 @@ def test_other_representatives(tmp_path: Path, prefer: str) -> None:
     assert chosen <= {"original", "edited"}
 
 
-@pytest.mark.parametrize("options", [("tfidf",), ("doc2vec",), ("doc2vec", "--index", "hnsw")])
+@pytest.mark.parametrize(
+    "options", [("tfidf",), ("doc2vec",), ("doc2vec", "--index", "hnsw"), ("doc2vec", "--index", "ivf")]
+)
 def test_candidates_by_vectors(tmp_path: Path, options: tuple[str, ...]) -> None:
     """The nearest vectors are candidates, which are verified as others are."""
     source = write_lines(tmp_path / "a.jsonl", archive_rows())

@@ -24,8 +24,8 @@ def unit_rows(count: int, dimensions: int = 32) -> vectors.Vectors:
     return np.ascontiguousarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def test_the_approximate_index_finds_nearly_all_exact_pairs() -> None:
-    """Of the pairs with a cosine from 0.8, hnsw finds at least 99 %."""
+def test_the_approximate_indexes_find_nearly_all_exact_pairs() -> None:
+    """Of the pairs with a cosine from 0.8, hnsw and ivf find at least 99 %."""
     pytest.importorskip("faiss")
     found = {}
     for index in vectors.INDEXES:
@@ -34,7 +34,8 @@ def test_the_approximate_index_finds_nearly_all_exact_pairs() -> None:
         found[index] = set(zip(a[near].tolist(), b[near].tolist(), strict=True))
 
     assert len(found["exact"]) >= 500
-    assert len(found["hnsw"] & found["exact"]) >= 0.99 * len(found["exact"])
+    for index in ("hnsw", "ivf"):
+        assert len(found[index] & found["exact"]) >= 0.99 * len(found["exact"])
 
 
 def test_tfidf_segments_each_text_in_its_language() -> None:

@@ -12,6 +12,7 @@ from aggregator.errors import ConfigurationError
 from aggregator.offline import jsonl
 from aggregator.offline.evaluation import methods as protocol
 from aggregator.offline.evaluation import methods_table
+from aggregator.offline.evaluation.labeled import first_per_label
 from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
 from aggregator.offline.evaluation.pair_scorers import METHOD_NAMES, default_methods
 from aggregator.runtime.exit_codes import EXIT_OK
@@ -25,6 +26,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     _check_names("method", args.method, METHOD_NAMES)
     _check_names("level", args.level, levels)
     gold = load_labeled(args.files, unique_ids=False)
+    if args.per_label:
+        gold = first_per_label(gold, args.per_label)
     chosen = [levels[name] for name in args.level] if args.level else [CLEAN, *NOISE_LEVELS]
     results = protocol.evaluate(
         gold, methods=args.method or default_methods(), levels=chosen, processes=args.processes

@@ -207,6 +207,10 @@ def _add_methods(protocols: Any) -> None:
         help="only this level of noise: clean, light, medium or heavy, or one kind of it: ocr, abridged, "
         "joined or columns; repeatable",
     )  # fmt: skip
+    command.add_argument(
+        "--per-label", metavar="N", type=common_options.positive_int,
+        help="use only the first N articles of each label, for slow methods",
+    )  # fmt: skip
     command.add_argument("--out", metavar="FILE", help="write an HTML page with the table and a plot")
     _add_processes_option(command, "methods")
     _add_json_option(command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,17 @@ def shuffle(gold: Sequence[LabeledArticle], seed: int) -> list[LabeledArticle]:
 def originals_first(gold: Sequence[LabeledArticle], seed: int) -> list[LabeledArticle]:
     """The random order of ``seed`` with the marked originals before all others."""
     return sorted(shuffle(gold, seed), key=lambda item: not item.original)
+
+
+def first_per_label(gold: Sequence[LabeledArticle], count: int) -> list[LabeledArticle]:
+    """The first ``count`` articles of each label, in order."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for item in gold:
+        seen[item.label] += 1
+        if seen[item.label] <= count:
+            kept.append(item)
+    return kept
 
 
 def labelings(gold: Sequence[LabeledArticle], label_merges: Mapping[str, str]) -> dict[str, dict[str, str]]:

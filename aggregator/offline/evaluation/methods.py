@@ -33,7 +33,7 @@ from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, NoiseLe
 from aggregator.offline.evaluation.pair_scorers import METHODS, default_methods, ngrams
 from aggregator.offline.evaluation.print_noise import add_noise
 from aggregator.offline.evaluation.scored_pairs import ScoredPairs
-from aggregator.offline.evaluation.transformer_scorers import TRAINED_METHODS, train
+from aggregator.offline.evaluation.transformer_scorers import RERANKING, TRAINED_METHODS, train
 
 HALVES = ("even", "odd")  # clusters, in order of names
 CLUSTERINGS = ("union-find", "average", "leiden")
@@ -90,18 +90,21 @@ def evaluate(
         ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor,
     ):
         if not TRAINED_METHODS.keys().isdisjoint(methods):
-            executor.submit(train_encoders, gold, label_merges, Path(encoders)).result()
+            rerank = RERANKING in methods
+            executor.submit(train_encoders, gold, label_merges, Path(encoders), rerank=rerank).result()
         results = executor.map(evaluate_method, *zip(*tasks, strict=True), repeat(Path(encoders)))
         return [row for rows in results for row in rows]
 
 
-def train_encoders(gold: Sequence[LabeledArticle], label_merges: Mapping[str, str], directory: Path) -> None:
-    """Write the weights of each of ``HALVES``, trained on its articles, for ``TRAINED_METHODS``."""
+def train_encoders(
+    gold: Sequence[LabeledArticle], label_merges: Mapping[str, str], directory: Path, *, rerank: bool
+) -> None:
+    """Write a directory of weights for each of ``HALVES``, trained on its articles (``TRAINED_METHODS``)."""
     truth = _merged_labels(gold, label_merges)
     even = _is_even_cluster(truth)
     for name, half in zip(HALVES, (even, ~even), strict=True):
         articles = [item.article for item, chosen in zip(gold, half.tolist(), strict=True) if chosen]
-        train(articles, _select(truth, half), directory / name)
+        train(articles, _select(truth, half), directory / name, rerank=rerank)
 
 
 def evaluate_method(

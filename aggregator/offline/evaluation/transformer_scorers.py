@@ -1,7 +1,10 @@
-"""Pair scorers by a transformer: the bi-encoder of Silcock et al. 2022, here from all-MiniLM-L6-v2.
+"""Pair scorers by a transformer, as of Silcock et al. 2022, here from the weights of all-MiniLM-L6-v2.
 
-Off the shelf, and fine-tuned on the training half of the labels (``encoder_training.py``). Extras ``minilm``
-and ``neural``.
+bi-encoder              cosine of the vectors of two texts, 64 nearest articles of each; off the shelf
+bi-encoder, fine-tuned  the same, trained on half of the labels (``encoder_training.py``)
+re-ranking              the latter, with uncertain pairs ordered by a cross-encoder (``cross_encoder.py``)
+
+Extras ``minilm`` and ``neural``.
 """
 
 from __future__ import annotations
@@ -9,12 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from aggregator.analysis.extractors.minilm import Transformer, encode, load_transformer
 from aggregator.domain import Article
 from aggregator.offline.archive import vectors
 from aggregator.offline.archive.vector_candidates import DEFAULT_LANG
-from aggregator.offline.evaluation.encoder_training import fine_tune, load_weights, save_weights
+from aggregator.offline.evaluation import cross_encoder
+from aggregator.offline.evaluation.encoder_training import STEPS, fine_tune, load_weights, save_weights
 from aggregator.offline.evaluation.scored_pairs import ScoredPairs
+
+# Files of a directory of trained weights.
+BI_ENCODER, CROSS_ENCODER, THRESHOLD = "bi-encoder", "cross-encoder", "threshold"
 
 
 def bi_encoder(articles: Sequence[Article]) -> ScoredPairs:
@@ -24,21 +33,58 @@ def bi_encoder(articles: Sequence[Article]) -> ScoredPairs:
 
 def fine_tuned_bi_encoder(articles: Sequence[Article], weights: Path) -> ScoredPairs:
     """As ``bi_encoder``, with the weights of ``train``."""
-    return _nearest(articles, load_weights(weights))
+    return _nearest(articles, load_weights(weights / BI_ENCODER))
 
 
-def train(articles: Sequence[Article], labels: Sequence[str], weights: Path) -> None:
-    """Fine-tune the encoder on articles, with equal ``labels`` for copies, and write its weights."""
+def reranked(articles: Sequence[Article], weights: Path) -> ScoredPairs:
+    """As ``fine_tuned_bi_encoder``, with the least certain pairs in the order of the cross-encoder."""
+    scored = fine_tuned_bi_encoder(articles, weights)
+    threshold = float((weights / THRESHOLD).read_text())
+    chosen = cross_encoder.uncertain(scored.score, threshold)
+    texts = _texts(articles)
+    pairs = [(texts[scored.a[at]], texts[scored.b[at]]) for at in chosen.tolist()]
+    classifier = cross_encoder.load_weights(weights / CROSS_ENCODER)
+    probability = cross_encoder.probabilities(classifier, pairs)
+    return cross_encoder.rerank(scored, chosen, probability, threshold)
+
+
+RERANKING = "re-ranking"
+# Scorers that are trained on one half of the labels; they get the directory of its weights.
+TRAINED_METHODS: Mapping[str, Callable[[Sequence[Article], Path], ScoredPairs]] = {
+    "bi-encoder, fine-tuned": fine_tuned_bi_encoder,
+    RERANKING: reranked,
+}
+
+
+def train(
+    articles: Sequence[Article],
+    labels: Sequence[str],
+    weights: Path,
+    *,
+    rerank: bool = True,
+    steps: int = STEPS,
+) -> None:
+    """Fine-tune the encoders on articles, with equal ``labels`` for copies, and write them to a directory.
+
+    ``rerank``: also what ``reranked`` needs.
+    """
     langs = [article.lang or DEFAULT_LANG for article in articles]
-    save_weights(fine_tune(articles, labels, langs), weights)
+    trained = fine_tune(articles, labels, langs, steps)
+    weights.mkdir()
+    save_weights(trained, weights / BI_ENCODER)
+    if not rerank:
+        return
+    rows = encode(trained, _texts(articles))
+    classifier = cross_encoder.fine_tune(articles, labels, langs, rows, steps)
+    save_weights(classifier, weights / CROSS_ENCODER)
+    a, b, cosine = vectors.nearest_pairs(rows)
+    same = np.array([labels[i] == labels[j] for i, j in zip(a.tolist(), b.tolist(), strict=True)], bool)
+    (weights / THRESHOLD).write_text(str(cross_encoder.best_threshold(cosine, same)))
 
 
 def _nearest(articles: Sequence[Article], transformer: Transformer) -> ScoredPairs:
-    texts = [article.text or article.title for article in articles]
-    return ScoredPairs(*vectors.nearest_pairs(encode(transformer, texts)))
+    return ScoredPairs(*vectors.nearest_pairs(encode(transformer, _texts(articles))))
 
 
-# Scorers of a method that is trained on one half of the labels, whose file of weights they get.
-TRAINED_METHODS: Mapping[str, Callable[[Sequence[Article], Path], ScoredPairs]] = {
-    "bi-encoder, fine-tuned": fine_tuned_bi_encoder,
-}
+def _texts(articles: Sequence[Article]) -> list[str]:
+    return [article.text or article.title for article in articles]

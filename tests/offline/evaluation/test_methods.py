@@ -149,12 +149,15 @@ def test_the_command_prints_a_table_and_draws_a_page(
     ]
     file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     args = ["evaluate", "methods", str(file), "--method", "n-gram overlap 3", "--level", "clean"]
+    args += ["--per-label", "2"]
 
     assert main([*args, "--out", str(tmp_path / "m.html")]) == 0
     printed = capsys.readouterr().out
     assert "Published, of other systems" in printed
     assert "clean    not run: simhash, sketch, combined" in printed
     assert "% of the pairs of copies have no common 10-gram" in printed
+    groups = [line.split()[-4] for line in printed.splitlines() if line.startswith("clean    n-gram")]
+    assert groups == ["2.0"] * 3  # the third copy of each is left out
     assert "n-gram overlap 3" in (tmp_path / "m.html").read_text(encoding="utf-8")
     assert main([*args[:3], "--method", "magic"]) == 2
     assert "unknown value 'magic'" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import difflib
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -134,6 +135,15 @@ class ConciseArgumentParser(argparse.ArgumentParser):
         usage, separator, _ = self.format_help().partition("\n\n")
         _, _, body = super().format_help().partition("\n\n")
         return (usage + separator + body).removesuffix(f"\n{self.epilog}\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """The options; unknown ones are an error of the command that they follow."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            known = difflib.get_close_matches(unknown[0], self._option_string_actions, n=1)
+            hint = f"; did you mean {known[0]}?" if known else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with code 2."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.cli import common_options
+from aggregator.cli import common_options, options
 from aggregator.cli.common_options import (
     COMMON_SETTINGS,
     ENVIRONMENT_ONLY_SETTINGS,
@@ -147,6 +147,18 @@ def test_every_named_setting_exists() -> None:
     ]
 
     assert set(listed) <= {field.name for field in dataclasses.fields(Settings)}
+
+
+def test_an_unknown_option_is_an_error_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """It names the help of the command, also below another one, and an option of nearly that name."""
+    for words, message in (
+        (["serve", "--prt", "1"], "aggregator serve: unrecognized arguments: --prt 1; did you mean --port?"),
+        (["keys", "list", "--x"], "aggregator keys list: unrecognized arguments: --x"),
+    ):
+        with pytest.raises(SystemExit):
+            options.build_parser().parse_args(words)
+        name = message.partition(":")[0]
+        assert capsys.readouterr().err == f"{message} (see `{name} --help`).\n"
 
 
 def test_a_usage_error_is_one_line_and_code_2(capsys: pytest.CaptureFixture[str]) -> None:

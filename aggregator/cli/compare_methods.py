@@ -25,9 +25,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     levels = {level.name: level for level in (CLEAN, *NOISE_LEVELS, *SINGLE_KINDS)}
     _check_names("method", args.method, METHOD_NAMES)
     _check_names("level", args.level, levels)
-    gold = load_labeled(args.files, unique_ids=False)
-    if args.per_label:
-        gold = first_per_label(gold, args.per_label)
+    gold = first_per_label(load_labeled(args.files, unique_ids=False), args.per_label)
     chosen = [levels[name] for name in args.level] if args.level else [CLEAN, *NOISE_LEVELS]
     results = protocol.evaluate(
         gold, methods=args.method or default_methods(), levels=chosen, processes=args.processes
@@ -36,7 +34,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     if args.out:
         from aggregator.offline.evaluation.methods_page import render_page
 
-        Path(args.out).write_text(render_page(results, shares), encoding="utf-8")
+        files = ", ".join(Path(file).name for file in args.files)
+        sample = f", at most {args.per_label} of each label" if args.per_label else ""
+        page = render_page(results, shares, f"{files}: {len(gold):,} articles{sample}.")
+        Path(args.out).write_text(page, encoding="utf-8")
     if args.json:
         print(json.dumps({"rows": methods_table.as_json(results), "without_common_10gram": shares}))
     else:

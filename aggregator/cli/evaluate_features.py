@@ -18,7 +18,7 @@ from aggregator.offline import jsonl
 from aggregator.offline.archive.rows import read_rows
 from aggregator.offline.evaluation import features as protocol
 from aggregator.offline.evaluation.article_files import read_articles
-from aggregator.offline.evaluation.labeled import SPOTSIGS_LABEL_MERGES
+from aggregator.offline.evaluation.labeled import SPOTSIGS_LABEL_MERGES, first_per_label
 from aggregator.offline.evaluation.pairs import parse_pairs
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
@@ -42,7 +42,7 @@ def _load(args: argparse.Namespace, analyzer: Analyzer) -> protocol.FeatureData:
         ]
 
     def labeled(files: Sequence[str]) -> list[tuple[Analysis, str]]:
-        gold = load_labeled(files) if files else []
+        gold = first_per_label(load_labeled(files) if files else [], args.per_label)
         found = analyses([item.article for item in gold])
         labels = (SPOTSIGS_LABEL_MERGES.get(item.label, item.label) for item in gold)
         return [(item, label) for item, label in zip(found, labels, strict=True) if item]

@@ -207,10 +207,7 @@ def _add_methods(protocols: Any) -> None:
         help="only this level of noise: clean, light, medium or heavy, or one kind of it: ocr, abridged, "
         "joined or columns; repeatable",
     )  # fmt: skip
-    command.add_argument(
-        "--per-label", metavar="N", type=common_options.positive_int,
-        help="use only the first N articles of each label, for slow methods",
-    )  # fmt: skip
+    _add_per_label_option(command)
     command.add_argument("--out", metavar="FILE", help="write an HTML page with the table and a plot")
     _add_processes_option(command, "methods")
     _add_json_option(command)
@@ -243,6 +240,7 @@ def _add_features(protocols: Any) -> None:
         "--max", metavar="N", type=common_options.positive_int, default=4_000,
         help="use N articles of the corpus, evenly spaced (default 4000)",
     )  # fmt: skip
+    _add_per_label_option(command)
     _add_json_option(command)
     common_options.add_settings_options(command, ("models_dir", *common_options.LOG_SETTINGS))
 
@@ -287,6 +285,13 @@ def _add_plot_option(command: argparse.ArgumentParser, note: str = "") -> None:
     command.add_argument(
         "--plot", metavar="FILE",
         help=f"draw precision and recall per threshold as .png or .svg (needs matplotlib){note}",
+    )  # fmt: skip
+
+
+def _add_per_label_option(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--per-label", metavar="N", type=common_options.positive_int,
+        help="use only the first N articles of each label, to save time",
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from aggregator.domain import Article
 from aggregator.offline.evaluation.ocr_noise import NOISE_LEVELS
 from aggregator.offline.evaluation.print_noise import noisy_text
 
-STEPS = 60
+STEPS = 30
 BATCH_LABELS = 12
 TRAINED_TOKENS = 128
 LEARNING_RATE = 3e-5

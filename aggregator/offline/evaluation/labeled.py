@@ -47,13 +47,13 @@ def originals_first(gold: Sequence[LabeledArticle], seed: int) -> list[LabeledAr
     return sorted(shuffle(gold, seed), key=lambda item: not item.original)
 
 
-def first_per_label(gold: Sequence[LabeledArticle], count: int) -> list[LabeledArticle]:
-    """The first ``count`` articles of each label, in order."""
+def first_per_label(gold: Sequence[LabeledArticle], count: int | None) -> list[LabeledArticle]:
+    """The first ``count`` articles of each label, in order; None: all."""
     seen: Counter[str] = Counter()
     kept = []
     for item in gold:
         seen[item.label] += 1
-        if seen[item.label] <= count:
+        if count is None or seen[item.label] <= count:
             kept.append(item)
     return kept
 

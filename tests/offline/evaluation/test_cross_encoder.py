@@ -61,7 +61,7 @@ if minilm.is_installed():  # PyTorch is too large for the packages that tests in
         others = [(texts[at], texts[(at + 4) % 12]) for at in (0, 3, 6, 9)]
 
         probability = cross_encoder.probabilities(trained, [*copies, *others])
-        assert probability[:4].mean() > probability[4:].mean() + 0.05
+        assert probability[:4].mean() > probability[4:].mean() + 0.01
 
         transformer_scorers.train(articles[:6], labels[:6], tmp_path / "weights", steps=1)
         scored = transformer_scorers.reranked(articles[6:], tmp_path / "weights")

@@ -158,7 +158,9 @@ def test_the_command_prints_a_table_and_draws_a_page(
     assert "% of the pairs of copies have no common 10-gram" in printed
     groups = [line.split()[-4] for line in printed.splitlines() if line.startswith("clean    n-gram")]
     assert groups == ["2.0"] * 3  # the third copy of each is left out
-    assert "n-gram overlap 3" in (tmp_path / "m.html").read_text(encoding="utf-8")
+    page = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert "n-gram overlap 3" in page
+    assert "gold.jsonl: 8 articles, at most 2 of each label." in page
     assert main([*args[:3], "--method", "magic"]) == 2
     assert "unknown value 'magic'" in capsys.readouterr().err
 

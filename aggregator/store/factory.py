@@ -31,7 +31,9 @@ async def with_store_url(
     async with AsyncExitStack() as stack:
         server = EmbeddedServer(Path(settings.data_dir), appendfsync=settings.appendfsync)
         stack.enter_context(server)
-        stack.callback(asyncio.create_task(Watchdog(server, on_restart).run()).cancel)
+        watchdog = Watchdog(server, on_restart)
+        await asyncio.to_thread(watchdog.check_disk)  # the first write finds space allocated ahead
+        stack.callback(asyncio.create_task(watchdog.run()).cancel)
         yield dataclasses.replace(settings, store_url=server.url)
 
 

@@ -22,7 +22,7 @@ from tests.support.factories import edited, story
 from tests.support.server_fixture import serving
 
 CRAWL = Path(__file__).with_name("crawl.py")
-PAGES, STORIES = 300, 200
+PAGES, STORIES = 120, 80
 
 pytestmark = pytest.mark.services
 
@@ -99,15 +99,15 @@ async def crawl(site: Site, folder: Path, *settings: str, poison: str = "") -> O
 
 
 async def test_exactly_one_of_each_story_reaches_the_database(site: Site, tmp_path: Path) -> None:
-    """300 pages with 100 near-duplicates: 200 tagged items; a failed insert removes its reservation."""
+    """120 pages with 40 near-duplicates: 80 tagged items; a failed insert removes its reservation."""
     async with serving(store_url="memory") as url:
         outcome = await crawl(
-            site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_ON_FAILURE=closed", poison="150"
+            site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_ON_FAILURE=closed", poison="60"
         )
 
-    # Page 150 has no copy; its insert failed, so it is missing, and its reservation was removed.
+    # Page 60 has no copy; its insert failed, so it is missing, and its reservation was removed.
     assert len(outcome.rows) == STORIES - 1
-    assert outcome.stories == set(range(STORIES)) - {150}
+    assert outcome.stories == set(range(STORIES)) - {60}
     assert {row["dedup"]["verdict"] for row in outcome.rows} <= {"new", "related"}
     assert outcome.stats["newsdedup/duplicate"] == PAGES - STORIES
     assert outcome.stats["newsdedup/undone"] == 1
@@ -134,7 +134,7 @@ async def test_failing_open_loses_no_story(site: Site, tmp_path: Path) -> None:
     """The service is killed during the crawl: items without an answer pass, and each is counted and said."""
     pids: dict[int, str] = {}
     async with serving(data_dir=tmp_path / "var", pids=pids) as url:
-        site.visits[120] = lambda: os.kill(next(iter(pids)), signal.SIGKILL)
+        site.visits[50] = lambda: os.kill(next(iter(pids)), signal.SIGKILL)
         outcome = await crawl(site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_DEADLINE=1")
 
     assert outcome.stories == set(range(STORIES))
@@ -150,7 +150,7 @@ async def test_failing_open_loses_no_story(site: Site, tmp_path: Path) -> None:
 async def test_failing_closed_retries_until_the_service_is_back(
     site: Site, tmp_path: Path, free_port: int
 ) -> None:
-    """Killed during the crawl and restarted: exactly 200 items are stored."""
+    """Killed during the crawl and restarted: exactly 80 items are stored."""
     pids: dict[int, str] = {}
     options: dict[str, Any] = {"data_dir": tmp_path / "var", "appendfsync": "always", "port": free_port}
     async with AsyncExitStack() as stack:
@@ -160,7 +160,7 @@ async def test_failing_closed_retries_until_the_service_is_back(
             os.kill(next(iter(pids)), signal.SIGKILL)
             await stack.enter_async_context(serving(**options))
 
-        site.visits[120] = restart
+        site.visits[50] = restart
         outcome = await crawl(
             site,
             tmp_path,
@@ -184,7 +184,7 @@ async def test_failing_closed_holds_unchecked_items(site: Site, tmp_path: Path) 
             tmp_path,
             f"NEWSDEDUP_URL={url}",
             "NEWSDEDUP_ON_FAILURE=closed",
-            "NEWSDEDUP_RETRY_SECONDS=10",
+            "NEWSDEDUP_RETRY_SECONDS=1",
         )
     held = [json.loads(line) for line in (tmp_path / "newsdedup-held.jsonl").read_text().splitlines()]
 

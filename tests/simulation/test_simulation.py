@@ -4,6 +4,7 @@ The invariants are in ``oracle.py``, the requests in ``programs.py``, wrong prot
 """
 
 import random
+import sys
 
 import pytest
 
@@ -50,11 +51,15 @@ def test_random_programs_under_random_schedules_violate_no_invariant() -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_wrong_protocol_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its small program violates an invariant under some schedule with at most two preemptions."""
+    """Its small program violates an invariant under some schedule with at most two preemptions.
+
+    Schedules in random order come to a violation with a fifth of the runs.
+    """
     program, patch = MUTANTS[name]
     patch(monkeypatch)
 
-    assert any(result.violations for result in schedules(SMALL[program], depth=2, faults=False))
+    shuffled = (sys.maxsize, random.Random(SEED))
+    assert any(result.violations for result in schedules(SMALL[program], 2, faults=False, sample=shuffled))
 
 
 def test_a_trace_replays_and_shortens(monkeypatch: pytest.MonkeyPatch) -> None:

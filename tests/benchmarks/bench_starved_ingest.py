@@ -1,6 +1,6 @@
 """Ingest without processor time: a quota of 0.3 processors, and a machine with busy processes.
 
-    scripts/bench starved [--articles 10000] [--busy 8] [--quota 0.3]
+    scripts/bench starved [--articles 10000] [--busy 8] [--busy-nice 15] [--quota 0.3]
 
 ``aggregator ingest --store memory`` processes the same articles in five languages on a calm machine, in a
 control group with a quota, and in parallel with processes that use all processors. It prints what was refused
@@ -8,6 +8,10 @@ and how many verdicts differ from the calm run: verdict, duplicates, related art
 Similarities are counted apart, since their third decimal may differ between runs. Exit code 1 if anything was
 refused or a verdict differs. Without the data, or without a writable control group (Linux, root), it says
 what it skips.
+
+``ingest`` runs at nice 10 and its analysis workers at nice 15, so that they leave a machine to its services. By
+default the busy processes have the nice value of the workers: beside processes of nice 0 the workers would get
+1 % of a processor, and the run would take hours.
 
 The input must be large enough for ``ingest`` to use analysis workers, which are what a busy machine starves.
 """
@@ -62,11 +66,12 @@ def quota(processors: float) -> Iterator[list[str]]:
 
 
 @contextlib.contextmanager
-def busy(count: int) -> Iterator[list[str]]:
-    """Processes that use all processors; the command has no prefix."""
+def busy(count: int, nice: int) -> Iterator[list[str]]:
+    """Processes of this nice value that use all processors; the command has no prefix."""
     with contextlib.ExitStack() as stack:
         for _ in range(count):
-            process = subprocess.Popen([sys.executable, "-S", "-c", BUSY, str(os.getpid())])
+            command = ["nice", "-n", str(nice), sys.executable, "-S", "-c", BUSY, str(os.getpid())]
+            process = subprocess.Popen(command)
             stack.callback(process.wait)
             stack.callback(process.kill)
         yield []
@@ -104,6 +109,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--articles", type=int, default=10_000)
     parser.add_argument("--busy", type=int, default=8, help="number of busy processes; 0: skip")
+    parser.add_argument("--busy-nice", type=int, default=15, help="nice value of the busy processes")
     parser.add_argument("--quota", type=float, default=0.3, help="processors of the quota; 0: skip")
     options = parser.parse_args()
     if missing := [name for name in FILES.values() if not (DATA / f"{name}.jsonl.gz").exists()]:
@@ -127,7 +133,8 @@ def main() -> int:
         elif options.quota:
             print(f"skipped: quota, since {CGROUP} is not a writable control group")
         if options.busy:
-            cases.append((f"{options.busy} busy processes", busy(options.busy)))
+            name = f"{options.busy} busy processes of nice {options.busy_nice}"
+            cases.append((name, busy(options.busy, options.busy_nice)))
         for name, starved in cases:
             with starved as prefix:
                 answers, elapsed_s, code = ingest(prefix, source, Path(directory, "starved.jsonl"))

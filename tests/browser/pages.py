@@ -37,9 +37,9 @@ def record_problems(page: Page, host: str | None) -> list[str]:
     return problems
 
 
-async def accessibility_violations(page: Page) -> list[str]:
-    """Severe findings of axe-core, with their elements."""
-    results = await Axe().run(page)
+async def accessibility_violations(page: Page, *parts: str) -> list[str]:
+    """Severe findings of axe-core, with their elements; ``parts``: selectors of what to examine, all without."""
+    results = await Axe().run(page, context={"include": [[part] for part in parts]} if parts else None)
     return [
         f"{violation['id']}: {node['target']} {node['failureSummary']}"
         for violation in results.response["violations"]

@@ -75,6 +75,8 @@ PATHS = (
     "/health",
     "/docs",
 )
+# All operations look alike, and axe takes 12 s for all of them.
+DOCS_PARTS = ("header", "#postArticle", "#listEvents")
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -105,7 +107,8 @@ async def test_pages_are_accessible(
         service.events.stored = events()
         for path in PATHS:
             await page.goto(str(client.make_url(path)))
-            assert await accessibility_violations(page) == [], path
+            parts = DOCS_PARTS if path == "/docs" else ()
+            assert await accessibility_violations(page, *parts) == [], path
 
 
 async def test_events_are_in_their_lists(browser: Browser, client: Client, service: FakeService) -> None:

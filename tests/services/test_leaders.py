@@ -22,7 +22,7 @@ from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import background_process_of
 from tests.support.server_fixture import serving
 
-ROUNDS, REPORTS = 5, 20
+ROUNDS, REPORTS = 3, 20
 
 
 class Newsroom:

@@ -19,7 +19,7 @@ COPIES = 8
 
 
 @pytest.mark.services
-@pytest.mark.parametrize(("kind", "bursts"), [("valkey", 200), ("cluster", 80)])
+@pytest.mark.parametrize(("kind", "bursts"), [("valkey", 100), ("cluster", 40)])
 async def test_every_burst_has_exactly_one_new(
     kind: str, bursts: int, request: pytest.FixtureRequest
 ) -> None:

@@ -93,6 +93,7 @@ async def test_a_scrape_of_the_shared_port_counts_every_article(tmp_path: Path) 
             while "aggregator_leader{" not in text:
                 async with session.get(url + "/metrics") as scraped:
                     text = await scraped.text()
+                await asyncio.sleep(0.1)
 
     families = {family.name: family.samples for family in text_string_to_metric_families(text)}
     assert sum(s.value for s in families["aggregator_articles"] if s.name.endswith("_total")) == 20

@@ -38,7 +38,7 @@ def record_problems(page: Page, host: str | None) -> list[str]:
 
 
 async def accessibility_violations(page: Page, *parts: str) -> list[str]:
-    """Severe findings of axe-core, with their elements; ``parts``: selectors of what to examine, all without."""
+    """Severe findings of axe-core, with their elements; ``parts``: selectors of what to examine."""
     results = await Axe().run(page, context={"include": [[part] for part in parts]} if parts else None)
     return [
         f"{violation['id']}: {node['target']} {node['failureSummary']}"

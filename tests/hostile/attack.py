@@ -26,7 +26,16 @@ from urllib.parse import quote, urlencode
 from aggregator.app import open_service
 from aggregator.http.routes import FORM_TYPE
 from aggregator.settings import Settings
-from tests.hostile.attacks import access, content, ownership, protocol, resources, sessions, webhooks
+from tests.hostile.attacks import (
+    access,
+    content,
+    ownership,
+    protocol,
+    repetition,
+    resources,
+    sessions,
+    webhooks,
+)
 from tests.hostile.attacks.running import Attack, Findings, running
 from tests.hostile.expressions import cpu_seconds, expressions, texts
 from tests.support.fake_service import serving
@@ -53,8 +62,8 @@ REGEX_CHARACTERS = 1_000_000
 REGEX_LIMIT_S = 3.0
 WITH_KEYS: tuple[Attack, ...] = (
     access.roles, access.paths, access.presentations, sessions.sessions, access.hosts, ownership.bound_keys,
-    ownership.undo, protocol.smuggling, protocol.echoes, protocol.oversized, protocol.compressed,
-    content.markup, webhooks.forgery, webhooks.disclosure, access.disclosure,
+    ownership.undo, repetition.idempotency, protocol.smuggling, protocol.echoes, protocol.oversized,
+    protocol.compressed, content.markup, webhooks.forgery, webhooks.disclosure, access.disclosure,
 )  # fmt: skip
 FIELDS = ("id", "url", "title", "text", "html", "source", "published_at", "lang")
 

@@ -139,17 +139,18 @@ def evaluate_method(
 
 
 def shares_without_common_ngram(
-    gold: Sequence[LabeledArticle],
-    levels: Sequence[NoiseLevel],
-    label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
+    gold: Sequence[LabeledArticle], levels: Sequence[NoiseLevel]
 ) -> dict[str, float]:
-    """Return per level the share, 0..1, of the pairs of copies that have no word 10-gram in common."""
-    truth = np.array(_merged_labels(gold, label_merges))
-    copies = max(1, pair_count(truth.tolist()))
+    """Return per level the share, 0..1, of the pairs of copies that have no word 10-gram in common.
+
+    Labels as they are: most articles of two merged labels share nothing.
+    """
+    labels = np.array([item.label for item in gold])
+    copies = max(1, pair_count(labels.tolist()))
     shares = {}
     for level in levels:
         sharing = ngrams(_noisy_articles(gold, level), COMMON_NGRAM_WORDS)
-        shares[level.name] = 1 - int((truth[sharing.a] == truth[sharing.b]).sum()) / copies
+        shares[level.name] = 1 - int((labels[sharing.a] == labels[sharing.b]).sum()) / copies
     return shares
 
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from playwright.async_api import Page, async_playwright
 
 from tests.browser.chromium import CHROMIUM, FLAGS
-from tests.browser.screenshots import Clock, demo_articles, replayed
+from tests.browser.replayed_service import Clock, demo_articles, replayed
 from tests.browser.test_live import post, report
 
 NEW_STORY = "volcano ash airport flights"

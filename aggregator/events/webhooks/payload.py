@@ -12,7 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from aggregator.events.detection import Event
-from aggregator.events.formatting import event_url, size_summary
+from aggregator.events.formatting import event_url, plain_title, size_summary, title_of
 from aggregator.events.webhooks.subscriptions import PayloadFormat
 from aggregator.time_units import format_rfc3339
 
@@ -33,7 +33,7 @@ def event_data(event: Event, base_url: str) -> dict[str, object]:
     """The fields of an event in a call."""
     return {
         "id": event.id,
-        "title": event.title,
+        "title": plain_title(event.title),
         "status": event.status,
         "size": event.size,
         "sightings": event.sightings,
@@ -62,7 +62,7 @@ def ping_payload(subscription_id: str, at_ms: int, payload_format: PayloadFormat
 
 def _slack_message(event: Event, kind: str, url: str | None) -> bytes:
     """Text message; the characters that Slack interprets (links, mentions) are escaped in the title."""
-    title = slack_text(event.title)
+    title = slack_text(title_of(event))
     linked = f"<{url}|{title}>" if url else title
     return msgspec.json.encode({"text": f"{_KIND_LABELS.get(kind, kind)}: {linked} ({size_summary(event)})"})
 

@@ -9,6 +9,7 @@ from aggregator.contract.encoding import article_ref, to_datetime
 from aggregator.events.detection.learning import LearningStatus
 from aggregator.events.detection.model import EditorAction, Event
 from aggregator.events.filter import EventFilter
+from aggregator.events.formatting import plain_title
 from aggregator.events.severity import growth, severity
 from aggregator.http.storyline import Storyline
 
@@ -30,7 +31,7 @@ def event_out(event: Event, now_ms: int) -> responses.EventOut:
     rates = growth(event, now_ms)
     return responses.EventOut(
         id=event.id,
-        title=event.title,
+        title=plain_title(event.title),
         status=event.status,
         severity=severity(event, now_ms),
         detected_at=to_datetime(event.detected_at_ms),
@@ -114,7 +115,7 @@ def story_out(story: Storyline, now_ms: int) -> responses.StoryOut:
             responses.DevelopmentOut(
                 day=to_datetime(found.day_ms).date(),
                 event_id=found.event.id,
-                title=found.article.title if found.article else found.event.title,
+                title=found.article.title if found.article else plain_title(found.event.title),
                 items=found.items,
                 article=article_ref(found.article) if found.article else None,
             )

@@ -81,7 +81,7 @@ def _render_atom(events: Sequence[Event], base: str, path: str) -> bytes:
     for event in events:
         entry = _add_element(feed, "entry")
         _add_element(entry, "id", _entry_id(event))
-        _add_element(entry, "title", event.title)
+        _add_element(entry, "title", formatting.title_of(event))
         _add_element(entry, "published", format_rfc3339(event.detected_at_ms))
         _add_element(entry, "updated", format_rfc3339(updated_ms(event)))
         _add_element(entry, "link", rel="alternate", type="text/html", href=formatting.event_url(event, base))
@@ -98,7 +98,7 @@ def _render_json_feed(events: Sequence[Event], base: str, path: str) -> bytes:
         {
             "id": _entry_id(event),
             "url": formatting.event_url(event, base),
-            "title": _strip_illegal_chars(event.title),
+            "title": _strip_illegal_chars(formatting.title_of(event)),
             "content_text": _strip_illegal_chars(summary(event)),
             "date_published": format_rfc3339(event.detected_at_ms),
             "date_modified": format_rfc3339(updated_ms(event)),

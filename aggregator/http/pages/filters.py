@@ -10,6 +10,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from aggregator.contract.encoding import to_datetime
+from aggregator.events.formatting import plain_title
 from aggregator.provenance.changes import describe
 
 
@@ -114,7 +115,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
         byte_size,
         inline_code,
     )
-} | {"describe_changes": describe}
+} | {"describe_changes": describe, "plain_title": plain_title}
 
 
 def _to_utc(at: datetime | int) -> datetime:

@@ -10,6 +10,7 @@ from aiohttp import web
 from aggregator.contract.requests import FrontQuery
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
+from aggregator.events.formatting import plain_title
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.conditional import conditional_response
 from aggregator.http.handlers import event_filters
@@ -108,7 +109,7 @@ def _verdict_row(item: StreamItem, event_id: str | None) -> dict[str, Any]:
         "event_id": event_id,
         "key": f"v{item.number}",
         "id": item.id,
-        "title": item.title or item.id,
+        "title": plain_title(item.title) or item.id,
         "url": item.url,
         "source": item.source,
         "lang": item.lang,

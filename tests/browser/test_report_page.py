@@ -98,14 +98,34 @@ async def test_a_note_by_keyboard_appears_in_another_browser(browser: Browser, u
         assert await accessibility_violations(ben) == []
 
 
+async def test_single_keys_take_assign_and_note(browser: Browser, url: str) -> None:
+    """From the top of the report; Escape leaves a field for the next key."""
+    async with opened(browser, f"{url}/events/{await make_event(url)}") as page:
+        await page.evaluate("localStorage.setItem('aggregator.actor', 'Ann')")
+        await page.keyboard.press("w")
+        await expect(page.locator(".work", has_text="On it: Ann")).to_be_visible()
+        await page.keyboard.press("i")
+        await page.keyboard.type("Ben")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".work", has_text="On it: Ben")).to_be_visible()
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("c")
+        await page.keyboard.type("Called the port.")
+        await press_until(page, ".add-note button")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".notes li", has_text="Called the port.")).to_be_visible()
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("u")
+        await page.wait_for_url(f"{url}/")
+
+
 async def test_a_merge_by_keyboard(browser: Browser, url: str) -> None:
     """The dialog is opened, an event is chosen with the arrow keys, Enter merges."""
     first = await make_event(url)
     second = await make_event(url, "volcano ash airport flights")
     async with opened(browser, f"{url}/events/{second}") as page:
         await page.evaluate("localStorage.setItem('aggregator.actor', 'Ann')")
-        await press_until(page, "[data-merge]")
-        await page.keyboard.press("Enter")
+        await page.keyboard.press("x")
         await page.locator("#merge-dialog input").first.wait_for()
         await press_until(page, "#merge-choices input")
         await page.keyboard.press("ArrowDown")

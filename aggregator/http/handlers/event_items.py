@@ -53,13 +53,12 @@ def to_csv(items: Iterable[EventItem]) -> str:
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)
     writer.writerow(CSV_COLUMNS)
     for item in items:
-        published = to_datetime_or_none(item.published_at_ms)
         writer.writerow(
             _safe_cell(value)
             for value in (
-                to_datetime(item.at_ms).isoformat(),
-                published.isoformat() if published else "",
-                to_datetime(item.arrived_ms).isoformat(),
+                _cell_time(item.at_ms),
+                _cell_time(item.published_at_ms),
+                _cell_time(item.arrived_ms),
                 item.source,
                 item.title,
                 item.url,
@@ -70,6 +69,11 @@ def to_csv(items: Iterable[EventItem]) -> str:
             )
         )
     return text.getvalue()
+
+
+def _cell_time(at_ms: int | None) -> str:
+    """A time in UTC to the second, which spreadsheets read; "" for none."""
+    return "" if at_ms is None else f"{to_datetime(at_ms):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _safe_cell(value: str) -> str:

@@ -101,6 +101,7 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
         info=info,
         problem=problem,
         articles=articles,
+        is_estimate=bool(totals.sum("aggregator_index_articles")),
         bytes_per_article=info.memory_bytes / articles if articles else None,
         rate=arrival_rate(stored.arrivals, now_ms),
         since_ms=int(started_s) * 1000 if started_s else None,

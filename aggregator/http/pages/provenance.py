@@ -11,6 +11,7 @@ from aggregator.http.pages import cards, html_response
 from aggregator.provenance.selection import families_among, select
 
 SOURCES_PER_PAGE = 100
+SHOWN_OUTLETS = 30  # of an event; the others are folded
 
 
 async def article_provenance(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -35,6 +36,7 @@ async def event_provenance(request: web.Request, query: NoQuery) -> web.StreamRe
         card=cards.make_card(event, service.clock()),
         found=found,
         families=families_among(await service.sources.report(), names),
+        shown_outlets=SHOWN_OUTLETS,
     )
 
 

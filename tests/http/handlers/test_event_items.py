@@ -43,7 +43,7 @@ def test_other_cells_are_unchanged(title: str) -> None:
 
     assert row["title"] == title
     assert tuple(row) == CSV_COLUMNS
-    assert (row["time"], row["published_at"], row["similarity"]) == ("1970-01-01T00:00:01+00:00", "", "0.500")
+    assert (row["time"], row["published_at"], row["similarity"]) == ("1970-01-01T00:00:01Z", "", "0.500")
 
 
 async def test_all_articles_are_exported(client: Client, service: FakeService) -> None:

@@ -1,5 +1,7 @@
 // Report page: forms for notes and assignment, figures of the spread chart, and the link to copy.
 import { send } from "./actions.js";
+import { basePath } from "./base_path.js";
+import { addShortcut } from "./shortcuts.js";
 import { showToast } from "./toast.js";
 
 const HINT = "Point at a bar, or use the arrow keys, to read its figures and sources.";
@@ -51,8 +53,24 @@ async function copyLink(event) {
   }
 }
 
+// What an event that was merged into another one lacks.
+function act(selector, use) {
+  const element = document.querySelector(selector);
+  if (element) use(element);
+  else showToast("This event was merged into another one.");
+}
+
+function addShortcuts() {
+  addShortcut("c", "Write a note", () => act("#note-text", (field) => field.focus()));
+  addShortcut("i", "Assign the event", () => act("#assignee", (field) => field.focus()));
+  addShortcut("w", "“I am on it”, or no longer", () => act("[data-work-status][data-focus=on_it]", (button) => button.click()));
+  addShortcut("x", "Merge it into another event", () => act("[data-merge]", (button) => button.click()));
+  addShortcut("u", "Back to the events", () => { location.href = `${basePath}/`; });
+}
+
 export function start() {
   if (document.body.dataset.page !== "report") return;
+  addShortcuts();
   document.addEventListener("submit", (event) => {
     if (!event.target.matches("[data-form]")) return;
     event.preventDefault();

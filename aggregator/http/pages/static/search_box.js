@@ -1,4 +1,4 @@
-// The search box of every page: "/" focuses it, Escape leaves it.
+// The search box of every page: "/" focuses it.
 import { addShortcut } from "./shortcuts.js";
 
 export function start() {
@@ -7,8 +7,5 @@ export function start() {
   addShortcut("/", "Search", () => {
     box.focus();
     box.select();
-  });
-  box.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") box.blur();
   });
 }

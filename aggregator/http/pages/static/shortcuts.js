@@ -19,7 +19,11 @@ function isTyping(target) {
 
 function handleKey(event) {
   if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
-  if (!isOn() || isTyping(event.target) || document.querySelector("dialog[open]")) return;
+  if (!isOn() || document.querySelector("dialog[open]")) return;
+  if (isTyping(event.target)) {
+    if (event.key === "Escape") event.target.blur(); // so that the next key is a shortcut
+    return;
+  }
   const shortcut = shortcuts.get(event.key);
   if (!shortcut) return;
   event.preventDefault();

@@ -82,7 +82,7 @@ def methods_not_run(rows: Sequence[MethodResult]) -> list[str]:
     for level in dict.fromkeys(row.level for row in rows):
         run = {row.method for row in rows if row.level == level}
         missing = [name for name in METHOD_NAMES if name not in run]
-        lines += [f"{level:8} not run: {', '.join(missing)}"] if missing else []
+        lines += [f"{level:8} not run: {'; '.join(missing)}"] if missing else []
     return lines
 
 

@@ -154,7 +154,7 @@ def test_the_command_prints_a_table_and_draws_a_page(
     assert main([*args, "--out", str(tmp_path / "m.html")]) == 0
     printed = capsys.readouterr().out
     assert "Published, of other systems" in printed
-    assert "clean    not run: simhash, sketch, combined" in printed
+    assert "clean    not run: simhash; sketch; combined" in printed
     assert "% of the pairs of copies have no common 10-gram" in printed
     groups = [line.split()[-4] for line in printed.splitlines() if line.startswith("clean    n-gram")]
     assert groups == ["2.0"] * 3  # the third copy of each is left out

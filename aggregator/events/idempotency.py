@@ -57,9 +57,8 @@ class IdempotentAnswers:
 
     def __init__(self, store: Store, clock: Callable[[], int]) -> None:
         self._store, self._clock = store, clock
-        self._lock = (
-            asyncio.Lock()
-        )  # requests of one process queue here instead of failing each other's commit
+        # Requests of one process queue here instead of failing each other's commit.
+        self._lock = asyncio.Lock()
 
     async def reserve(self, owner: str, reservation: StoredAnswer) -> StoredAnswer | None:
         """Reserve a key. None: the caller acts; otherwise the answer or reservation of another request."""

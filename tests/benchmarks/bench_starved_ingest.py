@@ -10,8 +10,8 @@ refused or a verdict differs. Without the data, or without a writable control gr
 what it skips.
 
 ``ingest`` runs at nice 10 and its analysis workers at nice 15, so that they leave a machine to its services.
-By default the busy processes have the nice value of the workers: beside processes of nice 0 the workers would
-get 1 % of a processor, and the run would take hours.
+By default the busy processes have the nice value of the workers: in parallel with processes of nice 0 the
+workers would get 1 % of a processor, and the run would take hours.
 
 The input must be large enough for ``ingest`` to use analysis workers, which are what a busy machine starves.
 """

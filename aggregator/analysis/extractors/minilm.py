@@ -137,7 +137,7 @@ def _weights_digest() -> str:
 
 
 def load_transformer(*, classifier: bool = False) -> Transformer:
-    """Return a model of its own, which may be trained. Raises ConfigurationError if the extra is missing.
+    """Return a newly loaded model, which may be trained. Raises ConfigurationError if the extra is missing.
 
     ``classifier``: with an untrained layer that gives one number per text or pair of texts.
     """

@@ -1,4 +1,4 @@
-"""Vectors of archives: words of each language, and the approximate index beside the exact one."""
+"""Vectors of archives: words of each language, and the approximate index compared with the exact one."""
 
 from __future__ import annotations
 

@@ -236,6 +236,40 @@ async def test_every_view_of_the_report_is_accessible(
             assert await overflow_px(page) <= 0, view
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+async def test_an_arabic_report_runs_from_right_to_left(
+    browser: Browser, client: Client, service: FakeService, width: int, scheme: str
+) -> None:
+    """Headlines and names are isolated from the English around them; no severe finding of axe in any view."""
+    title = "إغلاق جسر الميناء بعد العاصفة 45 يوما"
+    for n in range(6):
+        body = {"id": f"a{n}", "title": f"{title} {n}", "text": f"{title} " * n, "lang": "ar"}
+        await client.post("/v1/articles", json={**body, "source": f"جريدة الميناء {n}"})
+    reason = "16 items from 6 sources in 1 h about الميناء, جسر, where 0.4 are usual in 4 h; more than 15 ..."
+    service.events.stored = [
+        event(
+            "e1", title, [f"a{n}" for n in range(6)], terms=("الميناء", "جسر", "العاصفة"), reason=reason,
+            sources=tuple(f"جريدة الميناء {n}" for n in range(6)), story_id="e0",
+        ),
+        event("e0", "عاصفة في الميناء", [], detected_at_ms=EVENT_MS - 90_000_000, status="closed"),
+    ]  # fmt: skip
+    options: dict[str, Any] = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+    async with opened(browser, client.make_url("/"), **options) as page:
+        for path in ("", "?view=outlets", "?print=true", "/provenance", "/../../stories/e0"):
+            await page.goto(str(client.make_url("/")) + "events/e1" + path)
+            await page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+            assert await accessibility_violations(page) == [], path
+            assert await overflow_px(page) <= 0, path
+            for headline in (page.locator("h1"), page.locator("[lang=ar]").last):
+                await expect(headline).to_have_css("direction", "rtl")
+                await expect(headline).to_have_css("letter-spacing", "normal")
+        await page.goto(str(client.make_url("/events/e1")))
+        await expect(page.locator("p bdi", has_text="جسر")).to_have_text(["جسر", "جسر"])  # reason and terms
+        outlet, at = page.locator(".first-source bdi"), page.locator(".first-source time")
+        (left, right) = [box for box in (await outlet.bounding_box(), await at.bounding_box()) if box]
+        assert left["x"] + left["width"] + 4 < right["x"]
+
+
 async def test_paper_has_no_controls(browser: Browser, client: Client, service: FakeService) -> None:
     """The print view lists all articles; buttons, forms and navigation are not printed."""
     await store_articles(client, service, 120)

@@ -145,7 +145,8 @@ def stop_words(lang: str) -> frozenset[str]:
 
     entries = stopwordsiso.stopwords(lang)
     listed = {normalize(entry) for entry in entries}
-    listed.update(word for entry in entries if not _UNSPACED.search(entry) for word in words(entry, lang))
+    # Joined: one call instead of up to 1,300 for a language.
+    listed.update(words("\n".join(entry for entry in entries if not _UNSPACED.search(entry)), lang))
     if lang == "de":
         listed |= set(normalize_spelling(sorted(listed), lang))
     return frozenset(listed - _STOP_WORD_EXCEPTIONS.get(lang, frozenset())) | _SINGLE_CHARACTERS

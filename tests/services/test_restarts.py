@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
 from collections.abc import AsyncIterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from aggregator.runtime import demo
 from tests.support.hang_limit import HANG_LIMIT_S
-from tests.support.processes import is_alive, wait_for_background_process
+from tests.support.processes import children, command_line, is_alive, wait_for_background_process
 from tests.support.server_fixture import serving
 
 pytestmark = pytest.mark.services
@@ -26,9 +25,7 @@ ROWS = demo.load_rows()
 
 def workers(supervisor: int) -> set[int]:
     """Process ids of the workers of ``supervisor`` and of its background process."""
-    listed = subprocess.check_output(["ps", "-ww", "-eo", "pid=,ppid=,args="], text=True)
-    rows = (line.split(None, 2) for line in listed.splitlines())
-    return {int(pid) for pid, parent, args in rows if int(parent) == supervisor and "spawn_main" in args}
+    return {pid for pid in children(supervisor) if b"spawn_main" in command_line(pid)}
 
 
 class Clients:
@@ -78,7 +75,7 @@ class Clients:
 async def changed(supervisor: int, before: set[int], size: int) -> set[int]:
     """Wait until none of ``before`` runs and there are ``size`` processes; their ids."""
     async with asyncio.timeout(HANG_LIMIT_S):
-        while (now := await asyncio.to_thread(workers, supervisor)) & before or len(now) != size:  # noqa: ASYNC110  the process list
+        while (now := workers(supervisor)) & before or len(now) != size:  # noqa: ASYNC110  the process list
             await asyncio.sleep(0.05)
     return now
 

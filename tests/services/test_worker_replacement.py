@@ -22,7 +22,7 @@ pytestmark = pytest.mark.services
 async def new_worker(supervisor: int, known: set[int]) -> int:
     """Wait until a process was started that is not in ``known``."""
     async with asyncio.timeout(HANG_LIMIT_S):
-        while not (new := await asyncio.to_thread(workers, supervisor) - known):  # noqa: ASYNC110  another process
+        while not (new := workers(supervisor) - known):  # noqa: ASYNC110  another process
             await asyncio.sleep(0.01)
     return min(new)
 

@@ -128,6 +128,14 @@ def children(pid: int) -> list[int]:
         return []
 
 
+def command_line(pid: int) -> bytes:
+    """The arguments of a process, separated by NUL; none if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def descendants(pid: int) -> list[int]:
     """Children, their children, and so on."""
     found: list[int] = []

@@ -76,14 +76,11 @@ def test_monitoring_is_the_same_in_both() -> None:
 
 def test_alerts_link_the_runbook_where_it_is_served() -> None:
     """Each rule has its anchor below the given address."""
-    rendered = render(
-        prometheusRule={"enabled": True, "runbookUrl": "https://docs.news.example/runbook.html"}
-    )
+    address = "https://handbook.news.example/aggregator"
+    rendered = render(prometheusRule={"enabled": True, "runbookUrl": address})
     for group in rendered["PrometheusRule", "aggregator"]["spec"]["groups"]:
         for rule in group["rules"]:
-            anchor = rule["alert"].lower()
-            assert rule["annotations"]["runbook_url"] == f"https://docs.news.example/runbook.html#{anchor}"
-            assert "runbook" not in rule["annotations"]
+            assert rule["annotations"]["runbook_url"] == f"{address}#{rule['alert'].lower()}"
 
 
 @pytest.mark.parametrize(
@@ -129,6 +126,7 @@ def test_the_ingress_serves_the_public_address() -> None:
         {"settings": {"public-url": "x"}},
         {"redis": {"enabled": False}},  # without a store
         {"ingress": {"enabled": True}},  # without a public address
+        {"prometheusRule": {"enabled": True, "runbookUrl": "docs/runbook.md"}},  # not a whole address
     ],
 )
 def test_wrong_values_are_refused(values: dict[str, Any]) -> None:

@@ -1,25 +1,23 @@
-"""The client's address behind proxies; pages and API below a path, through a real reverse proxy."""
+"""The client's address behind proxies; pages and API below a path, through nginx."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from aggregator.clients import Client as ApiClient
 from aggregator.http.forwarding import TrustedProxies, base_path
 from aggregator.settings import Settings
 from tests.support.factories import event
 from tests.support.fake_service import Client, FakeService, serving
+from tests.support.nginx import documented_blocks, nginx
 
 PROXIES = TrustedProxies("10.0.0.0/8, 192.0.2.1,fd00::/8")
 PREFIX = "/news/dedup"
-HOP_BY_HOP = {"connection", "transfer-encoding", "content-encoding", "content-length", "keep-alive"}
 
 
 @pytest.mark.parametrize(
@@ -49,38 +47,19 @@ def test_the_path_of_the_public_address() -> None:
     assert base_path(Settings(public_url="https://news.example/")) == base_path(Settings()) == ""
 
 
-@asynccontextmanager
-async def reverse_proxy(target: str, *, keeps_prefix: bool) -> AsyncIterator[str]:
-    """URL of a proxy that serves ``target`` below PREFIX, as nginx does, streams included."""
-
-    async def forward(request: web.Request) -> web.StreamResponse:
-        path = request.raw_path if keeps_prefix else request.raw_path.removeprefix(PREFIX)
-        headers = {**request.headers, "X-Forwarded-For": request.remote or "", "X-Forwarded-Proto": "https"}
-        async with session.request(
-            request.method, target + path, headers=headers, data=await request.read(), allow_redirects=False
-        ) as answer:
-            kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP_BY_HOP}
-            response = web.StreamResponse(status=answer.status, headers=kept)
-            await response.prepare(request)
-            async for chunk in answer.content.iter_any():
-                await response.write(chunk)
-        return response
-
-    app = web.Application()
-    app.router.add_route("*", PREFIX + "{tail:(/.*)?}", forward)
-    async with aiohttp.ClientSession(auto_decompress=False) as session, TestServer(app) as server:
-        yield str(server.make_url(PREFIX))
-
-
 @pytest.fixture(params=[True, False], ids=["prefix kept", "prefix removed"])
-async def proxied(request: pytest.FixtureRequest) -> AsyncIterator[tuple[str, FakeService]]:
-    """Public URL of a service behind a proxy, and the service."""
-    service = FakeService(
-        Settings(store_url="memory", public_url=f"http://localhost{PREFIX}", trusted_proxies="127.0.0.1, ::1")
-    )
+async def proxied(
+    request: pytest.FixtureRequest, tmp_path: Path, free_port: int
+) -> AsyncIterator[tuple[str, FakeService]]:
+    """Public URL of a service behind nginx as documented, and the service."""
+    url = f"http://127.0.0.1:{free_port}{PREFIX}"
+    service = FakeService(Settings(store_url="memory", public_url=url, trusted_proxies="127.0.0.1"))
     service.events.stored = [event("e1", "Bridge closed"), event("e/2", "Ferry sails")]
-    async with serving(service) as client, reverse_proxy(origin(client), keeps_prefix=request.param) as url:
-        yield url, service
+    block = documented_blocks()[0].replace("/dedup/", f"{PREFIX}/").replace("$scheme", "https")
+    async with serving(service) as client:
+        target = origin(client) + ("" if request.param else "/")
+        with nginx(tmp_path, free_port, block.replace("http://127.0.0.1:8080", target)):
+            yield url, service
 
 
 def origin(client: Client) -> str:
@@ -154,16 +133,29 @@ async def test_redirects_cookies_and_addresses_in_answers(proxied: tuple[str, Fa
         assert watch.headers["Location"].startswith(f"{PREFIX}/v1/watches/")
         assert (await watch.json())["stream"].startswith(f"{PREFIX}/v1/events/stream?watch=")
         assert openapi["servers"] == [{"url": PREFIX}]
-        assert f"http://localhost{PREFIX}/events/e1" in feed
+        assert f"{url}/events/e1" in feed
         assert (await lost.json(content_type=None))["instance"] == f"{PREFIX}/v1/nothing"
 
 
 async def test_the_event_stream_passes(proxied: tuple[str, FakeService]) -> None:
-    """Its first message arrives while the stream stays open."""
+    """Its first message arrives while the stream stays open: nginx does not collect it in a buffer."""
     url, _ = proxied
     async with aiohttp.ClientSession() as session, session.get(url + "/v1/events/stream") as response:
-        assert response.headers["X-Accel-Buffering"] == "no"
         assert (await response.content.readline()).startswith(b"retry:")
+
+
+async def test_the_log_has_the_address_of_the_client(
+    proxied: tuple[str, FakeService], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not the proxy's, and not what the client claims."""
+    url, service = proxied
+    await service.api_keys.add("Ada", "admin")
+    connector = aiohttp.TCPConnector(local_addr=("127.0.0.2", 0))
+    headers = {"Authorization": "Bearer agg_0_x", "X-Forwarded-For": "198.51.100.7"}
+    async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+        assert (await session.get(url + "/v1/events")).status == 401
+
+    assert "127.0.0.2" in caplog.text and "198.51.100.7" not in caplog.text
 
 
 async def test_the_client_library_posts_below_the_path(proxied: tuple[str, FakeService]) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
 import pytest
 from multidict import CIMultiDict
 
 from aggregator.settings import Settings
+from tests.support.cluster import free_ports
 from tests.support.factories import event
 from tests.support.fake_service import FakeService, serving
+from tests.support.nginx import documented_blocks, nginx
 
 TRUSTED, UNTRUSTED = "127.0.0.1, ::1", "192.0.2.7"
 ORIGIN = {"Sec-Fetch-Site": "same-origin"}
@@ -138,3 +144,38 @@ async def test_a_stream_is_open_for_a_user() -> None:
         client.get("/v1/events/stream", headers={"X-Forwarded-User": "ada"}) as response,
     ):
         assert (response.status, await response.content.readline()) == (200, b"retry: 2000\n")
+
+
+SIGN_IN = """server {{ listen 127.0.0.1:{port}; location = /oauth2/auth {{
+    if ($cookie_user = "") {{ return 401; }}
+    add_header X-Auth-Request-User $cookie_user always; add_header X-Auth-Request-Groups newsroom always;
+    return 202; }} }}
+"""
+
+
+async def test_nginx_with_a_sign_in_as_documented(tmp_path: Path) -> None:
+    """A signed-in user has the role of the groups, others are sent to the sign-in, programs use their key."""
+    port, sign_in_port = free_ports(2)
+    url = f"http://127.0.0.1:{port}/dedup"
+    service = FakeService(replace(behind("127.0.0.1").settings, public_url=url))
+    _, key = await service.api_keys.add("importer", "reader")
+    forged = {"X-Forwarded-User": "ada", "X-Forwarded-Groups": "newsroom", "X-Auth-Request-User": "ada"}
+    program, stranger = {"Authorization": f"Bearer {key}"}, {"Authorization": "Bearer agg_0_x"}
+    async with serving(service) as client, aiohttp.ClientSession(headers=forged) as session:
+        block = documented_blocks()[1].replace("http://127.0.0.1:8080", str(client.make_url("")).rstrip("/"))
+        block = block.replace("127.0.0.1:4180", f"127.0.0.1:{sign_in_port}")
+        with nginx(tmp_path, port, block, SIGN_IN.format(port=sign_in_port)):
+            nobody = await session.get(url + "/?q=a", allow_redirects=False)
+            page = await session.get(url + "/", cookies={"user": "bob"})
+            watch = await session.post(
+                url + "/v1/watches",
+                json={"name": "Bridges", "query": "term=bridge"},
+                cookies={"user": "bob"},
+                headers=ORIGIN,
+            )
+            read = await session.get(url + "/v1/events", headers=program)
+            refused = await session.get(url + "/v1/events", headers=stranger, allow_redirects=False)
+
+            assert nobody.headers["Location"] == f"http://127.0.0.1:{port}/oauth2/start?rd={url}/?q=a"
+            assert 'data-user="bob"' in await page.text()
+            assert (watch.status, read.status, refused.status) == (201, 200, 401)

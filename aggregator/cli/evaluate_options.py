@@ -165,7 +165,9 @@ def _add_events(protocols: Any) -> None:
     command.add_argument(
         "windows", metavar="WINDOWS", nargs="?", help="directory of the recordings (default: that of FILE)"
     )
-    command.add_argument("file", metavar="FILE", help="list of known events, each with its recording")
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="lists of known events, each with its recording"
+    )
     _add_processes_option(command, "recordings")
     _add_json_option(command)
     command.add_argument(

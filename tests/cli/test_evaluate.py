@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -131,3 +132,30 @@ def test_unlabeled_duplicates_are_counted_under_a_profile(
         found.append(json.loads(capsys.readouterr().out))
 
     assert found[0] != found[1]
+
+
+def test_known_events_of_several_lists_are_scored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The recordings are in the directory of the lists, unless another one is given first."""
+    rows = [
+        {"published_at": f"2031-03-01T10:{i:02d}:00Z", "title": f"Bridge at Thornby closed, lane {i}"}
+        for i in range(20)
+    ]
+    with gzip.open(tmp_path / "w.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps({"id": str(i), **row}) + "\n" for i, row in enumerate(rows))
+    known = {
+        "name": "bridge",
+        "window_file": "w.jsonl.gz",
+        "t16": "2031-03-01T10:15:00Z",
+        "first": "2031-03-01T10:00:00Z",
+        "date": "2031-03-01",
+        "regex": "thornby",
+    }
+    lists = [str(tmp_path / name) for name in ("one.json", "two.json")]
+    for path in lists:
+        Path(path).write_text(json.dumps([known]))
+
+    for arguments, events in ((lists[:1], 1), ((str(tmp_path), *lists), 2)):
+        assert run("evaluate", "events", *arguments) == 0
+        assert f"of {events}" in capsys.readouterr().out

@@ -72,6 +72,7 @@ PATHS = (
     "/search",
     "/search?q=bridge",
     "/compare",
+    "/compare?a=a0&b=a5",
     "/health",
     "/docs",
 )

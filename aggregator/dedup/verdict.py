@@ -6,8 +6,9 @@ Policies:
   duplicate, within 7 bits a related article.
 * ``verified``    (default) fingerprint and sketch only propose candidates; shared wording, openings,
   headlines, outlets and times decide (``copy_rule.py``), at any distance; without them even 3 bits are only
-  "related". An article whose candidate is its own flash or teaser is "related" to it, and so is a flash with
-  other figures, since its content is new. Two fillings of one template (``templates.py``) do not match.
+  "related". An article that begins otherwise is a duplicate if it shares enough with copies of two outlets.
+  An article whose candidate is its own flash or teaser is "related" to it, and so is a flash with other
+  figures, since its content is new. Two fillings of one template (``templates.py``) do not match.
 * ``same-event``  "the same event", not "the same text": a fitted model of terms, headlines, names, figures
   and wording (``event_model.py``). Articles that share distinctive terms are candidates too.
 
@@ -17,7 +18,7 @@ linking every match would merge groups through one page (docs/decisions/0017-gro
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -39,6 +40,8 @@ from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome
 
 # A text of equal length that shares little was written anew: more shingles. One headline: fewer suffice.
 EQUAL_LENGTH_SHARED_FACTOR, ONE_HEADLINE_SHARED_FACTOR = 1.5, 2 / 3
+# An article that begins otherwise is a copy if it shares wording with copies that so many outlets printed.
+CONFIRMING_OUTLETS = 2
 # A match whose containment is lower than that of the closest by more has no vote on the group.
 VOTING_CONTAINMENT_MARGIN = 0.1
 
@@ -79,7 +82,8 @@ class Policy:
 
     ``updates_are_new``: a copy with replaced figures (a toll, a price) is "related" with ``updated_figures``
     instead of "duplicate", as public-health editors need it (Rodier & Carter 2020, section 4.2). The
-    thresholds from ``min_containment`` to ``later_containment`` are the table in ``copy_rule.py``.
+    thresholds from ``min_containment`` to ``later_other_headline_containment`` are the table of
+    ``copy_rule.py``.
     ``copy_rule`` (derived): that table. ``containment_floor`` (derived): no rule distinguishes between
     containments below it.
     """
@@ -96,12 +100,13 @@ class Policy:
     min_shared_shingles: float = 30.0
     min_similarity: float = 0.1
     strong_containment: float = 0.75
-    same_outlet_hours: float = 36.0
+    same_outlet_hours: float = 16.0
     same_outlet_containment: float = 0.7
     same_outlet_opening: float = 0.5
     same_outlet_headline_similarity: float = 0.8
     same_outlet_shared_shingles: float = 60.0
     later_containment: float = 0.9
+    later_other_headline_containment: float = 0.96
     updates_are_new: bool = False
     copy_rule: CopyRule = field(init=False, repr=False, compare=False)
     containment_floor: float = field(init=False, repr=False, compare=False)
@@ -114,6 +119,7 @@ class Policy:
 
     def _build_copy_rule(self) -> CopyRule:
         opening, headline = self.same_outlet_opening, self.same_outlet_headline_similarity
+        other_headline = max(self.later_containment, self.later_other_headline_containment)
         other = (
             Requirement(
                 self.min_containment,
@@ -135,7 +141,11 @@ class Policy:
                 *(self.same_outlet_shared_shingles,) * 3,
             ),
             later=Requirements(
-                (Requirement(self.later_containment, opening=opening, headline=headline),), inf, inf, inf
+                (
+                    Requirement(self.later_containment, headline=EQUAL_HEADLINES),
+                    Requirement(other_headline, opening=opening),
+                ),
+                *(inf,) * 3,
             ),
             same_outlet_hours=self.same_outlet_hours,
             strong=self.strong_containment,
@@ -188,6 +198,7 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
         return _duplicate_outcome(subject, min(exact, key=_age_key), "exact", policy)
     matches = [c for c in candidates if _is_match(subject, c, policy)]
     duplicated = [c for c in matches if not novelty(c.record, subject, policy)]
+    duplicated = duplicated or _confirmed_by_group(subject, candidates, policy)
     if duplicated:
         return _duplicate_outcome(subject, *_best_match(duplicated, policy), policy)
     if matches:
@@ -233,6 +244,32 @@ def _duplicate_outcome(subject: Analysis, candidate: Candidate, rule: MatchRule,
 
 def _is_match(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
     return compare_pair(subject, candidate.record, candidate.evidence, policy)[0]
+
+
+def _confirmed_by_group(
+    subject: Analysis, candidates: Sequence[Candidate], policy: Policy
+) -> list[Candidate]:
+    """Candidates that share enough with the subject, if two outlets of their group do; none of its outlet."""
+    if policy.name != "verified":
+        return []
+    sharing = [c for c in candidates if not c.evidence.same_outlet and _shares_enough(subject, c, policy)]
+    outlets: dict[int, set[str | int]] = defaultdict(set)
+    for c in sharing:
+        outlets[c.canonical[1]].add(c.record.source.casefold() or c.record.number)
+    return [c for c in sharing if len(outlets[c.canonical[1]]) >= CONFIRMING_OUTLETS]
+
+
+def _shares_enough(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
+    record, evidence = candidate.record, candidate.evidence
+    if evidence.overlap.containment < policy.containment_floor:
+        return False
+    if subject.lang != record.lang:  # terms of two languages are not comparable
+        evidence = replace(evidence, similarity=1.0)
+    return (
+        policy.copy_rule.shares_enough(evidence, lambda: headline_similarity(subject, record))
+        and not template_difference(evidence.overlap, subject, record)
+        and not novelty(record, subject, policy)
+    )
 
 
 def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Policy) -> tuple[bool, Novelty]:

@@ -43,7 +43,9 @@ GRID: dict[str, tuple[float, ...]] = {
     "min_headline_similarity": (0.7, 0.8, 0.9),
     "partial_containment": (0.3, 0.35, 0.4, 0.45),
     "same_outlet_containment": (0.6, 0.7, 0.8),
+    "same_outlet_hours": (12.0, 16.0, 20.0, 36.0),
     "later_containment": (0.8, 0.85, 0.9, 0.95),
+    "later_other_headline_containment": (0.9, 0.93, 0.96, 0.98),
 }
 # Duplicates judged by a person: a sample of today's, and those of the former rule that it no longer calls.
 JUDGMENTS = ("duplicate_judgments.json", "former_duplicate_judgments.json")

@@ -175,6 +175,41 @@ def test_the_group_of_most_of_the_closest_matches_is_joined(
     assert (match.id, match.canonical_id) == (id_, group)
 
 
+def printed(*outlets: str) -> list[Candidate]:
+    """Copies of one report by ``outlets`` that an article shares a quarter with, but not its opening."""
+    stored = []
+    for number, outlet in enumerate(outlets, 1):
+        shared = candidate(number, 20, 0.25, 100, canonical=("a1", 1), opening=0.0)
+        stored.append(replace(shared, record=replace(shared.record, source=outlet)))
+    return stored
+
+
+@pytest.mark.parametrize(
+    ("outlets", "verdict"),
+    [
+        (("Gazette",), "new"),
+        (("Gazette", "gazette"), "new"),
+        (("Gazette", "Radio"), "duplicate"),
+        (("", ""), "duplicate"),
+    ],
+)
+def test_what_two_outlets_printed_is_no_quotation(outlets: tuple[str, ...], verdict: str) -> None:
+    """An article that begins otherwise is a copy if it shares enough with copies of two outlets."""
+    assert decide(subject(), printed(*outlets), VERIFIED).verdict == verdict
+
+
+def test_two_reports_with_one_quotation_confirm_nothing() -> None:
+    """The copies must be of one group, of other outlets, and share enough."""
+    first, second = printed("Gazette", "Radio")
+    of_its_own = replace(second, canonical=("a2", 2))
+    of_the_same_outlet = replace(second, evidence=replace(second.evidence, same_outlet=True))
+    barely = with_overlap(second, replace(second.overlap, containment=0.19))
+    few = with_overlap(second, replace(second.overlap, shared=29.0))
+
+    for other in (of_its_own, of_the_same_outlet, barely, few):
+        assert decide(subject(), [first, other], VERIFIED).verdict == "new"
+
+
 @pytest.mark.parametrize(("similarity", "verdict"), [(0.9, "duplicate"), (0.1, "new")])
 def test_same_event_policy(similarity: float, verdict: str) -> None:
     """With headlines and some wording that agree, the terms decide whether it is one event."""

@@ -151,7 +151,7 @@ def test_the_summary_names_the_requirements_that_decided() -> None:
     assert (
         "not copies (a copy from the same outlet shares 70% and 50% of an opening or a headline"
     ) in summaries[1]
-    assert "a copy from the same outlet, more than 36 hours apart, shares 90%" in summaries[2]
+    assert "a copy from the same outlet, more than 16 hours apart, shares 90%" in summaries[2]
 
 
 async def test_texts_not_kept() -> None:

@@ -70,6 +70,9 @@ def policy_for_char_ngrams(policy: Policy) -> Policy:
         same_outlet_containment=policy.same_outlet_containment**STRONG_CONTAINMENT_EXPONENT,
         strong_containment=policy.strong_containment**STRONG_CONTAINMENT_EXPONENT,
         later_containment=policy.later_containment**STRONG_CONTAINMENT_EXPONENT,
+        later_other_headline_containment=(
+            policy.later_other_headline_containment**STRONG_CONTAINMENT_EXPONENT
+        ),
         complete_containment=policy.complete_containment**STRONG_CONTAINMENT_EXPONENT,
         min_shared_shingles=policy.min_shared_shingles * NGRAMS_PER_WORD_SHINGLE,
         same_outlet_shared_shingles=policy.same_outlet_shared_shingles * NGRAMS_PER_WORD_SHINGLE,

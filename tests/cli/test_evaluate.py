@@ -134,9 +134,7 @@ def test_unlabeled_duplicates_are_counted_under_a_profile(
     assert found[0] != found[1]
 
 
-def test_known_events_of_several_lists_are_scored(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_known_events_of_several_lists_are_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The recordings are in the directory of the lists, unless another one is given first."""
     rows = [
         {"published_at": f"2031-03-01T10:{i:02d}:00Z", "title": f"Bridge at Thornby closed, lane {i}"}

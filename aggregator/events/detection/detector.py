@@ -20,6 +20,7 @@ from aggregator.events.detection.clustering import Story, WindowItem
 from aggregator.events.detection.items import placed_ms, plausible_date_ms, to_window_item
 from aggregator.events.detection.merging import StoryMerger
 from aggregator.events.detection.model import BurstRule, Event, EventChange
+from aggregator.events.detection.named_subject import has_named_subject
 from aggregator.events.detection.overrides import EditorOverrides
 from aggregator.events.detection.parts import DetectorParts
 from aggregator.events.detection.subject import fills_template
@@ -266,6 +267,7 @@ class BurstDetector(DetectorParts):
             expected is None
             or routine.is_routine(story, self.window)
             or fills_template(story, expected, self.cold_start.rates)
+            or not has_named_subject(story, self.window, self.cold_start.rates)
         ):
             return
         in_series = self.series.expected_items(story, self.series.record(story, self.clock_ms))

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from aggregator.events.detection.calendar_terms import CALENDAR_TERMS
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Story
 from aggregator.time_units import DAY_MS, MINUTE_MS
 
@@ -33,50 +34,6 @@ MIN_JACCARD = 0.5
 MIN_RETURNS_OF_ONE_TERM = 2
 # Key of learned bursts, whose stories belong to another detector.
 NO_STORY = -1
-_CALENDAR = frozenset(
-    [
-        "januari",
-        "februari",
-        "march",
-        "april",
-        "may",
-        "june",
-        "juli",
-        "august",
-        "septemb",
-        "octob",
-        "novemb",
-        "decemb",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "mon",
-        "tue",
-        "wed",
-        "thu",
-        "fri",
-        "pct",
-        "week",
-        "month",
-        "quarter",
-        "year",
-        "annual",
-    ]
-)
 
 
 class Burst(msgspec.Struct, array_like=True):
@@ -167,7 +124,7 @@ class SeriesMemory:
 def common_terms(story: Story) -> list[str]:
     """Return the terms that most items hold, without those of the calendar, in a fixed order."""
     required = COMMON_TERM_SHARE * MAX_TERM_WEIGHT * len(story.members)
-    return sorted(t for t, total in story.term_sums.items() if total >= required and t not in _CALENDAR)
+    return sorted(t for t, total in story.term_sums.items() if total >= required and t not in CALENDAR_TERMS)
 
 
 def _time_of_day_distance(a_ms: int, b_ms: int) -> int:

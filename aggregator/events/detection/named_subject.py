@@ -10,8 +10,8 @@ languages and headlines that capitalize names only::
     At least 12 dead in Thornby market fire      fire; Thornby, capitalized inside a line    news
     Rescuers search ruins of Thornby market
 
-A headline that capitalizes most of its words, or not even the first, tells nothing, nor does its first word.
-A word that no headline of the window tells about may be a name. So the rule has no effect on Chinese or
+A headline that capitalizes most of its words, or not even the first, shows nothing, nor does its first word.
+A word of which no headline of the window shows it may be a name. So the rule has no effect on Chinese or
 Arabic, on a stream of headlines In Title Case, and hardly any on German.
 
 Reports on an earthquake name a town each. A word that is rare in news in general, "quake", is a subject too.
@@ -42,11 +42,11 @@ RARE_WORD_SHARE = 0.8
 RARE_WORD_RATE = 1e-5
 # Latest items examined.
 MAX_ITEMS = 64
-# Latest items of the window that are searched for a word about which the story itself tells nothing.
+# Latest items of the window that are searched for a word about which the story itself shows nothing.
 MAX_WINDOW_ITEMS = 2_000
 # Share of the occurrences of a name that are capitalized.
 CAPITALIZED_SHARE = 0.7
-# Share of the words of a headline that begin with a small letter, from which capital letters tell names.
+# Share of the words of a headline that begin with a small letter, whose capital letters show names.
 MIN_LOWER_CASE_SHARE = 0.3
 # Abbreviations of statistics and of figures of companies are written like names.
 _FIGURES = frozenset(
@@ -57,10 +57,10 @@ _PREFIX_CHARS = 3
 
 
 def has_named_subject(story: Story, window: deque[WindowItem], rates: TermRates | None) -> bool:
-    """Whether enough items hold one name, or one rare word; True if no headline tells what is a name.
+    """Whether enough items hold one name, or one rare word; True if no headline shows what is a name.
 
-    ``window``: all items of the window, oldest first; they tell about words that the story writes In Title
-    Case only. ``rates``: without them no word is rare.
+    ``window``: all items of the window, oldest first; they show what is a name among words that the
+    story writes In Title Case only. ``rates``: without them no word is rare.
     """
     members = [member for member in story.members.values() if member.is_counted][-MAX_ITEMS:]
     required = NAME_SHARE * dependent_share(members) * len(members)
@@ -80,7 +80,7 @@ def has_named_subject(story: Story, window: deque[WindowItem], rates: TermRates 
 def _is_rare(term: str, members: Sequence[WindowItem], rates: TermRates) -> bool:
     """Whether a word of sentences, not only of titles, is rare in news in general."""
     known_rate = rates.rate(members[-1].lang, term)
-    return 0 < known_rate < RARE_WORD_RATE and any(True for _ in _telling_words(term, members))
+    return 0 < known_rate < RARE_WORD_RATE and any(True for _ in _words_inside(term, members))
 
 
 def _may_be_name(term: str) -> bool:
@@ -88,20 +88,20 @@ def _may_be_name(term: str) -> bool:
 
 
 def _is_name(term: str, members: Iterable[WindowItem], window: deque[WindowItem]) -> bool:
-    capitalized = [word[0].isupper() for word in _telling_words(term, members)]
+    capitalized = [word[0].isupper() for word in _words_inside(term, members)]
     if not capitalized:
         latest = islice(reversed(window), MAX_WINDOW_ITEMS)
-        capitalized = [word[0].isupper() for word in _telling_words(term, latest)]
+        capitalized = [word[0].isupper() for word in _words_inside(term, latest)]
     return sum(capitalized) >= CAPITALIZED_SHARE * len(capitalized)
 
 
-def _telling_words(term: str, items: Iterable[WindowItem]) -> Iterator[str]:
-    """Yield the words of ``term`` inside headlines whose capital letters tell names."""
+def _words_inside(term: str, items: Iterable[WindowItem]) -> Iterator[str]:
+    """Yield the words of ``term`` inside headlines whose capital letters show names."""
     for item in items:
         if term not in item.terms:
             continue
         words = _WORD.findall(item.title)
-        if not _tells_names(words):
+        if not _shows_names(words):
             continue
         for word in words[1:]:
             if word[:_PREFIX_CHARS].casefold() == term[:_PREFIX_CHARS] and term in (
@@ -110,7 +110,7 @@ def _telling_words(term: str, items: Iterable[WindowItem]) -> Iterator[str]:
                 yield word
 
 
-def _tells_names(words: Sequence[str]) -> bool:
+def _shows_names(words: Sequence[str]) -> bool:
     if not words or words[0][0].islower():
         return False
     small = sum(word[0].islower() for word in words)

@@ -64,12 +64,12 @@ def test_enough_items_hold_the_name(named: int, expected: bool) -> None:
         ["渡轮星期一恢复通航"] * 10,
     ],
 )
-def test_headlines_that_tell_nothing_pass(titles: list[str]) -> None:
+def test_headlines_that_show_nothing_pass(titles: list[str]) -> None:
     """Languages without capital letters, and headlines that capitalize every word or none."""
     assert is_named(*titles)
 
 
-def test_other_headlines_of_the_window_tell_about_words_in_title_case() -> None:
+def test_other_headlines_of_the_window_show_names_in_title_case() -> None:
     """A plain word elsewhere in the window is none here; a name elsewhere is one."""
     titles = [f"{town} Reports Sales In Second Store" for town in TOWNS]
     plain = items("Mill reports sales in second store", "Birch reports sales in second store")

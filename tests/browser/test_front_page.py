@@ -72,7 +72,6 @@ PATHS = (
     "/search",
     "/search?q=bridge",
     "/compare",
-    "/compare?a=a0&b=a5",
     "/health",
     "/docs",
 )

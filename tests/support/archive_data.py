@@ -32,7 +32,7 @@ def _row(id_: str, text: str, day: int) -> dict[str, Any]:
         "title": id_,
         "text": text,
         "published_at": DAY.format(day),
-        "source": id_[:2],
+        "source": id_,
         "lang": "en",
     }
 

@@ -44,6 +44,8 @@ MAX_TERM_WEIGHT = 255
 ROUNDING_MARGIN = 1 - 1e-9
 # From this number of postings on, array operations are as fast as a loop.
 ARRAY_MIN_POSTINGS = 512
+# Latest items of a story that decide whether it is news: a series of hundreds is checked with every item.
+MAX_EXAMINED_ITEMS = 64
 _UNKNOWN_NORM = float("nan")  # recognized by norm != norm
 
 TermWeigher = Callable[[str], float]
@@ -100,6 +102,11 @@ class Story(msgspec.Struct, array_like=True, gc=False):
 
 
 MergePredicate = Callable[[Story, Story], bool]
+
+
+def latest_counted_items(story: Story) -> list[WindowItem]:
+    """Return the latest items that count towards the burst rule, at most ``MAX_EXAMINED_ITEMS``."""
+    return [member for member in story.members.values() if member.is_counted][-MAX_EXAMINED_ITEMS:]
 
 
 class StoryIndex:

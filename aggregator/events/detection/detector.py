@@ -258,7 +258,7 @@ class BurstDetector(DetectorParts):
     # -- stories and events --------------------------------------------------------------------
 
     def _check_burst(self, story: Story) -> None:
-        """Fire the story if it exceeds the rule and its expectation, and is no routine."""
+        """Fire the story if it exceeds the rule and its expectation, and is news rather than routine."""
         hour = self.clock_ms // HOUR_MS
         expected = expectation.expected_if_exceeded(
             story, self.rule, self.baseline, self.term_weights.window_count, hour, self.cold_start

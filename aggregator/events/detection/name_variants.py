@@ -7,6 +7,8 @@ unchanged unless they share a stem.
 
 from __future__ import annotations
 
+from aggregator.analysis.text import tokenizer
+
 # Adjective -> name, as word stems.
 _ADJECTIVES = """
     afghan:afghanistan albanian:albania algerian:algeria american:america argentin:argentina
@@ -36,3 +38,8 @@ VARIANTS = {
     for variant, name in [pair.split(":")]
     if variant != name
 }
+
+
+def terms_of_word(word: str, lang: str) -> list[str]:
+    """Return the terms of a word of a headline: several in a script without spaces, none for a stop word."""
+    return [VARIANTS.get(term, term) for term in tokenizer.tokenize(word, lang)]

@@ -10,14 +10,15 @@ languages and headlines that capitalize names only::
     At least 12 dead in Thornby market fire      fire; Thornby, capitalized inside a line    news
     Rescuers search ruins of Thornby market
 
-A headline that capitalizes most of its words, or not even the first, shows nothing, nor does its first word.
-A word of which no headline of the window shows it may be a name. So the rule has no effect on Chinese or
-Arabic, on a stream of headlines In Title Case, and hardly any on German.
+The first word of a headline is ignored, and so is a headline that capitalizes most of its words or none. A
+word that occurs in no other headline of the window is taken for a name. So the rule has no effect on Chinese
+or Arabic and on a stream of headlines In Title Case, and hardly any on German.
 
-Reports on an earthquake name a town each. A word that is rare in news in general, "quake", is a subject too.
+Each report on an earthquake may name another town. A word that is rare in news in general, "quake", is a
+subject too.
 
-In one year, 0.44 or more of the items of 17 of the 18 events that a person called news held one name when
-they fired, and of 7 of 28 routine ones; see docs/benchmarks/events.md.
+In one year, 17 of the 18 events that a person called news had one name in 44 % or more of their items when
+they fired, and 7 of the 28 routine ones; see docs/benchmarks/events.md.
 """
 
 from __future__ import annotations
@@ -28,10 +29,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from aggregator.analysis.term_rates import TermRates
-from aggregator.analysis.text import tokenizer
 from aggregator.events.detection.calendar_terms import CALENDAR_TERMS
-from aggregator.events.detection.clustering import Story, WindowItem
-from aggregator.events.detection.name_variants import VARIANTS
+from aggregator.events.detection.clustering import Story, WindowItem, latest_counted_items
+from aggregator.events.detection.name_variants import terms_of_word
 from aggregator.events.detection.subject import count_terms, dependent_share
 
 # Share of the items that hold the name, if all are of one source; less is required of several sources.
@@ -40,8 +40,6 @@ NAME_SHARE = 0.45
 # model hold one of this rate. It is a subject too.
 RARE_WORD_SHARE = 0.8
 RARE_WORD_RATE = 1e-5
-# Latest items examined.
-MAX_ITEMS = 64
 # Latest items of the window that are searched for a word about which the story itself shows nothing.
 MAX_WINDOW_ITEMS = 2_000
 # Share of the occurrences of a name that are capitalized.
@@ -62,7 +60,7 @@ def has_named_subject(story: Story, window: deque[WindowItem], rates: TermRates 
     ``window``: all items of the window, oldest first; they show what is a name among words that the
     story writes In Title Case only. ``rates``: without them no word is rare.
     """
-    members = [member for member in story.members.values() if member.is_counted][-MAX_ITEMS:]
+    members = latest_counted_items(story)
     required = NAME_SHARE * dependent_share(members) * len(members)
     if not required:
         return True
@@ -96,7 +94,7 @@ def _is_name(term: str, members: Iterable[WindowItem], window: deque[WindowItem]
 
 
 def _words_inside(term: str, items: Iterable[WindowItem]) -> Iterator[str]:
-    """Yield the words of ``term`` inside headlines whose capital letters show names."""
+    """Yield the occurrences of ``term`` inside headlines whose capital letters show names."""
     for item in items:
         if term not in item.terms:
             continue
@@ -104,9 +102,9 @@ def _words_inside(term: str, items: Iterable[WindowItem]) -> Iterator[str]:
         if not _shows_names(words):
             continue
         for word in words[1:]:
-            if word[:_PREFIX_CHARS].casefold() == term[:_PREFIX_CHARS] and term in (
-                VARIANTS.get(variant, variant) for variant in tokenizer.tokenize(word, item.lang)
-            ):
+            # Comparing the prefixes first avoids most calls of the tokenizer.
+            same_prefix = word[:_PREFIX_CHARS].casefold() == term[:_PREFIX_CHARS]
+            if same_prefix and term in terms_of_word(word, item.lang):
                 yield word
 
 

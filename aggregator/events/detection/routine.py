@@ -21,11 +21,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from aggregator.events.detection.clustering import Story, WindowItem
+from aggregator.events.detection.clustering import Story, WindowItem, latest_counted_items
 from aggregator.time_units import MINUTE_MS
 
-# Latest items examined: a template of hundreds of items is checked again with every item.
-MAX_ITEMS = 64
 # Share of the headlines that hold a common word.
 COMMON_WORD_SHARE = 0.6
 # (common words per headline, share of the headlines that have them in the same order): either pair is enough.
@@ -51,7 +49,7 @@ def is_routine(story: Story, window: Collection[WindowItem]) -> bool:
 
     ``window``: all items of the window, for the share of round times that is usual.
     """
-    members = [member for member in story.members.values() if member.is_counted][-MAX_ITEMS:]
+    members = latest_counted_items(story)
     if not _is_one_publisher(members):
         return False
     return is_template(member.title for member in members) or (

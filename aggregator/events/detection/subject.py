@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from aggregator.analysis.term_rates import TermRates
-from aggregator.events.detection.clustering import Story, WindowItem
+from aggregator.events.detection.clustering import Story, WindowItem, latest_counted_items
 
 # Share of the items that hold a term of the core.
 CORE_SHARE = 0.5
@@ -32,8 +32,6 @@ MIN_RECURRING_ITEMS = 3
 MIN_KNOWN_SHARE = 0.5
 MIN_KNOWN_SHARE_OF_USUAL = 0.75
 MANY_USUAL_ITEMS = 2.5
-# Latest items examined.
-MAX_ITEMS = 64
 
 
 def fills_template(story: Story, expected: float, rates: TermRates | None) -> bool:
@@ -43,7 +41,7 @@ def fills_template(story: Story, expected: float, rates: TermRates | None) -> bo
     """
     if rates is None:
         return False
-    members = [member for member in story.members.values() if member.is_counted][-MAX_ITEMS:]
+    members = latest_counted_items(story)
     counts = count_terms(members)
     required = MIN_KNOWN_SHARE_OF_USUAL if expected > MANY_USUAL_ITEMS else MIN_KNOWN_SHARE
     return known_share(members, counts, core_terms(members, counts), rates) < required * dependent_share(

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from aggregator.analysis.text import tokenizer
 from aggregator.events.detection.clustering import WindowItem
-from aggregator.events.detection.name_variants import VARIANTS
+from aggregator.events.detection.name_variants import terms_of_word
 
 # Headlines examined per event, in order of joining.
 MAX_HEADLINES = 30
@@ -25,7 +24,7 @@ def surface_forms(terms: Sequence[str], members: Iterable[WindowItem]) -> dict[s
     counts: dict[str, Counter[str]] = {term: Counter() for term in terms}
     for member in islice(members, MAX_HEADLINES):
         for position, word in enumerate(_WORD.findall(member.title)):
-            word_terms = [VARIANTS.get(term, term) for term in tokenizer.tokenize(word, member.lang)]
+            word_terms = terms_of_word(word, member.lang)
             for term in counts.keys() & word_terms:
                 form = word if len(word_terms) == 1 else term
                 counts[term][form] += 1 if position == 0 else 1 + MAX_HEADLINES

@@ -70,7 +70,7 @@ def test_headlines_that_show_nothing_pass(titles: list[str]) -> None:
 
 
 def test_other_headlines_of_the_window_show_names_in_title_case() -> None:
-    """A plain word elsewhere in the window is none here; a name elsewhere is one."""
+    """What another headline of the window shows to be a plain word, or a name, decides here too."""
     titles = [f"{town} Reports Sales In Second Store" for town in TOWNS]
     plain = items("Mill reports sales in second store", "Birch reports sales in second store")
 

@@ -136,6 +136,24 @@ async def test_a_merge_by_keyboard(browser: Browser, url: str) -> None:
         await expect(link).to_have_attribute("href", f"/events/{first}")
 
 
+async def test_a_merge_without_a_connection_says_so_and_can_be_repeated(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """The button works again once the service is reached."""
+    await store_articles(client, service, 3)
+    context = await browser.new_context()
+    page = await context.new_page()
+    page.set_default_timeout(HANG_LIMIT_S * 1000)
+    await page.goto(str(client.make_url("/events/e1")))
+    await page.route("**/v1/events?*", lambda route: route.abort())
+    await page.get_by_role("button", name="Merge…").click()
+    await page.get_by_text("The other events cannot be read now.").wait_for()
+    await page.unroute("**/v1/events?*")
+    await page.get_by_role("button", name="Merge…").click()
+    await page.get_by_role("dialog", name="Merge into which event?").wait_for()
+    await context.close()
+
+
 async def test_bars_are_read_with_the_arrow_keys(
     browser: Browser, client: Client, service: FakeService
 ) -> None:

@@ -83,11 +83,23 @@ export async function send(eventId, action) {
   return saved;
 }
 
+async function recentEvents() {
+  try {
+    const response = await fetch(`${basePath}/v1/events?limit=50`);
+    return response.ok ? (await response.json()).events : null;
+  } catch {
+    return null;
+  }
+}
+
 async function merge(eventId) {
   const dialog = document.getElementById("merge-dialog");
   const choices = document.getElementById("merge-choices");
-  const response = await fetch(`${basePath}/v1/events?limit=50`);
-  const { events } = response.ok ? await response.json() : { events: [] };
+  const events = await recentEvents();
+  if (!events) {
+    showToast("The other events cannot be read now. Try again in a moment.");
+    return;
+  }
   const others = events.filter((other) => other.id !== eventId && other.status !== "closed" && !other.merged_into);
   if (!others.length) {
     showToast("There is no other open event to merge with.");

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -231,12 +231,19 @@ class ArticleSearch:
         return [result for result in found if result is not None]
 
     async def _exact(self, query: str, search_filter: SearchFilter) -> list[FoundArticle]:
-        """The article whose id or URL the query is."""
-        candidates = [id_ for id_ in (query, canonical_or_none(query)) if id_ and _is_valid_id(id_)]
-        stored = await self._index.articles.get_many(candidates)
+        """The article whose id or URL the query is; of several with one URL the newest."""
+        canonical = canonical_or_none(query)
+        candidates = [id_ for id_ in (query, canonical) if id_ and _is_valid_id(id_)]
+        stored = list((await self._index.articles.get_many(candidates)).values())[:1]
+        if canonical and not stored:
+            search_filter = replace(search_filter, url=query)
+            hits = await self._headline_hits((), search_filter)
+            top = _top(hits, np.ones(len(hits.numbers), np.bool_), 1, None)
+            loaded = await self._load({number: self.headlines.table.space(space) for _, number, space in top})
+            stored = list(loaded.values())
         return [
             FoundArticle(article, 0, (EXACT_SCORE, article.record.number))
-            for article in list(stored.values())[:1]
+            for article in stored
             if search_filter.matches(article.record, article.outcome)
         ]
 

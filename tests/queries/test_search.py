@@ -54,7 +54,7 @@ async def test_articles_with_more_of_the_words_come_first(newsroom: Core) -> Non
 
 async def test_an_article_is_found_by_its_id_and_its_url(newsroom: Core) -> None:
     """Whatever words its headline has; the URL in any spelling, also when it is not the id."""
-    await newsroom.post("own-id", text(5), title="Ferry", url="https://coast.example/ferry/?utm_source=x")
+    await newsroom.post("own-id", text(5), title="Tram", url="https://coast.example/ferry/?utm_source=x")
     await newsroom.ingest.submit(
         Article("coast.example/tide", "Tide", text(6), url="https://coast.example/tide")
     )
@@ -62,6 +62,8 @@ async def test_an_article_is_found_by_its_id_and_its_url(newsroom: Core) -> None
     assert await ids(newsroom, "b1") == ["b1"]
     assert await ids(newsroom, "HTTP://coast.example/ferry#top") == ["own-id"]
     assert (await ids(newsroom, "https://coast.example/tide/"))[0] == "coast.example/tide"
+    sailed = SearchFilter(source="Estmark Radio")
+    assert await ids(newsroom, "https://coast.example/ferry", search_filter=sailed) == []
 
 
 async def test_filters_restrict_the_results(newsroom: Core) -> None:

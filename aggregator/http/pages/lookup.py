@@ -24,6 +24,7 @@ from aggregator.http.body import read_form
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
 from aggregator.queries.explain import ComparedArticle, Explanation
+from aggregator.queries.search import SearchFilter
 
 MAX_RELATED = 20
 MAX_EVENTS = 10
@@ -109,12 +110,15 @@ def is_id_or_url(text: str) -> bool:
 
 async def _resolve_id(request: web.Request, given: str) -> str:
     """Id of the stored article with this id or URL. Raises InvalidInput, NotFound."""
-    candidates = [given]
-    if given.lower().startswith(("http://", "https://")):
-        candidates.append(canonical_url(given))
-    for id_ in candidates:
-        if is_id_or_url(id_) and await request.app[SERVICE].index.articles.get_many([validate_id(id_, "q")]):
+    service = request.app[SERVICE]
+    is_url = given.lower().startswith(("http://", "https://"))
+    for id_ in (given, canonical_url(given)) if is_url else (given,):
+        if is_id_or_url(id_) and await service.index.articles.get_many([validate_id(id_, "q")]):
             return id_
+    if is_url:  # of an article with an id of its own
+        found = await service.search.find("", SearchFilter(url=given), limit=1)
+        for result in found.articles:
+            return result.article.record.id
     raise NotFound(f"No article is stored under {given[:200]!r}. Paste the text itself to get its verdict.")
 
 

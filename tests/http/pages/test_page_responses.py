@@ -60,6 +60,20 @@ async def test_an_unknown_id_is_reported(client: Client) -> None:
     assert "Paste the text itself" in page
 
 
+async def test_an_article_is_looked_up_by_its_url_whatever_its_id_is(client: Client) -> None:
+    """In any spelling of the URL; a pasted URL redirects to its look-up, another URL is unknown."""
+    body = {"id": "tram-7", "url": "https://coast.example/tram", "title": "Tram runs again", "text": story(5)}
+    assert (await client.post("/v1/articles", json=body)).status == 201
+
+    page = await (await client.get("/lookup", params={"q": "HTTPS://coast.example/tram/#top"})).text()
+    pasted = await client.post("/lookup", data={"q": body["url"]}, allow_redirects=False)
+    other = await (await client.get("/lookup", params={"q": body["url"] + "s"})).text()
+
+    assert "<code>tram-7</code>" in page
+    assert pasted.status == 303
+    assert "No article is stored under" in other
+
+
 async def test_a_pasted_text_gets_a_verdict_and_is_not_stored(client: Client) -> None:
     """Duplicate or new; a pasted id redirects to the URL of its look-up."""
     duplicate = await (await client.post("/lookup", data={"q": EDITED + " More."})).text()

@@ -158,9 +158,9 @@ def test_a_backup_of_a_later_format_changes_nothing(tmp_path: Path) -> None:
 def test_a_number_of_keys_that_differs_from_the_manifest_is_refused(backup: Backup, tmp_path: Path) -> None:
     """The file belongs to another backup."""
     path, manifest = backup
-    other = msgspec.structs.replace(manifest, snapshot=msgspec.structs.replace(manifest.snapshot, keys=5))
+    other = msgspec.structs.replace(manifest, snapshot=msgspec.structs.replace(manifest.snapshot, keys=6))
 
-    with pytest.raises(ConfigurationError, match="has 4 lasting keys instead of the 5"):
+    with pytest.raises(ConfigurationError, match="has 5 lasting keys instead of the 6"):
         restore_directory(path, other, tmp_path / "data", NOW_MS, replace=False)
 
 

@@ -18,7 +18,15 @@ import msgspec
 
 from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, derive_id, validate_id
 from aggregator.contract.requests import MAX_YEAR, MIN_YEAR, ArticleIn
-from aggregator.contract.validation import ErrorCollector, body_error, parameters_error, printable
+from aggregator.contract.validation import (
+    MAX_ERRORS,
+    ErrorCollector,
+    body_error,
+    combined,
+    parameters_error,
+    printable,
+    struct_fields,
+)
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 
@@ -41,7 +49,30 @@ def decode_article(data: bytes) -> Article:
             field="body",
             reason="wrong_type",
         )
-    return to_article(decode(data, _decode_article_in))
+    try:
+        body = decode(data, _decode_article_in)
+    except InvalidInput as error:
+        raise _with_rule_errors(data, error) from None
+    return to_article(body)
+
+
+def _with_rule_errors(data: bytes, error: InvalidInput) -> InvalidInput:
+    """``error`` of an article, and what the rules of ``to_article`` find in its other members."""
+    errors = [error, *error.others]
+    wrong = {found.path[0] for found in errors if found.path}
+    if not wrong or not all(found.path for found in errors):
+        return error  # not an object, or not JSON
+    members = _decode_members(data.removeprefix(UTF8_BOM))
+    names = {field.encode_name for field in struct_fields(ArticleIn)} - wrong
+    usable = {name: value for name, value in members.items() if name in names}
+    try:
+        to_article(_decode_article_in(msgspec.json.encode(usable)))
+    except InvalidInput as found:
+        of_rules = [found, *found.others]
+        if not wrong.isdisjoint(("title", "text", "html")):  # the article may have a text
+            of_rules = [rule for rule in of_rules if rule.field != "text"]
+        return combined([*errors, *of_rules][:MAX_ERRORS])
+    return error
 
 
 def decode(data: bytes, decoder: DecodeFunction[T]) -> T:
@@ -199,6 +230,7 @@ def to_plain_text(text: str) -> str:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _decode_article_in: DecodeFunction[ArticleIn] = msgspec.json.Decoder(ArticleIn).decode
+_decode_members: DecodeFunction[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _strip_control_chars(text: str | None) -> str:

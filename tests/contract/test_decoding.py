@@ -77,6 +77,25 @@ def test_an_article_of_control_characters_is_empty() -> None:
     assert refusal.value.field == "text"
 
 
+@pytest.mark.parametrize(
+    ("data", "fields"),
+    [
+        (b'{"id": "", "url": "::", "text": 7}', ["text", "id", "url"]),
+        (b'\xef\xbb\xbf{"title": 1, "published_at": "1066-10-14T00:00:00Z"}', ["title", "published_at"]),
+        (b'{"source": 1}', ["source", "text"]),
+        (b'{"txet": "A ferry.", "title": "Ferry"}', ["txet"]),
+        (
+            b'{"title": "Ferry"' + b"".join(b', "x%d": 1' % n for n in range(60)) + b"}",
+            [f"x{n}" for n in range(50)],
+        ),
+    ],
+)
+def test_wrong_types_do_not_hide_values_that_break_a_rule(data: bytes, fields: list[str]) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        decode_article(data)
+    assert [error.field for error in (raised.value, *raised.value.others)] == fields
+
+
 def test_an_article_that_is_not_stored_needs_no_id() -> None:
     """A stored one gets an id derived from its content, the same for the same content."""
     body = ArticleIn(title="Ferry aground")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from types import ModuleType
 
 from aggregator.analysis.text.orthography import restore_umlauts
@@ -19,9 +21,9 @@ SNOWBALL_LANGUAGES = {
 # Words per language, at most about 10 MB. A miss costs 10-30 us, a hit 0.1 us.
 STEM_CACHE_SIZE = 50_000
 
-# Optional dependencies of nltk that its stemmers do not use. Where they are installed, ``import nltk``
-# loads them: 0.9 s of CPU and 96 MB per process.
-HIDDEN_IMPORTS = ("scipy", "sklearn")
+# Packages of nltk whose ``__init__`` imports all of nltk (0.5 s of CPU per process), and scipy and
+# scikit-learn where they are installed (another 0.9 s and 96 MB). The stemmers need nothing of that.
+_NOT_RUN = ("nltk", "nltk.stem", "nltk.corpus")
 
 Stemmer = Callable[[str], str]
 
@@ -47,19 +49,24 @@ def stemmer(lang: str) -> Stemmer | None:
 
 @lru_cache(maxsize=1)
 def _import_snowball() -> ModuleType:
-    """Import nltk's stemmers when first needed, without its optional dependencies.
+    """Import nltk's stemmers when first needed, without the rest of nltk.
 
-    ``nltk/__init__.py`` imports all of nltk; ``nltk.classify`` and others import scipy and scikit-learn in
-    ``try ... except ImportError``. nltk has no option to skip this, and PyStemmer gives other stems
-    (docs/decisions/0008-tokenizers.md). So these imports are made to fail during the import of nltk:
-    Python raises ImportError for a name whose entry in ``sys.modules`` is None (import system reference,
-    "The module cache"). The entries are removed afterwards, so the packages can still be imported later.
-    Packages that are already imported are not hidden.
+    nltk has no option for that, and PyStemmer gives other stems (docs/decisions/0008-tokenizers.md). So empty
+    packages stand in for those in ``_NOT_RUN`` during the import. All entries are removed afterwards, so
+    that nltk can still be imported later. An nltk that is already imported is used.
     """
-    hidden = [name for name in HIDDEN_IMPORTS if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None is allowed, see above
+    if "nltk" in sys.modules:
+        return importlib.import_module("nltk.stem.snowball")
+    found = importlib.util.find_spec("nltk")
+    if found is None or found.submodule_search_locations is None:
+        raise ImportError("nltk is not installed")
+    for name in _NOT_RUN:
+        package = ModuleType(name)
+        package.__path__ = [str(Path(d, *name.split(".")[1:])) for d in found.submodule_search_locations]
+        sys.modules[name] = package
+    sys.modules["nltk.corpus"].stopwords = None  # type: ignore[attr-defined]  # imported, and used on request
     try:
         return importlib.import_module("nltk.stem.snowball")
     finally:
-        for name in hidden:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "nltk"]:
             del sys.modules[name]

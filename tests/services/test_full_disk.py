@@ -11,12 +11,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from aggregator.app import open_service
+from aggregator.settings import Settings
 from tests.support.factories import story
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving
 from tests.support.small_disk import fill, small_disk
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.usefixtures("without_analysis_processes")]
 
 
 class Site:
@@ -76,7 +78,8 @@ async def test_a_full_disk_makes_the_service_readable_only_until_space_returns(
                     if status != 201:
                         assert status == 503
                         refused.append(problem)
-                    await site.assert_everything_is_readable()
+                    if number % 5 == 0 or len(refused) == 1:
+                        await site.assert_everything_is_readable()
             assert all(f"The disk of {disk / 'data'} is full: 0.0 MB free" in problem for problem in refused)
             status, body = await site.get("/readyz")
             assert status == 503 and "is full: 0.0 MB free" in body
@@ -86,14 +89,10 @@ async def test_a_full_disk_makes_the_service_readable_only_until_space_returns(
             await site.until(lambda status, _: status == 200)
             assert (await site.post(5000))[0] == 201
             await site.assert_everything_is_readable()
-        acknowledged = site.acknowledged
-        async with (
-            serving(data_dir=disk / "data", appendfsync=appendfsync) as url,
-            aiohttp.ClientSession() as session,
-        ):
-            site = Site(session, url)
-            site.acknowledged = acknowledged
-            await site.assert_everything_is_readable()
+        settings = Settings(data_dir=str(disk / "data"), appendfsync=appendfsync)
+        async with open_service(settings) as service:  # what a new start of the store loads
+            for id_ in site.acknowledged:
+                assert (await service.index.articles.get(id_)).record.text_hash, id_
 
 
 async def test_a_store_that_dies_on_a_full_disk_is_restarted_readable(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ async def test_a_scrape_of_the_shared_port_counts_every_article(tmp_path: Path) 
     connector = aiohttp.TCPConnector(force_close=True)
     text = ""
     async with (
-        serving("--workers=2", data_dir=tmp_path, log_level="ERROR") as url,
+        serving("--workers=2", "--analysis-processes=0", data_dir=tmp_path, log_level="ERROR") as url,
         aiohttp.ClientSession(connector=connector) as session,
     ):
         for n in range(20):

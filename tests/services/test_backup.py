@@ -23,7 +23,7 @@ from aggregator.index.clock_guard import TRUSTED_TIME_KEY
 from aggregator.index.codec.format_byte import FORMAT_1
 from aggregator.index.trusted_time import TrustedTime
 from aggregator.runtime import demo
-from aggregator.settings import Settings
+from aggregator.settings import Settings, load
 from aggregator.store.base import Put
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.time_units import DAY_MS, format_rfc3339, wall_clock_ms
@@ -31,7 +31,7 @@ from tests.support.crawler import Crawler
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import ROOT, serving
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.usefixtures("without_analysis_processes")]
 ARTICLES = [Article(id=row["id"], title=row["title"], text=row["text"]) for row in demo.load_rows()]
 
 
@@ -90,10 +90,10 @@ async def test_nothing_acknowledged_before_a_backup_is_lost(tmp_path: Path, kind
         audit = aggregator("doctor", "--audit", "50", option)
         assert audit.returncode == 0, audit.stdout
         assert "all agree" in audit.stdout and "recall 1.0" in audit.stdout
-        async with serving(option) as url, aiohttp.ClientSession() as session:
+        name, _, value = option.removeprefix("--").partition("=")
+        async with open_service(load(overrides={name.replace("-", "_"): value})) as service:
             for id_, verdict in before:
-                async with session.get(f"{url}/v1/articles/{id_}") as response:
-                    assert (response.status, (await response.json())["verdict"]) == (200, verdict)
+                assert (await service.index.articles.get(id_)).outcome.verdict == verdict, id_
 
 
 async def test_an_old_backup_is_not_used_before_its_clock_is_confirmed(tmp_path: Path) -> None:

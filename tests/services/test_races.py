@@ -19,7 +19,8 @@ COPIES = 8
 
 
 @pytest.mark.services
-@pytest.mark.parametrize(("kind", "bursts"), [("valkey", 100), ("cluster", 40)])
+@pytest.mark.usefixtures("without_analysis_processes")
+@pytest.mark.parametrize(("kind", "bursts"), [("valkey", 50), ("cluster", 30)])
 async def test_every_burst_has_exactly_one_new(
     kind: str, bursts: int, request: pytest.FixtureRequest
 ) -> None:

@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import is_alive, wait_for_background_process
 from tests.support.server_fixture import serving
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.usefixtures("without_analysis_processes")]
 REPORTS = 20
 
 
@@ -112,34 +112,42 @@ async def fired(store_url: str) -> Counter[str]:
     return Counter(record.event_id for _, record in changes if record.kind == "fired")
 
 
-@pytest.mark.parametrize("options", [(), ("--workers=2",)], ids=["alone", "workers"])
-async def test_a_killed_process_is_replaced_without_effect_on_requests(
-    valkey_url: str, options: Sequence[str]
-) -> None:
-    """SIGKILL during a story: all articles are accepted, the event fires once, metrics continue."""
-    async with site(valkey_url, *options) as here:
-        first = await wait_for_background_process(here.pid)
-        assert await here.leader() == first
-        await here.report(range(REPORTS // 2))
-        os.kill(first, signal.SIGKILL)
-        await here.report(range(REPORTS // 2, REPORTS))
-        await here.until_read(REPORTS)
-        second = await here.leader()
-        await here.until_shown("/health", "Running, last tick")
-        metrics = await here.page("/metrics")
+async def assert_a_killed_process_is_replaced(here: Site, store_url: str) -> int:
+    """SIGKILL during a story: all articles are accepted, the event fires once, metrics continue.
+
+    Returns the id of the new process.
+    """
+    first = await wait_for_background_process(here.pid)
+    assert await here.leader() == first
+    await here.report(range(REPORTS // 2))
+    os.kill(first, signal.SIGKILL)
+    await here.report(range(REPORTS // 2, REPORTS))
+    await here.until_read(REPORTS)
+    second = await here.leader()
+    await here.until_shown("/health", "Running, last tick")
+    metrics = await here.page("/metrics")
 
     assert set(here.statuses) == {201} and len(here.statuses) == REPORTS
     assert second != first
-    assert list((await fired(valkey_url)).values()) == [1]
+    assert list((await fired(store_url)).values()) == [1]
     assert 'aggregator_leader{worker="scheduler"} 1.0' in metrics
     assert 'aggregator_process_restarts_total{worker="supervisor",process="background"} 1.0' in metrics
+    return second
 
 
-async def test_an_orphaned_process_exits_and_releases_the_lease(valkey_url: str) -> None:
-    """SIGKILL of the parent: another replica need not wait until the lease expires."""
+async def test_a_killed_process_of_several_workers_is_replaced_without_effect_on_requests(
+    valkey_url: str,
+) -> None:
+    """The supervisor starts it again."""
+    async with site(valkey_url, "--workers=2") as here:
+        await assert_a_killed_process_is_replaced(here, valkey_url)
+
+
+async def test_a_killed_process_is_replaced_and_the_next_exits_with_its_service(valkey_url: str) -> None:
+    """Then SIGKILL of the parent: another replica need not wait until the lease expires."""
     async with site(valkey_url) as here:
-        process = await wait_for_background_process(here.pid)
-        assert await here.leader() == process
+        process = await assert_a_killed_process_is_replaced(here, valkey_url)
+        assert process == await wait_for_background_process(here.pid)
         os.kill(here.pid, signal.SIGKILL)
         async with asyncio.timeout(HANG_LIMIT_S):
             while is_alive(process):  # noqa: ASYNC110  another process

@@ -40,8 +40,7 @@ def url(tmp_path: Path) -> str:
     return file.as_uri()
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 async def test_it_fits_and_is_accessible(browser: Browser, url: str, width: int, scheme: str) -> None:
     viewport = {"width": width, "height": 900}
     async with opened(browser, url, viewport=viewport, color_scheme=scheme) as page:

@@ -6,10 +6,9 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +17,12 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel, IndexTerms
 from aggregator.analysis.pool import pool as analysis_pool
 from aggregator.analysis.pool import worker as worker_module
+from aggregator.analysis.pool.fork_server import ForkServer
 from aggregator.analysis.pool.pool import (
     MAX_ARTICLES_PER_TASK,
     MAX_ASCII_CHARS_HERE,
     MAX_NEW_STRINGS_HERE,
+    WORKER_MEMORY_BYTES,
     AnalysisPool,
 )
 from aggregator.concurrency.fair_semaphore import current_caller
@@ -34,35 +35,6 @@ from tests.support.processes import descendants, is_alive
 from tests.support.starved_workers import stop_most_of_the_time
 
 ANALYZER = Analyzer({"xx": HashedModel()})
-
-
-def comparable(results: Sequence[Analysis | AggregatorError]) -> list[tuple[int, bytes] | str]:
-    """Return what can be compared of analyses and errors."""
-    return [(r.fingerprint, r.text_hash) if isinstance(r, Analysis) else str(r) for r in results]
-
-
-async def test_workers_keep_the_order_of_batches_and_heavy_articles() -> None:
-    """A batch over two processes, with HTML and long texts among plain ones, keeps its order."""
-    html = (
-        "<html><body><article>"
-        + "".join(f"<p>{story(9, 4)}</p>" for _ in range(3))
-        + "</article></body></html>"
-    )
-    articles = [Article(id=str(i), text=story(i, 3)) for i in range(3 * MAX_ARTICLES_PER_TASK)]
-    articles[5] = Article(id="nothing")
-    articles[7] = Article(id="html", html=html)
-    articles[9] = Article(id="long", text="harbour " * (MAX_ASCII_CHARS_HERE // 8 + 1))
-    expected = comparable(ANALYZER.analyze_many(articles))
-
-    pool = AnalysisPool(ANALYZER, processes=2)
-    try:
-        assert comparable(await pool.analyze_many(articles)) == expected
-        assert comparable(await pool.analyze_many(articles[:10])) == expected[:10]
-        broken = (await pool.analyze_many([Article(id="x", html="<html></html>")]))[0]
-        assert isinstance(broken, NoText)
-    finally:
-        pool.close()
-        pool.close()
 
 
 class HostileModel(HashedModel):
@@ -78,6 +50,60 @@ class HostileModel(HashedModel):
         if "qdeadq" in words:
             os._exit(1)
         return super().project(terms)
+
+
+OpenPool = Callable[..., AnalysisPool]
+
+
+@pytest.fixture(scope="module")
+def fork_server() -> Iterator[ForkServer]:
+    """A fork server for tests that neither kill nor limit it: each start takes 2 s of processor time."""
+    server = ForkServer(Analyzer({"xx": HostileModel()}), WORKER_MEMORY_BYTES)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+async def open_pool(fork_server: ForkServer) -> AsyncIterator[OpenPool]:
+    """Opens pools whose workers come from ``fork_server``, and closes them without it."""
+    fork_server._lock = asyncio.Lock()  # each test has its own event loop
+    pools: list[AnalysisPool] = []
+
+    def open_pool(analyzer: Analyzer, processes: int = 1) -> AnalysisPool:
+        pool = AnalysisPool(analyzer, processes)
+        pool._fork_server = fork_server
+        pools.append(pool)
+        return pool
+
+    yield open_pool
+    for pool in pools:
+        pool._fork_server = ForkServer(pool.analyzer, WORKER_MEMORY_BYTES)
+        pool.close()
+
+
+def comparable(results: Sequence[Analysis | AggregatorError]) -> list[tuple[int, bytes] | str]:
+    """Return what can be compared of analyses and errors."""
+    return [(r.fingerprint, r.text_hash) if isinstance(r, Analysis) else str(r) for r in results]
+
+
+async def test_workers_keep_the_order_of_batches_and_heavy_articles(open_pool: OpenPool) -> None:
+    """A batch over two processes, with HTML and long texts among plain ones, keeps its order."""
+    html = (
+        "<html><body><article>"
+        + "".join(f"<p>{story(9, 4)}</p>" for _ in range(3))
+        + "</article></body></html>"
+    )
+    articles = [Article(id=str(i), text=story(i, 3)) for i in range(3 * MAX_ARTICLES_PER_TASK)]
+    articles[5] = Article(id="nothing")
+    articles[7] = Article(id="html", html=html)
+    articles[9] = Article(id="long", text="harbour " * (MAX_ASCII_CHARS_HERE // 8 + 1))
+    expected = comparable(ANALYZER.analyze_many(articles))
+
+    pool = open_pool(ANALYZER, processes=2)
+    assert comparable(await pool.analyze_many(articles)) == expected
+    assert comparable(await pool.analyze_many(articles[:10])) == expected[:10]
+    broken = (await pool.analyze_many([Article(id="x", html="<html></html>")]))[0]
+    assert isinstance(broken, NoText)
 
 
 def page(word: str) -> Article:
@@ -110,10 +136,10 @@ async def test_an_exceeded_limit_fails_only_its_own_article(monkeypatch: pytest.
 
 
 async def test_small_batches_are_offloaded_and_single_articles_are_not(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, open_pool: OpenPool
 ) -> None:
     """Every batch goes to the workers; a single article is analyzed in this process."""
-    pool = AnalysisPool(Analyzer({"xx": HashedModel()}), processes=1)
+    pool = open_pool(Analyzer({"xx": HashedModel()}))
     analyzed_here: list[str] = []
     analyze_many = Analyzer.analyze_many
 
@@ -125,11 +151,8 @@ async def test_small_batches_are_offloaded_and_single_articles_are_not(
 
     monkeypatch.setattr(Analyzer, "analyze_many", record_ids)
     batch = [Article(id=str(i), text=story(i, 3)) for i in range(3)]
-    try:
-        together = await pool.analyze_many(batch)
-        alone = [(await pool.analyze_many([article]))[0] for article in batch]
-    finally:
-        pool.close()
+    together = await pool.analyze_many(batch)
+    alone = [(await pool.analyze_many([article]))[0] for article in batch]
 
     assert comparable(together) == comparable(alone)
     assert analyzed_here == ["0", "1", "2"]
@@ -147,7 +170,7 @@ async def test_small_batches_are_offloaded_and_single_articles_are_not(
     ids=["expanding", "expanding-words", "ideographs", "distinct-words", "marks"],
 )
 async def test_expensive_single_articles_are_analyzed_by_a_worker(
-    text: str, monkeypatch: pytest.MonkeyPatch
+    text: str, monkeypatch: pytest.MonkeyPatch, open_pool: OpenPool
 ) -> None:
     """Their number of characters is below the limit, their work is not; the result is the same."""
     expected = comparable(ANALYZER.analyze_many([Article(id="x", text=text)]))
@@ -162,17 +185,16 @@ async def test_expensive_single_articles_are_analyzed_by_a_worker(
         return analysis
 
     monkeypatch.setattr(Analyzer, "analyze", count)
-    pool = AnalysisPool(fresh, processes=1)
-    try:
-        assert comparable(await pool.analyze_many([Article(id="x", text=text)])) == expected
-    finally:
-        pool.close()
+    pool = open_pool(fresh)
+    assert comparable(await pool.analyze_many([Article(id="x", text=text)])) == expected
     assert finished_here == 0
 
 
-async def test_an_article_of_common_words_is_analyzed_here_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_article_of_common_words_is_analyzed_here_soon(
+    monkeypatch: pytest.MonkeyPatch, open_pool: OpenPool
+) -> None:
     """A process that has just started knows no words: each attempt adds some, and the next one succeeds."""
-    pool = AnalysisPool(Analyzer({"xx": HashedModel()}), processes=1)
+    pool = open_pool(Analyzer({"xx": HashedModel()}))
     article = Article(id="x", text=" ".join(f"w{i:x}q" for i in range(2 * MAX_NEW_STRINGS_HERE)))
     moved = 0
     run_in_worker = AnalysisPool._run_in_worker
@@ -183,25 +205,19 @@ async def test_an_article_of_common_words_is_analyzed_here_soon(monkeypatch: pyt
         return await run_in_worker(self, articles)
 
     monkeypatch.setattr(AnalysisPool, "_run_in_worker", count)
-    try:
-        for _ in range(10):
-            assert isinstance((await pool.analyze_many([article]))[0], Analysis)
-    finally:
-        pool.close()
+    for _ in range(10):
+        assert isinstance((await pool.analyze_many([article]))[0], Analysis)
     assert 1 <= moved <= 4
 
 
 async def test_an_article_whose_workers_get_no_processor_can_be_sent_again(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, open_pool: OpenPool
 ) -> None:
     """It is answered as an overload, never as an article that costs too much."""
     monkeypatch.setattr(worker_module, "STALL_CHECK_INTERVAL_S", 0.01)
     monkeypatch.setattr(worker_module, "_cpu_time_s", lambda pid: 0.0)
-    pool = AnalysisPool(Analyzer({"xx": HostileModel()}), processes=1)
-    try:
-        (result,) = await pool.analyze_many([page("qspinq")])
-    finally:
-        pool.close()
+    pool = open_pool(Analyzer({"xx": HostileModel()}))
+    (result,) = await pool.analyze_many([page("qspinq")])
 
     assert isinstance(result, Overloaded)
     assert (to_problem(result).status, result.retry_after_s) == (503, analysis_pool.RETRY_AFTER_S)
@@ -209,30 +225,24 @@ async def test_an_article_whose_workers_get_no_processor_can_be_sent_again(
 
 
 async def test_a_batch_survives_a_worker_that_gets_hardly_any_processor_time(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, open_pool: OpenPool
 ) -> None:
     """Its worker is stopped most of the time; no article is refused, and the results are the same."""
     articles = [Article(id=str(i), text=story(i, 3)) for i in range(8 * MAX_ARTICLES_PER_TASK)]
     expected = comparable(ANALYZER.analyze_many(articles))
     checks = stop_most_of_the_time(monkeypatch)
-    pool = AnalysisPool(ANALYZER, processes=1)
-    try:
-        assert comparable(await pool.analyze_many(articles)) == expected
-    finally:
-        pool.close()
+    pool = open_pool(ANALYZER)
+    assert comparable(await pool.analyze_many(articles)) == expected
     assert checks() > 0
 
 
-async def test_an_article_whose_worker_is_killed_is_tried_again() -> None:
+async def test_an_article_whose_worker_is_killed_is_tried_again(open_pool: OpenPool) -> None:
     """Its workers are killed from outside, as by the operating system when memory is short."""
-    pool = AnalysisPool(Analyzer({"xx": HostileModel()}), processes=1)
-    try:
-        assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
-        (worker,) = pool._idle_workers
-        os.kill(worker._pid, signal.SIGKILL)
-        assert isinstance(await as_caller("fair", pool, "peaceful"), Analysis)
-    finally:
-        pool.close()
+    pool = open_pool(Analyzer({"xx": HostileModel()}))
+    assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
+    (worker,) = pool._idle_workers
+    os.kill(worker._pid, signal.SIGKILL)
+    assert isinstance(await as_caller("fair", pool, "peaceful"), Analysis)
 
 
 def test_a_worker_that_cannot_lower_its_priority_still_works() -> None:
@@ -293,24 +303,21 @@ async def test_hostile_pages_do_not_block_pages_of_other_callers(
             await asyncio.sleep(0.01)
 
 
-async def test_a_long_page_is_answered_by_the_slow_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_page_is_answered_by_the_slow_lane(
+    monkeypatch: pytest.MonkeyPatch, open_pool: OpenPool
+) -> None:
     """A page that exceeds the limit of the fast lane is retried in the slow lane, with its higher limit."""
     monkeypatch.setattr(analysis_pool, "FAST_LANE_CPU_S", 1e-6)
-    pool = AnalysisPool(Analyzer({"xx": HostileModel()}), processes=1)
-    try:
-        assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
-    finally:
-        pool.close()
+    pool = open_pool(Analyzer({"xx": HostileModel()}))
+    assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
 
 
-def pool_processes() -> set[int]:
-    """Process ids of the fork servers and workers below this process, without Python's resource tracker."""
-    found = set()
-    for pid in descendants(os.getpid()):
-        with suppress(FileNotFoundError):
-            if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.add(pid)
-    return found
+def pool_processes(pool: AnalysisPool) -> set[int]:
+    """Process ids of the fork server of a pool and of its workers."""
+    process = pool._fork_server._process
+    if process is None or process.pid is None or not is_alive(process.pid):
+        return set()
+    return {process.pid, *descendants(process.pid)}
 
 
 def kill(pids: set[int]) -> None:
@@ -325,9 +332,10 @@ async def test_workers_are_restarted_after_the_fork_server_dies() -> None:
     pool = AnalysisPool(ANALYZER, processes=1)
     try:
         assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
-        kill(pool_processes())
+        kill(pool_processes(pool))
         assert isinstance(await as_caller("fair", pool, "peaceful"), Analysis)
     finally:
+        pool.close()
         pool.close()
 
 
@@ -349,7 +357,7 @@ async def test_a_fork_server_that_dies_during_its_start_is_replaced() -> None:
     answer = asyncio.create_task(as_caller("fair", pool, "harmless"))
     try:
         async with asyncio.timeout(HANG_LIMIT_S):
-            while not (starting := pool_processes()):  # noqa: ASYNC110  another process
+            while not (starting := pool_processes(pool)):  # noqa: ASYNC110  another process
                 await asyncio.sleep(0.005)
         kill(starting)
 
@@ -363,10 +371,10 @@ async def test_workers_end_with_their_fork_server() -> None:
     """Even one that is busy with a hostile page, which nobody else could kill."""
     pool = AnalysisPool(Analyzer({"xx": HostileModel()}), processes=1)
     assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
-    fork_server = min(pool_processes())
+    fork_server = min(pool_processes(pool))
     hostile = asyncio.create_task(as_caller("hostile", pool, "qspinq"))
     try:
-        workers = pool_processes() - {fork_server}
+        workers = pool_processes(pool) - {fork_server}
         kill({fork_server})
         async with asyncio.timeout(HANG_LIMIT_S):
             while any(map(is_alive, workers)):  # noqa: ASYNC110  another process
@@ -401,7 +409,7 @@ async def test_killed_processes_fail_no_article(killed: str, times: int, pause_s
         async with asyncio.timeout(HANG_LIMIT_S):
             while times:
                 await asyncio.sleep(pause_s * moments.random())
-                found = pool_processes()
+                found = pool_processes(pool)
                 if killed == "workers":
                     found = {pid for parent in found for pid in descendants(parent)}
                 times -= bool(found)

@@ -16,8 +16,8 @@ from tests.simulation.scheduler import Scripted
 from tests.simulation.simulate import run
 from tests.support.pair_evidence import are_copies
 
-RUNS, SEED = 250, 20
-SCHEDULES = 16  # of each small program; all of them take 2 minutes of processor time
+RUNS, SEED = 125, 20
+SCHEDULES = 8  # of each small program; all of them take 2 minutes of processor time
 
 
 def test_texts_are_near_copies_if_they_have_one_story() -> None:

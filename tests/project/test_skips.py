@@ -47,12 +47,14 @@ def test_only_absent_data_allows_a_skip(
         **os.environ,
         "PYTHONPATH": str(ROOT / "tests" / "plugins"),
         "AGGREGATOR_DATA": str(tmp_path if data else tmp_path / "absent"),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # only those that the suite or pyproject.toml needs
     }
-    options = ["-p", "skips", "-c", str(ROOT / "pyproject.toml"), "--rootdir", "."]
+    options = ["-p", "skips", "-p", "pytest_asyncio.plugin", "-p", "pytest_timeout"]
+    options += ["-c", str(ROOT / "pyproject.toml"), "--rootdir", "."]
     options += ["--fail-on-skip"] if strict else []
     if processes:
         pytest.importorskip("xdist")
-        options += [f"--numprocesses={processes}"]
+        options += ["-p", "xdist.plugin", f"--numprocesses={processes}"]
 
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "test_suite.py"],

@@ -71,6 +71,7 @@ async def crawl(
             environment = {**os.environ} | ({"PYTHONPATH": str(client)} if client else {})
             arguments = [
                 str(site.make_url("")).rstrip("/"),
+                "0",
                 str(len(pages)),
                 str(database),
                 f"NEWSDEDUP_URL={url}",

@@ -1,4 +1,4 @@
-"""A small crawl in a separate process: python crawl.py SITE PAGES DATABASE [SETTING=VALUE ...].
+"""A small crawl in a separate process: python crawl.py SITE FIRST PAGES DATABASE [SETTING=VALUE ...].
 
 The "database" is a file with one line per stored item, written by the last pipeline. Storing an item whose id
 is listed in the environment variable POISON fails once, like a full disk.
@@ -37,7 +37,7 @@ class Database:
         if item["id"] in self.poison:
             self.poison.discard(item["id"])
             raise OSError("disk full")
-        with open(sys.argv[3], "a", encoding="utf-8") as out:
+        with open(sys.argv[4], "a", encoding="utf-8") as out:
             out.write(json.dumps({"id": item["id"], "dedup": item.get("dedup")}) + "\n")
         return item
 
@@ -49,7 +49,8 @@ class News(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """One request per page."""
-        for number in range(int(sys.argv[2])):
+        first, pages = map(int, sys.argv[2:4])
+        for number in range(first, first + pages):
             yield scrapy.Request(f"{sys.argv[1]}/page/{number}")
 
     def parse(self, response: Response) -> Iterator[dict[str, Any]]:
@@ -71,13 +72,13 @@ process = CrawlerProcess(
         "NEWSDEDUP_FIELDS": {"title": "headline", "text": "maintext"},
         "CONCURRENT_REQUESTS_PER_DOMAIN": 32,
         "LOG_LEVEL": "INFO",
-        "LOG_FILE": sys.argv[3] + ".log",
+        "LOG_FILE": sys.argv[4] + ".log",
         "TELNETCONSOLE_ENABLED": False,
-        **dict(pair.split("=", 1) for pair in sys.argv[4:]),
+        **dict(pair.split("=", 1) for pair in sys.argv[5:]),
     }
 )
 crawler = process.create_crawler(News)
 process.crawl(crawler)
 process.start()
 stats = {k: v for k, v in crawler.stats.get_stats().items() if k.startswith("newsdedup/")}
-Path(sys.argv[3] + ".stats").write_text(json.dumps(stats), encoding="utf-8")
+Path(sys.argv[4] + ".stats").write_text(json.dumps(stats), encoding="utf-8")

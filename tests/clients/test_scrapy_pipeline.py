@@ -1,4 +1,8 @@
-"""Scrapy crawls of a small site on loopback, with a service behind the pipeline."""
+"""Scrapy crawls of a small site on loopback, with a service behind the pipeline.
+
+One service answers all tests but the one that restarts it: each test crawls pages of its own, and ends its
+connection to the service by a relay.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,19 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.support.factories import edited, story
-from tests.support.server_fixture import serving
+from tests.support.server_fixture import serving, serving_alone
 
 CRAWL = Path(__file__).with_name("crawl.py")
 PAGES, STORIES = 120, 80
@@ -29,12 +34,14 @@ pytestmark = pytest.mark.services
 
 @dataclass
 class Site:
-    """Pages; those from number ``stories`` on are near-duplicates of the first ones.
+    """Pages; those after the first ``stories`` ones are near-duplicates of these.
 
-    ``visits``: function to call at the n-th request.
+    ``first``: number of the first page, a multiple of ``STORIES``. ``visits``: function to call at the n-th
+    request.
     """
 
     url: str = ""
+    first: int = 0
     pages: int = PAGES
     stories: int = STORIES
     served: int = 0
@@ -48,8 +55,8 @@ class Site:
             result = self.visits[self.served]()
             if asyncio.iscoroutine(result):
                 await result
-        text = story(number % self.stories, 12)
-        if number >= self.stories:
+        text = story(self.first + (number - self.first) % self.stories, 12)
+        if number - self.first >= self.stories:
             text = edited(text, number)
         return web.Response(text=f"<h1>Page {number}</h1><p>{text}</p>", content_type="text/html")
 
@@ -63,6 +70,62 @@ async def site() -> AsyncIterator[Site]:
     async with TestServer(app) as server:
         served.url = str(server.make_url("")).rstrip("/")
         yield served
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of the service of all tests that do not restart it."""
+    with serving_alone(tmp_path_factory.mktemp("service"), "--store-url=memory") as (_, url):
+        yield url
+
+
+@dataclass
+class Relay:
+    """Passes connections on to a service until it is cut; then they are refused, as by a killed service."""
+
+    service: str
+    url: str = ""
+    server: asyncio.Server | None = None
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass a connection on, in both directions."""
+        address = urlsplit(self.service)
+        to_service = await asyncio.open_connection(address.hostname, address.port)
+        self.writers += [writer, to_service[1]]
+        assert self.server is not None
+        if not self.server.is_serving():  # cut while this connection was opened
+            self.cut()
+        await asyncio.gather(_copy(reader, to_service[1]), _copy(to_service[0], writer))
+
+    def cut(self) -> None:
+        """Refuse connections and reset the open ones."""
+        assert self.server is not None
+        self.server.close()
+        for writer in self.writers:
+            writer.transport.abort()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    writer.close()
+
+
+@asynccontextmanager
+async def relayed(service: str) -> AsyncIterator[Relay]:
+    """A relay on a port of its own."""
+    relay = Relay(service)
+    relay.server = await asyncio.start_server(relay.connect, "127.0.0.1", 0)
+    relay.url = f"http://127.0.0.1:{relay.server.sockets[0].getsockname()[1]}"
+    try:
+        yield relay
+    finally:
+        relay.cut()
 
 
 @dataclass(frozen=True)
@@ -89,7 +152,7 @@ async def crawl(site: Site, folder: Path, *settings: str, poison: str = "") -> O
     """Run a crawl to its end."""
     database = folder / "database.jsonl"
     database.touch()
-    arguments = [str(CRAWL), site.url, str(site.pages), str(database), *settings]
+    arguments = [str(CRAWL), site.url, str(site.first), str(site.pages), str(database), *settings]
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-W", "error::DeprecationWarning:aggregator", *arguments,
         env={**os.environ, "POISON": poison}, cwd=folder,
@@ -98,12 +161,13 @@ async def crawl(site: Site, folder: Path, *settings: str, poison: str = "") -> O
     return _outcome(database)
 
 
-async def test_exactly_one_of_each_story_reaches_the_database(site: Site, tmp_path: Path) -> None:
+async def test_exactly_one_of_each_story_reaches_the_database(
+    service: str, site: Site, tmp_path: Path
+) -> None:
     """120 pages with 40 near-duplicates: 80 tagged items; a failed insert removes its reservation."""
-    async with serving(store_url="memory") as url:
-        outcome = await crawl(
-            site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_ON_FAILURE=closed", poison="60"
-        )
+    outcome = await crawl(
+        site, tmp_path, f"NEWSDEDUP_URL={service}", "NEWSDEDUP_ON_FAILURE=closed", poison="60"
+    )
 
     # Page 60 has no copy; its insert failed, so it is missing, and its reservation was removed.
     assert len(outcome.rows) == STORIES - 1
@@ -117,25 +181,24 @@ async def test_exactly_one_of_each_story_reaches_the_database(site: Site, tmp_pa
     assert "unchecked" not in outcome.log
 
 
-async def test_tagged_duplicates_pass(site: Site, tmp_path: Path) -> None:
+async def test_tagged_duplicates_pass(service: str, site: Site, tmp_path: Path) -> None:
     """NEWSDEDUP_DUPLICATES=tag stores duplicates with the id of their canonical article."""
-    site.pages, site.stories = 30, 20
-    async with serving(store_url="memory") as url:
-        outcome = await crawl(
-            site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_DUPLICATES=tag", "NEWSDEDUP_ON_FAILURE=closed"
-        )
+    site.first, site.pages, site.stories = 10 * STORIES, 30, 20
+    outcome = await crawl(
+        site, tmp_path, f"NEWSDEDUP_URL={service}", "NEWSDEDUP_DUPLICATES=tag", "NEWSDEDUP_ON_FAILURE=closed"
+    )
     copies = [row for row in outcome.rows if row["dedup"]["verdict"] == "duplicate"]
 
     assert (len(outcome.rows), len(copies)) == (30, 10)
     assert all(int(row["dedup"]["canonical_id"]) % 20 == int(row["id"]) % 20 for row in copies)
 
 
-async def test_failing_open_loses_no_story(site: Site, tmp_path: Path) -> None:
-    """The service is killed during the crawl: items without an answer pass, and each is counted and said."""
-    pids: dict[int, str] = {}
-    async with serving(data_dir=tmp_path / "var", pids=pids) as url:
-        site.visits[50] = lambda: os.kill(next(iter(pids)), signal.SIGKILL)
-        outcome = await crawl(site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_DEADLINE=1")
+async def test_failing_open_loses_no_story(service: str, site: Site, tmp_path: Path) -> None:
+    """The service is lost during the crawl: items without an answer pass, and each is counted and said."""
+    site.first = 20 * STORIES
+    async with relayed(service) as relay:
+        site.visits[50] = relay.cut
+        outcome = await crawl(site, tmp_path, f"NEWSDEDUP_URL={relay.url}", "NEWSDEDUP_DEADLINE=1")
 
     assert outcome.stories == set(range(STORIES))
     unchecked = outcome.stats["newsdedup/unchecked"]
@@ -173,23 +236,22 @@ async def test_failing_closed_retries_until_the_service_is_back(
     assert "newsdedup/held" not in outcome.stats
 
 
-async def test_failing_closed_holds_unchecked_items(site: Site, tmp_path: Path) -> None:
+async def test_failing_closed_holds_unchecked_items(service: str, site: Site, tmp_path: Path) -> None:
     """Without a service after the start no item passes; all are in a file that can be ingested later."""
-    site.pages = 30
-    pids: dict[int, str] = {}
-    async with serving(data_dir=tmp_path / "var", pids=pids) as url:
-        site.visits[1] = lambda: os.kill(next(iter(pids)), signal.SIGKILL)
+    site.first, site.pages = 30 * STORIES, 30
+    async with relayed(service) as relay:
+        site.visits[1] = relay.cut
         outcome = await crawl(
             site,
             tmp_path,
-            f"NEWSDEDUP_URL={url}",
+            f"NEWSDEDUP_URL={relay.url}",
             "NEWSDEDUP_ON_FAILURE=closed",
             "NEWSDEDUP_RETRY_SECONDS=1",
         )
     held = [json.loads(line) for line in (tmp_path / "newsdedup-held.jsonl").read_text().splitlines()]
 
     assert outcome.rows == []
-    assert {row["id"] for row in held} == {str(number) for number in range(30)}
+    assert {row["id"] for row in held} == {str(site.first + number) for number in range(30)}
     assert outcome.stats["newsdedup/held"] == 30
     assert "ERROR: at the end: 30 of 30 items got no verdict (held in newsdedup-held.jsonl" in outcome.log
 

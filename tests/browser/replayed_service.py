@@ -22,10 +22,11 @@ from aggregator.runtime import demo
 from aggregator.runtime.demo.stories import article_bodies
 from aggregator.settings import Settings
 from aggregator.time_units import DAY_MS
+from tests.support.hang_limit import HANG_LIMIT_S
 
 TICK_MS = 60_000
 # The timeout allows for a machine that is busy with the replay.
-SETTINGS = Settings(store_url="memory", store_texts=True, request_timeout_seconds=60)
+SETTINGS = Settings(store_url="memory", store_texts=True, request_timeout_seconds=HANG_LIMIT_S)
 
 
 class Clock:

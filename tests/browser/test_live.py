@@ -72,7 +72,10 @@ async def running(settings: Settings) -> AsyncIterator[tuple[Service, str]]:
 async def url() -> AsyncIterator[str]:
     """A fresh service in memory with a short detector interval and stored texts."""
     settings = Settings(
-        store_url="memory", store_texts=True, detector_interval_seconds=0.2, request_timeout_seconds=60
+        store_url="memory",
+        store_texts=True,
+        detector_interval_seconds=0.2,
+        request_timeout_seconds=HANG_LIMIT_S,
     )
     async with running(settings) as (_, address):
         yield address
@@ -185,7 +188,9 @@ async def test_a_restart_loses_nothing(browser: Browser, valkey_url: str, free_p
         await post(url, *(report(n) for n in range(3)))
         await page.locator("#verdicts li", has_text="paper2").wait_for()
     await page.locator("#live:not(.on)").wait_for()
-    async with running(Settings(store_url=valkey_url, detector_interval_seconds=0.2)) as (_, other_url):
+    async with running(
+        Settings(store_url=valkey_url, detector_interval_seconds=0.2, request_timeout_seconds=HANG_LIMIT_S)
+    ) as (_, other_url):
         await make_event(other_url)
     async with serving(**settings):
         await page.locator("#events-new .event").wait_for()
@@ -224,7 +229,11 @@ async def test_look_up_and_comparison(browser: Browser, url: str) -> None:
 
 async def test_an_unavailable_store_is_reported(browser: Browser, own_server: EmbeddedServer) -> None:
     """The list keeps its last state with the reason, and the health page reports the problem."""
-    async with running(Settings(store_url=own_server.url, detector_interval_seconds=0.2)) as (_, url):
+    async with running(
+        Settings(
+            store_url=own_server.url, detector_interval_seconds=0.2, request_timeout_seconds=HANG_LIMIT_S
+        )
+    ) as (_, url):
         await post(url, report(1))
         context = await browser.new_context()
         context.set_default_timeout(HANG_LIMIT_S * 1000)

@@ -17,6 +17,7 @@ from aggregator.errors import ConfigurationError, InvalidInput, NotFound
 from aggregator.http.app import make_app
 from aggregator.settings import Settings
 from tests.support.factories import edited, story
+from tests.support.hang_limit import HANG_LIMIT_S
 
 DEADLINE_S = 30.0  # long, so that a busy machine does not make the tests fail
 
@@ -26,7 +27,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
     """The URL of a service with a memory store."""
-    async with open_service(Settings(store_url="memory")) as service, TestServer(make_app(service)) as server:
+    async with (
+        open_service(Settings(store_url="memory", request_timeout_seconds=HANG_LIMIT_S)) as service,
+        TestServer(make_app(service)) as server,
+    ):
         yield str(server.make_url(""))
 
 
@@ -245,7 +249,9 @@ async def test_an_article_names_its_policy_profile(tmp_path: Path) -> None:
     """In single calls and batches; an unknown profile is a rejected article, with the known names."""
     file = tmp_path / "profiles.toml"
     file.write_text('[profiles.paper]\npolicy = "hamming"\nduplicate_bits = 0\n')
-    settings = Settings(store_url="memory", policy_profiles_file=str(file))
+    settings = Settings(
+        store_url="memory", policy_profiles_file=str(file), request_timeout_seconds=HANG_LIMIT_S
+    )
     copy = {"id": "b", "text": edited(story(1), 2, changes=20)}
     async with (
         open_service(settings) as service,
@@ -270,7 +276,7 @@ async def test_an_article_names_its_policy_profile(tmp_path: Path) -> None:
 async def test_a_backfilling_client_fires_no_event(backfill: bool) -> None:
     """20 outlets report one story; the client submits them one by one and in a batch."""
     async with (
-        open_service(Settings(store_url="memory")) as service,
+        open_service(Settings(store_url="memory", request_timeout_seconds=HANG_LIMIT_S)) as service,
         TestServer(make_app(service)) as server,
         Client(str(server.make_url("")), deadline_s=DEADLINE_S, backfill=backfill) as client,
     ):

@@ -41,7 +41,10 @@ async def test_the_client_example_stores_what_it_inserts(monkeypatch: pytest.Mon
     monkeypatch.setattr("aggregator.clients.client.Client.__init__.__kwdefaults__", _with_long_deadline())
     example = next(text for text in EXAMPLES if "SyncClient" in text)
     inserted: list[Any] = []
-    async with open_service(Settings(store_url="memory")) as service, TestServer(make_app(service)) as server:
+    async with (
+        open_service(Settings(store_url="memory", request_timeout_seconds=HANG_LIMIT_S)) as service,
+        TestServer(make_app(service)) as server,
+    ):
         code = example.replace("http://127.0.0.1:8080", str(server.make_url("")))
         await asyncio.to_thread(exec, code, {"insert": inserted.append})
         stored = await service.index.articles.get("ferry-1")
@@ -93,7 +96,10 @@ async def test_the_news_please_example_drops_duplicates() -> None:
     }
 
     assert f"{NewsDedupPipeline.__module__}.NewsDedupPipeline" in settings["ITEM_PIPELINES"]
-    async with open_service(Settings(store_url="memory")) as service, TestServer(make_app(service)) as server:
+    async with (
+        open_service(Settings(store_url="memory", request_timeout_seconds=HANG_LIMIT_S)) as service,
+        TestServer(make_app(service)) as server,
+    ):
         assert settings["NEWSDEDUP_URL"] == "http://127.0.0.1:8080"
         settings["NEWSDEDUP_URL"] = str(server.make_url(""))
         pipeline = NewsDedupPipeline.from_crawler(get_crawler(settings_dict=settings))

@@ -21,6 +21,7 @@ from aggregator.http.app import make_app
 from aggregator.settings import Settings
 from tests.clients import misbehaving
 from tests.support.factories import story
+from tests.support.hang_limit import HANG_LIMIT_S
 
 UNRESOLVED = "aggregator.invalid"
 DEADLINE_S = 0.5  # in which nothing answers; no other failure here passes within any deadline
@@ -43,7 +44,10 @@ def no_name_server(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def real_service() -> AsyncIterator[tuple[str, str, str]]:
     """URL of a service that requires keys, a crawler's key and a reader's key."""
-    async with open_service(Settings(store_url="memory")) as service, TestServer(make_app(service)) as server:
+    async with (
+        open_service(Settings(store_url="memory", request_timeout_seconds=HANG_LIMIT_S)) as service,
+        TestServer(make_app(service)) as server,
+    ):
         _, crawler = await service.api_keys.add("crawler", "crawler")
         _, reader = await service.api_keys.add("reader", "reader")
         yield str(server.make_url("")).rstrip("/"), crawler, reader

@@ -37,7 +37,7 @@ async def redis(valkey_url: str) -> AsyncIterator[driver.Redis]:
 async def client() -> AsyncIterator[Client]:
     """A client that fails closed, of a service with a memory store."""
     async with (
-        open_service(Settings(store_url="memory")) as service,
+        open_service(Settings(store_url="memory", request_timeout_seconds=HANG_LIMIT_S)) as service,
         TestServer(make_app(service)) as server,
         Client(str(server.make_url("")), on_failure="closed", deadline_s=30) as opened,
     ):

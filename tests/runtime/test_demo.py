@@ -96,7 +96,13 @@ EXPECTED = {
     "edited": "duplicate",
     "updated": "duplicate",
 }
-QUICK = Settings(store_url="memory", demo=True, detector_interval_seconds=0.1, log_level="WARNING")
+QUICK = Settings(
+    store_url="memory",
+    demo=True,
+    detector_interval_seconds=0.1,
+    log_level="WARNING",
+    request_timeout_seconds=HANG_LIMIT_S,
+)
 
 
 @asynccontextmanager

@@ -97,7 +97,9 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
     }
     if endpoint.deprecation is not None:
         operation["deprecated"] = True
-    if endpoint.permission != "nothing":
+    if endpoint.permission == "nothing":
+        operation["description"] = "Needs no key."
+    else:
         operation["security"] = [{"key": []}]
         operation["description"] = (
             f"Where access keys are required: {_PERMISSION_DESCRIPTIONS[endpoint.permission]}."

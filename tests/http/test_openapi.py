@@ -82,6 +82,13 @@ def test_every_field_and_parameter_is_described() -> None:
     )
 
 
+def test_every_operation_has_a_summary_and_names_the_permission_that_it_needs() -> None:
+    document = build_document(ENDPOINTS)
+    operations = [o for path in document["paths"].values() for o in path.values()]
+
+    assert all(operation["summary"] and operation["description"] for operation in operations)
+
+
 def test_every_entry_of_the_tables_is_used() -> None:
     """A field that was renamed leaves no description behind."""
     schemas = build_document(ENDPOINTS)["components"]["schemas"]

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Sample = tuple[tuple[str, ...], float]
 
+SECONDS_PER_DAY = 86_400
+
 # Below ``multiprocess.SCRAPE_TIMEOUT_S``, so that a process whose store hangs still answers the scrape.
 STORE_TIMEOUT_S = 0.7
 
@@ -134,10 +136,10 @@ def _bytes_per_article(context: ScrapeContext) -> Iterator[Sample]:
         yield (), context.store.memory_bytes / articles
 
 
-def _detector_known_days(context: ScrapeContext) -> Iterator[Sample]:
+def _detector_known_seconds(context: ScrapeContext) -> Iterator[Sample]:
     learning = context.active_background.detector.learning
     if learning is not None:
-        yield (), learning.known_days
+        yield (), learning.known_days * SECONDS_PER_DAY
 
 
 def _per_space(
@@ -225,7 +227,7 @@ SERVICE_METRICS = (
         from_service(lambda s: s.index.lookup.counters.entries_read),
     ),
     MetricSpec(
-        "aggregator_index_largest_bucket",
+        "aggregator_index_largest_bucket_entries",
         "gauge",
         "Entries of the largest bucket read by a lookup since the start.",
         from_service(lambda s: s.index.lookup.counters.largest_bucket_entries),
@@ -263,10 +265,10 @@ BACKGROUND_METRICS = (
         from_background(lambda s: s.scheduler.last_tick_ms / 1000),
     ),
     MetricSpec(
-        "aggregator_detector_known_days",
+        "aggregator_detector_known_seconds",
         "gauge",
-        "Days of the last 7 that the event detector knows; absent in a process that has not led.",
-        _detector_known_days,
+        "Time of the last 604800 s (7 days) that the detector knows; absent in a process that has not led.",
+        _detector_known_seconds,
     ),
     MetricSpec(
         "aggregator_scheduler_misfires",

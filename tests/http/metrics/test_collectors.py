@@ -63,10 +63,10 @@ def test_before_the_first_scrape_there_are_no_metrics() -> None:
     assert list(ServiceCollector().collect()) == []
 
 
-@pytest.mark.parametrize(("learning", "values"), [(None, []), (LearningStatus(2.5), [2.5])])
-def test_the_days_that_the_detector_knows(learning: LearningStatus | None, values: list[float]) -> None:
+@pytest.mark.parametrize(("learning", "values"), [(None, []), (LearningStatus(2.5), [216_000.0])])
+def test_the_time_that_the_detector_knows(learning: LearningStatus | None, values: list[float]) -> None:
     """No sample in a process that has not led: another process has it."""
-    spec = next(s for s in collectors.BACKGROUND_METRICS if s.name == "aggregator_detector_known_days")
+    spec = next(s for s in collectors.BACKGROUND_METRICS if s.name == "aggregator_detector_known_seconds")
     background = cast(BackgroundServices, SimpleNamespace(detector=SimpleNamespace(learning=learning)))
 
     samples = spec.to_family(ScrapeContext(READY, background=background)).samples

@@ -223,7 +223,7 @@ async def test_pages_say_how_long_the_detector_is_learning(client: Client, real:
     await real.store.put([Put(LEARNING_KEY, msgspec.msgpack.encode(week))])
     assert await pages() == [False, False]
     # The service of this fixture does not run its scheduler, so it has no metrics of it.
-    assert "aggregator_detector_known_days" not in exposed
+    assert "aggregator_detector_known_seconds" not in exposed
 
 
 async def test_health_shows_the_state_of_the_service(

@@ -72,7 +72,10 @@ class TargetRow:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
-    """One attempt in the history; ``title``: headline of its event, "" if it is no longer stored."""
+    """One attempt in the history; ``title``: headline of its event, "" if it is no longer stored.
+
+    was_repeated  whether a later attempt at the same delivery is known: ``next_ms`` is over then
+    """
 
     at_ms: int
     what: str
@@ -82,6 +85,7 @@ class AttemptRow:
     next_ms: int
     event: str
     title: str
+    was_repeated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +109,10 @@ async def load(service: Service, targets: Collection[Subscription], *, detail: b
     wanted |= {delivery.event for delivery in (*pending[:MAX_HISTORY], *dead)}
     events = await service.events.get_many(sorted(filter(None, wanted)))
     waiting = {delivery.id for delivery in pending}
+    last = {attempt.delivery: attempt for attempt in reversed(history)}
     return DeliveryView(
         targets=tuple(target_row(target, pending, history) for target in targets),
-        attempts=tuple(_attempt_row(attempt, events) for attempt in history),
+        attempts=tuple(_attempt_row(a, events, was_repeated=a is not last[a.delivery]) for a in history),
         pending=tuple(_delivery_row(d, events) for d in pending[:MAX_HISTORY]) if detail else (),
         dead=tuple((d.id, _delivery_row(d, events)) for d in dead if d.id not in waiting),
     )
@@ -162,7 +167,7 @@ def redirect(path: str, done: str, target: str = "") -> web.Response:
     return web.Response(status=303, headers={"Location": path + query})
 
 
-def _attempt_row(attempt: Attempt, events: Mapping[str, Event]) -> AttemptRow:
+def _attempt_row(attempt: Attempt, events: Mapping[str, Event], *, was_repeated: bool = False) -> AttemptRow:
     event = events.get(attempt.event)
     return AttemptRow(
         at_ms=attempt.at_ms,
@@ -173,6 +178,7 @@ def _attempt_row(attempt: Attempt, events: Mapping[str, Event]) -> AttemptRow:
         next_ms=attempt.next_ms,
         event=attempt.event if event is not None else "",
         title=title_of(event) if event is not None else "",
+        was_repeated=was_repeated,
     )
 
 

@@ -181,6 +181,22 @@ async def test_the_history_of_a_target(client: Client, service: FakeService) -> 
     assert "Not delivered" not in after
 
 
+async def test_a_repeated_attempt_announces_no_next_one(client: Client, service: FakeService) -> None:
+    """Only the last attempt at each delivery says when the next one is."""
+    desk = await make_desk(client, service)
+    target = await add_webhook(client, desk)
+    tried = [
+        Attempt("m1", target, "alert", START_MS, 1, "busy", START_MS + 5_000),
+        Attempt("m2", target, "alert", START_MS, 1, "busy", START_MS + 300_000),
+        Attempt("m1", target, "alert", START_MS + 5_000, 2),
+    ]
+    await service.webhook_dispatcher.queue.save(None, Outbox(), [], tried)
+    page = await (await client.get(f"/webhooks/{target}")).text()
+
+    assert page.count("busy") == 2
+    assert page.count("next attempt") == 1 and "no further attempt" not in page
+
+
 async def test_a_target_is_suspended_resumed_and_removed(client: Client, service: FakeService) -> None:
     """Each returns to the page it was sent from, never to another site."""
     desk = await make_desk(client, service)

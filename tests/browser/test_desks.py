@@ -95,6 +95,7 @@ async def test_a_desk_is_made_tested_and_notified(
         await row.nth(1).wait_for()
         await expect(row.locator(".ack")).to_have_count(2)
         await expect(row.first.get_by_role("link").first).to_have_attribute("href", f"/events/{event}")
+        await expect(page.locator(".preview .headline a")).to_have_attribute("href", f"/events/{event}")
     subjects = [
         email.message_from_bytes(envelope.content, policy=email.policy.default)["Subject"]
         for envelope in mail.envelopes

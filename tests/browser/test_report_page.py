@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -301,3 +302,36 @@ async def test_paper_has_no_controls(browser: Browser, client: Client, service: 
         await expect(page.locator("h1")).to_be_visible()
         await expect(page.locator(".article-rows .headline").last).to_be_visible()
         assert await page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+
+
+async def test_times_on_paper_have_their_dates(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """In the print view, and while a page is printed; "5 min. ago" is true on a screen only."""
+    await store_articles(client, service, 3)
+    year = str(datetime.fromtimestamp(START_MS / 1000, UTC).year)
+    first = ".article-rows time >> nth=0"
+    async with opened(browser, client.make_url("/events/e1?print=true"), timezone_id="UTC") as page:
+        for selector in (".facts time >> nth=-1", first):
+            await expect(page.locator(selector)).to_contain_text(year)
+        await page.goto(str(client.make_url("/events/e1")))
+        await expect(page.locator(first)).not_to_contain_text(year)
+        await page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        await expect(page.locator(first)).to_contain_text(year)
+        await page.evaluate("dispatchEvent(new Event('afterprint'))")
+        await expect(page.locator(first)).not_to_contain_text(year)
+
+
+async def test_the_columns_of_the_spread_table_are_apart(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """Headings of one line and space between figures and sources, also on a phone."""
+    await store_articles(client, service, 20)
+    async with opened(browser, client.make_url("/events/e1"), viewport={"width": 390, "height": 800}) as page:
+        await page.get_by_text("The same as a table").click()
+        total, sources = page.locator(".spread-table th").nth(2), page.locator(".spread-table th").nth(3)
+        await expect(total).to_be_visible()
+        assert await total.evaluate("cell => cell.offsetHeight < 40")
+        assert await total.evaluate("cell => parseFloat(getComputedStyle(cell).paddingInlineEnd) >= 8")
+        assert await sources.evaluate("cell => cell.offsetWidth >= 144")
+        assert await overflow_px(page) <= 0

@@ -133,6 +133,27 @@ async def test_two_browsers_of_a_user_agree(browser: Browser, client: Client, se
         await page.context.close()
 
 
+async def test_a_report_opened_by_its_link_is_seen(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """Also in a browser that has shown no front page yet, such as one that opens the link of a message."""
+    _, key = await service.api_keys.add("Ann", "editor")
+    service.events.stored = rows(2)
+    for first in ("/", "/events/late"):
+        async with opened(browser, client.make_url(f"/sign-in?next={first}")) as page:
+            await page.locator("input[name=key]").fill(key)
+            await page.keyboard.press("Enter")
+            if first == "/":
+                await page.wait_for_load_state("networkidle")
+                service.events.stored = [*rows(2), LATE]
+                continue
+            async with page.expect_response("**/v1/read-mark"):
+                await page.wait_for_url("**/events/late")
+            await page.goto(str(client.make_url("/")))
+            await expect(page.locator("#events .event")).to_have_count(3)
+            await expect(page.locator("#new-section")).not_to_be_visible()
+
+
 async def test_a_filtered_page_marks_only_what_it_lists(
     browser: Browser, client: Client, service: FakeService
 ) -> None:

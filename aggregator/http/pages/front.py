@@ -96,12 +96,15 @@ async def _recent(stream: ArticleStream, query: FrontQuery) -> list[StreamItem]:
 
 
 async def _read_mark(request: web.Request) -> str | None:
-    """The read mark of a known user as JSON, "null" before the first; None where the browser keeps it."""
+    """The read mark of a known user as JSON; None where the browser keeps it.
+
+    "null" before the first front page, also if single reports were opened earlier.
+    """
     user = caller_id(request)
     if not user:
         return None
     mark = await request.app[SERVICE].read_marks.get(user)
-    return json.dumps(mark and {"at": mark.looked_ms, "seen": mark.seen})
+    return json.dumps({"at": mark.looked_ms, "seen": mark.seen} if mark and mark.looked_ms else None)
 
 
 def _verdict_row(item: StreamItem, event_id: str | None) -> dict[str, Any]:

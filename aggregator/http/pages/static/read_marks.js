@@ -44,6 +44,7 @@ export function isUnread(id, detectedMs) {
 
 export async function markSeen(id) {
   const known = load();
+  if (!known) return send({ seen: [id] }); // a browser without a front page yet: the server may know the user's mark
   const row = document.querySelector(`[data-detected][data-event="${CSS.escape(id)}"]`);
   const detectedMs = row ? Number(row.dataset.detected) : UNKNOWN_TIME;
   if (!isUnread(id, detectedMs)) return;

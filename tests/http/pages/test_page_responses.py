@@ -195,6 +195,18 @@ async def test_a_report_says_whether_the_newsroom_published_it(
     assert expected != PUBLISHED or page.index(PUBLISHED) < page.index("Title two")
 
 
+async def test_an_event_marked_as_published_is_not_called_unpublished() -> None:
+    """Neither in the list nor in its report, although no own article is stored yet."""
+    settings = Settings(store_url="memory", own_sources="ours.example")
+    async with open_service(settings) as service, serving(service) as client:
+        await commit_event(service.events, "fired", event("e1", "Bridge closed", work_status="published"), 1)
+        front, report = [await (await client.get(path)).text() for path in ("/", "/events/e1")]
+
+    assert "Not published by us yet" not in report and "our article is not in this event yet" in report
+    row = front[front.index('data-key="ee1"') :]
+    assert "Marked as published" in row and "Not published by us yet" not in row
+
+
 async def test_the_filter_applies_to_the_list_and_to_its_stream(client: Client, real: Service) -> None:
     """The page receives changes only of events that it lists."""
     await commit_event(real.events, "fired", event("e1", "Bridge closed", ["one"]), 1)

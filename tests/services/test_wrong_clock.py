@@ -18,11 +18,7 @@ from aggregator.settings import Settings
 from tests.support.factories import edited, story
 from tests.support.server_fixture import serving
 
-pytestmark = [
-    pytest.mark.services,
-    pytest.mark.timeout(300),
-    pytest.mark.usefixtures("without_analysis_processes"),
-]
+pytestmark = [pytest.mark.services, pytest.mark.usefixtures("without_analysis_processes")]
 ARTICLES = 40
 WRONG = ("+100d", "-366d")
 LIBRARIES = ("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/libfaketimeMT.so.1")

@@ -50,10 +50,10 @@ INVALID_ARTICLES = [
     ({"text": ["a"]}, 400, "text", "text: expected a string, got an array."),
     ({"text": {"a": 1}}, 400, "text", "text: expected a string, got an object."),
     ({"html": True}, 400, "html", "html: expected a string, got a boolean."),
-    ({"id": 1.5}, 400, "id", "id: expected a string, got a number."),
+    ({"id": 1.5, "text": "x"}, 400, "id", "id: expected a string, got a number."),
     (b'{"id":' + b"9" * 5000 + b"}", 400, "id", None),
-    ({"Title": "x"}, 400, "Title", f"Title: {UNKNOWN_FIELD}"),
-    ({"a\nb<script>": 1}, 400, "a?b<script>", f"a?b<script>: {UNKNOWN_FIELD}"),
+    ({"Title": "x", "text": "x"}, 400, "Title", f"Title: {UNKNOWN_FIELD}"),
+    ({"a\nb<script>": 1, "text": "x"}, 400, "a?b<script>", f"a?b<script>: {UNKNOWN_FIELD}"),
     ({}, 400, "text", "text: the article is empty; give text, html or at least a title."),
     (
         {"text": " \n\t", "title": ""},

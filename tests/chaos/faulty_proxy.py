@@ -59,6 +59,8 @@ class FaultyProxy:
             return
         link = _Link(self, writer, store_writer)
         self._links.add(link)
+        if not self._server.is_serving():  # closed while this connection was opened
+            link.abort()
         try:
             with suppress(OSError):
                 await asyncio.gather(

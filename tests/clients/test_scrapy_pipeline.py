@@ -1,7 +1,7 @@
 """Scrapy crawls of a small site on loopback, with a service behind the pipeline.
 
-One service answers all tests but the one that restarts it: each test crawls pages of its own, and ends its
-connection to the service by a relay.
+One service answers all tests but the one that restarts it. Each test crawls other pages; a test that loses
+the service closes a proxy.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import re
 import signal
 import sys
@@ -23,6 +24,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from tests.chaos.faulty_proxy import FaultyProxy
 from tests.support.factories import edited, story
 from tests.support.server_fixture import serving, serving_alone
 
@@ -79,53 +81,17 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@dataclass
-class Relay:
-    """Passes connections on to a service until it is cut; then they are refused, as by a killed service."""
-
-    service: str
-    url: str = ""
-    server: asyncio.Server | None = None
-    writers: list[asyncio.StreamWriter] = field(default_factory=list)
-
-    async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass a connection on, in both directions."""
-        address = urlsplit(self.service)
-        to_service = await asyncio.open_connection(address.hostname, address.port)
-        self.writers += [writer, to_service[1]]
-        assert self.server is not None
-        if not self.server.is_serving():  # cut while this connection was opened
-            self.cut()
-        await asyncio.gather(_copy(reader, to_service[1]), _copy(to_service[0], writer))
-
-    def cut(self) -> None:
-        """Refuse connections and reset the open ones."""
-        assert self.server is not None
-        self.server.close()
-        for writer in self.writers:
-            writer.transport.abort()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except ConnectionError:
-        pass
-    writer.close()
-
-
 @asynccontextmanager
-async def relayed(service: str) -> AsyncIterator[Relay]:
-    """A relay on a port of its own."""
-    relay = Relay(service)
-    relay.server = await asyncio.start_server(relay.connect, "127.0.0.1", 0)
-    relay.url = f"http://127.0.0.1:{relay.server.sockets[0].getsockname()[1]}"
+async def relayed(service: str) -> AsyncIterator[FaultyProxy]:
+    """A proxy of the service; closing it resets and refuses connections, as a killed service does."""
+    port = urlsplit(service).port
+    assert port is not None
+    proxy = FaultyProxy(port, random.Random(0))
+    await proxy.start()
     try:
-        yield relay
+        yield proxy
     finally:
-        relay.cut()
+        await proxy.close()
 
 
 @dataclass(frozen=True)
@@ -196,9 +162,11 @@ async def test_tagged_duplicates_pass(service: str, site: Site, tmp_path: Path) 
 async def test_failing_open_loses_no_story(service: str, site: Site, tmp_path: Path) -> None:
     """The service is lost during the crawl: items without an answer pass, and each is counted and said."""
     site.first = 20 * STORIES
-    async with relayed(service) as relay:
-        site.visits[50] = relay.cut
-        outcome = await crawl(site, tmp_path, f"NEWSDEDUP_URL={relay.url}", "NEWSDEDUP_DEADLINE=1")
+    async with relayed(service) as proxy:
+        site.visits[50] = proxy.close
+        outcome = await crawl(
+            site, tmp_path, f"NEWSDEDUP_URL=http://127.0.0.1:{proxy.port}", "NEWSDEDUP_DEADLINE=1"
+        )
 
     assert outcome.stories == set(range(STORIES))
     unchecked = outcome.stats["newsdedup/unchecked"]
@@ -239,12 +207,12 @@ async def test_failing_closed_retries_until_the_service_is_back(
 async def test_failing_closed_holds_unchecked_items(service: str, site: Site, tmp_path: Path) -> None:
     """Without a service after the start no item passes; all are in a file that can be ingested later."""
     site.first, site.pages = 30 * STORIES, 30
-    async with relayed(service) as relay:
-        site.visits[1] = relay.cut
+    async with relayed(service) as proxy:
+        site.visits[1] = proxy.close
         outcome = await crawl(
             site,
             tmp_path,
-            f"NEWSDEDUP_URL={relay.url}",
+            f"NEWSDEDUP_URL=http://127.0.0.1:{proxy.port}",
             "NEWSDEDUP_ON_FAILURE=closed",
             "NEWSDEDUP_RETRY_SECONDS=1",
         )

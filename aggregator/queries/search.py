@@ -236,11 +236,8 @@ class ArticleSearch:
         candidates = [id_ for id_ in (query, canonical) if id_ and _is_valid_id(id_)]
         stored = list((await self._index.articles.get_many(candidates)).values())[:1]
         if canonical and not stored:
-            search_filter = replace(search_filter, url=query)
-            hits = await self._headline_hits((), search_filter)
-            top = _top(hits, np.ones(len(hits.numbers), np.bool_), 1, None)
-            loaded = await self._load({number: self.headlines.table.space(space) for _, number, space in top})
-            stored = list(loaded.values())
+            with_url = await self.find("", replace(search_filter, url=query), limit=1)
+            stored = [found.article for found in with_url.articles]
         return [
             FoundArticle(article, 0, (EXACT_SCORE, article.record.number))
             for article in stored

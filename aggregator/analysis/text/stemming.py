@@ -52,8 +52,8 @@ def _import_snowball() -> ModuleType:
     """Import nltk's stemmers when first needed, without the rest of nltk.
 
     nltk has no option for that, and PyStemmer gives other stems (docs/decisions/0008-tokenizers.md). So empty
-    packages stand in for those in ``_NOT_RUN`` during the import. All entries are removed afterwards, so
-    that nltk can still be imported later. An nltk that is already imported is used.
+    packages replace those in ``_NOT_RUN`` during the import. All entries are removed afterwards, so that
+    nltk can still be imported later. An nltk that is already imported is used.
     """
     if "nltk" in sys.modules:
         return importlib.import_module("nltk.stem.snowball")

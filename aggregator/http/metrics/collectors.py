@@ -17,14 +17,13 @@ from aggregator import __version__
 from aggregator.http.metrics import restarts
 from aggregator.store.base import Store, StoreInfo
 from aggregator.store.decoding import damage
+from aggregator.time_units import DAY_MS, SECOND_MS
 
 if TYPE_CHECKING:
     from aggregator.app import Service
     from aggregator.background.wiring import BackgroundServices
 
 Sample = tuple[tuple[str, ...], float]
-
-SECONDS_PER_DAY = 86_400
 
 # Below ``multiprocess.SCRAPE_TIMEOUT_S``, so that a process whose store hangs still answers the scrape.
 STORE_TIMEOUT_S = 0.7
@@ -139,7 +138,7 @@ def _bytes_per_article(context: ScrapeContext) -> Iterator[Sample]:
 def _detector_known_seconds(context: ScrapeContext) -> Iterator[Sample]:
     learning = context.active_background.detector.learning
     if learning is not None:
-        yield (), learning.known_days * SECONDS_PER_DAY
+        yield (), learning.known_days * DAY_MS / SECOND_MS
 
 
 def _per_space(

@@ -115,7 +115,7 @@ async def _resolve_id(request: web.Request, given: str) -> str:
     for id_ in (given, canonical_url(given)) if is_url else (given,):
         if is_id_or_url(id_) and await service.index.articles.get_many([validate_id(id_, "q")]):
             return id_
-    if is_url:  # of an article with an id of its own
+    if is_url:  # stored with another id than its URL
         found = await service.search.find("", SearchFilter(url=given), limit=1)
         for result in found.articles:
             return result.article.record.id

@@ -5,7 +5,6 @@ const relativeFormat = new Intl.RelativeTimeFormat("en", { numeric: "auto", styl
 const fullFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const dateFormat = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-
 const printedFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
 
 function relativeTime(date) {

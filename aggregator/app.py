@@ -19,8 +19,8 @@ from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.auth.api_keys import ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.background.wiring import BackgroundServices, build_background, build_index
+from aggregator.dedup.policy import Policy
 from aggregator.dedup.policy_profiles import PolicyProfiles, as_profiles
-from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, IndexLayout
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.events.broadcast import ChangeBroadcaster

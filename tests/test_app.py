@@ -18,7 +18,7 @@ from aggregator.app import (
     open_service,
 )
 from aggregator.background.wiring import build_index
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, ConfigurationError, ModelError
 from aggregator.settings import Settings

@@ -6,8 +6,8 @@ import argparse
 
 from aggregator.app import build_policies
 from aggregator.cli.common_options import requested_profile
+from aggregator.dedup.policy import Policy
 from aggregator.dedup.policy_profiles import PolicyProfiles
-from aggregator.dedup.verdict import Policy
 from aggregator.errors import ConfigurationError
 from aggregator.settings import POLICY_NAMES, Settings
 

@@ -20,7 +20,7 @@ from aggregator.analysis.shingles import (
     estimate_overlap,
     estimate_overlaps,
 )
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Sketch
 
 # Articles of the outlet, apart from the compared one, that must have a shingle.

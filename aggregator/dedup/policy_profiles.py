@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
 
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.errors import InvalidInput
 
 # Name of the policy that the settings describe.

@@ -19,8 +19,9 @@ from aggregator.analysis.shingles import estimate_overlaps, query_keys
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.boilerplate import SourceBoilerplate
 from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_outlet
+from aggregator.dedup.policy import Policy
 from aggregator.dedup.similarity import cosine_to
-from aggregator.dedup.verdict import Candidate, Policy
+from aggregator.dedup.verdict import Candidate
 from aggregator.domain import Analysis, ArticleRecord, Match
 from aggregator.index import keys, sketch_buckets
 from aggregator.index.blocks import BlockPlan, ProbePlan

@@ -23,8 +23,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from aggregator import tracing
+from aggregator.dedup.policy import Policy
 from aggregator.dedup.policy_profiles import PolicyProfiles, as_profiles
-from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError, InvalidInput, NotFound
 from aggregator.index import Index

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 from aggregator.analysis.simhash import hamming_distance
+from aggregator.dedup.policy import Policy
 from aggregator.dedup.similarity import cosine
-from aggregator.dedup.verdict import Policy
 from aggregator.domain import WeightedTerms
 from aggregator.errors import InvalidInput
 from aggregator.notebook.tables import Columns, Row, read_rows, rename_fields

@@ -23,10 +23,11 @@ from aggregator.analysis.text.orthography import normalize_spelling
 from aggregator.dedup.copy_rule import NEVER, CopyRule, Requirement, Requirements
 from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
+from aggregator.dedup.pair_comparison import compare_pair, headline_similarity, novelty
+from aggregator.dedup.policy import Policy
 from aggregator.dedup.policy_profiles import DEFAULT_PROFILE, NamedPolicy, PolicyProfiles, as_profiles
 from aggregator.dedup.similarity import cosine
 from aggregator.dedup.templates import figures_changed
-from aggregator.dedup.verdict import Policy, compare_pair, headline_similarity, novelty
 from aggregator.domain import (
     Analysis,
     AnalyzeMany,

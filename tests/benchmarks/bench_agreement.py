@@ -26,7 +26,9 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import build_core
 from aggregator.dedup.evidence import Arrival
-from aggregator.dedup.verdict import Candidate, Policy, compare_pair, novelty
+from aggregator.dedup.pair_comparison import compare_pair, novelty
+from aggregator.dedup.policy import Policy
+from aggregator.dedup.verdict import Candidate
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.index import Index
 from aggregator.index.lookup import Probe

@@ -5,7 +5,7 @@
 FILE holds articles (.jsonl.gz), VERDICTS the output of ``aggregator ingest`` for it. Every article is
 compared with all earlier ones, without fingerprint, sketch or index:
 
-* duplicate   the overlap rule of ``dedup/verdict.py`` on exact shingle sets;
+* duplicate   the overlap rule of ``dedup/copy_rule.py`` on exact shingle sets;
 * related     not a duplicate, and TF-IDF cosine to an earlier article >= cos(7/64 pi) = 0.94, the angle that
               corresponds to 7 differing bits.
 
@@ -32,7 +32,7 @@ from aggregator.analysis.analyzer import dedup_words
 from aggregator.analysis.shingles import OverlapEstimate, shingle_hashes
 from aggregator.analysis.text import tokenizer
 from aggregator.dedup.evidence import Evidence
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 
 CHUNK = 256
 RELATED_COSINE = math.cos(7 / 64 * math.pi)

@@ -29,7 +29,7 @@ import redis
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import build_core
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
 from aggregator.index import Index, sketch_buckets
 from aggregator.ingest.decide import ArticleLookup, Decider

@@ -4,7 +4,7 @@
 
 FILEs hold articles of different sources (allsides_dev, yahoo_finance_dev, xinwenlianbo_dev, reuters21578_dev,
 ru_telegram_dev); a file with labels (spotsigs_dev) shows what is found. Candidates are pairs that share a
-sketch key (8 stored, 16 looked up). For every setting of a grid around the defaults of ``verdict.Policy``:
+sketch key (8 stored, 16 looked up). For every setting of a grid around the defaults of ``policy.Policy``:
 
 * wrong  share of the articles called duplicates whose best pair is wrong by the labels; without labels by a
   person (``JUDGMENTS``), or by the counter of ``evaluate duplicates`` if nobody judged it,
@@ -31,8 +31,9 @@ from aggregator.analysis import shingles
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_outlet
+from aggregator.dedup.pair_comparison import headline_similarity, template_difference
+from aggregator.dedup.policy import Policy
 from aggregator.dedup.similarity import cosine
-from aggregator.dedup.verdict import Policy, headline_similarity, template_difference
 from aggregator.domain import Analysis, Article
 from aggregator.offline.evaluation.duplicate_counter import judge_pair
 from aggregator.offline.evaluation.judgments import read_judgments

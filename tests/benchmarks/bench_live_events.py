@@ -17,7 +17,7 @@ from typing import Any
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import build_core
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule, Event

@@ -29,7 +29,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import MAX_SKETCH_KEYS
 from aggregator.app import build_core
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.index import Index, keys
 from aggregator.index.blocks import DEFAULT_PLAN

@@ -25,7 +25,8 @@ from aggregator.analysis.features import HashedModel
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.app import build_core
-from aggregator.dedup.verdict import Policy, template_difference
+from aggregator.dedup.pair_comparison import template_difference
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import RADIUS_BITS, Index

@@ -45,7 +45,7 @@ import msgspec
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import build_core
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, StreamItem, article_number_at
 from aggregator.index import Index
 from aggregator.offline.evaluation.edits import EDITS, Editor, split_pieces

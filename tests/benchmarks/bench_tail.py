@@ -27,7 +27,7 @@ from aggregator.analysis.models import load_models
 from aggregator.analysis.text import tokenizer
 from aggregator.app import build_core
 from aggregator.concurrency.priority_gate import TimeSlicer
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article, StreamItem
 from aggregator.errors import AggregatorError
 from aggregator.events.consumer import STATE_KEY, DetectorRunner

@@ -23,7 +23,7 @@ from pathlib import Path
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import build_core, build_policy
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, Match
 from aggregator.index import Index
 from aggregator.offline.evaluation.tickers import tickers

@@ -24,7 +24,7 @@ from tqdm import tqdm
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import build_core
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
 from aggregator.index import Index
 from aggregator.offline.jsonl import read_rows

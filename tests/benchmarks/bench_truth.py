@@ -28,7 +28,7 @@ from scipy import sparse
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import build_core, build_policy
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Answer, Article, Match
 from aggregator.errors import AggregatorError
 from aggregator.index import Index

@@ -16,7 +16,7 @@ from aggregator.dedup.boilerplate import (
     distinct_texts,
     without_hashes,
 )
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import NO_SKETCH, Sketch
 
 FOOTER = [f"more{n}" for n in range(40)]

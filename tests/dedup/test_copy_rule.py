@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.dedup.evidence import Evidence
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 
 RULE = Policy().copy_rule
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aggregator.dedup.policy import Policy
 from aggregator.dedup.policy_profiles import PolicyProfiles, SourceRule, as_profiles
-from aggregator.dedup.verdict import Policy
 from aggregator.errors import InvalidInput
 
 AGENCY, REPRINT = Policy(updates_are_new=True), Policy(name="hamming")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from aggregator.analysis.analyzer import MAX_TERMS, Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
+from aggregator.dedup.pair_comparison import template_difference
 from aggregator.dedup.templates import is_teaser_of, same_template_other_names
-from aggregator.dedup.verdict import template_difference
 from aggregator.domain import Analysis, Article
 from tests.support.pair_evidence import are_copies
 from tests.support.template_sentences import TEMPLATES

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.app import build_core
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.index import Index, keys, space_registry
 from aggregator.index.blocks import PLANS

@@ -11,7 +11,7 @@ from aggregator.analysis.features import FloatArray, HashedModel, IndexTerms
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.app import build_core, build_dual_writer
 from aggregator.cli import waiting
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, NotFound, Overloaded, StoreUnavailable
 from aggregator.index import Index, keys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.concurrency.yielding import yield_control
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, NoText, NotFound, StoreUnavailable
 from aggregator.index.codec.records import encode_record

@@ -11,7 +11,7 @@ import numpy as np
 import pandas
 import pytest
 
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.errors import InvalidInput
 from aggregator.notebook import Deduplicator
 from aggregator.runtime import demo

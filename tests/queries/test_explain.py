@@ -9,7 +9,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.dedup.evidence import Evidence
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.errors import NotFound
 from aggregator.queries import explain as module

@@ -12,7 +12,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.app import build_core
 from aggregator.concurrency.priority_gate import PriorityGate
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError
 from aggregator.events.detection import ChangeKind, Event, EventChange

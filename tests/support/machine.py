@@ -8,7 +8,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.app import Core, build_core
 from aggregator.background.maintenance import IndexMaintenance
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
 from aggregator.index import Index
 from aggregator.index.clock_guard import ClockGuard

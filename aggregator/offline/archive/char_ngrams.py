@@ -17,8 +17,9 @@ import numpy.typing as npt
 from aggregator.analysis import shingles
 from aggregator.analysis.shingles import OPENING_WORDS
 from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.pair_comparison import Comparable, Novelty, compare_pair, headline_similarity
+from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import same_template_other_figures
-from aggregator.dedup.verdict import Comparable, Novelty, Policy, compare_pair, headline_similarity
 from aggregator.domain import Sketch
 
 NGRAM_CHARS = 8
@@ -82,7 +83,7 @@ def policy_for_char_ngrams(policy: Policy) -> Policy:
 def compare_char_ngrams(
     a: Comparable, b: Comparable, evidence: Evidence, policy: Policy
 ) -> tuple[bool, Novelty]:
-    """``verdict.compare_pair`` for overlaps of n-grams and a converted policy.
+    """``pair_comparison.compare_pair`` for overlaps of n-grams and a converted policy.
 
     Terms do not count, since misread words are terms of no other article: one template about two companies
     may match.

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
 from aggregator.offline.archive.checkpoint import write_bytes

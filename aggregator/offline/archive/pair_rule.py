@@ -17,9 +17,10 @@ from aggregator.analysis.shingles import OverlapEstimate, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.boilerplate import SourceBoilerplate
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
+from aggregator.dedup.pair_comparison import compare_pair, novelty
+from aggregator.dedup.policy import Policy
 from aggregator.dedup.similarity import cosine
 from aggregator.dedup.templates import is_teaser_of
-from aggregator.dedup.verdict import Policy, compare_pair, novelty
 from aggregator.domain import Sketch, WeightedTerms
 from aggregator.offline.archive.arrays import Flags, Floats, Rows
 from aggregator.offline.archive.char_ngrams import (

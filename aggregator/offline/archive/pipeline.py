@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.offline.archive import classifier, rows
 from aggregator.offline.archive.arrays import Array, Flags, Rows
 from aggregator.offline.archive.checkpoint import save_once, write_bytes

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from aggregator.analysis.shingles import estimate_overlaps
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis
 from aggregator.index.blocks import DEFAULT_PLAN
 

@@ -13,7 +13,7 @@ from statistics import mean
 from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.offline.evaluation.labeled import (
     AS_LABELED,

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import mean
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, InvalidInput
 from aggregator.offline.evaluation.labeled import (

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import Index

@@ -21,7 +21,7 @@ from statistics import mean
 from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import InvalidInput
 from aggregator.index import Index

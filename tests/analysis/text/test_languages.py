@@ -24,7 +24,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.text.language import detect_language
 from aggregator.app import build_core
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import Index

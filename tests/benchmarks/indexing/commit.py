@@ -32,7 +32,7 @@ import uvloop
 
 from aggregator.analysis.shingles import sample_size
 from aggregator.app import build_core
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Answer, Article, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.index import Index

@@ -3,7 +3,7 @@
 import pytest
 
 from aggregator.analysis import shingles
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.offline.archive.char_ngrams import (
     UNRELATED_CONTAINMENT,
     char_ngram_hashes,

@@ -18,8 +18,9 @@ from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.cli import main
 from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_outlet
+from aggregator.dedup.pair_comparison import compare_pair, novelty
+from aggregator.dedup.policy import Policy
 from aggregator.dedup.similarity import cosine
-from aggregator.dedup.verdict import Policy, compare_pair, novelty
 from aggregator.domain import Article
 from aggregator.offline.archive.columns import columns_from_signatures
 from aggregator.offline.archive.details import Details, decode_details, encode_details

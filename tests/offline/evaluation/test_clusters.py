@@ -6,7 +6,7 @@ import pytest
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.offline.evaluation.clusters import compare_partitions, evaluate, format_table
 from aggregator.offline.evaluation.labeled import LabeledArticle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.dedup.verdict import Policy
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.offline.evaluation.duplicate_stream import DuplicateStream
 from aggregator.offline.evaluation.edit_recall import EditResult, evaluate, format_table

@@ -1,0 +1,109 @@
+"""Policies: duplicate rules and their thresholds. Pure.
+
+* ``hamming``     the rule of the paper (Hu & You 2017, section 2.2): a stored article within 3 bits makes a
+  duplicate, within 7 bits a related article.
+* ``verified``    (default) fingerprint and sketch only propose candidates; shared wording, openings,
+  headlines, outlets and times decide (``copy_rule.py``), at any distance; without them even 3 bits are only
+  "related". An article that begins otherwise is a duplicate if it shares enough with copies of two outlets.
+  An article whose candidate is its own flash or teaser is "related" to it, and so is a flash with other
+  figures, since its content is new. Two fillings of one template (``templates.py``) do not match.
+* ``same-event``  "the same event", not "the same text": a fitted model of terms, headlines, names, figures
+  and wording (``event_model.py``). Articles that share distinctive terms are candidates too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+
+from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.dedup.copy_rule import EQUAL_HEADLINES, CopyRule, Requirement, Requirements
+
+# A text of equal length that shares little was written anew: more shingles. One headline: fewer suffice.
+EQUAL_LENGTH_SHARED_FACTOR, ONE_HEADLINE_SHARED_FACTOR = 1.5, 2 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Name and thresholds of the duplicate rule: distances in bits, containments and similarities in 0..1.
+
+    ``updates_are_new``: a copy with replaced figures (a toll, a price) is "related" with ``updated_figures``
+    instead of "duplicate", as public-health editors need it (Rodier & Carter 2020, section 4.2). The
+    thresholds from ``min_containment`` to ``later_other_headline_containment`` are the table of
+    ``copy_rule.py``.
+    ``copy_rule`` (derived): that table. ``containment_floor`` (derived): no rule distinguishes between
+    containments below it.
+    """
+
+    name: str = "verified"
+    duplicate_bits: int = 3
+    related_bits: int = 7
+    min_containment: float = 0.2
+    min_common_opening: float = 0.35
+    min_headline_similarity: float = 0.8
+    partial_containment: float = 0.35
+    min_opening: float = 0.35
+    complete_containment: float = 0.6
+    min_shared_shingles: float = 30.0
+    min_similarity: float = 0.1
+    strong_containment: float = 0.75
+    same_outlet_hours: float = 16.0
+    same_outlet_containment: float = 0.7
+    same_outlet_opening: float = 0.5
+    same_outlet_headline_similarity: float = 0.8
+    same_outlet_shared_shingles: float = 60.0
+    later_containment: float = 0.9
+    later_other_headline_containment: float = 0.96
+    updates_are_new: bool = False
+    copy_rule: CopyRule = field(init=False, repr=False, compare=False)
+    containment_floor: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        rule = self._build_copy_rule()
+        floor = min(part.containment for part in (rule.other_outlet, rule.same_outlet, rule.later))
+        object.__setattr__(self, "copy_rule", rule)
+        object.__setattr__(self, "containment_floor", 0.0 if self.name == "same-event" else floor)
+
+    def _build_copy_rule(self) -> CopyRule:
+        opening, headline = self.same_outlet_opening, self.same_outlet_headline_similarity
+        other_headline = max(self.later_containment, self.later_other_headline_containment)
+        other = (
+            Requirement(
+                self.min_containment,
+                common_opening=self.min_common_opening,
+                headline=self.min_headline_similarity,
+            ),
+            Requirement(max(self.min_containment, self.partial_containment), opening=self.min_opening),
+            Requirement(max(self.min_containment, self.complete_containment), opening=0.0),
+        )
+        return CopyRule(
+            other_outlet=Requirements(
+                other,
+                shared=self.min_shared_shingles,
+                shared_at_equal_length=EQUAL_LENGTH_SHARED_FACTOR * self.min_shared_shingles,
+                shared_under_one_headline=ONE_HEADLINE_SHARED_FACTOR * self.min_shared_shingles,
+            ),
+            same_outlet=Requirements(
+                (Requirement(self.same_outlet_containment, opening=opening, headline=headline),),
+                *(self.same_outlet_shared_shingles,) * 3,
+            ),
+            later=Requirements(
+                (
+                    Requirement(self.later_containment, headline=EQUAL_HEADLINES),
+                    Requirement(other_headline, opening=opening),
+                ),
+                *(inf,) * 3,
+            ),
+            same_outlet_hours=self.same_outlet_hours,
+            strong=self.strong_containment,
+            similarity=self.min_similarity,
+        )
+
+    @property
+    def compares_by_terms(self) -> bool:
+        """Whether articles that share distinctive terms, but neither bits nor wording, are candidates."""
+        return self.name == "same-event"
+
+    def needs_term_similarity(self, distance: int, overlap: OverlapEstimate) -> bool:
+        """Whether the term similarity of such a candidate can affect the verdict or the related articles."""
+        return distance <= self.related_bits or overlap.containment >= self.containment_floor

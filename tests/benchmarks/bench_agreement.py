@@ -28,7 +28,7 @@ from aggregator.app import build_core
 from aggregator.dedup.evidence import Arrival
 from aggregator.dedup.pair_comparison import compare_pair, novelty
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.verdict import Candidate
+from aggregator.dedup.verdict import Candidate, confirmed_by_group
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.index import Index
 from aggregator.index.lookup import Probe
@@ -97,9 +97,12 @@ async def _decide_online(rows: Sequence[dict[str, Any]], policy: Policy) -> tupl
         arrival: Arrival,
     ) -> list[Candidate]:
         candidates = build(snapshot, probe, numbers, policy, arrival)
+        confirmed = confirmed_by_group(probe.analysis, candidates, policy)
+        repeats = any(_is_repeated(probe.analysis, candidate, policy) for candidate in candidates)
         for candidate in candidates:
-            pair = row_of[candidate.record.id], row_of[probe.id]
-            decisions[pair] = _is_repeated(probe.analysis, candidate, policy)
+            decisions[row_of[candidate.record.id], row_of[probe.id]] = _is_repeated(
+                probe.analysis, candidate, policy
+            ) or (not repeats and candidate in confirmed)
         return candidates
 
     index.lookup.build_candidates = record_decisions  # type: ignore[method-assign]

@@ -219,9 +219,10 @@ def _sketch_key_batches(directory: Path, key_selector: SketchKeySelector) -> Ite
 class DistinctTexts:
     """Rows grouped by equal text; only the first row of each group is compared with others.
 
-    first_row                    (n,) the first row of each row's group rows                         the
-    first rows, ascending first_date_ms, last_date_ms  (n,) int64 earliest and latest date of the group,
-    valid at ``rows``, or UNDATED
+    first_row                    (n,) the first row of each row's group
+    rows                         the first rows, ascending
+    first_date_ms, last_date_ms  (n,) int64 earliest and latest date of the group, valid at ``rows``, or
+                                 UNDATED
     """
 
     first_row: Rows

@@ -14,7 +14,7 @@ from aggregator.offline import jsonl
 from aggregator.offline.archive.checkpoint import write_bytes
 from aggregator.offline.archive.encode import Encoding
 
-WORK_FORMAT_VERSION = 6  # of the files in ``Job.work_dir``; work of another version is refused
+WORK_FORMAT_VERSION = 7  # of the files in ``Job.work_dir``; work of another version is refused
 OutputFormat = Literal["jsonl", "parquet"]
 RepresentativeRule = Literal["earliest", "longest", "medoid"]
 

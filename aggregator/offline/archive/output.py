@@ -19,10 +19,11 @@ from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
 from aggregator.offline.archive import rows
 from aggregator.offline.archive.arrays import Flags
+from aggregator.offline.archive.confirm import DIFFERENT_SPACES
 from aggregator.offline.archive.encode import chunk_metadata, usable_rows
 from aggregator.offline.archive.job import Job, OutputFormat
 from aggregator.offline.archive.pairs import unpack_pairs
-from aggregator.offline.archive.pipeline import DIFFERENT_SPACES, DedupeResult
+from aggregator.offline.archive.pipeline import DedupeResult
 from aggregator.offline.archive.representatives import RepresentativeChoice
 from aggregator.optional_imports import import_optional
 

@@ -8,16 +8,18 @@ their rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.boilerplate import SourceBoilerplate
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
-from aggregator.dedup.pair_comparison import compare_pair, novelty
+from aggregator.dedup.pair_comparison import compare_pair, novelty, shares_enough
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.similarity import cosine
 from aggregator.dedup.templates import is_teaser_of
@@ -34,13 +36,15 @@ from aggregator.offline.archive.encode import UNDATED
 from aggregator.offline.archive.pairs import Pairs, unpack_pairs
 
 CACHED_ARTICLES = 4_096
+# Decisions on a pair. ``SHARES_ENOUGH``: a copy if a second outlet confirms it (``group_confirmation.py``).
+DIFFERENT, COPY, SHARES_ENOUGH = range(3)
 # The vectorized estimate compares all 32 bits of a hash, the service's fewer: it may be smaller by chance.
 ESTIMATE_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArchivedArticle:
-    """One row as the rules read it (``verdict.Comparable``, ``evidence.Published``)."""
+    """One row as the rules read it (``pair_comparison.Comparable``, ``evidence.Published``)."""
 
     lang: str
     space: int
@@ -61,26 +65,25 @@ class PairRule:
     def __init__(self, columns: Columns, policy: Policy) -> None:
         self._columns = columns
         self._policies = (policy, policy_for_char_ngrams(policy))
-        folded: dict[str, int] = {"": 0}
-        self._outlets = np.array(
-            [folded.setdefault(name.casefold(), len(folded)) for name in columns.sources], np.int64
-        )
+        self._outlets = outlet_codes(columns.sources)
         self._read_row = lru_cache(CACHED_ARTICLES)(self._read)
 
-    def are_copies(self, pairs: Pairs, containment: Floats) -> Flags:
-        """(n,) which pairs are copies of one text without replaced figures; a teaser is one of its story.
+    def decide(self, pairs: Pairs, containment: Floats) -> npt.NDArray[np.uint8]:
+        """(n,) ``COPY``, ``SHARES_ENOUGH`` or ``DIFFERENT``.
+
+        Copies are of one text without replaced figures; a teaser is a copy of its story.
 
         ``containment``: (n,) as estimated by ``verify.estimate_overlaps``. All candidates of an article
         should be among the pairs, since its boilerplate is estimated from them.
         """
-        copies = np.zeros(len(pairs), bool)
+        decisions = np.full(len(pairs), DIFFERENT, np.uint8)
         earlier, later = order_by_arrival(self._columns, pairs)
         is_near = containment >= containment_floor(self._policies[0]) - ESTIMATE_TOLERANCE
         order = self._relevant(earlier, later, is_near)
         for at in np.split(order, np.flatnonzero(np.diff(later[order])) + 1):
             if len(at):
-                copies[at] = self._copies_of(int(later[at[0]]), earlier[at], is_near[at])
-        return copies
+                decisions[at] = self._decide_one(int(later[at[0]]), earlier[at], is_near[at])
+        return decisions
 
     def _relevant(self, earlier: Rows, later: Rows, is_near: Flags) -> Rows:
         """Pairs by later article: the near ones, and those that show the boilerplate of their outlet."""
@@ -91,7 +94,7 @@ class PairRule:
         ordered: Rows = chosen[np.argsort(later[chosen], kind="stable")]
         return ordered
 
-    def _copies_of(self, row: int, candidate_rows: Rows, is_near: Flags) -> list[bool]:
+    def _decide_one(self, row: int, candidate_rows: Rows, is_near: Flags) -> list[int]:
         subject = self._read_row(row)
         policy = self._policies[subject.uses_char_ngrams]
         candidates = [self._read_row(candidate) for candidate in candidate_rows.tolist()]
@@ -109,21 +112,21 @@ class PairRule:
             else None
         )
         return [
-            near and self._is_copy(candidate, subject, overlap, boilerplate, policy)
+            self._decide_pair(candidate, subject, overlap, boilerplate, policy) if near else DIFFERENT
             for candidate, overlap, near in zip(candidates, overlaps, is_near.tolist(), strict=True)
         ]
 
     @staticmethod
-    def _is_copy(
+    def _decide_pair(
         earlier: ArchivedArticle,
         later: ArchivedArticle,
         overlap: OverlapEstimate,
         boilerplate: SourceBoilerplate | None,
         policy: Policy,
-    ) -> bool:
+    ) -> int:
         is_char_ngrams = later.uses_char_ngrams
         if earlier.space != later.space and not is_char_ngrams:
-            return False  # the service compares within one space
+            return DIFFERENT  # the service compares within one space
         share = 0.0
         if boilerplate is not None:
             overlap, share = boilerplate.remove_from(earlier.source, earlier.sketch, overlap)
@@ -136,9 +139,12 @@ class PairRule:
             share,
         )
         compare = compare_char_ngrams if is_char_ngrams else compare_pair
-        if not compare(later, earlier, evidence, policy)[0]:
-            return False
-        return novelty(_in_word_shingles(earlier), _in_word_shingles(later), policy) != "figures"
+        if compare(later, earlier, evidence, policy)[0]:
+            added = novelty(_in_word_shingles(earlier), _in_word_shingles(later), policy)
+            return DIFFERENT if added == "figures" else COPY
+        if is_char_ngrams or not shares_enough(later, earlier, evidence, policy):
+            return DIFFERENT
+        return SHARES_ENOUGH
 
     def _read(self, row: int) -> ArchivedArticle:
         columns = self._columns
@@ -159,6 +165,12 @@ class PairRule:
             published_at_ms=None if date == UNDATED else date,
             uses_char_ngrams=bool(columns.uses_char_ngrams[row]),
         )
+
+
+def outlet_codes(sources: Sequence[str]) -> Rows:
+    """(n,) a number for each source, equal for sources that differ in case only; 0 is an unknown outlet."""
+    codes: dict[str, int] = {"": 0}
+    return np.array([codes.setdefault(name.casefold(), len(codes)) for name in sources], np.int64)
 
 
 def containment_floor(policy: Policy) -> float:

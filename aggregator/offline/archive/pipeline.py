@@ -3,7 +3,7 @@
     encode    rows -> fingerprints and samples, one chunk per block      encode.py
     gather    chunks -> columns on disk, groups of equal texts           columns.py
     join      columns -> candidate pairs, by partition                   join.py
-    confirm   candidates -> pairs that the rule confirms                 verify.py, pair_rule.py
+    confirm   candidates -> pairs that the rule confirms                 confirm.py, pair_rule.py
     cluster   pairs -> groups                                            cluster.py
 
 Encode, join and confirm are maps over independent tasks. Each task writes one file, whole or not at all. A
@@ -22,46 +22,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from aggregator.dedup.policy import Policy
-from aggregator.offline.archive import classifier, rows
-from aggregator.offline.archive.arrays import Array, Flags, Rows
-from aggregator.offline.archive.checkpoint import save_once, write_bytes
+from aggregator.offline.archive import rows
+from aggregator.offline.archive.arrays import Flags, Rows
+from aggregator.offline.archive.checkpoint import write_bytes
 from aggregator.offline.archive.cluster import Clustering, Links, cluster, components, pairs_within_components
-from aggregator.offline.archive.columns import (
-    Columns,
-    DistinctTexts,
-    gather_columns,
-    group_equal_texts,
-    open_columns,
+from aggregator.offline.archive.columns import Columns, DistinctTexts, gather_columns, group_equal_texts
+from aggregator.offline.archive.confirm import (
+    ConfirmedPairs,
+    collect_confirmed,
+    confirm_to_file,
+    slices_by_later_article,
 )
 from aggregator.offline.archive.encode import UNDATED, encode_block
 from aggregator.offline.archive.executors import Pool
-from aggregator.offline.archive.job import Job, Method
+from aggregator.offline.archive.job import Job
 from aggregator.offline.archive.join import join_to_file, partitions
-from aggregator.offline.archive.pair_rule import PairRule, containment_floor, order_by_arrival
+from aggregator.offline.archive.pair_rule import containment_floor
 from aggregator.offline.archive.pairs import Pairs, merge_pairs, unpack_pairs
 from aggregator.offline.archive.sketch_keys import write_entries
 from aggregator.offline.archive.titles import filter_by_title_rule
 from aggregator.offline.archive.vector_candidates import VECTOR_ENCODERS, vector_candidates
-from aggregator.offline.archive.verify import OVERLAP_FIELDS, PairOverlaps, estimate_overlaps
-
-PAIRS_PER_TASK = 1 << 18
-MIN_WEAK_RESEMBLANCE = 0.01
-DIFFERENT_SPACES = 255  # in place of the distance of fingerprints that are not comparable
-_PAIR_FIELDS = ("pairs", "distance", "weak", "weak_resemblance")  # arrays of a file, with OVERLAP_FIELDS
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ConfirmedPairs:
-    """Pairs that passed verification, ascending, with their estimates; and weak pairs, which did not pass."""
-
-    pairs: Pairs
-    overlaps: PairOverlaps
-    distance: npt.NDArray[np.uint8]  # Hamming distance, 0 to 64; DIFFERENT_SPACES if not comparable
-    weak: Pairs  # failed pairs with a resemblance of at least MIN_WEAK_RESEMBLANCE
-    weak_resemblance: npt.NDArray[np.float32]
+from aggregator.offline.archive.verify import estimate_overlaps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +90,7 @@ def run_pipeline(job: Job, pool: Pool, progress: ProgressListener) -> DedupeResu
         if job.method.verify == "titles":
             progress.start_stage("titles", None, "pairs")
             near = filter_by_title_rule(job, chunks, near)
-        confirmed = _confirm(job, columns, near, pool, progress)
+        confirmed = _confirm(job, columns, distinct, near, pool, progress)
     with clock.measure("cluster"):
         progress.start_stage("cluster", None, "pairs")
         links = _strong_links(len(columns), confirmed)
@@ -171,9 +153,14 @@ def _join(job: Job, row_count: int, pool: Pool, progress: ProgressListener) -> t
 
 
 def _confirm(
-    job: Job, columns: Columns, candidates: Pairs, pool: Pool, progress: ProgressListener
+    job: Job,
+    columns: Columns,
+    distinct: DistinctTexts,
+    candidates: Pairs,
+    pool: Pool,
+    progress: ProgressListener,
 ) -> ConfirmedPairs:
-    candidates, ends = _slices_by_later_article(columns, candidates)
+    candidates, ends = slices_by_later_article(columns, candidates)
     starts = [0, *ends][: len(ends)]
     progress.start_stage("confirm", len(starts), "slices")
     files = [job.work_dir / "confirmed" / f"{start:012}.npz" for start in starts]
@@ -189,55 +176,7 @@ def _confirm(
     )
     for _ in pool.map(confirm_to_file, tasks):
         progress.advance(1)
-    return _concatenate_parts([np.load(file) for file in files])
-
-
-def confirm_to_file(directory: str, pairs: Pairs, method: Method, policy: Policy, out: str) -> None:
-    """Verify candidates of the columns in ``directory``; writes the file ``out``, unless it exists."""
-
-    def compute() -> dict[str, Array]:
-        confirmed = confirm_pairs(open_columns(Path(directory)), pairs, method, policy)
-        arrays = {name: getattr(confirmed, name) for name in _PAIR_FIELDS}
-        overlaps = {name: getattr(confirmed.overlaps, name).astype(np.float32) for name in OVERLAP_FIELDS}
-        return arrays | overlaps
-
-    save_once(Path(out), compute)
-
-
-def confirm_pairs(columns: Columns, pairs: Pairs, method: Method, policy: Policy) -> ConfirmedPairs:
-    """The pairs that are duplicates by the method's rule, with their estimates."""
-    overlaps = estimate_overlaps(columns, pairs)
-    kept = _copy_mask(columns, pairs, overlaps, method, policy)
-    a, b = unpack_pairs(pairs[kept])
-    distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b])
-    distance = np.where(columns.space[a] == columns.space[b], distance, DIFFERENT_SPACES).astype(np.uint8)
-    weak = ~kept & (overlaps.resemblance >= MIN_WEAK_RESEMBLANCE)
-    weak_resemblance = overlaps.resemblance[weak].astype(np.float32)
-    return ConfirmedPairs(pairs[kept], overlaps.select(kept), distance, pairs[weak], weak_resemblance)
-
-
-def _copy_mask(
-    columns: Columns, pairs: Pairs, pair_overlaps: PairOverlaps, method: Method, policy: Policy
-) -> Flags:
-    """Which pairs are duplicates by the method's rule."""
-    if method.verify == "classifier":
-        return classifier.are_copies(method.weights, classifier.features(columns, pairs, pair_overlaps))
-    if method.verify != "containment":
-        return np.ones(len(pairs), bool)  # "none", or filtered before (``titles.py``)
-    return PairRule(columns, policy).are_copies(pairs, pair_overlaps.containment)
-
-
-def _slices_by_later_article(columns: Columns, pairs: Pairs) -> tuple[Pairs, list[int]]:
-    """The pairs ordered by their later article, and the ends of slices of about ``PAIRS_PER_TASK``.
-
-    No slice ends between two pairs of one later article: its boilerplate is estimated from all of them.
-    """
-    later = order_by_arrival(columns, pairs)[1]
-    order = np.argsort(later, kind="stable")
-    later = later[order]
-    last = later[np.arange(PAIRS_PER_TASK - 1, len(later), PAIRS_PER_TASK)]
-    ends = np.searchsorted(later, last, side="right").tolist()
-    return pairs[order], sorted({*ends, len(later)} - {0})
+    return collect_confirmed(columns, distinct, files)
 
 
 def near_in_time(distinct_texts: DistinctTexts, pairs: Pairs, within_ms: int | None) -> Flags:
@@ -252,22 +191,6 @@ def near_in_time(distinct_texts: DistinctTexts, pairs: Pairs, within_ms: int | N
     undated = (distinct_texts.first_date_ms[a] == UNDATED) | (distinct_texts.first_date_ms[b] == UNDATED)
     near: Flags = undated | (apart < within_ms)
     return near
-
-
-def _concatenate_parts(parts: Sequence[Any]) -> ConfirmedPairs:
-    def column(name: str, empty: Array) -> Array:
-        return np.concatenate([empty, *(part[name] for part in parts)])
-
-    pairs, weak = column("pairs", np.empty(0, np.uint64)), column("weak", np.empty(0, np.uint64))
-    order, weak_order = np.argsort(pairs), np.argsort(weak)
-    overlaps = [column(name, np.empty(0, np.float32))[order] for name in OVERLAP_FIELDS]
-    return ConfirmedPairs(
-        pairs[order],
-        PairOverlaps(*overlaps),
-        column("distance", np.empty(0, np.uint8))[order],
-        weak[weak_order],
-        column("weak_resemblance", np.empty(0, np.float32))[weak_order],
-    )
 
 
 def _strong_links(count: int, confirmed: ConfirmedPairs) -> Links:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from aggregator.offline.archive.confirm import DIFFERENT_SPACES
 from aggregator.offline.archive.encode import UNDATED
 from aggregator.offline.archive.pairs import order_pairs, unpack_pairs
-from aggregator.offline.archive.pipeline import DIFFERENT_SPACES, DedupeResult
+from aggregator.offline.archive.pipeline import DedupeResult
 from aggregator.offline.archive.representatives import RepresentativeChoice
 
 # The ranges of Zhang's (2023) table of cluster sizes, with larger ones added.

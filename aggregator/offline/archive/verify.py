@@ -34,6 +34,10 @@ class PairOverlaps:
         """The overlaps of some pairs, by index or by mask."""
         return PairOverlaps(*(getattr(self, name)[indexes] for name in OVERLAP_FIELDS))
 
+    def join(self, other: PairOverlaps) -> PairOverlaps:
+        """These overlaps, then those of ``other``."""
+        return PairOverlaps(*(np.r_[getattr(self, name), getattr(other, name)] for name in OVERLAP_FIELDS))
+
 
 OVERLAP_FIELDS = PairOverlaps.__slots__
 

@@ -25,7 +25,7 @@ from aggregator.domain import Article
 from aggregator.offline.archive.columns import columns_from_signatures
 from aggregator.offline.archive.details import Details, decode_details, encode_details
 from aggregator.offline.archive.encode import Encoder, Encoding
-from aggregator.offline.archive.pair_rule import PairRule, order_by_arrival
+from aggregator.offline.archive.pair_rule import COPY, PairRule, order_by_arrival
 from aggregator.offline.archive.pairs import pack_pairs
 from aggregator.offline.archive.verify import estimate_overlaps
 from aggregator.time_units import HOUR_MS
@@ -76,7 +76,7 @@ def test_both_sides_decide_a_pair_alike(first: Article, second: Article) -> None
     """Windows of one text under several headlines, outlets and times."""
     columns = columns_from_signatures([ENCODER.encode(article) for article in (first, second)])
     pair = pack_pairs(np.array([0]), np.array([1]))
-    found = PairRule(columns, POLICY).are_copies(pair, estimate_overlaps(columns, pair).containment)
+    found = PairRule(columns, POLICY).decide(pair, estimate_overlaps(columns, pair).containment) == COPY
 
     both = (first, second)
     earlier, later = (both[int(rows[0])] for rows in order_by_arrival(columns, pair))
@@ -93,7 +93,7 @@ def test_boilerplate_of_an_outlet_does_not_make_copies() -> None:
     containment = estimate_overlaps(columns, pairs).containment
 
     assert containment.min() > 0.4
-    assert not PairRule(columns, POLICY).are_copies(pairs, containment)[-4:].any()
+    assert not (PairRule(columns, POLICY).decide(pairs, containment)[-4:] == COPY).any()
 
 
 def test_details_survive_their_stored_form() -> None:

@@ -7,10 +7,9 @@ given in the request, or kept in the store (setting ``store_texts``).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, groupby, pairwise
-from math import isinf
 from operator import itemgetter
 
 from aggregator.analysis.analyzer import shingle_width, uses_spaces
@@ -20,10 +19,9 @@ from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.orthography import normalize_spelling
-from aggregator.dedup.copy_rule import NEVER, CopyRule, Requirement, Requirements
-from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
+from aggregator.dedup.event_model import same_event_probability
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
-from aggregator.dedup.pair_comparison import compare_pair, headline_similarity, novelty
+from aggregator.dedup.pair_comparison import compare_pair, headline_similarity, novelty, shares_enough
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.policy_profiles import DEFAULT_PROFILE, NamedPolicy, PolicyProfiles, as_profiles
 from aggregator.dedup.similarity import cosine
@@ -40,14 +38,10 @@ from aggregator.domain import (
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.index.codec.stored_text import decompress_text
+from aggregator.queries.explanation_summary import Comparison, summarize
 
 MAX_ITEMS_SHOWN = 200
 Passages = tuple[str, ...]
-_TEMPLATE_NOTES = {
-    "": "",
-    "figures": " Hardly any figure occurs in both, so they are one template with other figures.",
-    "names": " The main terms of each are missing from the other, so they are one template with other names.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +214,8 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
         is_same_outlet(a, b),
         hours_between(a, b, a.arrived_ms, b.arrived_ms),
     )
-    headlines = headline_similarity(a, b)
-    is_match, template = compare_pair(a, b, evidence, policy) if distance is not None else (False, "")
-    novelties: set[str] = {novelty(a, b, policy), novelty(b, a, policy)} if is_match else set()
+    comparison = _compare(a, b, evidence, policy) if comparable else None
+    is_match = comparison is not None and comparison.is_match
     return Explanation(
         labels=(a.label, b.label),
         spaces=(a.space, b.space),
@@ -230,26 +223,35 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
         distance=distance,
         differing_bits=tuple(k for k in range(64) if differing >> k & 1) if comparable else None,
         evidence=evidence,
-        headline_similarity=round(headlines, 3),
+        headline_similarity=round(headline_similarity(a, b), 3),
         related_similarity=round(float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0]), 3),
         common_figures=len({*a.figures} & {*b.figures}),
-        is_copy=is_match and "figures" not in novelties,
+        is_copy=comparison is not None and is_match and "figures" not in comparison.novelties,
         updated_figures=is_match and figures_changed(a.figures, b.figures),
         shared_passages=passages[0] if passages else None,
         own_passages=passages[1:] if passages else None,
         figures=_differing_figures(a.text or "", b.text or "") if has_texts else None,
         summary=(
             _different_spaces_summary(a, b)
-            if distance is None
-            else _event_summary(
-                same_event_probability(a, b, evidence), evidence.similarity, headlines, is_match
-            )
-            if policy.name == "same-event"
-            else _content_summary(evidence, headlines, is_match, policy, has_sketches)
+            if comparison is None
+            else summarize(comparison, policy, has_sketches=has_sketches)
         )
-        + _TEMPLATE_NOTES[template]
-        + _novelty_note(novelties, policy)
         + ("" if has_texts else _missing_texts_note(has_sketches)),
+    )
+
+
+def _compare(a: ComparedArticle, b: ComparedArticle, evidence: Evidence, policy: Policy) -> Comparison:
+    """Decide two articles of one space, which may have arrived in either order."""
+    is_match, template = compare_pair(a, b, evidence, policy)
+    return Comparison(
+        evidence=evidence,
+        headlines=headline_similarity(a, b),
+        is_match=is_match,
+        template=template,
+        novelties={novelty(a, b, policy), novelty(b, a, policy)} if is_match else set(),
+        confirmable=not is_match
+        and (shares_enough(a, b, evidence, policy) or shares_enough(b, a, evidence, policy)),
+        probability=same_event_probability(a, b, evidence) if policy.name == "same-event" else None,
     )
 
 
@@ -311,30 +313,6 @@ def _differing_figures(a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]
     )
 
 
-def _event_summary(probability: float, similarity: float, titles: float, same_event: bool) -> str:
-    return (
-        f"The similarity of the titles is {titles:.2f}, that of the texts {similarity:.2f}; with the names, "
-        f"figures and wording that they share, the probability of one event is {probability:.2f}; policy "
-        f"same-event requires {MIN_PROBABILITY:g}: {'the same' if same_event else 'not the same'} event."
-    )
-
-
-def _content_summary(
-    evidence: Evidence, headlines: float, is_same: bool, policy: Policy, has_sketches: bool
-) -> str:
-    overlap, distance = evidence.overlap, evidence.distance
-    shared = (
-        f"; they share {overlap.containment:.0%} of the shorter one's wording "
-        f"(about {overlap.shared:.0f} shingles), {overlap.opening:.0%} of an opening, "
-        f"{overlap.common_opening:.0%} of both openings; the similarity of "
-        f"their headlines is {headlines:.2f}, that of their terms {evidence.similarity:.2f}"
-    )
-    return (
-        f"The articles are {distance} bit{'s' * (distance != 1)} apart{shared if has_sketches else ''}, "
-        f"so they are {'copies' if is_same else 'not copies'} ({_describe_rule(evidence, policy)})."
-    )
-
-
 def _missing_texts_note(has_sketches: bool) -> str:
     reason = "store_texts is off" if has_sketches else "only fingerprints are kept (fingerprints_only)"
     return f" The shared wording is not shown, since {reason}; compare the texts themselves instead."
@@ -348,59 +326,4 @@ def _different_spaces_summary(a: ComparedArticle, b: ComparedArticle) -> str:
     return (
         f"The articles are in different spaces ({languages}: {a.space}, {b.space}), which are never "
         "compared, so neither is a copy of the other."
-    )
-
-
-def _novelty_note(novelties: Set[str], policy: Policy) -> str:
-    """The verdict on the later of two matching articles, when it has news that the earlier one lacks."""
-    if "figures" in novelties:
-        reason = (
-            "updates_are_new is on"
-            if policy.updates_are_new
-            else "in texts this short the figures are the news"
-        )
-        return f" But their figures differ, and {reason}: the later one is related, with updated figures."
-    if "story" in novelties:
-        return (
-            " But the shorter one only announces the longer one, which is related, not a duplicate, "
-            "if it arrives later."
-        )
-    return ""
-
-
-def _describe_rule(evidence: Evidence, policy: Policy) -> str:
-    """The condition for a copy, for two articles of these outlets and times."""
-    if policy.name == "hamming":
-        return f"policy hamming: a copy is at most {policy.duplicate_bits} bits apart, regardless of wording"
-    rule = policy.copy_rule
-    required = rule.requirements(evidence)
-    return (
-        f"a copy {_describe_origin(evidence, rule.same_outlet_hours)} shares "
-        f"{', or '.join(map(_describe_row, required.rows))}; and {_describe_amount(required, rule)}"
-    )
-
-
-def _describe_row(row: Requirement) -> str:
-    ways = [f"{row.opening:.0%} of an opening"] if 0 < row.opening < NEVER else []
-    ways += [f"{row.common_opening:.0%} of both openings"] if row.common_opening < NEVER else []
-    ways += [f"a headline of similarity {row.headline:g}"] if row.headline < NEVER else []
-    return f"{row.containment:.0%}" + (f" and {' or '.join(ways)}" if ways else "")
-
-
-def _describe_origin(evidence: Evidence, same_outlet_hours: float) -> str:
-    if not evidence.same_outlet:
-        return "from another or an unknown outlet"
-    if evidence.hours_apart is not None and evidence.hours_apart > same_outlet_hours:
-        return f"from the same outlet, more than {same_outlet_hours:g} hours apart,"
-    return "from the same outlet"
-
-
-def _describe_amount(required: Requirements, rule: CopyRule) -> str:
-    if isinf(required.shared):
-        return "does not exchange the names of a template"
-    fewer = required.shared_under_one_headline
-    under_one_headline = f" ({fewer:.0f} under one headline)" if fewer < required.shared else ""
-    return (
-        f"{required.shared:.0f} shingles{under_one_headline} with a similarity of terms of "
-        f"{rule.similarity:g}, or {rule.strong:.0%} of the wording"
     )

@@ -4,8 +4,9 @@ The similarity of two articles is the cosine of their profiles. A term weighs th
 ``LEAD_FACTOR`` times as much if it is one of the first ``LEAD_TERMS`` of the article, since headline and
 first sentence say what it is about. Terms are compared by their first ``PREFIX_CHARS`` characters, in all
 languages: that equates the inflected forms of Turkish (Can et al. 2008, "Information retrieval on Turkish
-texts", section 5) and the parts of German compounds, which no stemmer does. Figures and what else was tried:
-docs/decisions/0035-term-profile.md.
+texts", section 5) and the parts of German compounds, which no stemmer does. The stored terms are compared by
+their first ``SHORT_PREFIX_CHARS`` characters too, with ``SHORT_PREFIX_FACTOR`` times the weight, for
+inflections that change the stem. Figures and what else was tried: docs/decisions/0035-term-profile.md.
 
 The 24 heaviest terms are stored as strings with a weight each, since verdicts and events need them. The rest
 of the profile is stored in 38 bytes: a bit per term that is one of the first; the weight of the last term as
@@ -28,12 +29,15 @@ from aggregator.domain import WeightedTerms
 
 MINOR_TERMS = 16
 LEAD_TERMS = 15
-LEAD_FACTOR = 1.5
+LEAD_FACTOR = 2.0
 PREFIX_CHARS = 5
+SHORT_PREFIX_CHARS = 3
+SHORT_PREFIX_FACTOR = 0.6
 _LEAD_BYTES = 5  # a bit for each of 40 terms
 _HEAD_BYTES = _LEAD_BYTES + 1
 _HASH_SEED = 0x71
 _HASH_BITS = 16
+_SHORT_PREFIX = 1 << _HASH_BITS  # added to the hash of a short prefix, to keep it apart from the others
 _MAX_SHARE = 255
 
 # The stored terms of an article, and the encoded rest of its profile.
@@ -54,7 +58,7 @@ def encode_minor_terms(stored: WeightedTerms, minor: WeightedTerms, lead: Collec
     flags = sum(1 << at for at, (term, _) in enumerate((*stored, *minor)) if term in lead)
     share = round(_MAX_SHARE * minor[-1][1] / stored[-1][1]) if minor else _MAX_SHARE
     head = flags.to_bytes(_LEAD_BYTES, "little") + bytes([max(1, min(_MAX_SHARE, share))])
-    return head + np.array([_hash(term) for term, _ in minor], "<u2").tobytes()
+    return head + np.array([_hashes(term)[0] for term, _ in minor], "<u2").tobytes()
 
 
 def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:
@@ -65,7 +69,7 @@ def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:
     """
     hashes, weights, owners = _merge_equal(*_flatten([subject, *others]))
     own = owners == 0
-    weight_of_hash = np.zeros(1 << _HASH_BITS)
+    weight_of_hash = np.zeros(2 * _SHORT_PREFIX)
     weight_of_hash[hashes[own]] = weights[own]
     count = len(others) + 1
     products = np.bincount(owners, weight_of_hash[hashes] * weights, count)
@@ -79,16 +83,17 @@ def _merge_equal(
     hashes: IntArray, weights: FloatArray, owners: IntArray
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return the terms with those of one profile and one hash added up."""
-    keys, at = np.unique(owners << _HASH_BITS | hashes, return_inverse=True)
+    bits = _HASH_BITS + 1
+    keys, at = np.unique(owners << bits | hashes, return_inverse=True)
     sums = np.bincount(at, weights, len(keys)).astype(np.float64, copy=False)
-    return keys & ((1 << _HASH_BITS) - 1), sums, keys >> _HASH_BITS
+    return keys & ((1 << bits) - 1), sums, keys >> bits
 
 
 def _flatten(profiles: Sequence[TermProfile]) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return hash and weight of every term, and the position of its profile; all (n,)."""
+    """Return hash and weight of every prefix, and the position of its profile; all (n,)."""
     stored_counts = np.array([len(terms) for terms, _ in profiles])
     minor_counts = np.array([max(0, len(data) - _HEAD_BYTES) // 2 for _, data in profiles])
-    hashes = [_hash(term) for terms, _ in profiles for term, _ in terms]
+    hashes = np.array([_hashes(term) for terms, _ in profiles for term, _ in terms], np.int64).reshape(-1, 2)
     weights = np.array([weight for terms, _ in profiles for _, weight in terms], np.float64)
     minor_hashes = np.frombuffer(b"".join([data[_HEAD_BYTES:] for _, data in profiles]), "<u2")
     heads = b"".join([data[:_HEAD_BYTES] or bytes(_HEAD_BYTES) for _, data in profiles])
@@ -101,10 +106,11 @@ def _flatten(profiles: Sequence[TermProfile]) -> tuple[IntArray, FloatArray, Int
     all_owners = np.concatenate([stored_owners, owners])
     positions = np.concatenate([stored_ranks, stored_counts[owners] + ranks])
     is_lead = np.unpackbits(head_rows[:, :_LEAD_BYTES], axis=1, bitorder="little")[all_owners, positions]
+    values = np.sqrt(np.concatenate([weights, minor_weights])) * np.where(is_lead, LEAD_FACTOR, 1.0)
     return (
-        np.concatenate([np.array(hashes, np.int64), minor_hashes]),
-        np.sqrt(np.concatenate([weights, minor_weights])) * np.where(is_lead, LEAD_FACTOR, 1.0),
-        all_owners,
+        np.concatenate([hashes[:, 0], minor_hashes, hashes[:, 1]]),
+        np.concatenate([values, SHORT_PREFIX_FACTOR * values[: len(weights)]]),
+        np.concatenate([all_owners, stored_owners]),
     )
 
 
@@ -115,6 +121,11 @@ def _ranks(counts: IntArray) -> tuple[IntArray, IntArray]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _hash(term: str) -> int:
-    prefix = term[:PREFIX_CHARS].encode("utf-8", "surrogatepass")
+def _hashes(term: str) -> tuple[int, int]:
+    """Return the hashes of the prefix, as ``encode_minor_terms`` stores it, and of the short prefix."""
+    return _hash(term, PREFIX_CHARS), _hash(term, SHORT_PREFIX_CHARS) + _SHORT_PREFIX
+
+
+def _hash(term: str, chars: int) -> int:
+    prefix = term[:chars].encode("utf-8", "surrogatepass")
     return xxhash.xxh3_64_intdigest(prefix, _HASH_SEED) & ((1 << _HASH_BITS) - 1)

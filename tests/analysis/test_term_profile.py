@@ -13,6 +13,8 @@ from aggregator.analysis.term_profile import (
     LEAD_TERMS,
     MINOR_TERMS,
     PREFIX_CHARS,
+    SHORT_PREFIX_CHARS,
+    SHORT_PREFIX_FACTOR,
     TermProfile,
     cosines,
     encode_minor_terms,
@@ -21,6 +23,8 @@ from aggregator.domain import Article
 
 WORDS = [f"{n}word" for n in range(10, 90)]  # whose prefixes and hashes differ
 WEIGHTS = st.dictionaries(st.sampled_from(WORDS), st.floats(0.01, 1.0), min_size=1, max_size=60)
+# Squared length of a stored term of weight 1, which has a short prefix too; a minor one has 1.
+STORED = 1 + SHORT_PREFIX_FACTOR**2
 LEADS = st.sets(st.sampled_from(WORDS))
 
 
@@ -39,8 +43,7 @@ def test_minor_weights_fall_geometrically_to_the_last() -> None:
     minor = encode_minor_terms(stored, [(f"{n}minor", 0.5**n) for n in range(1, 5)], ())
     single = [([(term, 1.0)], b"") for term in ("ferry", "1minor", "2minor", "3minor", "4minor")]
     found = cosines((stored, minor), single)
-    assert found / found[0] == pytest.approx([0.5 ** (n / 2) for n in range(5)], rel=0.02)
-    assert math.hypot(*found) == pytest.approx(1.0)
+    assert found / found[0] == pytest.approx([1.0, *(0.5 ** (n / 2) / STORED for n in range(1, 5))], rel=0.02)
 
 
 def test_terms_of_the_lead_weigh_more() -> None:
@@ -49,7 +52,8 @@ def test_terms_of_the_lead_weigh_more() -> None:
     profile = (stored, encode_minor_terms(stored, minor, {"storm", "captain"}))
     single = [([(term, 1.0)], b"") for term in ("ferry", "storm", "pier", "captain")]
     found = cosines(profile, single)
-    assert found / found[0] == pytest.approx([1.0, LEAD_FACTOR, 1.0, LEAD_FACTOR])
+    expected = [1.0, LEAD_FACTOR, 1 / STORED, LEAD_FACTOR / STORED]
+    assert found / found[0] == pytest.approx(expected)
 
 
 def test_terms_with_one_beginning_are_one_term() -> None:
@@ -60,13 +64,25 @@ def test_terms_with_one_beginning_are_one_term() -> None:
     assert cosines(first, [first, second]) == pytest.approx([1.0, 1.0])
 
 
+def test_terms_with_one_short_beginning_are_alike_in_part() -> None:
+    """Stored ones: by the share that the short prefix has of the squared length. Minor ones are not."""
+    first, second, other = "reka", "rekach", "rzeka"
+    assert first[:SHORT_PREFIX_CHARS] == second[:SHORT_PREFIX_CHARS] != other[:SHORT_PREFIX_CHARS]
+    assert first[:PREFIX_CHARS] != second[:PREFIX_CHARS]
+    found = cosines(([(first, 1.0)], b""), [([(term, 1.0)], b"") for term in (second, other)])
+    assert found == pytest.approx([SHORT_PREFIX_FACTOR**2 / STORED, 0.0])
+    minor = ([("ferry", 1.0)], encode_minor_terms([("ferry", 1.0)], [(second, 1.0)], ()))
+    assert cosines(([(first, 1.0)], b""), [minor]) == [0.0]
+
+
 def test_articles_without_an_encoded_rest_are_compared_by_their_stored_terms() -> None:
     """As those that the codec tests make; no terms at all give 0."""
     alone = ([("ferry", 0.8), ("storm", 0.6)], b"")
     with_minor = (alone[0], encode_minor_terms([("", 0.6)], [("pier", 0.6)], ()))
     empty: TermProfile = ((), b"")
     found = cosines(alone, [alone, with_minor, empty])
-    assert found == pytest.approx([1.0, math.sqrt(1.4 / 2.0), 0.0])
+    stored = STORED * 1.4
+    assert found == pytest.approx([1.0, math.sqrt(stored / (stored + 0.6)), 0.0])
     assert cosines(empty, [alone, empty]).tolist() == [0.0, 0.0] and not len(cosines(alone, []))
 
 

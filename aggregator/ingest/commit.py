@@ -71,12 +71,12 @@ class Committer:
         for space in sorted(sampled):
             await self._index.segments.seal_if_full(space, now_ms)
         committed = [p for p in plans if p.pending not in conflicted] if conflicted else plans
-        raced, overruled = await self._resolve_language_race(
+        raced, withdrawn = await self._resolve_language_race(
             [p for p in committed if p.transaction is not None]
         )
-        if overruled:
-            conflicted += overruled
-            committed = [p for p in committed if p.pending not in overruled]
+        if withdrawn:
+            conflicted += withdrawn
+            committed = [p for p in committed if p.pending not in withdrawn]
         for plan in committed:
             await self._remove_replaced(plan, raced.get(plan.pending.article.id, plan.older_versions))
         if self._dual_writer is not None:
@@ -88,11 +88,12 @@ class Committer:
     async def _resolve_language_race(
         self, plans: Sequence[CommitPlan]
     ) -> tuple[dict[str, tuple[BindingSnapshot, ...]], list[PendingArticle]]:
-        """Of one id posted in several languages at the same time, keep the version with the highest number.
+        """Of one id posted in several languages at the same time, let one version stay.
 
-        Returns by id the older versions to remove, and the articles that must be decided again: those whose
-        caller may not replace the other version. Every process checks after its own commit, so the last one
-        sees all versions.
+        Returns by id the older versions to remove, and the articles whose version was withdrawn. Those are
+        decided again: none of them is acknowledged, since the version that they gave way to may be
+        withdrawn in turn. A version gives way to a newer one, and to one that its caller may not replace.
+        Every process checks after its own commit, so the last one sees all versions.
         """
         if not plans or len(self._index.spaces) < 2:
             return {}, []
@@ -100,26 +101,27 @@ class Committer:
             {p.pending.article.id: p.answer.space for p in plans}
         )
         older: dict[str, tuple[BindingSnapshot, ...]] = {}
-        overruled: list[PendingArticle] = []
+        withdrawn: list[PendingArticle] = []
         for plan in plans:
             id_ = plan.pending.article.id
-            others: Sequence[BindingSnapshot] = found[id_]
-            if others and await self._is_overruled(plan, others):
+            others, is_overruled = await self._with_owners(plan, found[id_])
+            if is_overruled:
                 others = await self._wait_for_withdrawal(plan, others)
-            if others and await self._is_overruled(plan, others):
-                await self._index.articles.remove_older(
-                    plan.answer.space, id_, below_number=plan.latest_number + 1
-                )
-                plan.pending.number, plan.pending.record_written = 0, False
-                overruled.append(plan.pending)
-                continue
-            older[id_] = tuple(b for b in others if b.binding.number < plan.latest_number)
-            for newest in others[:1]:
-                if newest.binding.number > plan.latest_number:
-                    await self._index.articles.remove_older(
-                        plan.answer.space, id_, below_number=newest.binding.number
-                    )
-        return older, overruled
+                others, is_overruled = await self._with_owners(plan, others)
+            if is_overruled or (others and _is_newer(others[0], plan)):
+                await self._withdraw(plan)
+                withdrawn.append(plan.pending)
+            else:
+                older[id_] = tuple(others)
+        return older, withdrawn
+
+    async def _withdraw(self, plan: CommitPlan) -> None:
+        """Remove a committed version again; its article then needs another number and record."""
+        await self._index.articles.remove_older(
+            plan.answer.space, plan.pending.article.id, below_number=plan.latest_number + 1
+        )
+        await self._delete_superseded(plan)
+        plan.pending.number, plan.pending.record_written = 0, False
 
     async def _wait_for_withdrawal(
         self, plan: CommitPlan, others: Sequence[BindingSnapshot]
@@ -132,24 +134,34 @@ class Committer:
         """
         id_, space = plan.pending.article.id, plan.answer.space
         for _ in range(MAX_WITHDRAWAL_CHECKS):
-            if not others or others[0].binding.number < plan.latest_number:
+            if not others or not _is_newer(others[0], plan):
                 break
             others = (await self._index.bindings.in_other_spaces({id_: space}))[id_]
         return others
 
-    async def _is_overruled(self, plan: CommitPlan, others: Sequence[BindingSnapshot]) -> bool:
-        """Whether the id has a version, in another space, that the article's caller may not replace."""
-        if not plan.pending.sources:
-            return False
-        records = await self._index.records.read({b.binding.number: b.space for b in others})
-        return not all(is_owned(records.get(b.binding.number), plan.pending.sources) for b in others)
+    async def _with_owners(
+        self, plan: CommitPlan, others: Sequence[BindingSnapshot]
+    ) -> tuple[Sequence[BindingSnapshot], bool]:
+        """The bindings in other spaces, and whether the article's caller may not replace one of them.
+
+        They are read again while the record of one is missing, since that version has left.
+        """
+        if not others or not plan.pending.sources:
+            return others, False
+        id_, space = plan.pending.article.id, plan.answer.space
+        for _ in range(MAX_WITHDRAWAL_CHECKS):
+            records = await self._index.records.read({b.binding.number: b.space for b in others})
+            if len(records) == len(others):
+                break
+            again = (await self._index.bindings.in_other_spaces({id_: space}))[id_]
+            if again == others:  # the record alone is lost
+                break
+            others = again
+        return others, not all(is_owned(records.get(b.binding.number), plan.pending.sources) for b in others)
 
     async def _remove_replaced(self, plan: CommitPlan, older_versions: Sequence[BindingSnapshot]) -> None:
         """Delete the replaced version's record and the id's older versions in other spaces."""
-        if plan.superseded_number is not None:
-            await self._index.records.delete({plan.superseded_number: plan.answer.space})
-            if self._dual_writer is not None:
-                await self._dual_writer.drop_record(plan.superseded_number)
+        await self._delete_superseded(plan)
         for older in older_versions:
             removed = await self._index.articles.remove_older(
                 older.space,
@@ -159,6 +171,13 @@ class Committer:
             )
             if removed and self._dual_writer is not None:
                 await self._dual_writer.replicate_removal([older])
+
+    async def _delete_superseded(self, plan: CommitPlan) -> None:
+        """Delete the record of the version that the plan's version replaced, if any."""
+        if plan.superseded_number is not None:
+            await self._index.records.delete({plan.superseded_number: plan.answer.space})
+            if self._dual_writer is not None:
+                await self._dual_writer.drop_record(plan.superseded_number)
 
     async def set_answers(self, plans: Sequence[CommitPlan]) -> None:
         """Set the answers of the articles, with the id of the event that each is part of."""
@@ -171,3 +190,7 @@ class Committer:
 
 def _plans_with_writes(plans: Sequence[CommitPlan]) -> list[CommitPlan]:
     return [p for p in plans if p.transaction is not None and p.record is not None]
+
+
+def _is_newer(other: BindingSnapshot, plan: CommitPlan) -> bool:
+    return other.binding.number > plan.latest_number

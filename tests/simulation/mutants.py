@@ -257,6 +257,17 @@ def _(patch: Patch) -> None:
     patch.setattr(Committer, "_resolve_language_race", skipped)
 
 
+@mutant("a version that gave way is acknowledged", "a source and a key for all post one id in two languages")
+def _(patch: Patch) -> None:
+    original = Committer._resolve_language_race
+
+    async def acknowledged(self: Committer, plans: Any) -> tuple[dict[str, Any], list[Any]]:
+        older, withdrawn = await original(self, plans)
+        return older, [pending for pending in withdrawn if pending.sources]
+
+    patch.setattr(Committer, "_resolve_language_race", acknowledged)
+
+
 @mutant("entries of a removed text are not passed on", "update leaves an exact copy")
 def _(patch: Patch) -> None:
     patch.setattr(BINDINGS_TO_INDEX, lambda *arguments: [])

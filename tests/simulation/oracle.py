@@ -233,6 +233,8 @@ class Call:
     """One request about one id: ``text`` is its content (None: delete), ``end`` is inf if unanswered.
 
     ``effect`` is whether, by the answer, it changed something (None: no answer, or it may be either).
+    ``source``: the one that the caller is bound to (empty: to none); ``is_refused``: the answer says that an
+    article of another source is stored.
     """
 
     id: str
@@ -241,16 +243,19 @@ class Call:
     end: float = inf
     effect: bool | None = None
     outcome: Outcome | None = None
+    source: str = ""
+    is_refused: bool = False
 
 
 def is_linearizable(calls: Sequence[Call], final: bytes | None) -> bool:
     """Whether some order of the calls yields all answers and the content ``final``.
 
-    Each call takes effect at one instant between its start and end; an unanswered one may have none.
+    Each call takes effect at one instant between its start and end; an unanswered one may have none. A call
+    that is bound to a source is refused if, and only if, an article of another source is stored.
     """
 
     @cache
-    def search(done: int, state: bytes | None) -> bool:
+    def search(done: int, state: bytes | None, owner: str) -> bool:
         open_calls = [i for i in range(len(calls)) if not done >> i & 1]
         if all(calls[i].end == inf for i in open_calls) and state == final:
             return True
@@ -261,8 +266,13 @@ def is_linearizable(calls: Sequence[Call], final: bytes | None) -> bool:
                 continue
             if call.effect is not None and call.effect != (state != call.text):
                 continue
-            if search(done | 1 << i, call.text):
+            is_foreign = bool(call.source) and state is not None and owner != call.source
+            if is_foreign != call.is_refused:
+                continue
+            keeps_owner = is_foreign or (not call.source and call.text == state)  # a repeat names no source
+            after = state if is_foreign else call.text
+            if search(done | 1 << i, after, owner if keeps_owner else call.source):
                 return True
         return False
 
-    return search(0, None) if calls else final is None
+    return search(0, None, "") if calls else final is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
@@ -29,11 +29,12 @@ for _name, _text in _LONG.items():
 
 @dataclass(frozen=True)
 class Post:
-    """Submit one text under an id."""
+    """Submit one text under an id; with ``source``, by a key that is bound to it."""
 
     id: str
     text: str
     lang: str = "en"
+    source: str = ""
 
     @property
     def story(self) -> tuple[str, str]:
@@ -42,12 +43,12 @@ class Post:
 
     def article(self) -> Article:
         """The article to submit."""
-        return Article(id=self.id, text=TEXTS[self.text], lang=self.lang)
+        return Article(id=self.id, text=TEXTS[self.text], lang=self.lang, source=self.source)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Submit several in one batch."""
+    """Submit several of one source in one batch."""
 
     posts: tuple[Post, ...]
 
@@ -122,12 +123,13 @@ async def analyze_many(articles: Sequence[Article]) -> list[Analysis | Aggregato
 
 
 def posts(*pairs: str) -> tuple[Post, ...]:
-    """Posts written as "id=text" or "id=text@language"."""
+    """Posts written as "id=text", "id=text@language", "id=text:source" or "id=text@language:source"."""
     parsed = []
     for pair in pairs:
-        id_and_text, _, lang = pair.partition("@")
+        rest, _, source = pair.partition(":")
+        id_and_text, _, lang = rest.partition("@")
         id_, _, text = id_and_text.partition("=")
-        parsed.append(Post(id_, text, lang or "en"))
+        parsed.append(Post(id_, text, lang or "en", source))
     return tuple(parsed)
 
 
@@ -191,6 +193,13 @@ SMALL: dict[str, Program] = {
     "an id changes its language": (writer("a=s0", "b=s1", "b=t0@fr"), writer("-a")),
     "one id in two languages": (writer("a=s0", "-a"), writer("a=s0@fr")),
     "one id in two languages at once": (writer("a=s0"), writer("a=s1@fr")),
+    "two sources post one id": (writer("a=s0:gazette"), writer("a=s1:radio")),
+    "two sources post one id in two languages": (writer("a=s0:gazette"), writer("a=s1@fr:radio")),
+    "a source and a key for all post one id in two languages": (writer("a=s0"), writer("a=s1@fr:radio")),
+    "two sources update one id in two languages": (
+        writer("a=s0:gazette", "a=s2:gazette"),
+        writer("a=s1@fr:radio", "a=s0!@fr:radio"),
+    ),
     "an update and another language": (writer("a=s0", "a=s1"), writer("a=s2@fr")),
     "a seal between near-copies": (writer("a=s0"), writer("|", "b=s1")),
     "a seal between sketch keys": (writer("a=s0"), writer("|", "b=scut")),
@@ -275,9 +284,23 @@ def random_program(rng: Random) -> Program:
             return Batch(tuple(post() for _ in range(rng.randrange(2, 5))))
         return post()
 
+    writers = [[request() for _ in range(rng.randrange(1, 5))] for _ in range(rng.choice((2, 2, 3, 4)))]
+    sources = [rng.choice(("", "gazette", "radio")) if rng.random() < 0.3 else "" for _ in writers]
     return tuple(
-        tuple(request() for _ in range(rng.randrange(1, 5))) for _ in range(rng.choice((2, 2, 3, 4)))
+        tuple(_bound(request, source) for request in requests)
+        for requests, source in zip(writers, sources, strict=True)
     )
+
+
+def _bound(request: Request, source: str) -> Request:
+    """The request by a key that is bound to a source."""
+    match request:
+        case Post():
+            return replace(request, source=source)
+        case Batch():
+            return Batch(tuple(replace(post, source=source) for post in request.posts))
+        case _:
+            return request
 
 
 def _random_full_keys(rng: Random, letters: str) -> Program:
@@ -313,4 +336,5 @@ def _describe(request: Request) -> str:
     if isinstance(request, Lookup):
         return f"?{request.text}@{request.lang}"
     assert isinstance(request, Post)
-    return f"{request.id}={request.text}" + ("" if request.lang == "en" else f"@{request.lang}")
+    lang = "" if request.lang == "en" else f"@{request.lang}"
+    return f"{request.id}={request.text}{lang}" + (f":{request.source}" if request.source else "")

@@ -13,7 +13,7 @@ from aggregator.app import build_core
 from aggregator.concurrency.yielding import Spawn
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
-from aggregator.errors import AggregatorError, NotFound, StoreUnavailable
+from aggregator.errors import AggregatorError, Forbidden, NotFound, StoreUnavailable
 from aggregator.index import Index, keys, sketch_buckets
 from aggregator.index.codec.records import decode_binding
 from aggregator.index.compaction import Compactor
@@ -65,11 +65,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Effect:
-    """What an answer says: whether the request changed something, the outcome and the space of a post."""
+    """What an answer says: whether the request changed something, the outcome and the space of a post.
+
+    ``is_refused``: the id is stored for a source that the caller may not replace.
+    """
 
     changed: bool | None
     outcome: Outcome | None = None
     space: str = ""
+    is_refused: bool = False
 
 
 @contextmanager
@@ -142,7 +146,8 @@ class World:
         """One attempt; whether an answer arrived."""
         self.scheduler.now += 1
         begun = len(self.calls)
-        self.calls += [Call(id_, text, self.scheduler.now) for id_, text in _contents(request)]
+        source = next((post.source for post in _posts_of(request)), "")
+        self.calls += [Call(id_, text, self.scheduler.now, source=source) for id_, text in _contents(request)]
         try:
             effects = await self._execute(ingest, request)
         except StoreUnavailable:
@@ -150,7 +155,11 @@ class World:
         self.scheduler.now += 1
         for i, effect in enumerate(effects, start=begun):
             call = replace(
-                self.calls[i], end=self.scheduler.now, effect=effect.changed, outcome=effect.outcome
+                self.calls[i],
+                end=self.scheduler.now,
+                effect=effect.changed,
+                outcome=effect.outcome,
+                is_refused=effect.is_refused,
             )
             self.calls[i] = call
             if effect.outcome is not None:
@@ -183,8 +192,12 @@ class World:
             replace(post.article(), url=f"https://example.org/{self.scheduler.now}")
             for post in _posts_of(request)
         ]
+        sources = tuple({article.source for article in articles if article.source})
         effects = []
-        for answer in await ingest.submit_many(articles):
+        for answer in await ingest.submit_many(articles, sources=sources):
+            if sources and isinstance(answer, Forbidden):
+                effects.append(Effect(None, is_refused=True))
+                continue
             assert isinstance(answer, Answer), f"answered with {answer}"
             effects.append(Effect(answer.stored, answer.outcome, answer.space))
         return effects

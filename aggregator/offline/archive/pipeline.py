@@ -38,6 +38,7 @@ from aggregator.offline.archive.encode import UNDATED, encode_block
 from aggregator.offline.archive.executors import Pool
 from aggregator.offline.archive.job import Job
 from aggregator.offline.archive.join import join_to_file, partitions
+from aggregator.offline.archive.libraries import check_libraries
 from aggregator.offline.archive.pair_rule import containment_floor
 from aggregator.offline.archive.pairs import Pairs, merge_pairs, unpack_pairs
 from aggregator.offline.archive.sketch_keys import write_entries
@@ -72,7 +73,11 @@ class ProgressListener:
 
 
 def run_pipeline(job: Job, pool: Pool, progress: ProgressListener) -> DedupeResult:
-    """Run all stages up to the groups; files are written in ``job.work_dir`` only."""
+    """Run all stages up to the groups; files are written in ``job.work_dir`` only.
+
+    Raises ConfigurationError if an optional library is missing, before the first stage.
+    """
+    check_libraries(job)
     clock = _StageTimer(job.work_dir / "seconds.json")
     with clock.measure("encode"):
         chunks = _encode(job, pool, progress)

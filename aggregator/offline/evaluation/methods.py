@@ -25,15 +25,17 @@ import numpy.typing as npt
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
+from aggregator.offline.archive import libraries
 from aggregator.offline.archive.cluster import Links, cluster
 from aggregator.offline.archive.vector_candidates import DEFAULT_LANG
 from aggregator.offline.evaluation.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle
 from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed, pair_count, precision_recall_f1
 from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, NoiseLevel
-from aggregator.offline.evaluation.pair_scorers import METHODS, default_methods, ngrams
+from aggregator.offline.evaluation.pair_scorers import METHODS, TRANSFORMER_METHODS, default_methods, ngrams
 from aggregator.offline.evaluation.print_noise import add_noise
 from aggregator.offline.evaluation.scored_pairs import ScoredPairs
 from aggregator.offline.evaluation.transformer_scorers import RERANKING, TRAINED_METHODS, train
+from aggregator.optional_imports import import_optional
 
 HALVES = ("even", "odd")  # clusters, in order of names
 CLUSTERINGS = ("union-find", "average", "leiden")
@@ -83,6 +85,7 @@ def evaluate(
             "thresholds are tuned on every other one and scored on the rest."
         )
     methods = methods or default_methods()
+    _check_libraries(methods)
     tasks = [(gold, method, level, label_merges) for level in levels for method in methods]
     with (
         TemporaryDirectory() as encoders,
@@ -94,6 +97,14 @@ def evaluate(
             executor.submit(train_encoders, gold, label_merges, Path(encoders), rerank=rerank).result()
         results = executor.map(evaluate_method, *zip(*tasks, strict=True), repeat(Path(encoders)))
         return [row for rows in results for row in rows]
+
+
+def _check_libraries(methods: Sequence[str]) -> None:
+    needed = [libraries.IGRAPH, *(each for name in methods for each in libraries.ENCODERS.get(name, ()))]
+    if not TRANSFORMER_METHODS.isdisjoint(methods):
+        needed.append(libraries.FAISS)
+    for library in dict.fromkeys(needed):
+        import_optional(*library)
 
 
 def train_encoders(

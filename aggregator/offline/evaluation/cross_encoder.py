@@ -25,6 +25,7 @@ from aggregator.offline.evaluation.scored_pairs import ScoredPairs
 PAIR_TOKENS = 192  # of both texts together
 RERANKED_PAIRS = 400
 HARD_NEGATIVES = 5
+MIN_PROBABILITY = 0.5
 _PAIRS_PER_PASS = 16
 _SEED = 1
 
@@ -97,14 +98,13 @@ def uncertain(cosine: Floats, threshold: float) -> Rows:
     return np.sort(np.argsort(np.abs(cosine - threshold), kind="stable")[:RERANKED_PAIRS])
 
 
-def rerank(scored: ScoredPairs, chosen: Rows, probability: Floats, threshold: float) -> ScoredPairs:
-    """Return the pairs with the ``chosen`` ones in the order of their probability, around the threshold.
+def rerank(scored: ScoredPairs, chosen: Rows, probability: Floats) -> ScoredPairs:
+    """Return the pairs with other scores of the ``chosen`` ones: 1 for a probability from 0.5 on, else 0.
 
-    They keep the range of scores that they had: a probability of 0.5 gives ``threshold``.
+    Scores that stay near the threshold would not count: the thresholds that are tried are further apart.
     """
     score = scored.score.copy()
-    width = float(np.abs(score[chosen] - threshold).max(initial=0.0))
-    score[chosen] = np.clip(threshold + (2 * probability - 1) * width, 0.0, 1.0)
+    score[chosen] = probability >= MIN_PROBABILITY
     return ScoredPairs(scored.a, scored.b, score)
 
 

@@ -2,7 +2,7 @@
 
 bi-encoder              cosine of the vectors of two texts, 64 nearest articles of each; off the shelf
 bi-encoder, fine-tuned  the same, trained on half of the labels (``encoder_training.py``)
-re-ranking              the latter, with uncertain pairs ordered by a cross-encoder (``cross_encoder.py``)
+re-ranking              the latter, with uncertain pairs decided by a cross-encoder (``cross_encoder.py``)
 
 Extras ``minilm`` and ``neural``.
 """
@@ -37,7 +37,7 @@ def fine_tuned_bi_encoder(articles: Sequence[Article], weights: Path) -> ScoredP
 
 
 def reranked(articles: Sequence[Article], weights: Path) -> ScoredPairs:
-    """As ``fine_tuned_bi_encoder``, with the least certain pairs in the order of the cross-encoder."""
+    """As ``fine_tuned_bi_encoder``, with the verdict of the cross-encoder on the least certain pairs."""
     scored = fine_tuned_bi_encoder(articles, weights)
     threshold = float((weights / THRESHOLD).read_text())
     chosen = cross_encoder.uncertain(scored.score, threshold)
@@ -45,7 +45,7 @@ def reranked(articles: Sequence[Article], weights: Path) -> ScoredPairs:
     pairs = [(texts[scored.a[at]], texts[scored.b[at]]) for at in chosen.tolist()]
     classifier = cross_encoder.load_weights(weights / CROSS_ENCODER)
     probability = cross_encoder.probabilities(classifier, pairs)
-    return cross_encoder.rerank(scored, chosen, probability, threshold)
+    return cross_encoder.rerank(scored, chosen, probability)
 
 
 RERANKING = "re-ranking"

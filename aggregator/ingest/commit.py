@@ -90,9 +90,9 @@ class Committer:
     ) -> tuple[dict[str, tuple[BindingSnapshot, ...]], list[PendingArticle]]:
         """Of one id posted in several languages at the same time, let one version stay.
 
-        Returns by id the older versions to remove, and the articles whose version was withdrawn. Those are
-        decided again: none of them is acknowledged, since the version that they gave way to may be
-        withdrawn in turn. A version gives way to a newer one, and to one that its caller may not replace.
+        Returns by id the older versions to remove, and the articles whose version was withdrawn. A version is
+        withdrawn if a newer one is stored, or one that its caller may not replace. Its article is decided
+        again and not acknowledged: the other version may be withdrawn as well, and then neither is stored.
         Every process checks after its own commit, so the last one sees all versions.
         """
         if not plans or len(self._index.spaces) < 2:
@@ -132,12 +132,15 @@ class Committer:
         higher number withdraws at once, the other one waits for that. It withdraws as well if the higher one
         stays, because that one may have been acknowledged before this commit.
         """
-        id_, space = plan.pending.article.id, plan.answer.space
         for _ in range(MAX_WITHDRAWAL_CHECKS):
             if not others or not _is_newer(others[0], plan):
                 break
-            others = (await self._index.bindings.in_other_spaces({id_: space}))[id_]
+            others = await self._read_others(plan)
         return others
+
+    async def _read_others(self, plan: CommitPlan) -> Sequence[BindingSnapshot]:
+        id_ = plan.pending.article.id
+        return (await self._index.bindings.in_other_spaces({id_: plan.answer.space}))[id_]
 
     async def _with_owners(
         self, plan: CommitPlan, others: Sequence[BindingSnapshot]
@@ -148,12 +151,11 @@ class Committer:
         """
         if not others or not plan.pending.sources:
             return others, False
-        id_, space = plan.pending.article.id, plan.answer.space
         for _ in range(MAX_WITHDRAWAL_CHECKS):
             records = await self._index.records.read({b.binding.number: b.space for b in others})
             if len(records) == len(others):
                 break
-            again = (await self._index.bindings.in_other_spaces({id_: space}))[id_]
+            again = await self._read_others(plan)
             if again == others:  # the record alone is lost
                 break
             others = again

@@ -240,8 +240,8 @@ class Decider:
 def _is_repeat(pending: PendingArticle, current: BindingSnapshot, snapshot: Snapshot) -> bool:
     """Whether the text is the stored one and the source does not change.
 
-    A version without a record was replaced meanwhile. A caller that is bound to sources may not be told that
-    it is the caller's: as an update, which checks the binding, the article is decided again.
+    A version without a record was replaced meanwhile, perhaps by one of another source. For a caller that is
+    bound to sources this is an update, whose commit checks the binding.
     """
     record = snapshot.records.get(current.binding.number)
     is_same_source = not pending.sources if record is None else pending.article.source in ("", record.source)

@@ -257,7 +257,7 @@ def _(patch: Patch) -> None:
     patch.setattr(Committer, "_resolve_language_race", skipped)
 
 
-@mutant("a version that gave way is acknowledged", "a source and a key for all post one id in two languages")
+@mutant("a withdrawn version is acknowledged", "a source and a key for all post one id in two languages")
 def _(patch: Patch) -> None:
     original = Committer._resolve_language_race
 

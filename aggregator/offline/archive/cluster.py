@@ -23,6 +23,7 @@ from aggregator.optional_imports import import_optional
 # (number of articles, a, b, strength, threshold) -> label of each article
 SplitFunction = Callable[[int, Rows, Rows, Floats, float], Rows]
 
+IGRAPH = ("igraph", "corpus", "Community detection")  # arguments of import_optional
 AVERAGE_LINKAGE_MAX_TEXTS = 2_000  # average linkage needs all pairs of a component in memory
 RANDOM_SEED = 20231
 ALL_PAIRS_MAX_TEXTS = 1_000  # all pairs of a component of at most this many distinct texts are compared,
@@ -171,7 +172,7 @@ def _louvain(count: int, a: Rows, b: Rows, strength: Floats, threshold: float) -
 
 
 def _graph(count: int, a: Rows, b: Rows) -> Any:
-    igraph = import_optional("igraph", "corpus", "Community detection")
+    igraph = import_optional(*IGRAPH)
     # Seeded for each component, so that the result does not depend on their order.
     igraph.set_random_number_generator(random.Random(RANDOM_SEED))
     return igraph.Graph(count, np.stack([a, b], 1))

@@ -7,25 +7,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aggregator.offline.archive.cluster import AVERAGE_LINKAGE_MAX_TEXTS
+from aggregator.offline.archive.cluster import AVERAGE_LINKAGE_MAX_TEXTS, IGRAPH
 from aggregator.offline.archive.job import Job
+from aggregator.offline.archive.vectors import FAISS, GENSIM, STATIC_MODEL
 from aggregator.optional_imports import import_optional
 
-# Module, extra and what needs it, as of ``import_optional``.
-Library = tuple[str, str, str]
-IGRAPH: Library = ("igraph", "corpus", "Community detection")
-FAISS: Library = ("faiss", "neural", "Search by vectors")
-PYARROW: Library = ("pyarrow.parquet", "corpus", "Parquet")
-ENCODERS: dict[str, tuple[Library, ...]] = {
-    "doc2vec": (("gensim.models.doc2vec", "neural", "Doc2Vec"), FAISS),
-    "embedding": (("static_model", "neural", "Sentence embedding"), FAISS),
-}
+PYARROW = ("pyarrow.parquet", "corpus", "Parquet")  # arguments of import_optional
+ENCODERS = {"doc2vec": (GENSIM, FAISS), "embedding": (STATIC_MODEL, FAISS)}
 
 
 def check_libraries(job: Job) -> None:
     """Raise ConfigurationError, naming the extra, if a library that the job needs is not installed."""
     needed = list(ENCODERS.get(job.method.encode, ()))
-    if needs_community_detection(job.method.cluster, job.cap):
+    if _needs_community_detection(job.method.cluster, job.cap):
         needed.append(IGRAPH)
     if job.format == "parquet" or any(Path(file).suffix == ".parquet" for file in job.inputs):
         needed.append(PYARROW)
@@ -33,6 +27,6 @@ def check_libraries(job: Job) -> None:
         import_optional(*library)
 
 
-def needs_community_detection(cluster: str, cap: int) -> bool:
+def _needs_community_detection(cluster: str, cap: int) -> bool:
     """Whether a clustering needs igraph; average linkage does for components above its limit."""
     return cluster in ("leiden", "louvain") or (cluster == "average" and cap > AVERAGE_LINKAGE_MAX_TEXTS)

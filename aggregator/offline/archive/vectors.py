@@ -21,6 +21,11 @@ from aggregator.offline.archive.arrays import Floats, Rows, batches
 from aggregator.offline.archive.pairs import order_pairs
 from aggregator.optional_imports import import_optional
 
+# Arguments of import_optional.
+GENSIM = ("gensim.models.doc2vec", "neural", "Doc2Vec")
+STATIC_MODEL = ("static_model", "neural", "Sentence embedding")
+FAISS = ("faiss", "neural", "Search by vectors")
+
 NEAREST_COUNT = 64
 DOC2VEC_PARAMETERS = {
     "vector_size": 256,
@@ -61,7 +66,7 @@ def doc2vec(texts: Sequence[str], langs: Sequence[str], workers: int = 1) -> Vec
 
     Only one worker gives the same vectors in every run.
     """
-    gensim = import_optional("gensim.models.doc2vec", "neural", "Doc2Vec")
+    gensim = import_optional(*GENSIM)
     documents = [
         gensim.TaggedDocument(tokenizer.shingle_units(text, lang), [at])
         for at, (text, lang) in enumerate(zip(texts, langs, strict=True))
@@ -75,7 +80,7 @@ def embedding(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
 
     ``langs`` do not count: the model has one vocabulary.
     """
-    model = import_optional("static_model", "neural", "Sentence embedding")
+    model = import_optional(*STATIC_MODEL)
     openings = [text[:EMBEDDING_MAX_CHARS] for text in texts]
     return _normalize_rows(np.array(model.get_embeddings(openings), np.float32))
 
@@ -108,7 +113,7 @@ def _search_dense(
 
     hnsw: Malkov & Yashunin 2018. ivf: sqrt(n) lists by k-means (Jégou et al. 2011), seeded by faiss.
     """
-    faiss = import_optional("faiss", "neural", "Search by vectors")
+    faiss = import_optional(*FAISS)
     dimensions = vectors.shape[1]
     if index == "hnsw":
         searched = faiss.IndexHNSWFlat(dimensions, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)

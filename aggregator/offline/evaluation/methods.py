@@ -25,9 +25,10 @@ import numpy.typing as npt
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator.offline.archive import libraries
-from aggregator.offline.archive.cluster import Links, cluster
+from aggregator.offline.archive.cluster import IGRAPH, Links, cluster
+from aggregator.offline.archive.libraries import ENCODERS
 from aggregator.offline.archive.vector_candidates import DEFAULT_LANG
+from aggregator.offline.archive.vectors import FAISS
 from aggregator.offline.evaluation.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle
 from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed, pair_count, precision_recall_f1
 from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, NoiseLevel
@@ -100,9 +101,9 @@ def evaluate(
 
 
 def _check_libraries(methods: Sequence[str]) -> None:
-    needed = [libraries.IGRAPH, *(each for name in methods for each in libraries.ENCODERS.get(name, ()))]
+    needed = [IGRAPH, *(each for name in methods for each in ENCODERS.get(name, ()))]
     if not TRANSFORMER_METHODS.isdisjoint(methods):
-        needed.append(libraries.FAISS)
+        needed.append(FAISS)
     for library in dict.fromkeys(needed):
         import_optional(*library)
 

@@ -1,18 +1,20 @@
 """Constants of the copy rule by cross-validation: each source is left out once.
 
-    python -m tests.benchmarks.bench_copy_rule FILE... [--articles N]
+    python -m tests.benchmarks.bench_copy_rule FILE... [--articles N] [--costs COST ...]
 
 FILEs hold articles of different sources (allsides_dev, yahoo_finance_dev, xinwenlianbo_dev, reuters21578_dev,
 ru_telegram_dev); a file with labels (spotsigs_dev) shows what is found. Candidates are pairs that share a
 sketch key (8 stored, 16 looked up). For every setting of a grid around the defaults of ``policy.Policy``:
 
-* wrong  share of the articles called duplicates whose best pair is wrong by the labels; without labels by a
-  person (``JUDGMENTS``), or by the counter of ``evaluate duplicates`` if nobody judged it,
-* found  in a labelled file the share of the articles with an earlier one of the same label that are called;
-  in the others that of articles with an earlier one of equal wording (resemblance of 0.8).
+* wrong    share of the articles called duplicates whose best pair is wrong by the labels; without labels by a
+           person (``JUDGMENTS``), or by the counter of ``evaluate duplicates`` if nobody judged it,
+* counter  the same by labels and counter alone,
+* found    in a labelled file the share of the articles with an earlier one of the same label that are called;
+           in the others that of articles with an earlier one of equal wording (resemblance of 0.8).
 
-For each file the setting is chosen whose mean of found - wrong over the **other** files is highest; the
-figures of the left-out file under that setting are printed.
+For each file the setting is chosen whose mean of found - COST * wrong over the **other** files is highest,
+since a false duplicate is a lost article and a missed one a repeated headline; the figures of the left-out
+file under that setting are printed, for each COST.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from aggregator.analysis import shingles
 from aggregator.analysis.analyzer import Analyzer
@@ -54,6 +56,18 @@ MIN_CONTAINMENT, SAME_WORDING = 0.2, 0.8
 MAX_CANDIDATES, MAX_PER_KEY = 64, 200
 
 
+class Score(NamedTuple):
+    """Articles called, shares of them that are wrong, and the share of the expected ones that is found."""
+
+    called: int
+    wrong: float
+    counter: float
+    found: float
+
+    def __str__(self) -> str:
+        return f"{self.called:6}{self.wrong:8.3f}{self.counter:8.3f}{self.found:8.3f}"
+
+
 @dataclass(slots=True)
 class Pair:
     """A later article and an earlier candidate, with all that the rule needs."""
@@ -62,7 +76,7 @@ class Pair:
     earlier: int
     evidence: Evidence
     headlines: float
-    wrong: bool | None = None
+    wrong: tuple[bool, bool] | None = None  # by a person where one judged it; by labels and counter alone
 
 
 @dataclass(slots=True)
@@ -76,8 +90,8 @@ class Source:
     expected: set[int] = field(default_factory=set)
     judged: dict[tuple[str, str], bool] = field(default_factory=dict)  # (duplicate, match) -> wrong
 
-    def score(self, policy: Policy) -> tuple[int, float, float]:
-        """Articles called, share wrong, share of the expected ones found."""
+    def score(self, policy: Policy) -> Score:
+        """The figures of this file under a policy."""
         best: dict[int, Pair] = {}
         for pair in self.pairs:
             found = best.get(pair.later)
@@ -85,19 +99,24 @@ class Source:
                 continue
             if policy.copy_rule.is_copy(pair.evidence, lambda p=pair: p.headlines):  # type: ignore[misc]
                 best[pair.later] = pair
-        wrong = sum(self._is_wrong(pair) for pair in best.values())
-        found_share = len(self.expected & best.keys()) / len(self.expected) if self.expected else 1.0
-        return len(best), wrong / max(1, len(best)), found_share
+        kinds = [self._is_wrong(pair) for pair in best.values()]
+        count = max(1, len(best))
+        return Score(
+            called=len(best),
+            wrong=sum(wrong for wrong, _ in kinds) / count,
+            counter=sum(counted for _, counted in kinds) / count,
+            found=len(self.expected & best.keys()) / len(self.expected) if self.expected else 1.0,
+        )
 
-    def _is_wrong(self, pair: Pair) -> bool:
+    def _is_wrong(self, pair: Pair) -> tuple[bool, bool]:
         if pair.wrong is None:
             a, b = self.articles[pair.earlier], self.articles[pair.later]
             labels = self.labels[pair.earlier], self.labels[pair.later]
             if labels[0]:
-                pair.wrong = labels[0] != labels[1]
+                pair.wrong = (labels[0] != labels[1],) * 2
             else:
-                judged = self.judged.get((b.id, a.id))
-                pair.wrong = judge_pair(a, b, a.lang or "en").wrong if judged is None else judged
+                counted = judge_pair(a, b, a.lang or "en").wrong
+                pair.wrong = self.judged.get((b.id, a.id), counted), counted
         return pair.wrong
 
 
@@ -172,6 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--articles", type=int, default=6_000, help="articles read of each file")
+    parser.add_argument("--costs", type=float, nargs="+", default=[1, 2, 4, 10], help="of a wrong one")
     args = parser.parse_args()
     analyzer = Analyzer(load_models())
     sources = [read_source(path, analyzer, args.articles) for path in args.files]
@@ -188,19 +208,23 @@ def main() -> None:
         source.name: [source.score(Policy(**setting)) for setting in settings]  # type: ignore[arg-type]
         for source in sources
     }
+    for cost in args.costs:
+        print(f"\na wrong one costs as much as {cost:g} missed ones")
+        _print_left_out(settings, scores, cost)
+
+
+def _print_left_out(settings: list[dict[str, float]], scores: dict[str, list[Score]], cost: float) -> None:
     default = settings.index({name: getattr(Policy(), name) for name in GRID})
-    print(f"{'left out':22}{'called':>8}{'wrong':>8}{'found':>8}   chosen (defaults: called, wrong, found)")
+    heading = f"{'called':>6}{'wrong':>8}{'counter':>8}{'found':>8}"
+    print(f"{'left out':18}{heading}   the shipped constants {heading}   chosen")
     for name, own in scores.items():
         others = [scores[other] for other in scores if other != name]
         chosen = max(
-            range(len(settings)), key=lambda n: (mean(s[n][2] - s[n][1] for s in others), n == default)
+            range(len(settings)),
+            key=lambda n: (mean(s[n].found - cost * s[n].wrong for s in others), n == default),
         )
         changes = {k: v for k, v in settings[chosen].items() if v != getattr(Policy(), k)}
-        called, wrong, found = own[chosen]
-        print(
-            f"{name:22}{called:8}{wrong:8.3f}{found:8.3f}   {changes or 'the defaults'} "
-            f"({own[default][0]}, {own[default][1]:.3f}, {own[default][2]:.3f})"
-        )
+        print(f"{name:18}{own[chosen]}{'':25} {own[default]}   {changes or 'the shipped constants'}")
 
 
 if __name__ == "__main__":

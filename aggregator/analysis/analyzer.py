@@ -39,7 +39,7 @@ MAX_FIGURES = 48
 # Words and index terms cached over all languages, about 30 MB; a larger cache is dropped and refilled.
 VOCABULARY_CAPACITY = 1 << 17
 # Part of the space name: change it when this module computes other stored values for the same article.
-ANALYSIS_RECIPE = "analyse-6"
+ANALYSIS_RECIPE = "analyse-7"
 _LANGUAGE_SAMPLE_CHARS = 600
 _UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "km", "my"})
 

@@ -1,12 +1,13 @@
 """Term profile: the 40 heaviest index terms of an article, compared to rank related articles.
 
-The similarity of two articles is the cosine of their profiles. A term weighs the square root of its TF-IDF,
-``LEAD_FACTOR`` times as much if it is one of the first ``LEAD_TERMS`` of the article, since headline and
-first sentence say what it is about. Terms are compared by their first ``PREFIX_CHARS`` characters, in all
-languages: that equates the inflected forms of Turkish (Can et al. 2008, "Information retrieval on Turkish
-texts", section 5) and the parts of German compounds, which no stemmer does. The stored terms are compared by
-their first ``SHORT_PREFIX_CHARS`` characters too, with ``SHORT_PREFIX_FACTOR`` times the weight, for
-inflections that change the stem. Figures and what else was tried: docs/decisions/0035-term-profile.md.
+The similarity of two articles is the cosine of their profiles. A term weighs its TF-IDF to the power of
+``WEIGHT_EXPONENT``, ``LEAD_FACTOR`` times as much if it is one of the first ``LEAD_TERMS`` of the article,
+since headline and first sentence say what it is about. Terms are compared by their first ``PREFIX_CHARS``
+characters, in all languages: that equates the inflected forms of Turkish (Can et al. 2008, "Information
+retrieval on Turkish texts", section 5) and the parts of German compounds, which no stemmer does. The stored
+terms are compared by their first ``SHORT_PREFIX_CHARS`` characters too, with ``SHORT_PREFIX_FACTOR`` times
+the weight, for inflections that change the stem. Figures and what else was tried:
+docs/decisions/0035-term-profile.md.
 
 The 24 heaviest terms are stored as strings with a weight each, since verdicts and events need them. The rest
 of the profile is stored in 38 bytes: a bit per term that is one of the first; the weight of the last term as
@@ -28,8 +29,9 @@ import xxhash
 from aggregator.domain import WeightedTerms
 
 MINOR_TERMS = 16
-LEAD_TERMS = 15
-LEAD_FACTOR = 2.0
+LEAD_TERMS = 10
+LEAD_FACTOR = 1.75
+WEIGHT_EXPONENT = 0.35
 PREFIX_CHARS = 5
 SHORT_PREFIX_CHARS = 3
 SHORT_PREFIX_FACTOR = 0.6
@@ -106,7 +108,7 @@ def _flatten(profiles: Sequence[TermProfile]) -> tuple[IntArray, FloatArray, Int
     all_owners = np.concatenate([stored_owners, owners])
     positions = np.concatenate([stored_ranks, stored_counts[owners] + ranks])
     is_lead = np.unpackbits(head_rows[:, :_LEAD_BYTES], axis=1, bitorder="little")[all_owners, positions]
-    values = np.sqrt(np.concatenate([weights, minor_weights])) * np.where(is_lead, LEAD_FACTOR, 1.0)
+    values = np.concatenate([weights, minor_weights]) ** WEIGHT_EXPONENT * np.where(is_lead, LEAD_FACTOR, 1.0)
     return (
         np.concatenate([hashes[:, 0], minor_hashes, hashes[:, 1]]),
         np.concatenate([values, SHORT_PREFIX_FACTOR * values[: len(weights)]]),

@@ -2,7 +2,7 @@
 
 Logistic regression over what is stored of two articles:
 
-    profile   cosine of the stored terms as ``/related`` compares them: square roots, prefixes
+    profile   cosine of the square roots of the stored terms' weights, terms compared by prefixes of 5
     terms     cosine of the stored terms
     titles    similarity of the headlines (``title_rule.title_similarity``)
     names     share of a headline's terms, names mostly, among the other article's stored terms: mean of both

@@ -15,6 +15,7 @@ from aggregator.analysis.term_profile import (
     PREFIX_CHARS,
     SHORT_PREFIX_CHARS,
     SHORT_PREFIX_FACTOR,
+    WEIGHT_EXPONENT,
     TermProfile,
     cosines,
     encode_minor_terms,
@@ -38,12 +39,13 @@ def test_the_encoding_is_pinned() -> None:
 
 
 def test_minor_weights_fall_geometrically_to_the_last() -> None:
-    """From the last stored weight; the cosine with an article of one term sees the square root."""
+    """From the last stored weight; the cosine with an article of one term sees the exponent."""
     stored = [("ferry", 1.0)]
     minor = encode_minor_terms(stored, [(f"{n}minor", 0.5**n) for n in range(1, 5)], ())
     single = [([(term, 1.0)], b"") for term in ("ferry", "1minor", "2minor", "3minor", "4minor")]
     found = cosines((stored, minor), single)
-    assert found / found[0] == pytest.approx([1.0, *(0.5 ** (n / 2) / STORED for n in range(1, 5))], rel=0.02)
+    expected = [1.0, *(0.5 ** (n * WEIGHT_EXPONENT) / STORED for n in range(1, 5))]
+    assert found / found[0] == pytest.approx(expected, rel=0.02)
 
 
 def test_terms_of_the_lead_weigh_more() -> None:
@@ -81,8 +83,9 @@ def test_articles_without_an_encoded_rest_are_compared_by_their_stored_terms() -
     with_minor = (alone[0], encode_minor_terms([("", 0.6)], [("pier", 0.6)], ()))
     empty: TermProfile = ((), b"")
     found = cosines(alone, [alone, with_minor, empty])
-    stored = STORED * 1.4
-    assert found == pytest.approx([1.0, math.sqrt(stored / (stored + 0.6)), 0.0])
+    ferry, storm = (weight ** (2 * WEIGHT_EXPONENT) for weight in (0.8, 0.6))  # squared
+    stored = STORED * (ferry + storm)
+    assert found == pytest.approx([1.0, math.sqrt(stored / (stored + storm)), 0.0])
     assert cosines(empty, [alone, empty]).tolist() == [0.0, 0.0] and not len(cosines(alone, []))
 
 

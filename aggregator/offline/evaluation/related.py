@@ -72,6 +72,34 @@ class RelatedReport:
                               "shown": round(r.mean_shown, 2)} for r in self.rankings]}  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class StoredArticles:
+    """Articles that the ingest service stored, and what is relevant to each labeled one.
+
+    ``group_by_id``: duplicate group of each stored article. ``relevant_by_id``: the other groups of the event
+    of each labeled one.
+    """
+
+    analyzer: Analyzer
+    analyses: Analyses
+    related: RelatedArticles
+    group_by_id: Mapping[str, str]
+    relevant_by_id: Mapping[str, set[str]]
+
+    async def served(self, k: int) -> RankingScore:
+        """The ``k`` related articles of each labeled one, as the service answers them."""
+        answers = {
+            id_: [self.group_by_id[item.id] for item in await self.related.of_id(id_, limit=k)]
+            for id_ in self.relevant_by_id
+        }
+        return _score_ranking("related", answers, self.relevant_by_id, k)
+
+    def brute_force(self, k: int) -> RankingScore:
+        """The ``k`` nearest duplicate groups by all weights."""
+        answers = _rank_by_brute_force(self.analyzer, self.analyses, self.group_by_id, self.relevant_by_id, k)
+        return _score_ranking("brute force", answers, self.relevant_by_id, k)
+
+
 async def evaluate(
     gold: Sequence[LabeledArticle],
     analyzer: Analyzer,
@@ -86,6 +114,22 @@ async def evaluate(
 
     ``hours``: duration over which the articles arrive. Raises InvalidInput if no event has two articles.
     """
+    stored = await store_articles(
+        gold, analyzer, background=background, hours=hours, policy=policy, seed=seed
+    )
+    return RelatedReport(k, len(stored.relevant_by_id), (await stored.served(k), stored.brute_force(k)))
+
+
+async def store_articles(
+    gold: Sequence[LabeledArticle],
+    analyzer: Analyzer,
+    *,
+    background: Sequence[Article] = (),
+    hours: float = 48.0,
+    policy: Policy | None = None,
+    seed: int = 0,
+) -> StoredArticles:
+    """Mix and store the articles; parameters and errors as ``evaluate``."""
     policy = policy or Policy()
     stream = _mix(gold, background, seed)
     analyses = analyze_by_id(analyzer, stream)
@@ -108,15 +152,7 @@ async def evaluate(
             "No two of these articles are about one event: give each a `cluster`, equal for an event."
         )
     related = RelatedArticles(index, precomputed(analyses), clock=clock, related_bits=policy.related_bits)
-    served = {
-        id_: [group_by_id[item.id] for item in await related.of_id(id_, limit=k)] for id_ in relevant_by_id
-    }
-    brute_force = _rank_by_brute_force(analyzer, analyses, group_by_id, relevant_by_id, k)
-    rankings = (
-        _score_ranking("related", served, relevant_by_id, k),
-        _score_ranking("brute force", brute_force, relevant_by_id, k),
-    )
-    return RelatedReport(k, len(relevant_by_id), rankings)
+    return StoredArticles(analyzer, analyses, related, group_by_id, relevant_by_id)
 
 
 def format_table(report: RelatedReport) -> str:

@@ -33,6 +33,7 @@ from aggregator.domain import Analysis, Answer, Article, Match
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.offline.jsonl import read_rows
+from aggregator.offline.replay import parse_time_ms
 from aggregator.settings import load
 from aggregator.store.memory import MemoryStore
 from tests.support.development_data import DATA
@@ -134,7 +135,14 @@ def _table(report: dict[str, dict[str, object]]) -> str:
 
 def _articles(file: Path) -> list[Article]:
     return [
-        Article(id=row["id"], title=row.get("title") or "", text=row.get("text") or "", lang="en")
+        Article(
+            id=row["id"],
+            title=row.get("title") or "",
+            text=row.get("text") or "",
+            source=row.get("source") or "",
+            published_at_ms=parse_time_ms(row.get("published_at")),
+            lang="en",
+        )
         for row in read_rows([str(file)])
     ]
 

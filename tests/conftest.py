@@ -15,8 +15,8 @@ from hypothesis import settings
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_redis_store
 from tests.support.cluster import Cluster, free_ports, running_cluster
+from tests.support.stores import open_patient_store
 
 # A shell without job control starts background jobs with SIGINT ignored, and processes inherit that: tests
 # that interrupt a command would wait forever.
@@ -57,7 +57,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     if request.param == "memory":
         yield MemoryStore()
         return
-    opened = open_redis_store(request.getfixturevalue("valkey_url"))
+    opened = open_patient_store(request.getfixturevalue("valkey_url"))
     yield opened
     await opened.close()
 

@@ -16,8 +16,8 @@ from aggregator.errors import Conflict, InvalidInput, NotFound
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_redis_store
 from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.stores import open_patient_store
 
 BOOTSTRAP_KEY = "a-key-of-the-operator-0123456789abcdef"
 
@@ -118,7 +118,7 @@ async def test_a_stalled_store_does_not_delay_authentication(
     """Cached keys stay valid; the refresh completes in the background when the store replies again."""
     monkeypatch.setattr(api_keys_module, "REFRESH_TIMEOUT_S", 0.01)
     patient = {"socket_timeout_s": 10 * HANG_LIMIT_S}
-    store, other = open_redis_store(own_server.url, **patient), open_redis_store(own_server.url)
+    store, other = open_patient_store(own_server.url, **patient), open_patient_store(own_server.url)
     running, other_process = ApiKeys(store, clock), ApiKeys(other, clock)
     key, text = await other_process.add("Desk", "admin")
     assert await running.authenticate(text) == key
@@ -162,7 +162,7 @@ async def test_revoked_and_expired_keys_are_rejected(store: Store, clock: Clock)
 
 async def test_sessions(valkey_url: str, clock: Clock) -> None:
     """A session belongs to its key until it ends; it expires in the store."""
-    store = open_redis_store(valkey_url)
+    store = open_patient_store(valkey_url)
     keys = ApiKeys(store, clock)
     key, _ = await keys.add("Ada", "editor")
     token = await keys.start_session(key)

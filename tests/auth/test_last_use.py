@@ -9,8 +9,8 @@ from aggregator.auth.last_use import STEP_MS, LastUse
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_redis_store
 from tests.auth.test_api_keys import BOOTSTRAP_KEY, Clock
+from tests.support.stores import open_patient_store
 
 
 class CountingStore(MemoryStore):
@@ -87,7 +87,7 @@ async def test_a_revoked_key_leaves_no_time(store: Store) -> None:
 async def test_an_unavailable_store_delays_the_time(tmp_path_factory: pytest.TempPathFactory) -> None:
     """No error reaches the caller, and the next use is stored."""
     with EmbeddedServer(tmp_path_factory.mktemp("store")) as server:
-        store = open_redis_store(server.url)
+        store = open_patient_store(server.url)
         last_use = LastUse(store, Clock())
         server.stop()
         last_use.note("a")

@@ -14,7 +14,7 @@ from aggregator.index import keys
 from aggregator.index.codec.format_byte import FORMAT_1
 from aggregator.index.format_version import FORMAT_KEY
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import open_redis_store
+from tests.support.stores import open_patient_store
 
 NOW_MS = 1_795_420_800_000  # 2026-11-23T08:00:00Z
 # With an empty registry of spaces: without one, each backup tries all 262,144 names of spaces.
@@ -28,7 +28,7 @@ def back_up(url: str, directory: Path, now_ms: int = NOW_MS, memory_bytes: int =
     """Back up a store; ``memory_bytes`` replaces what the store uses."""
 
     async def summarize() -> StoreSummary:
-        store = open_redis_store(url)
+        store = open_patient_store(url)
         try:
             return await summarize_store(store)
         finally:

@@ -21,8 +21,8 @@ from aggregator.index.codec.format_byte import FORMAT_1
 from aggregator.index.trusted_time import TrustedTime
 from aggregator.runtime import demo
 from aggregator.settings import Settings
-from aggregator.store.redis import open_redis_store
 from tests.backup.helpers import NOW_MS, VALUES, backup_of, content
+from tests.support.stores import open_patient_store
 
 Backup = tuple[Path, Manifest]
 FOREIGN = {b"articles": b"of another program"}
@@ -87,7 +87,7 @@ def test_a_store_that_a_service_uses_is_refused(backup: Backup, valkey_url: str)
 
 async def check_format(url: str) -> None:
     """The check of a start."""
-    store = open_redis_store(url)
+    store = open_patient_store(url)
     try:
         await format_version.check(store)
     finally:

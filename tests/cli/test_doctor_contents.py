@@ -12,7 +12,7 @@ from aggregator.cli import main
 from aggregator.cli.doctor_contents import check_tls
 from aggregator.events.webhooks.queue import OUTBOX_KEY
 from aggregator.store.base import Put
-from aggregator.store.redis import open_redis_store
+from tests.support.stores import open_patient_store
 
 
 def test_keys_and_detector_lag_are_reported(
@@ -69,7 +69,7 @@ def test_missing_and_expired_keys_are_reported(
     ]
 
     async def add_expired_key() -> None:
-        store = open_redis_store(valkey_url)
+        store = open_patient_store(valkey_url)
         await ApiKeys(store, lambda: 0).add("brief", "reader", expires_ms=1)
         await store.close()
 
@@ -85,7 +85,7 @@ def test_keys_without_an_admin_key_are_a_problem(
     """Every caller needs a key then, and none may do everything; a bootstrap key is an admin key."""
 
     async def add_reader() -> None:
-        store = open_redis_store(valkey_url)
+        store = open_patient_store(valkey_url)
         await ApiKeys(store, lambda: 0).add("brief", "reader")
         await store.close()
 
@@ -111,7 +111,7 @@ def test_corrupt_values_are_reported(
         return code, [f["subject"] for f in json.loads(capsys.readouterr().out) if f["mark"] == "wrong"]
 
     async def corrupt() -> None:
-        store = open_redis_store(valkey_url)
+        store = open_patient_store(valkey_url)
         await store.put([Put(API_KEYS_KEY, b"rubbish"), Put(OUTBOX_KEY, b"rubbish")])
         await store.close()
 

@@ -17,10 +17,10 @@ from aggregator.events.repository import EventRepository
 from aggregator.index.article_stream import ArticleStream
 from aggregator.index.segments import Segments
 from aggregator.offline.replay import rfc3339
-from aggregator.store.redis import open_redis_store
 from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.cli.helpers import run, write_jsonl
 from tests.support.server_fixture import serving_alone
+from tests.support.stores import open_patient_store
 
 
 def archive(path: Path, days: int, *more: object) -> str:
@@ -49,7 +49,7 @@ def test_a_stopped_service_learns_when_it_starts(
         assert line in captured.err
 
     async def start() -> tuple[str, list[bytes]]:
-        store = open_redis_store(valkey_url)
+        store = open_patient_store(valkey_url)
         detector = DetectorRunner(EventRepository(store), BurstRule())
         await detector.poll(ArticleStream(store, Segments(store), []), int(time.time() * 1000))
         keys = await store.scan(b"")

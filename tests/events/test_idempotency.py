@@ -17,7 +17,7 @@ from aggregator.events.idempotency import (
 )
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_redis_store
+from tests.support.stores import open_patient_store
 
 
 class Clock:
@@ -73,7 +73,7 @@ async def test_one_of_simultaneous_requests_acts(store: Store) -> None:
 async def test_one_of_several_processes_acts(valkey_url: str) -> None:
     """Each with its own connection and lock: the store decides."""
     clock, acted = Clock(), list[str]()
-    stores = [open_redis_store(valkey_url) for _ in range(6)]
+    stores = [open_patient_store(valkey_url) for _ in range(6)]
     await asyncio.gather(*(act_once(IdempotentAnswers(store, clock), "k", clock, acted) for store in stores))
     await asyncio.gather(*(store.close() for store in stores))
 

@@ -7,7 +7,7 @@ import pytest
 from aggregator.index import space_registry
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_redis_store
+from tests.support.stores import open_patient_store
 
 SERVERS = (
     "valkey_url",
@@ -22,7 +22,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     if request.param == "memory":
         yield MemoryStore()
         return
-    opened = open_redis_store(request.getfixturevalue(request.param))
+    opened = open_patient_store(request.getfixturevalue(request.param))
     yield opened
     await opened.close()
 

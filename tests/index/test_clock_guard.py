@@ -9,10 +9,10 @@ from aggregator.errors import Expired, ImplausibleClock
 from aggregator.index import keys
 from aggregator.index.clock_guard import SETTLING_MS, TRUSTED_TIME_KEY
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_redis_store
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from tests.support.factories import START_MS, edited, story
 from tests.support.machine import Machine, Service
+from tests.support.stores import open_patient_store
 
 PERIOD_MS = 90 * DAY_MS
 ARTICLES = 8
@@ -279,7 +279,7 @@ async def test_detection_waits_after_a_leap_and_continues_when_it_is_undone() ->
 
 async def test_a_store_with_another_clock_is_refused(valkey_url: str) -> None:
     """The machine of the store is two days ahead of this one."""
-    store = open_redis_store(valkey_url)
+    store = open_patient_store(valkey_url)
     real_ms = await store.time_ms()
     assert real_ms is not None
     service = Service(store, Machine(real_ms - 2 * DAY_MS), PERIOD_MS)

@@ -10,7 +10,7 @@ from aggregator.errors import ConfigurationError
 from aggregator.index import format_version, keys
 from aggregator.settings import Settings
 from aggregator.store.base import Put, Store
-from aggregator.store.redis import open_redis_store
+from tests.support.stores import open_patient_store
 
 
 async def format_key(store: Store) -> bytes | None:
@@ -63,7 +63,7 @@ async def test_another_format_is_rejected_and_left_unchanged(
 
 async def test_the_service_does_not_start_on_a_newer_format(valkey_url: str) -> None:
     """All commands open the store in ``open_service``."""
-    store = open_redis_store(valkey_url)
+    store = open_patient_store(valkey_url)
     await store.put([Put(format_version.FORMAT_KEY, b"99 9.0.0")])
     await store.close()
 

@@ -12,8 +12,8 @@ from aggregator.index import keys
 from aggregator.index.snapshot import SegmentStack
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_redis_store
 from tests.support.factories import Clock, Core, core, edited, story
+from tests.support.stores import open_patient_store
 
 
 async def seal(newsroom: Core) -> SegmentStack:
@@ -95,7 +95,7 @@ async def test_eight_writers_over_many_seals_lose_and_duplicate_nothing(server_u
 
     Each writer has its own connection and its own, possibly outdated, head.
     """
-    stores = [open_redis_store(server_url) for _ in range(WRITERS)]
+    stores = [open_patient_store(server_url) for _ in range(WRITERS)]
     clock = Clock()
     rooms = [core(store_, segment_max_articles=40, clock=clock, store_texts=False) for store_ in stores]
     texts = [story(i, sentences=12) for i in range(STORIES)]

@@ -28,11 +28,11 @@ from aggregator.index import Index
 from aggregator.runtime import restart_backoff
 from aggregator.runtime.background_process import BackgroundProcess
 from aggregator.settings import Settings
-from aggregator.store.redis import open_redis_store
 from tests.support.factories import story
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import is_alive, wait_for_background_process
 from tests.support.server_fixture import serving
+from tests.support.stores import open_patient_store
 
 pytestmark = [pytest.mark.services, pytest.mark.usefixtures("without_analysis_processes")]
 REPORTS = 20
@@ -104,7 +104,7 @@ async def site(store_url: str, *options: str) -> AsyncIterator[Site]:
 
 async def fired(store_url: str) -> Counter[str]:
     """How often each event was reported as fired."""
-    store = open_redis_store(store_url)
+    store = open_patient_store(store_url)
     try:
         changes = await EventRepository(store).changes(count=1000)
     finally:
@@ -175,7 +175,7 @@ async def test_a_stopping_service_saves_its_position_and_releases_the_lease(valk
 
         assert not is_alive(process)
         assert await here.store.get(DETECTOR_LEASE_KEY) is None
-        store = open_redis_store(valkey_url)
+        store = open_patient_store(valkey_url)
         detector = DetectorRunner(EventRepository(store), BurstRule())
         assert await detector.lag(Index(store, spaces).stream, 100) == 0
         await store.close()

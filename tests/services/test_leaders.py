@@ -16,11 +16,11 @@ import redis.asyncio as redis
 
 from aggregator.background.scheduler import DETECTOR_LEASE_KEY
 from aggregator.events.repository import POSITION_KEY, ChangeRecord, EventRepository
-from aggregator.store.redis import open_redis_store
 from tests.support.factories import story
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import background_process_of
 from tests.support.server_fixture import serving
+from tests.support.stores import open_patient_store
 
 ROUNDS, REPORTS = 3, 20
 
@@ -114,7 +114,7 @@ async def one_round(room: Newsroom, round_: int) -> None:
 
 async def change_records(url: str) -> Sequence[tuple[bytes, ChangeRecord]]:
     """The whole change stream."""
-    store = open_redis_store(url)
+    store = open_patient_store(url)
     try:
         return await EventRepository(store).changes(count=10_000)
     finally:

@@ -11,9 +11,9 @@ import pytest
 
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.domain import Analysis, Article
-from aggregator.store.redis import open_redis_store
 from tests.support.factories import core, edited, story
 from tests.support.server_fixture import serving
+from tests.support.stores import open_patient_store
 
 COPIES = 8
 
@@ -55,7 +55,7 @@ async def test_copies_with_distant_fingerprints_are_found_by_their_wording(valke
 
     2,000 bursts: ``tests/benchmarks/bench_overlap_bursts.py``.
     """
-    cores = [core(open_redis_store(valkey_url)) for _ in range(2)]
+    cores = [core(open_patient_store(valkey_url)) for _ in range(2)]
     distant_bursts = 0
     for burst in range(24):
         texts = [f"{story(5_000 + 64 * burst + c, 10)} {story(burst, 30)}" for c in range(4)]

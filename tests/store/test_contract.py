@@ -27,8 +27,8 @@ from aggregator.store.base import (
 )
 from aggregator.store.lease import Lease
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_redis_store
 from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.stores import open_patient_store
 
 DAY_MS = 86_400_000
 AWKWARD = [b"", b"\0", b"\r\n", bytes(range(256)), "新闻{}".encode(), b"*?[a-z]\\", b"{", b"}", b"{}x", b" "]
@@ -47,7 +47,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     if request.param == "memory":
         opened: Store = MemoryStore()
     else:
-        opened = open_redis_store(request.getfixturevalue(f"{request.param}_url"), max_connections=16)
+        opened = open_patient_store(request.getfixturevalue(f"{request.param}_url"), max_connections=16)
     await opened.check()
     yield opened
     await opened.close()

@@ -15,9 +15,10 @@ import redis
 from aggregator.settings import Settings
 from aggregator.store import factory, watchdog
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import RedisStore, open_redis_store
+from aggregator.store.redis import RedisStore
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.small_disk import fill, small_disk
+from tests.support.stores import open_patient_store
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -52,7 +53,7 @@ async def test_a_failed_restart_is_retried_and_logged_once(
             await asyncio.sleep(0.01)
         (tmp_path / "server.log").rmdir()
         await until(lambda: "restarted" in caplog.messages[-1])
-        store = open_redis_store(settings.store_url)
+        store = open_patient_store(settings.store_url)
         await until_ready(store)
         await store.close()
 

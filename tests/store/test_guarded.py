@@ -16,9 +16,9 @@ from redis import exceptions as driver
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import Put, Transaction
 from aggregator.store.errors import describe
-from aggregator.store.redis import open_redis_store
 from tests.support.cluster import free_ports
 from tests.support.server_fixture import serving
+from tests.support.stores import open_patient_store
 
 pytestmark = pytest.mark.redis
 
@@ -82,7 +82,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 @pytest.mark.parametrize("user", ["crawler:secret", ":of-the-owner"])
 async def test_the_correct_password_over_tls(guarded: Guarded, user: str) -> None:
     """A user with the minimum of permissions, and the default user."""
-    store = open_redis_store(guarded.url(user))
+    store = open_patient_store(guarded.url(user))
     try:
         await store.check()
         assert await store.commit(Transaction((), (Put(b"{t}a", b"x"),))) == ()
@@ -118,7 +118,7 @@ async def test_a_mistake_in_the_url_is_a_configuration_error(guarded: Guarded, m
     """The message names the mistake and never contains the password."""
     url_of, message = REJECTED[mistake]
     with pytest.raises(ConfigurationError) as error:
-        store = open_redis_store(url_of(guarded))
+        store = open_patient_store(url_of(guarded))
         try:
             await store.check()
         finally:
@@ -130,7 +130,7 @@ async def test_a_mistake_in_the_url_is_a_configuration_error(guarded: Guarded, m
 
 async def test_plain_connection_to_a_tls_port(guarded: Guarded) -> None:
     """It looks like an unreachable server; the message mentions TLS."""
-    store = open_redis_store(f"redis://crawler:secret@localhost:{guarded.tls_port}")
+    store = open_patient_store(f"redis://crawler:secret@localhost:{guarded.tls_port}")
     try:
         with pytest.raises(StoreUnavailable, match=r"TLS \(rediss://"):
             await store.check()

@@ -19,9 +19,10 @@ from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import Append, Delete, LengthEquals, Put, StreamAdd, Transaction, ValueEquals
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.lease import Lease
-from aggregator.store.redis import RedisStore, open_redis_store
+from aggregator.store.redis import RedisStore
 from tests.support.cluster import Cluster
 from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.stores import open_patient_store
 
 GROW = Transaction((LengthEquals(b"{t}a", 0),), (Append(b"{t}a", b"x"),))
 
@@ -53,7 +54,7 @@ WRITES = ("commit", "commit_many", "put", "delete", "stream_trim", "acquire", "r
 @asynccontextmanager
 async def opened(url: str, **options: Any) -> AsyncIterator[RedisStore]:
     """A store that is closed at the end."""
-    store = open_redis_store(url, **options)
+    store = open_patient_store(url, **options)
     try:
         yield store
     finally:
@@ -428,7 +429,7 @@ async def test_a_server_that_evicts_keys_is_rejected(own_server: EmbeddedServer)
 def test_an_invalid_url_is_one_sentence(url: str) -> None:
     """The error shows valid forms, and not the URL, which may contain a password."""
     with pytest.raises(ConfigurationError, match="expected redis://host:port/0"):
-        open_redis_store(url)
+        open_patient_store(url)
 
 
 async def test_another_kind_of_server_is_unavailable() -> None:

@@ -17,10 +17,10 @@ from aggregator.errors import StoreUnavailable
 from aggregator.store import disk_space, watchdog
 from aggregator.store.base import Put
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import open_redis_store
 from aggregator.store.watchdog import RESTART_BURST, Watchdog
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.small_disk import fill, small_disk
+from tests.support.stores import open_patient_store
 
 KILO = b"x" * 1000
 
@@ -66,7 +66,7 @@ async def test_refused_writes_name_the_disk(disk: Path, caplog: pytest.LogCaptur
     """In errors, in ``info`` and once in the log; the end is logged too."""
     caplog.set_level(logging.WARNING, "aggregator.store")
     with EmbeddedServer(disk / "data") as server:
-        store = open_redis_store(server.url)
+        store = open_patient_store(server.url)
         await store.check()
         await store.put([Put(b"a", b"x")])
         guard, other = Watchdog(server), fill(disk)
@@ -95,7 +95,7 @@ async def test_a_server_starts_readable_on_a_full_disk(disk: Path) -> None:
         client.set("a", "x")
     fill(disk)
     with EmbeddedServer(disk / "data", "always") as server:
-        store = open_redis_store(server.url)
+        store = open_patient_store(server.url)
         await store.check()
         assert await store.read([b"a"]) == [b"x"]
         with pytest.raises(StoreUnavailable, match="is full"):
@@ -142,7 +142,7 @@ async def test_a_log_without_room_for_a_copy_is_not_rewritten(
         ballast.write_bytes(bytes(12 * 2**20))
         for number in range(7000):
             client.set(f"key{number}", KILO)
-        store = open_redis_store(server.url)
+        store = open_patient_store(server.url)
 
         guard.check_disk()
         guard.check_disk()
@@ -168,7 +168,7 @@ async def test_a_rewrite_that_failed_is_reported(disk: Path) -> None:
         client.bgrewriteaof()
         while client.info("persistence")["aof_rewrite_in_progress"]:  # noqa: ASYNC110  no event
             await asyncio.sleep(0.01)
-        store = open_redis_store(server.url)
+        store = open_patient_store(server.url)
         info = await store.info()
         assert info.warning is not None and "could not rewrite its append-only file" in info.warning
         await store.close()

@@ -19,6 +19,7 @@ from aggregator.index.segments import Segments
 from aggregator.offline.replay import rfc3339
 from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.cli.helpers import run, write_jsonl
+from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving_alone
 from tests.support.stores import open_patient_store
 
@@ -81,8 +82,11 @@ def test_nothing_to_learn_is_an_error(
 
 
 @pytest.mark.services
-def test_a_running_service_learns_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_running_service_learns_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its embedded store is found in --data-dir; a second run changes nothing; the API shows the status."""
+    monkeypatch.setattr(learn, "TAKEN_TIMEOUT_S", HANG_LIMIT_S)
     file = archive(tmp_path / "a.jsonl", 2)
     with serving_alone(tmp_path, AGGREGATOR_DETECTOR_INTERVAL_SECONDS="0.2") as (_, url):
         for _ in range(2):

@@ -174,6 +174,7 @@ async def _serve(counts: Path, store_url: str, leak: int) -> asyncio.subprocess.
         f"--store-url={store_url}",
         "--retention-days=2",
         "--detector-interval-seconds=0.5",
+        "--request-timeout-seconds=60",  # a soak looks for leaks, also on a slow machine
         "--log-level=ERROR",
         stdout=asyncio.subprocess.PIPE,
         env={

@@ -114,7 +114,7 @@ async def measure_batches(
         began_ns = time.time_ns()  # makes the ids new: the detector reads each article once
         warm_up = [b'{"id": "warm-%d-%d", "text": "warm up"}' % (began_ns, i) for i in range(64)]
         await _post_batch(session, running.url, warm_up)
-        await _wait_for_detector(session, running.url)
+        await wait_for_detector(session, running.url)
         before, started = running.usage(), time.perf_counter()
         starts = iter(range(0, len(lines), BATCH_LINES))
 
@@ -126,7 +126,7 @@ async def measure_batches(
             for _ in range(callers):
                 group.create_task(caller())
         seconds = time.perf_counter() - started
-        lag, catch_up_s = await _wait_for_detector(session, running.url)
+        lag, catch_up_s = await wait_for_detector(session, running.url)
     after = running.usage()
     return {
         "articles": len(rows),
@@ -151,7 +151,7 @@ async def _post_batch(session: aiohttp.ClientSession, url: str, lines: Sequence[
     assert all(b'"verdict"' in line for line in replies), next(s for s in replies if b'"verdict"' not in s)
 
 
-async def _wait_for_detector(session: aiohttp.ClientSession, url: str) -> tuple[int, float]:
+async def wait_for_detector(session: aiohttp.ClientSession, url: str) -> tuple[int, float]:
     """Wait until the detector has read all articles; its lag in articles before, and the seconds waited."""
     started = time.perf_counter()
     first = lag = await _detector_lag(session, url)

@@ -66,7 +66,9 @@ class Compactor:
 
     async def steps(self, space: str, now_ms: int) -> AsyncIterator[None]:
         """Compact one space if it is due; each step takes the store a few milliseconds."""
-        stack = await self._index.segments.stack(space)
+        stack = (await self._index.segments.read({space: ()})).stacks[space]
+        if any(width.is_rehashing for width in stack.sketch_widths[:-1]):
+            return  # a move makes frozen buckets grow; once it has ended none begins (``sketch_rehash.py``)
         cursor = await self._load_cursor(space)
         if not cursor.running:
             if not self._is_due(stack, cursor, now_ms):
@@ -100,14 +102,15 @@ class Compactor:
     ) -> AsyncIterator[int]:
         """Rewrite the buckets of one segment from a position on; yields the position after each chunk."""
         tag = keys.tag(stack.space, number)
-        buckets = islice(self._bucket_keys(stack.space), position, None)
+        width = stack.sketch_widths[number - stack.first]
+        buckets = islice(self._bucket_keys(stack.space, width.bits), position, None)
         while chunk := [tag + key for key in islice(buckets, self._keys_per_chunk)]:
             await self._compact_buckets(chunk, stack.floor, dead)
             position += len(chunk)
             yield position
 
-    def _bucket_keys(self, space: str) -> Iterator[bytes]:
-        return keys.all_buckets(self._index.plan(space).widths)
+    def _bucket_keys(self, space: str, sketch_bits: int) -> Iterator[bytes]:
+        return keys.all_buckets(self._index.plan(space).widths, sketch_bits)
 
     async def _compact_buckets(self, bucket_keys: Sequence[bytes], floor: int, dead: ArticleNumbers) -> None:
         values = await self._store.read(bucket_keys)

@@ -11,6 +11,8 @@ instead of failing article by article.
     format 3    postings and records without what their key says, sketch hashes in 12 bits; earlier formats
                 are refused
     format 4    records and bindings end with a checksum; those of format 3 are read as they are
+    format 5    the sketch buckets of a segment may be named by more than 18 bits; segments of formats 3 and 4
+                are read as they are
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from aggregator.store.base import Put, Store, Transaction, ValueEquals
 FORMAT_KEY = b"{format}"
 # Value of the key while a backup is copied into the store, followed by the name of the backup.
 RESTORE_MARK = b"restore "
-CURRENT_FORMAT = 4
+CURRENT_FORMAT = 5
 OLDEST_READABLE_FORMAT = 3
 _READABLE_FORMATS = (
     f"{OLDEST_READABLE_FORMAT} to {CURRENT_FORMAT}"

@@ -80,4 +80,5 @@ class Index:
             is_only_segment=stack.has_single_segment,
             shared_entries_grace_ms=self.retention.shared_entries_grace_ms,
             sampling_exponent=self.segments.sampling_exponent,
+            sketch_width=stack.sketch_widths[-1],
         )

@@ -9,6 +9,7 @@ Articles that arrive, leave or expire meanwhile are left out.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +28,7 @@ from aggregator.index.codec.postings import (
 )
 from aggregator.index.codec.records import decode_binding, decode_record_uncached
 from aggregator.index.index import Index
+from aggregator.index.snapshot import SegmentStack
 from aggregator.time_units import MINUTE_MS
 
 Numbers = npt.NDArray[np.uint64]
@@ -34,7 +36,9 @@ Numbers = npt.NDArray[np.uint64]
 _NO_KEY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 MAX_NAMED_IDS = 20
 # Bindings and buckets; the other keys of a segment are not checked.
-_CHECKED_SUFFIX = re.compile(rb"i.{16}|b[0-9a-f]+:[0-9a-f]+|[st][0-9a-f]{5}", re.DOTALL)
+_CHECKED_SUFFIX = re.compile(
+    rb"i.{16}|b[0-9a-f]+:[0-9a-f]+|[st][0-9a-f]{5}|s[12][0-9]:[0-9a-f]{6}", re.DOTALL
+)
 
 
 @dataclass(slots=True)
@@ -44,7 +48,8 @@ class IntegrityReport:
     damaged_records       numbers of records that cannot be decoded; ``damaged_ids``: some of their ids
     damaged_bindings      bindings that cannot be decoded
     damaged_buckets       buckets that end within a posting
-    wrong_postings        postings that disagree with the record of their article
+    wrong_postings        postings that disagree with the record of their article, and those in sketch buckets
+                          of another width than that of their segment
     unknown_postings      postings of articles that are neither stored nor deleted nor expired
     missing_postings      articles without their posting in some block
     """
@@ -98,6 +103,8 @@ class _IntegrityCheck:
         self._unknown: list[Numbers] = []
         # Whether each record has its posting in each block: (blocks, records).
         self._seen = np.zeros((0, 0), bool)
+        # By segment and width of sketch buckets, the postings in them.
+        self._postings_by_width: Counter[tuple[bytes, int]] = Counter()
         # By bound number, whether it may share the postings of an exact copy.
         self._shares_postings: dict[int, bool] = {}
 
@@ -113,7 +120,8 @@ class _IntegrityCheck:
             async for found in self._store.scan_batches(tag):
                 checked = [key for key in found if _CHECKED_SUFFIX.fullmatch(key, len(tag))]
                 for key, value in zip(checked, await self._store.read(checked), strict=True):
-                    self._check_value(key[len(tag) :], value or b"")
+                    self._check_value(tag, key[len(tag) :], value or b"")
+        await self._count_other_widths(stack)
         seen, shared = self._seen, self._shares_postings
         in_scope = (self._numbers >= np.uint64(floor)) & (self._numbers < np.uint64(end))
         bound = np.isin(self._numbers, np.array(sorted(shared), np.uint64))
@@ -147,7 +155,19 @@ class _IntegrityCheck:
         self._sketch_keys = _padded([rows[n][1] for n in numbers], MAX_SKETCH_KEYS)
         self._term_keys = _padded([rows[n][2] for n in numbers], term_index.INDEXED_TERMS)
 
-    def _check_value(self, suffix: bytes, value: bytes) -> None:
+    async def _count_other_widths(self, began: SegmentStack) -> None:
+        """Count postings in sketch buckets that no look-up reads; a rehash may have gone on meanwhile."""
+        ended = (await self._index.segments.read({self._space: ()})).stacks[self._space]
+        ended_widths = dict(zip(ended.tags, ended.sketch_widths, strict=True))
+        for tag, width in zip(began.tags, began.sketch_widths, strict=True):
+            last = ended_widths.get(tag, width)
+            self._report.wrong_postings += sum(
+                count
+                for (found_tag, bits), count in self._postings_by_width.items()
+                if found_tag == tag and not width.bits_to_read[0] <= bits <= last.bits
+            )
+
+    def _check_value(self, tag: bytes, suffix: bytes, value: bytes) -> None:
         kind = suffix[:1]
         if kind == b"i":
             self._check_binding(value)
@@ -174,8 +194,12 @@ class _IntegrityCheck:
             agree = self._fingerprints[rows] == fingerprints[known]
             self._seen[int(block, 16), rows[agree]] = True
         elif kind == b"s":
+            bits = int(block or keys.SKETCH_BUCKET_BITS)
+            self._postings_by_width[tag, bits] += len(numbers)
             found = _remainders(value, numbers, remainder_bytes) << np.uint64(keys.SKETCH_BUCKET_BITS)
-            agree = (self._sketch_keys[rows] == (found | np.uint64(bucket))[known][:, None]).any(axis=1)
+            found |= np.uint64(bucket & (1 << keys.SKETCH_BUCKET_BITS) - 1)
+            belongs = found & np.uint64((1 << bits) - 1) == np.uint64(bucket)
+            agree = (self._sketch_keys[rows] == found[known][:, None]).any(axis=1) & belongs[known]
         else:
             found = np.uint64(bucket << keys.TERM_REMAINDER_BITS) | _remainders(
                 value, numbers, remainder_bytes

@@ -6,12 +6,14 @@ the functions return the suffix of a key, which is the same in all segments.
 
     {en.3f2a.0}b0:1f2e   block bucket: block 0 has the value 0x1f2e  postings (``codec/postings.py``)
     {en.3f2a.0}s1f2e3    sketch bucket: low 18 bits of a sketch key  postings
+    {en.3f2a.0}s21:01f2e3    the same after a rehash: 21 bits
     {en.3f2a.0}t1f2e3    term bucket: top 20 bits of an index key    postings, the newest only
     {en.3f2a.0}i<16 B>   binding of an id, by its xxh3_128 hash      ``codec.records.encode_binding``
     {en.3f2a.0}p<8 B>    state of an article number                  its canonical article, or DEAD
     {en.3f2a.0}g<8 B>    tombstone of a deleted canonical article, by the number of its first version
     {en.3f2a.0}c<8 B>    duplicates of a canonical article           16-byte id hashes
     {en.3f2a.0}closed    present once the segment is sealed: when, in ms
+    {en.3f2a.0}width     bits that name its sketch buckets, if not 18  ``sketch_width.py``
     {en.3f2a.0}marks     sample of the segment's article numbers     ``segment_sampling.py``
     {en.3f2a.0}dead      numbers of versions that left while it was writable, 8 bytes each
     {en.3f2a.0}version   hash of all commits the segment took, in order
@@ -33,7 +35,10 @@ import xxhash
 
 from aggregator.index.blocks import ProbePlan
 
+# Of a sketch key, those that name its bucket in a new segment, and after the last rehash
+# (``sketch_width.py``). Entries have the upper 14 bits whatever names their bucket.
 SKETCH_BUCKET_BITS = 18
+MAX_SKETCH_BUCKET_BITS = 24
 TERM_BUCKET_BITS = 20
 TERM_REMAINDER_BITS = 32
 RECORD_PREFIX = b"r:"
@@ -123,8 +128,14 @@ _SKETCH_HEX_PREFIX_MASK = len(_SKETCH_HEX_PREFIXES) - 1
 _TERM_HEX_PREFIXES = [b"%03x" % value for value in range(1 << TERM_BUCKET_BITS - 8)]
 
 
-def sketch_buckets(tag_: bytes, sketch_keys: Iterable[int]) -> list[bytes]:
-    """The buckets of sketch keys."""
+def sketch_buckets(tag_: bytes, sketch_keys: Iterable[int], bits: int = SKETCH_BUCKET_BITS) -> list[bytes]:
+    """The buckets of sketch keys, named by the lowest ``bits`` of each."""
+    if bits != SKETCH_BUCKET_BITS:
+        prefix, mask = tag_ + b"s%d:" % bits, (1 << bits - 16) - 1
+        return [
+            prefix + _HEX_BYTES[value >> 16 & mask] + _HEX_BYTES[value >> 8 & 0xFF] + _HEX_BYTES[value & 0xFF]
+            for value in sketch_keys
+        ]
     prefix = tag_ + b"s"
     return [
         prefix + _SKETCH_HEX_PREFIXES[value >> 8 & _SKETCH_HEX_PREFIX_MASK] + _HEX_BYTES[value & 0xFF]
@@ -177,6 +188,11 @@ def sealed(tag_: bytes) -> bytes:
     return tag_ + b"closed"
 
 
+def sketch_width(tag_: bytes) -> bytes:
+    """Bits that name the sketch buckets of the segment."""
+    return tag_ + b"width"
+
+
 def sampled_numbers(tag_: bytes) -> bytes:
     """Sample of the segment's article numbers."""
     return tag_ + b"marks"
@@ -192,14 +208,15 @@ def compaction_cursor(space: str) -> bytes:
     return b"{%s}upkeep" % space.encode()
 
 
-def all_buckets(widths: Sequence[int]) -> Iterator[bytes]:
+def all_buckets(widths: Sequence[int], sketch_bits: int = SKETCH_BUCKET_BITS) -> Iterator[bytes]:
     """All buckets that a segment may have, without its tag, in a fixed order.
 
-    ``widths``: see ``BlockPlan``.
+    ``widths``: see ``BlockPlan``; ``sketch_bits``: see ``sketch_buckets``.
     """
     for block, width in enumerate(widths):
         yield from (block_bucket(b"", block, value) for value in range(1 << width))
-    yield from sketch_buckets(b"", range(1 << SKETCH_BUCKET_BITS))
+    for start in range(0, 1 << sketch_bits, 1 << SKETCH_BUCKET_BITS):
+        yield from sketch_buckets(b"", range(start, start + (1 << SKETCH_BUCKET_BITS)), sketch_bits)
     yield from (b"t%05x" % value for value in range(1 << TERM_BUCKET_BITS))
 
 

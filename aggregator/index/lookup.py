@@ -41,6 +41,7 @@ from aggregator.index.codec.postings import (
 )
 from aggregator.index.codec.records import CanonicalPointer, decode_pointer, decode_record
 from aggregator.index.segments import Segments
+from aggregator.index.sketch_width import SketchWidth
 from aggregator.index.snapshot import SegmentBuckets, Snapshot
 from aggregator.store.base import Check, LengthsUnchanged, Store, ValueEquals
 
@@ -161,25 +162,30 @@ class Lookup:
         for probe in probes:
             probes_by_space[probe.space].append(probe)
 
-        def build_keys(space: str, tag: bytes) -> list[bytes]:
+        def build_keys(space: str, tag: bytes, width: SketchWidth) -> list[bytes]:
             built = [tag + key for key in binding_keys]
             own = probes_by_space[space]
             for probe, block_buckets in zip(own, _block_bucket_keys(tag, own), strict=True):
                 built += block_buckets
-                built += keys.sketch_buckets(tag, probe.sketch_keys)
+                for bits in width.bits_to_read:
+                    built += keys.sketch_buckets(tag, probe.sketch_keys, bits)
             return built
 
         read = await self._segments.read_keys({space: partial(build_keys, space) for space in self._spaces})
         snapshot = read.to_snapshot()
         for space, own in probes_by_space.items():
-            parts = [read.by_tag[tag] for tag in read.stacks[space].tags]
-            start = len(binding_keys)
+            stack = read.stacks[space]
+            parts = [read.by_tag[tag] for tag in stack.tags]
+            widths = [len(width.bits_to_read) for width in stack.sketch_widths]
+            starts = [len(binding_keys)] * len(parts)
             for probe in own:
-                end = start + probe.block_bucket_count + len(probe.sketch_keys)
+                blocks, wording = probe.block_bucket_count, len(probe.sketch_keys)
+                ends = [start + blocks + count * wording for start, count in zip(starts, widths, strict=True)]
                 snapshot.buckets[probe.id] = [
-                    SegmentBuckets(part.keys[start:end], part.values[start:end]) for part in parts
+                    SegmentBuckets(part.keys[start:end], part.values[start:end])
+                    for part, start, end in zip(parts, starts, ends, strict=True)
                 ]
-                start = end
+                starts = ends
         return snapshot
 
     def probe_groups(self, probes: Sequence[Probe]) -> Iterator[list[int]]:
@@ -363,7 +369,7 @@ class Lookup:
         By bits alone and from the buckets alone: deleted articles are included.
         """
         probe_plan = self._plan_of(space).probe_plan(fingerprint, radius)
-        read = await self._segments.read_keys({space: lambda tag: keys.block_buckets(tag, probe_plan)})
+        read = await self._segments.read_keys({space: lambda tag, _: keys.block_buckets(tag, probe_plan)})
         buckets = [value for part in read.by_tag.values() for value in part.values]
         return numbers_within(buckets, probe_plan, radius, read.stacks[space].floor)
 

@@ -1,4 +1,4 @@
-"""Index maintenance: retention and compaction of all spaces, as a sequence of short steps.
+"""Index maintenance: retention, compaction and rehash of all spaces, as a sequence of short steps.
 
 The caller may pause or stop between any two steps. Progress is in the store, so another process continues
 where this one stopped. Two processes at once are harmless; they do some work twice.
@@ -12,10 +12,11 @@ from aggregator.index.compaction import Compactor
 from aggregator.index.expiry_sweep import ExpirySweep
 from aggregator.index.index import Index
 from aggregator.index.retention import RetentionJob
+from aggregator.index.sketch_rehash import SketchRehash
 
 
 class SegmentMaintenance:
-    """Runs the jobs ``retention``, ``compactor`` and ``sweep``, whose counters are public, for metrics.
+    """Runs the jobs ``retention``, ``compactor``, ``rehash`` and ``sweep``; their counters are for metrics.
 
     ``expiring_prefixes``: see ``ExpirySweep``.
     """
@@ -25,9 +26,11 @@ class SegmentMaintenance:
         index: Index,
         compactor: Compactor | None = None,
         expiring_prefixes: Mapping[bytes, int] | None = None,
+        rehash: SketchRehash | None = None,
     ) -> None:
         self._spaces = index.all_spaces
         self.retention = RetentionJob(index.store, index.segments, index.retention)
+        self.rehash = rehash or SketchRehash(index.store, index.segments)
         self.compactor = compactor or Compactor(index)
         self.sweep = ExpirySweep(index, expiring_prefixes)
 
@@ -37,6 +40,8 @@ class SegmentMaintenance:
             async for _ in self.retention.steps(space, trusted_ms):
                 yield
             async for _ in self.compactor.steps(space, trusted_ms):
+                yield
+            async for _ in self.rehash.steps(space):
                 yield
         async for _ in self.sweep.steps(trusted_ms):
             yield

@@ -30,12 +30,13 @@ from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
 from aggregator.index.codec.format_byte import FORMAT_1, decode_formatted
 from aggregator.index.segment_sampling import decode_samples, sampling_exponent_for
+from aggregator.index.sketch_width import INITIAL_WIDTH, SketchWidth, decode_sketch_width
 from aggregator.index.snapshot import SegmentBuckets, SegmentStack, Snapshot
 from aggregator.store.base import AdvanceVersion, Put, Store, Transaction, ValueEquals
 from aggregator.store.optimistic import commit_attempts
 
 SEGMENT_MAX_ARTICLES = 10_000_000
-KeyBuilder = Callable[[bytes], list[bytes]]  # tag -> full keys
+KeyBuilder = Callable[[bytes, SketchWidth], list[bytes]]  # tag, width -> full keys
 
 
 class SpaceHead(msgspec.Struct, frozen=True, array_like=True):
@@ -55,7 +56,7 @@ class SegmentRead:
     """Keys and values read at one instant from all live segments of some spaces.
 
     ``by_tag``: those of each segment, in the order of the key builder. ``keys`` and ``values``: these, after
-    the ``closed`` and version keys of the writable segments.
+    the ``closed`` and version keys of the writable segments and the widths of all.
     """
 
     stacks: dict[str, SegmentStack]
@@ -76,6 +77,7 @@ class Segments:
         self.max_articles = max_articles
         self.sampling_exponent = sampling_exponent_for(max_articles)
         self._stacks: dict[str, SegmentStack] = {}
+        self._sketch_widths: dict[bytes, SketchWidth] = {}  # by tag
 
     async def stack(self, space: str) -> SegmentStack:
         """The stack of a space as this process knows it."""
@@ -102,23 +104,26 @@ class Segments:
         return (await self.read_keys(builders)).to_snapshot()
 
     async def read_keys(self, builders: Mapping[str, KeyBuilder]) -> SegmentRead:
-        """Read the keys that each space's builder returns for the tags of its live segments: one round trip.
+        """Read the keys that each space's builder returns for its live segments: one round trip.
 
-        Repeated when the writable segment turns out to be sealed.
+        Repeated when the writable segment turns out to be sealed, or a segment to have another sketch width.
         """
         await self._load_heads(builders)
         while True:
             stacks = {space: self._stacks[space] for space in builders}
             sealed_keys = [keys.sealed(stack.writable_tag) for stack in stacks.values()]
             all_keys = sealed_keys + [keys.version(stack.writable_tag) for stack in stacks.values()]
+            widths_at = len(all_keys)
+            all_keys += [keys.sketch_width(tag) for stack in stacks.values() for tag in stack.tags]
             keys_by_tag: dict[bytes, list[bytes]] = {}
             for space, stack in stacks.items():
-                for tag in stack.tags:
-                    keys_by_tag[tag] = builders[space](tag)
+                for tag, width in zip(stack.tags, stack.sketch_widths, strict=True):
+                    keys_by_tag[tag] = builders[space](tag, width)
                     all_keys += keys_by_tag[tag]
             values = await self._store.read(all_keys)
             sealed = [space for space, value in zip(stacks, values, strict=False) if value is not None]
-            if not sealed:
+            changed = self._update_widths(stacks, values[widths_at:])
+            if not sealed and not changed:
                 return SegmentRead(stacks, all_keys, values, _split_by_tag(keys_by_tag, values))
             for space in sealed:
                 await self._advance_writable(space, stacks[space].last + 1)
@@ -189,7 +194,7 @@ class Segments:
         """
         known = self._stacks.get(space, SegmentStack(space))
         if known.last < last:
-            self._stacks[space] = SegmentStack(space, known.first, last, known.floor)
+            self._stacks[space] = self._new_stack(space, known.first, last, known.floor)
         await self.advance_head(space, last=last)
 
     async def _load_heads(self, spaces: Iterable[str]) -> None:
@@ -200,17 +205,34 @@ class Segments:
 
     def _merge_head(self, space: str, head: SpaceHead) -> SegmentStack:
         known = self._stacks.get(space, SegmentStack(space))
-        self._stacks[space] = SegmentStack(
-            space, max(head.first, known.first), max(head.last, known.last), head.floor
-        )
+        first, last = max(head.first, known.first), max(head.last, known.last)
+        self._stacks[space] = self._new_stack(space, first, last, head.floor)
         return self._stacks[space]
+
+    def _new_stack(self, space: str, first: int, last: int, floor: int) -> SegmentStack:
+        tags = [keys.tag(space, number) for number in range(first, last + 1)]
+        widths = tuple([self._sketch_widths.get(tag, INITIAL_WIDTH) for tag in tags])
+        return SegmentStack(space, first, last, floor, widths)
+
+    def _update_widths(self, stacks: Mapping[str, SegmentStack], stored: Sequence[bytes | None]) -> bool:
+        """Use the widths as they are ``stored``, segment by segment; whether any differs from ``stacks``."""
+        position, changed = 0, False
+        for space, stack in stacks.items():
+            widths = tuple(map(decode_sketch_width, stored[position : position + len(stack.tags)]))
+            position += len(stack.tags)
+            if widths != stack.sketch_widths:
+                self._sketch_widths.update(zip(stack.tags, widths, strict=True))
+                known = self._stacks[space]
+                self._stacks[space] = self._new_stack(space, known.first, known.last, known.floor)
+                changed = True
+        return changed
 
     async def _read_head(self, space: str) -> tuple[bytes | None, SpaceHead]:
         raw = (await self._store.read([keys.space_head(space)]))[0]
         return raw, _decode_head(raw)
 
 
-def _with_tag(suffixes: Sequence[bytes], tag: bytes) -> list[bytes]:
+def _with_tag(suffixes: Sequence[bytes], tag: bytes, _: SketchWidth) -> list[bytes]:
     return [tag + suffix for suffix in suffixes]
 
 

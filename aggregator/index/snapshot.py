@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from aggregator.domain import ArticleRecord
 from aggregator.index import keys
+from aggregator.index.sketch_width import INITIAL_WIDTH, SketchWidth
 from aggregator.store.base import (
     AdvanceVersion,
     Append,
@@ -32,13 +33,15 @@ from aggregator.store.base import (
 class SegmentStack:
     """The live segments of one space, numbers ``first`` to ``last``; only ``last`` is writable.
 
-    ``floor``: saved floor; articles with smaller numbers have expired.
+    ``floor``: saved floor; articles with smaller numbers have expired. ``sketch_widths``: of each segment, as
+    last read.
     """
 
     space: str
     first: int = 0
     last: int = 0
     floor: int = 0
+    sketch_widths: tuple[SketchWidth, ...] = ()
     tags: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
     writable_tag: bytes = field(init=False, repr=False, compare=False)
 
@@ -46,6 +49,7 @@ class SegmentStack:
         tags = tuple(keys.tag(self.space, number) for number in range(self.first, self.last + 1))
         object.__setattr__(self, "tags", tags)
         object.__setattr__(self, "writable_tag", tags[-1])
+        object.__setattr__(self, "sketch_widths", self.sketch_widths or (INITIAL_WIDTH,) * len(tags))
 
     @property
     def has_single_segment(self) -> bool:

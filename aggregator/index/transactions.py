@@ -30,6 +30,7 @@ from aggregator.index.codec.records import Binding, encode_binding, encode_point
 from aggregator.index.codec.stream_entries import encode_stream_entry
 from aggregator.index.duplicate_groups import BindingSnapshot, DuplicateGroup, repoint
 from aggregator.index.segment_sampling import NO_SAMPLING, sample_entry
+from aggregator.index.sketch_width import INITIAL_WIDTH, SketchWidth
 from aggregator.store.base import (
     AdvanceVersion,
     Append,
@@ -57,7 +58,8 @@ class SegmentTransactions:
     ``is_only_segment``: there are no older segments, so removed keys are deleted; otherwise they are set to
     ABSENT, so that a value in an older segment does not reappear.
     ``shared_entries_grace_ms``: an exact copy shares the index entries of an article that is at most this
-    much older. ``sampling_exponent``: see ``segment_sampling.py``.
+    much older. ``sampling_exponent``: see ``segment_sampling.py``. ``sketch_width``: as read with everything
+    that a transaction relies on.
     """
 
     def __init__(
@@ -68,12 +70,14 @@ class SegmentTransactions:
         is_only_segment: bool = True,
         shared_entries_grace_ms: int = DAY_MS,
         sampling_exponent: int = NO_SAMPLING,
+        sketch_width: SketchWidth = INITIAL_WIDTH,
     ) -> None:
         self._tag = tag
         self._plan = plan
         self._is_only_segment = is_only_segment
         self._shared_entries_grace_ms = shared_entries_grace_ms
         self._sampling_exponent = sampling_exponent
+        self._sketch_width = sketch_width
 
     def insert(
         self,
@@ -92,7 +96,7 @@ class SegmentTransactions:
         An exact copy adds no index entries if it can share those of the article it repeats.
         """
         binding = Binding(record.number, record.first_version, record.text_hash, record.id, outcome)
-        checks: list[Check] = [self._open_check(), *lookup_checks]
+        checks: list[Check] = [*self._segment_checks(), *lookup_checks]
         writes: list[Write] = [
             self._binding_write(binding),
             self._stream_write("article", binding, record),
@@ -132,7 +136,7 @@ class SegmentTransactions:
             *self._sample_writes(record),
         ]
         writes += self._term_writes(record) if binding.outcome.match is None else [self._state_write(binding)]
-        checks = (self._open_check(), ValueEquals(current.key, current.raw), *group.unchanged_checks)
+        checks = (*self._segment_checks(), ValueEquals(current.key, current.raw), *group.unchanged_checks)
         return self._transaction(checks, writes, b"+", record.number)
 
     def delete(
@@ -160,7 +164,7 @@ class SegmentTransactions:
         writes += self._term_writes(promoted_record) if promoted_record is not None else []
         if removed.outcome.match is None:
             writes.append(Put(keys.tombstone(self._tag, removed.first_version), keys.DEAD))
-        checks = (self._open_check(), ValueEquals(current.key, current.raw), *group.unchanged_checks)
+        checks = (*self._segment_checks(), ValueEquals(current.key, current.raw), *group.unchanged_checks)
         return self._transaction(checks, writes, b"-", removed.number)
 
     def copy_in(
@@ -191,12 +195,12 @@ class SegmentTransactions:
             ]
         elif not is_stored or (previous is not None and previous.outcome.match is not None):
             writes += [self._state_write(binding), *(self._term_writes(record) if record is not None else [])]
-        return self._transaction((self._open_check(), *lookup_checks), writes, b"=", binding.number)
+        return self._transaction((*self._segment_checks(), *lookup_checks), writes, b"=", binding.number)
 
     def remove_copy(self, removed: Binding, lookup_checks: Sequence[Check]) -> Transaction:
         """Remove an article that the other space no longer has; its number can never return."""
         return self._transaction(
-            (self._open_check(), *lookup_checks),
+            (*self._segment_checks(), *lookup_checks),
             [self._removal_write(self._binding_key(removed.id)), *self.tombstone_writes(removed)],
             b"-",
             removed.number,
@@ -245,8 +249,12 @@ class SegmentTransactions:
         version = AdvanceVersion(keys.version(self._tag), operation + number.to_bytes(8, "big"))
         return Transaction(tuple(checks), (*writes, version), version_guard)
 
-    def _open_check(self) -> Check:
-        return ValueEquals(keys.sealed(self._tag), None)
+    def _segment_checks(self) -> tuple[Check, Check]:
+        """The segment is open, and its sketch buckets are those that this transaction names."""
+        return (
+            ValueEquals(keys.sealed(self._tag), None),
+            ValueEquals(keys.sketch_width(self._tag), self._sketch_width.encode()),
+        )
 
     def _may_share_entries(self, record: ArticleRecord, match: Match | None) -> bool:
         if match is None or match.rule != "exact":
@@ -292,7 +300,7 @@ class SegmentTransactions:
         )
         if not wording:
             return [block_write]
-        own_buckets = keys.sketch_buckets(self._tag, wording)
+        own_buckets = keys.sketch_buckets(self._tag, wording, self._sketch_width.bits)
         sketch_write = AppendMany(
             tuple(own_buckets), tuple(encode_sketch_postings(wording, number)), SKETCH_BUCKET_MAX_BYTES
         )

@@ -50,6 +50,7 @@ def test_block_buckets_each_equals_single_lookups(
         (keys.tombstone(TAG, 7), TAG + b"g" + SEVEN),
         (keys.duplicate_ids(TAG, 7), TAG + b"c" + SEVEN),
         (keys.sealed(TAG), TAG + b"closed"),
+        (keys.sketch_width(TAG), TAG + b"width"),
         (keys.sampled_numbers(TAG), TAG + b"marks"),
         (keys.dead_numbers(TAG), TAG + b"dead"),
         (keys.version(TAG), TAG + b"version"),
@@ -70,6 +71,14 @@ def test_the_layout_is_pinned(built: bytes, expected: bytes) -> None:
 def test_a_sketch_bucket_is_named_by_the_low_bits_of_its_key(sketch_key: int) -> None:
     """Eighteen bits in five hexadecimal digits."""
     assert keys.sketch_buckets(TAG, [sketch_key]) == [TAG + b"s%05x" % (sketch_key & 0x3FFFF)]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(19, 24))
+def test_a_wider_sketch_bucket_is_named_by_its_bits(sketch_key: int, bits: int) -> None:
+    """Six digits after the number of bits."""
+    low = sketch_key & (1 << bits) - 1
+
+    assert keys.sketch_buckets(TAG, [sketch_key], bits) == [TAG + b"s%d:%06x" % (bits, low)]
 
 
 @given(st.integers(0, 2**52 - 1))
@@ -111,3 +120,12 @@ def test_all_buckets_are_enumerated_once(own: Callable[[bytes, list[int]], list[
     assert found[:6] == [b"b0:0000", b"b0:0001", b"b0:0002", b"b0:0003", b"b1:0000", b"b1:0001"]
     assert len(set(found)) == len(found) == 6 + (1 << 18) + (1 << 20)
     assert set(own(b"", [0, (1 << 52) - 1, 0x1234_5678])) <= set(found)
+
+
+def test_all_wider_sketch_buckets_are_enumerated_once() -> None:
+    """In the place of those of 18 bits."""
+    found = list(keys.all_buckets([1], 20))
+
+    assert len(set(found)) == len(found) == 2 + (1 << 20) + (1 << 20)
+    assert found[2:4] == [b"s20:000000", b"s20:000001"]
+    assert found[1 + (1 << 20) : 4 + (1 << 20)] == [b"s20:0fffff", b"t00000", b"t00001"]

@@ -23,6 +23,8 @@ from aggregator.index.duplicate_groups import bindings_to_index
 from aggregator.index.lookup import Lookup
 from aggregator.index.retention import RetentionJob
 from aggregator.index.segments import SegmentRead, Segments, _split_by_tag
+from aggregator.index.sketch_rehash import SketchRehash
+from aggregator.index.sketch_width import SketchWidth
 from aggregator.index.snapshot import Snapshot
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.ingest.commit import Committer
@@ -31,6 +33,7 @@ from aggregator.ingest.pending import PendingArticle
 from aggregator.ingest.pipeline import BatchPipeline
 from aggregator.store import commit_batching
 from aggregator.store.base import (
+    AdvanceVersion,
     AppendMany,
     Check,
     Delete,
@@ -147,6 +150,135 @@ def _(patch: Patch) -> None:
             return await original(self, case)
 
     patch.setattr(Decider, "_plan_insert", outdated)
+
+
+@mutant("an insert does not check the sketch width", "a rehash between near-copies")
+def _(patch: Patch) -> None:
+    _without(patch, "insert", lambda c: c.key.endswith(b"}width"))
+
+
+@mutant("an update does not check the sketch width", "a rehash during an update")
+def _(patch: Patch) -> None:
+    _without(patch, "update", lambda c: c.key.endswith(b"}width"))
+
+
+@mutant("look-ups trust a cached sketch width", "a rehash between two articles of one writer")
+def _(patch: Patch) -> None:
+    original = Segments._update_widths
+
+    def trusting(self: Segments, stacks: Any, stored: Any) -> bool:
+        original(self, stacks, stored)
+        return False
+
+    patch.setattr(Segments, "_update_widths", trusting)
+
+
+@mutant("look-ups read the new buckets only during a rehash", "a rehash before a copy")
+def _(patch: Patch) -> None:
+    patch.setattr(SketchWidth, "bits_to_read", property(lambda self: (self.bits,)))
+    patch.setattr(SketchWidth, "encode", SketchWidthAsStored.encode)
+
+
+@mutant("look-ups read the old buckets only during a rehash", "copies during a rehash")
+def _(patch: Patch) -> None:
+    patch.setattr(SketchWidth, "bits_to_read", property(lambda self: (self.former_bits or self.bits,)))
+    patch.setattr(SketchWidth, "encode", SketchWidthAsStored.encode)
+
+
+class SketchWidthAsStored(SketchWidth):
+    """The stored value whatever is read."""
+
+    def encode(self) -> bytes | None:
+        if self == SketchWidth():
+            return None
+        return b"%d>%d" % (self.former_bits, self.bits) if self.former_bits else b"%d" % self.bits
+
+
+@mutant("entries are appended to the old buckets during a rehash", "copies during a rehash")
+def _(patch: Patch) -> None:
+    original = SegmentTransactions._posting_writes
+
+    def late(self: SegmentTransactions, *arguments: Any) -> list[Write]:
+        width, self._sketch_width = self._sketch_width, SketchWidth(self._sketch_width.bits_to_read[0])
+        try:
+            return original(self, *arguments)
+        finally:
+            self._sketch_width = width
+
+    patch.setattr(SegmentTransactions, "_posting_writes", late)
+
+
+@mutant("a move does not check the new buckets", "an article stored during a rehash")
+def _(patch: Patch) -> None:
+    _rehash_with(patch, "_move", lambda transaction: _without_checks(transaction, b"s19:"))
+
+
+@mutant("a move does not check the old buckets", "two rehashes")
+def _(patch: Patch) -> None:
+    _rehash_with(patch, "_move", lambda transaction: _without_checks(transaction, b"s", b"width"))
+
+
+@mutant("another sketch width does not advance the version", "a rehash between near-copies")
+def _(patch: Patch) -> None:
+    def unnoticed(transaction: Transaction) -> Transaction:
+        return replace(
+            transaction, writes=tuple(w for w in transaction.writes if not isinstance(w, AdvanceVersion))
+        )
+
+    _rehash_with(patch, "_change_width", unnoticed)
+
+
+@mutant("old buckets stay after a move", "an article stored during a rehash")
+def _(patch: Patch) -> None:
+    def copied(transaction: Transaction) -> Transaction:
+        return replace(transaction, writes=tuple(w for w in transaction.writes if not isinstance(w, Delete)))
+
+    _rehash_with(patch, "_move", copied)
+
+
+def _rehash_with(patch: Patch, method: str, change: Callable[[Transaction], Transaction]) -> None:
+    """Change the transactions of a ``SketchRehash`` method."""
+    original = getattr(SketchRehash, method)
+
+    async def changed(self: SketchRehash, *arguments: Any) -> Any:
+        store = self._store
+
+        class Changing:
+            read = store.read
+
+            async def commit(self, transaction: Transaction) -> tuple[int, ...]:
+                return await store.commit(change(transaction))
+
+        self._store = Changing()  # type: ignore[assignment]
+        try:
+            return await original(self, *arguments)
+        finally:
+            self._store = store
+
+    patch.setattr(SketchRehash, method, changed)
+
+
+def _without_checks(transaction: Transaction, *kinds: bytes) -> Transaction:
+    """Leave out the checks of keys whose part after the tag begins with one of ``kinds``."""
+    kept = [c for c in transaction.checks if not c.key[c.key.index(b"}") + 1 :].startswith(kinds)]
+    return replace(transaction, checks=tuple(kept))
+
+
+@mutant("a rehash ends before all is moved", "two rehashes")
+def _(patch: Patch) -> None:
+    original = SketchRehash._move
+
+    async def partly(self: SketchRehash, tag: bytes, width: Any, values: Sequence[int]) -> bool:
+        return values[0] < 1 << 17 or await original(self, tag, width, values)
+
+    patch.setattr(SketchRehash, "_move", partly)
+
+
+@mutant(
+    "sealed segments are compacted during a rehash", "removed articles in a sealed segment during a rehash"
+)
+def _(patch: Patch) -> None:
+    patch.setattr(SketchWidth, "is_rehashing", False)
 
 
 @mutant("an insert does not check the id", "a retry of an exact copy")
@@ -318,11 +450,14 @@ def _(patch: Patch) -> None:
     original = Segments.read_keys
 
     async def trusting(self: Segments, builders: Any) -> SegmentRead:
-        if not any(key.startswith(b"b") for builder in builders.values() for key in builder(b"")):
+        width = SketchWidth()
+        if not any(key.startswith(b"b") for builder in builders.values() for key in builder(b"", width)):
             return await original(self, builders)
         await self._load_heads(builders)
         stacks = {space: self._stacks[space] for space in builders}
-        keys_by_tag = {tag: builders[space](tag) for space, stack in stacks.items() for tag in stack.tags}
+        keys_by_tag = {
+            tag: builders[space](tag, width) for space, stack in stacks.items() for tag in stack.tags
+        }
         all_keys = list(chain.from_iterable(keys_by_tag.values()))
         values = await self._store.read(all_keys)
         return SegmentRead(stacks, all_keys, values, _split_by_tag(keys_by_tag, values))

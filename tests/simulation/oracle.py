@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from math import inf
 
+from aggregator.analysis.shingles import sketch_keys
 from aggregator.domain import Match, Outcome
 from aggregator.index import keys
 from aggregator.index.blocks import PLANS
@@ -37,6 +38,7 @@ class View:
     tombstones  first numbers of removed articles
     duplicates  by first number of the group: 16-byte id hashes of its members
     entries     by bucket key: the article numbers in it
+    unread      bucket keys that no look-up reads
     stream      (kind, number, id) of the article stream
     floor       article numbers below it have expired
     """
@@ -47,6 +49,7 @@ class View:
     tombstones: set[int] = field(default_factory=set)
     duplicates: dict[int, bytes] = field(default_factory=dict)
     entries: dict[bytes, set[int]] = field(default_factory=dict)
+    unread: list[bytes] = field(default_factory=list)
     stream: list[tuple[str, int, str]] = field(default_factory=list)
     segments: int = 0
     floor: int = 0
@@ -61,9 +64,10 @@ def view(store: MemoryStore, space: str, floor: int = 0) -> View:
     newest: dict[bytes, bytes] = {}
     for number in sorted(numbers):
         tag = keys.tag(space, number)
+        widths = store._values.get(keys.sketch_width(tag), b"18").split(b">")
         for key, value in store._values.items():
             if key.startswith(tag):
-                _add(found, newest, key[len(tag) :], value)
+                _add(found, newest, key[len(tag) :], value, widths)
         for _, payload in store._streams.get(keys.stream(tag), ()):
             item = to_stream_item(decode_stream_entry(payload), space, None)
             found.stream.append((item.kind, item.number, item.id))
@@ -79,7 +83,9 @@ def view(store: MemoryStore, space: str, floor: int = 0) -> View:
     return found
 
 
-def _add(found: View, newest: dict[bytes, bytes], key: bytes, value: bytes) -> None:
+def _add(
+    found: View, newest: dict[bytes, bytes], key: bytes, value: bytes, sketch_widths: Sequence[bytes]
+) -> None:
     kind, rest = key[:1], key[1:]
     if kind in b"ip":
         newest[key] = value
@@ -90,20 +96,26 @@ def _add(found: View, newest: dict[bytes, bytes], key: bytes, value: bytes) -> N
         found.duplicates[first] = found.duplicates.get(first, b"") + value
     elif kind in b"bs":
         remainder_bytes = PLAN.remainder_bytes if kind == b"b" else SKETCH_REMAINDER_BYTES
+        if kind == b"s" and (rest.partition(b":")[0] if b":" in rest else b"18") not in sketch_widths:
+            found.unread.append(key)
         found.entries.setdefault(key, set()).update(decode_numbers(value, remainder_bytes).tolist())
 
 
-def inconsistencies(store: MemoryStore, space: str, floor: int = 0, oldest_findable: int = 0) -> list[str]:
+def inconsistencies(
+    store: MemoryStore, space: str, floor: int = 0, oldest_findable: int = 0, *, trims: bool = False
+) -> list[str]:
     """Everything that is wrong with one space, in words.
 
-    Articles below ``floor`` have expired; those from ``oldest_findable`` on must be found.
+    Articles below ``floor`` have expired; those from ``oldest_findable`` on must be found. ``trims``: full
+    sketch keys lose entries.
     """
     found = view(store, space, floor)
     return [
         *_wrong_references(found),
         *_wrong_duplicate_lists(found),
         *_wrong_records(store, found),
-        *_unindexed_texts(store, found, oldest_findable),
+        *_unindexed_texts(store, found, oldest_findable, trims=trims),
+        *(f"no look-up reads the bucket {key.decode()}" for key in found.unread),
         *_wrong_entries(found),
         *_wrong_stream(found),
     ]
@@ -178,7 +190,7 @@ def _wrong_records(store: MemoryStore, found: View) -> list[str]:
     return wrong
 
 
-def _unindexed_texts(store: MemoryStore, found: View, oldest_findable: int) -> list[str]:
+def _unindexed_texts(store: MemoryStore, found: View, oldest_findable: int, *, trims: bool) -> list[str]:
     """Every live text is in all its buckets, itself or through an exact copy of its group."""
     wrong = []
     indexed: set[tuple[int, bytes]] = set()
@@ -186,14 +198,27 @@ def _unindexed_texts(store: MemoryStore, found: View, oldest_findable: int) -> l
         data = store._values.get(keys.record(found.space, binding.number))
         if data is None:
             continue
-        fingerprint = decode_record(data, found.space, binding.number).fingerprint
-        buckets = [keys.block_bucket(b"", b, v) for b, v in enumerate(PLAN.block_values(fingerprint))]
+        record = decode_record(data, found.space, binding.number)
+        buckets = [keys.block_bucket(b"", b, v) for b, v in enumerate(PLAN.block_values(record.fingerprint))]
+        if not trims and not _has_sketch_entries(found, binding.number, sketch_keys(record.sketch)):
+            continue
         if all(binding.number in found.entries.get(bucket, ()) for bucket in buckets):
             indexed.add((_group(binding), binding.text_hash))
     for binding in found.bindings.values():
         if binding.number >= oldest_findable and (_group(binding), binding.text_hash) not in indexed:
             wrong.append(f"the text of {binding.id} is in no bucket")
     return wrong
+
+
+def _has_sketch_entries(found: View, number: int, own_keys: Sequence[int]) -> bool:
+    """Whether the number is in a bucket of each of these sketch keys."""
+    return all(
+        any(
+            number in found.entries.get(keys.sketch_buckets(b"", [key], bits)[0], ())
+            for bits in range(keys.SKETCH_BUCKET_BITS, keys.MAX_SKETCH_BUCKET_BITS + 1)
+        )
+        for key in own_keys
+    )
 
 
 def _wrong_entries(found: View) -> list[str]:

@@ -80,7 +80,14 @@ class ReadStream:
 
 @dataclass(frozen=True)
 class Maintain:
-    """Run all index maintenance: retention floor, dropped segments, compaction."""
+    """Run all index maintenance: retention floor, dropped segments, compaction, rehashes that have begun."""
+
+
+@dataclass(frozen=True)
+class Rehash:
+    """Widen the sketch buckets of the writable segments by one bit; ``begin_only``: no bucket is moved."""
+
+    begin_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,13 +100,15 @@ class FullKeys:
     """Does nothing; in its program a sketch key is full with two entries and then keeps one."""
 
 
-Request = Post | Batch | Remove | Lookup | Seal | ReadStream | Maintain | Wait | FullKeys
+Request = Post | Batch | Remove | Lookup | Seal | ReadStream | Maintain | Rehash | Wait | FullKeys
 SYMBOLS: dict[str, Request] = {
     "|": Seal(),
     ">": ReadStream(),
     "#": Maintain(),
     "~": Wait(),
     "=": FullKeys(),
+    "*": Rehash(),
+    "+": Rehash(begin_only=True),
 }
 # The requests of each writer, in order.
 Program = tuple[tuple[Request, ...], ...]
@@ -137,7 +146,8 @@ def writer(*lines: str) -> tuple[Request, ...]:
     """Requests of one writer, one per line.
 
     "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" removes, "?s0" looks up, "|" seals, ">" reads the stream,
-    "#" runs maintenance, "~" waits, "=" makes sketch keys full with two entries.
+    "#" runs maintenance, "~" waits, "=" makes sketch keys full with two entries, "*" rehashes the sketch
+    buckets, "+" begins to.
     """
     requests: list[Request] = []
     for line in lines:
@@ -251,6 +261,25 @@ SMALL: dict[str, Program] = {
         writer("=", "x=s0", "-x", "y=s0", "-y", "a=s0 b=scut", "-b"),
         writer("c=scut"),
     ),
+    "a rehash between near-copies": (writer("a=s0"), writer("*", "b=scut")),
+    "a rehash before a copy": (writer("a=s0", "+"), writer("b=scut")),
+    "copies during a rehash": (writer("+", "a=s0", "b=s1"), writer("*", "c=scut")),
+    "an article stored during a rehash": (writer("a=s0", "+"), writer("b=s1", "*"), writer("c=scut")),
+    "a rehash between two articles of one writer": (writer("a=s0", "b=scut"), writer("+", "*")),
+    "a rehash during an update": (writer("a=s0", "a=t0"), writer("*")),
+    "two rehashes": (writer("a=s0", "*", "*"), writer("*", "b=scut")),
+    "batches during a rehash": (writer("a=s0 b=scut c=t0"), writer("*", "d=s2", "e=tcut")),
+    "an update and a delete during a rehash": (
+        writer("a=s0", "b=s0!", "+", "a=t0", "-b"),
+        writer("*", "c=scut"),
+    ),
+    "a seal during a rehash": (writer("a=s0", "*", "b=scut"), writer("|", "?scut")),
+    "a rehash of a sealed segment": (writer("a=s0", "+", "|", "b=scut"), writer("*", "?s0")),
+    "removed articles in a sealed segment during a rehash": (
+        writer("x=s0", "-x", "+", "|", "#", "#"),
+        writer("c=scut"),
+    ),
+    "full keys and a rehash": (writer("=", "a=s0", "b=s1", "c=s2"), writer("+", "*", "d=scut")),
 }
 
 
@@ -274,7 +303,7 @@ def random_program(rng: Random) -> Program:
 
     def request() -> Request:
         if rng.random() < maintenance_rate:
-            return SYMBOLS[rng.choice("|||>##" + ("~~~" if waits else ""))]
+            return SYMBOLS[rng.choice("|||>##**+" + ("~~~" if waits else ""))]
         kind = rng.random()
         if kind > 0.9:
             return Lookup(rng.choice(texts), rng.choice(languages))
@@ -311,8 +340,9 @@ def _random_full_keys(rng: Random, letters: str) -> Program:
         return Post(next(ids), rng.choice([text for text in TEXTS if text[0] in letters]))
 
     def request() -> Request:
-        if rng.random() < 0.2:
-            return rng.choice([SYMBOLS["|"], Lookup(rng.choice([t for t in TEXTS if t[0] in letters]))])
+        if rng.random() < 0.3:
+            lookup = Lookup(rng.choice([text for text in TEXTS if text[0] in letters]))
+            return rng.choice([*(SYMBOLS[symbol] for symbol in "|*+"), lookup])
         return Batch((post(), post())) if rng.random() < 0.3 else post()
 
     writers = [tuple(request() for _ in range(rng.randrange(1, 4))) for _ in range(rng.choice((2, 3)))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -18,6 +19,7 @@ from aggregator.index import Index, keys, sketch_buckets
 from aggregator.index.codec.records import decode_binding
 from aggregator.index.compaction import Compactor
 from aggregator.index.maintenance import SegmentMaintenance
+from aggregator.index.sketch_rehash import SketchRehash
 from aggregator.ingest.pipeline import Execution
 from aggregator.ingest.service import IngestService
 from aggregator.store.base import AppendMany, Delete, Put, Transaction
@@ -34,6 +36,7 @@ from tests.simulation.programs import (
     Post,
     Program,
     ReadStream,
+    Rehash,
     Remove,
     Request,
     Seal,
@@ -109,6 +112,7 @@ class World:
         # (time, story -> (number, whether it has index entries)) after every commit.
         self.versions: list[tuple[int, dict[Story, set[tuple[int, bool]]]]] = [(0, {})]
         self.spaces = {lang: analysis("s0", lang).space for lang in ("en", "fr")}
+        self.has_full_keys = any(isinstance(r, FullKeys) for requests in self.program for r in requests)
         waits = any(isinstance(r, Wait) for requests in self.program for r in requests)
         self.retention_ms = RETENTION_MS if waits else None
         self.fixed_stories = _fixed_stories(self.program)
@@ -119,9 +123,8 @@ class World:
     def run(self) -> Result:
         """Run the schedule, then repeat every unanswered request undisturbed, then check the final state."""
         random.seed(0)  # for article numbers
-        full_keys = any(isinstance(r, FullKeys) for requests in self.program for r in requests)
         try:
-            with _small_sketch_keys() if full_keys else nullcontext():
+            with _small_sketch_keys() if self.has_full_keys else nullcontext():
                 self.scheduler.run()
                 self._retry_unanswered()
                 self._check_final_state()
@@ -179,7 +182,11 @@ class World:
                 self._wait()
             case Maintain():
                 compactor = SmallCompactor(ingest._index, keys_per_chunk=64)
-                await SegmentMaintenance(ingest._index, compactor).run(self.clock.now_ms)
+                rehash = SmallRehash(ingest._index, split_entries=math.inf)
+                maintenance = SegmentMaintenance(ingest._index, compactor, rehash=rehash)
+                await maintenance.run(self.clock.now_ms)
+            case Rehash():
+                await self._rehash(ingest, request)
             case ReadStream():
                 await self._read_stream(ingest)
             case Lookup():
@@ -211,6 +218,13 @@ class World:
         segments = ingest._index.segments
         for space in ANALYZER.spaces:
             await segments.seal(space, (await segments.stack(space)).last, self.clock.now_ms)
+
+    async def _rehash(self, ingest: IngestService, request: Rehash) -> None:
+        rehash = SmallRehash(ingest._index, split_entries=-1)
+        for space in ANALYZER.spaces:
+            async for _ in rehash.steps(space):
+                if request.begin_only:
+                    break
 
     async def _read_stream(self, ingest: IngestService) -> None:
         """As the detector does: the position is stored together with what was read."""
@@ -272,11 +286,13 @@ class World:
                 self.history.setdefault(place, []).append((self.scheduler.now, binding.outcome))
             elif isinstance(write, Put) and write.key == keys.sealed(keys.tag_of(write.key)):
                 changes.append("sealed")
+            elif isinstance(write, Put) and write.key == keys.sketch_width(keys.tag_of(write.key)):
+                changes.append(f"sketch width {write.value.decode()}")
         entries = sum(len(write.keys) for write in transaction.writes if isinstance(write, AppendMany))
         self.scheduler.log.append(f"    committed: {', '.join(changes)}; {entries} appends")
         for space in ANALYZER.spaces:
             for problem in oracle.inconsistencies(
-                self.store, space, self._floor(space), self._oldest_findable()
+                self.store, space, self._floor(space), self._oldest_findable(), trims=self.has_full_keys
             ):
                 self._violation(problem)
         self._check_one_new_per_story()
@@ -407,19 +423,37 @@ class World:
 class SmallCompactor(Compactor):
     """Compacts only the buckets that the texts of the simulation can use."""
 
-    def _bucket_keys(self, space: str) -> Iterator[bytes]:
-        return iter(_all_bucket_keys())
+    def _bucket_keys(self, space: str, sketch_bits: int) -> Iterator[bytes]:
+        return iter(_all_bucket_keys(sketch_bits))
+
+
+class SmallRehash(SketchRehash):
+    """Moves only the buckets that the texts of the simulation can use, in a few chunks."""
+
+    def __init__(self, index: Index, *, split_entries: float) -> None:
+        super().__init__(index.store, index.segments, split_entries=split_entries, buckets_per_chunk=24)
+
+    def _bucket_values(self, bits: int) -> Sequence[int]:
+        return _sketch_bucket_values(bits)
 
 
 @cache
-def _all_bucket_keys() -> tuple[bytes, ...]:
+def _sketch_bucket_values(bits: int) -> tuple[int, ...]:
+    all_keys = [
+        key for text in TEXTS for lang in ("en", "fr") for key in sketch_keys(analysis(text, lang).sketch)
+    ]
+    return tuple(sorted({key & (1 << bits) - 1 for key in all_keys}))
+
+
+@cache
+def _all_bucket_keys(sketch_bits: int) -> tuple[bytes, ...]:
     found: dict[bytes, None] = {}
     for text in TEXTS:
         for lang in ("en", "fr"):
             analyzed = analysis(text, lang)
             blocks = enumerate(oracle.PLAN.block_values(analyzed.fingerprint))
             found.update((keys.block_bucket(b"", block, value), None) for block, value in blocks)
-            found.update(dict.fromkeys(keys.sketch_buckets(b"", sketch_keys(analyzed.sketch))))
+            found.update(dict.fromkeys(keys.sketch_buckets(b"", sketch_keys(analyzed.sketch), sketch_bits)))
     return tuple(found)
 
 

@@ -6,7 +6,8 @@
     bucket    its key says                   remainder
     block     the block's value              the other bits of the fingerprint (``BlockPlan.split``): 6 bytes
                                              under 4x16, 7 under plans with narrower blocks
-    sketch    low 18 bits of a sketch key    its upper 14 bits: 2 bytes
+    sketch    low 18 bits of a sketch key,   its upper 14 bits: 2 bytes
+              or up to 24 (``sketch_width.py``)
     term      top 20 bits of an index key    its lowest 32 (24 of the term's hash, 8 of the weight): 4 bytes
 
 An article found in several buckets counts once. Entries are only appended, so a bucket's length is its
@@ -201,6 +202,14 @@ def trim_sketch_key(bucket: bytes, remainder: int, full: int, kept: int) -> byte
     return np.frombuffer(bucket, f"V{SKETCH_POSTING_BYTES}")[left].tobytes()
 
 
+def split_sketch_bucket(bucket: bytes, bits: int) -> tuple[bytes, bytes]:
+    """The two buckets of ``bits + 1`` bits that replace one of ``bits`` bits; their entries keep their order."""
+    decode_numbers(bucket, SKETCH_REMAINDER_BYTES)  # raises if it is truncated
+    upper = _remainder_view(bucket, "<u2", SKETCH_REMAINDER_BYTES) >> (bits - SKETCH_BUCKET_BITS) & 1 == 1
+    entries = np.frombuffer(bucket, f"V{SKETCH_POSTING_BYTES}")
+    return entries[~upper].tobytes(), entries[upper].tobytes()
+
+
 # -- entries appended since a lookup: so few that a Python loop is faster than numpy -----------
 
 
@@ -231,12 +240,13 @@ def appended_sharing(
 ) -> dict[int, int]:
     """What ``numbers_sharing_each`` finds among a few entries: number -> number of shared sketch keys.
 
-    ``appended``: entries by the position of their bucket; the sketch buckets follow the block buckets.
+    ``appended``: entries by the position of their bucket; the sketch buckets follow the block buckets, those
+    of one width after another.
     """
     found: dict[int, int] = {}
     for position, entries in appended.items():
         if position >= block_bucket_count:
-            own = sketch_keys[position - block_bucket_count] >> SKETCH_BUCKET_BITS
+            own = sketch_keys[(position - block_bucket_count) % len(sketch_keys)] >> SKETCH_BUCKET_BITS
             for remainder, number in _iterate_postings(entries, SKETCH_REMAINDER_BYTES):
                 if remainder == own and number >= floor:
                     found[number] = found.get(number, 0) + 1

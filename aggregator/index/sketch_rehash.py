@@ -26,10 +26,10 @@ from aggregator.index.sketch_width import SketchWidth
 from aggregator.store.base import AdvanceVersion, Check, Delete, Put, Store, Transaction, ValueEquals, Write
 
 # Mean entries of a bucket. A look-up reads up to 16 buckets, mostly entries of other keys; a bucket takes 80
-# bytes of memory, so a smaller limit costs more of it (docs/decisions/0045).
+# bytes of memory, so a smaller limit costs more of it (docs/decisions/0045-sketch-bucket-width.md).
 SPLIT_ENTRIES = 4
 SAMPLED_BUCKETS = 1024
-BUCKETS_PER_CHUNK = 256
+BUCKETS_PER_CHUNK = 64  # 3 ms of the server
 
 
 class SketchRehash:

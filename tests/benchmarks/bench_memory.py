@@ -34,6 +34,7 @@ from aggregator.domain import Article
 from aggregator.index import Index, keys
 from aggregator.index.blocks import DEFAULT_PLAN
 from aggregator.index.codec.postings import NUMBER_BYTES, SKETCH_REMAINDER_BYTES, TERM_REMAINDER_BYTES
+from aggregator.index.sketch_rehash import SPLIT_ENTRIES
 from aggregator.index.term_index import INDEXED_TERMS, MAX_ARTICLES_PER_TERM
 from aggregator.offline.jsonl import read_rows
 from aggregator.store.embedded import EmbeddedServer
@@ -81,7 +82,10 @@ def _bucket_bytes(client: redis.Redis, articles: int, growing: bool, fingerprint
     """Bytes per article in the buckets of an index of ``articles`` articles."""
     kinds = [("b", 4 << 16, 4, articles, DEFAULT_PLAN.remainder_bytes)]
     if not fingerprints_only:
-        kinds.append(("s", 1 << keys.SKETCH_BUCKET_BITS, MAX_SKETCH_KEYS, articles, SKETCH_REMAINDER_BYTES))
+        sketch_buckets = 1 << keys.SKETCH_BUCKET_BITS
+        while articles * MAX_SKETCH_KEYS > SPLIT_ENTRIES * sketch_buckets:
+            sketch_buckets *= 2
+        kinds.append(("s21:", sketch_buckets, MAX_SKETCH_KEYS, articles, SKETCH_REMAINDER_BYTES))
         kinds.append(
             ("t", 1 << keys.TERM_BUCKET_BITS, INDEXED_TERMS, MAX_ARTICLES_PER_TERM, TERM_REMAINDER_BYTES)
         )

@@ -1,6 +1,6 @@
 """Entries that a look-up reads through sketch keys, by the number of stored articles.
 
-    scripts/bench keys [--articles 40000] [--sizes 1e5,1e6,1e7] [--cache FILE]
+    scripts/bench keys [--articles 40000] [--sizes 1e4,1e5,1e6,1e7] [--cache FILE] [--rehash N]
 
 Real articles of all sources (development data), interleaved, each file in its order. Their sketch buckets are
 filled as inserts fill them, without a store: an article is looked up (16 keys), then stored (8 keys; exact
@@ -14,30 +14,45 @@ keeps (``index/sketch_buckets.py``):
 then, per source, how many of the keys of an article (8) are full, and the articles all of whose keys are.
 
 ``--sizes``: synthetic key counts of an index of that many articles: keys that several real articles have are
-drawn as often as among these, all others are keys of single articles. So ``own`` is a lower estimate where
-the real articles are few; the bound that is printed with it holds whatever is stored.
+drawn as often as among these, all others are keys of single articles with the upper bits of real ones.
+Buckets are named by 18 bits, and by as many as a rehash leaves (``index/sketch_rehash.py``). ``own`` is a
+lower estimate where the real articles are few; the bound that is printed last holds whatever is stored.
+
+``--rehash N``: fills a server directly with the sketch postings of N articles (8 uniform keys of 26 bits
+each), rehashes them, and prints what look-ups read, memory, and the cost of the moves.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import pickle
+import tempfile
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import redis
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import MAX_QUERY_KEYS, MAX_SKETCH_KEYS, query_keys, sketch_keys
 from aggregator.domain import Analysis, Article
-from aggregator.index.keys import SKETCH_BUCKET_BITS
+from aggregator.index import Index, keys
+from aggregator.index.codec.postings import SKETCH_POSTING_BYTES, encode_sketch_postings
+from aggregator.index.keys import MAX_SKETCH_BUCKET_BITS, SKETCH_BUCKET_BITS
 from aggregator.index.sketch_buckets import FULL_KEY_ENTRIES, KEPT_KEY_ENTRIES
+from aggregator.index.sketch_rehash import SPLIT_ENTRIES, SketchRehash
 from aggregator.offline.jsonl import read_rows
+from aggregator.store.base import AppendMany, Transaction
+from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.redis import open_redis_store
 from tests.support.development_data import DATA
+from tests.support.processes import server_cpu_s
 
 SOURCES = (
     "allsides_dev",
@@ -162,37 +177,108 @@ def _print_sources(rows: Sequence[Row], indexes: dict[str, Keys]) -> None:
 
 
 def synthetic(rows: Sequence[Row], sizes: Sequence[int], seed: int = 1) -> None:
-    """Print the same for indexes of other sizes, of the largest space."""
+    """Print what a look-up reads in indexes of other sizes, of the largest space, and what buckets cost."""
     space = Counter(row.space for row in rows).most_common(1)[0][0]
     real = [row for row in rows if row.space == space]
     counts = Counter(key for row in real for key in row.stored)
-    padded = np.zeros((len(real), MAX_SKETCH_KEYS), np.uint32)
-    repeated = np.zeros(padded.shape, bool)
-    for i, row in enumerate(real):
-        padded[i, : len(row.stored)] = row.stored
-        repeated[i, : len(row.stored)] = [counts[key] > 1 for key in row.stored]
+    repeated = {key: count for key, count in counts.items() if count > 1}
+    single = np.array([key for key, count in counts.items() if count == 1], np.int64)
     rng = np.random.default_rng(seed)
     lookups = real[-WINDOW:]
     for size in sizes:
-        per_key: Counter[int] = Counter()
-        by_bucket = np.zeros(1 << SKETCH_BUCKET_BITS, np.int64)
-        shares = Counter({key: count for key, count in counts.items() if count > 1})
-        for key, count in shares.items():  # as often as among the real ones
-            expected = int(rng.poisson(count * size / len(real)))
-            per_key[key] = min(expected, FULL_KEY_ENTRIES)
-            by_bucket[key & _BUCKET_MASK] += per_key[key]
-        singles = int((~repeated & (padded > 0)).sum() * size / len(real))
-        by_bucket += rng.poisson(singles / len(by_bucket), len(by_bucket))
-        own = np.array([sum(per_key[key] for key in row.queried) for row in lookups])
-        others = (
-            np.array([sum(int(by_bucket[key & _BUCKET_MASK]) for key in row.queried) for row in lookups])
-            - own
-        )
-        print(
-            f"{size:>12,} stored (synthetic, {space}): own {_spread(own)}; collisions {_spread(others)}; "
-            f"bound of own entries: {MAX_QUERY_KEYS * FULL_KEY_ENTRIES} per segment",
-            flush=True,
-        )
+        scale = size / len(real)
+        # As often as among the real articles; singles in the same proportion.
+        per_key = {
+            key: min(int(rng.poisson(count * scale)), FULL_KEY_ENTRIES) for key, count in repeated.items()
+        }
+        entries = sum(per_key.values()) + len(single) * scale
+        bits = SKETCH_BUCKET_BITS
+        while entries > SPLIT_ENTRIES << bits and bits < MAX_SKETCH_BUCKET_BITS:
+            bits += 1
+        own = np.array([sum(per_key.get(key, 0) for key in row.queried) for row in lookups])
+        for width in sorted({SKETCH_BUCKET_BITS, bits}):
+            buckets = _bucket_sizes(per_key, single, scale, width, rng)
+            mask = (1 << width) - 1
+            both = np.array([sum(int(buckets[key & mask]) for key in row.queried) for row in lookups])
+            print(
+                f"{size:>12,} stored (synthetic, {space}), {width} bits: own {_spread(own)}; "
+                f"others {_spread(both - own)}; all {_spread(both)}, "
+                f"{both.mean() * SKETCH_POSTING_BYTES:,.0f} bytes; "
+                f"{entries / size:.1f} entries, {np.count_nonzero(buckets) / size:.2f} buckets per article",
+                flush=True,
+            )
+    print(f"own entries are at most {MAX_QUERY_KEYS * FULL_KEY_ENTRIES} per look-up and segment")
+
+
+def _bucket_sizes(
+    per_key: Mapping[int, int],
+    single: npt.NDArray[np.int64],
+    scale: float,
+    bits: int,
+    rng: np.random.Generator,
+) -> npt.NDArray[np.int64]:
+    """Entries of each bucket of ``bits`` bits. Keys of one article have the upper bits of real ones."""
+    upper = single >> SKETCH_BUCKET_BITS & (1 << bits - SKETCH_BUCKET_BITS) - 1
+    shares = np.bincount(upper, minlength=1 << bits - SKETCH_BUCKET_BITS)
+    sizes = np.concatenate(
+        [
+            rng.poisson(share * scale / (1 << SKETCH_BUCKET_BITS), 1 << SKETCH_BUCKET_BITS)
+            for share in shares.tolist()
+        ]
+    )
+    named = np.array(list(per_key), np.int64) & (1 << bits) - 1
+    np.add.at(sizes, named, np.array(list(per_key.values())))
+    return sizes
+
+
+async def rehash(articles: int, directory: str) -> None:
+    """Fill the sketch buckets of a server directly, rehash them, and print time, memory and what is read."""
+    server = EmbeddedServer(Path(directory))
+    with server, redis.Redis.from_url(server.url) as client:
+        store = open_redis_store(server.url)
+        index, space = Index(store, ["xx.0001"]), "xx.0001"
+        tag, rng = keys.tag(space, 0), np.random.default_rng(1)
+        for start in range(0, articles, 1000):
+            drawn = rng.integers(0, 1 << 26, (min(1000, articles - start), MAX_SKETCH_KEYS))
+            writes = [
+                AppendMany(
+                    tuple(keys.sketch_buckets(tag, own)),
+                    tuple(encode_sketch_postings(own, start + i)),
+                )
+                for i, own in enumerate(drawn.tolist())
+            ]
+            await store.commit(Transaction((), tuple(writes)))
+        lookups = rng.integers(0, 1 << 26, (WINDOW, MAX_QUERY_KEYS)).tolist()
+        while True:
+            width = (await index.segments.read({space: ()})).stacks[space].sketch_widths[0]
+            found = await store.read(
+                [key for own in lookups for key in keys.sketch_buckets(tag, own, width.bits)]
+            )
+            used = client.info("memory")["used_memory"]
+            print(
+                f"{articles:,} articles in a server, {width.bits} bits: "
+                f"{sum(map(len, filter(None, found))) / SKETCH_POSTING_BYTES / WINDOW:.1f} entries read, "
+                f"{client.dbsize() / articles:.2f} keys and {used / articles:.0f} bytes per article",
+                flush=True,
+            )
+            job, started, server_s = (
+                SketchRehash(store, index.segments),
+                time.process_time(),
+                server_cpu_s(client),
+            )
+            clock, longest_s = time.perf_counter(), 0.0
+            async for _ in job.steps(space):
+                longest_s, clock = max(longest_s, time.perf_counter() - clock), time.perf_counter()
+            if not job.buckets_moved:
+                break
+            print(
+                f"  {job.buckets_moved:,} buckets moved: CPU "
+                f"{(time.process_time() - started) / job.buckets_moved * 1e6:.1f} us of the process and "
+                f"{(server_cpu_s(client) - server_s) / job.buckets_moved * 1e6:.1f} us of the server each; "
+                f"longest step {longest_s * 1000:.0f} ms",
+                flush=True,
+            )
+        await store.close()
 
 
 def main() -> None:
@@ -200,9 +286,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--articles", type=int, default=40_000)
-    parser.add_argument("--sizes", default="1e5,1e6,1e7")
+    parser.add_argument("--sizes", default="1e4,1e5,1e6,1e7")
+    parser.add_argument("--rehash", metavar="N", help="only rehash a server that is filled with N articles")
     parser.add_argument("--cache", type=Path, help="file that keeps the analyzed articles")
     options = parser.parse_args()
+    if options.rehash:
+        with tempfile.TemporaryDirectory() as directory:
+            asyncio.run(rehash(int(float(options.rehash)), directory))
+        return
     rows = load(options.articles, options.cache)
     measure(rows)
     synthetic(rows, [int(float(size)) for size in options.sizes.split(",")])

@@ -203,7 +203,7 @@ def trim_sketch_key(bucket: bytes, remainder: int, full: int, kept: int) -> byte
 
 
 def split_sketch_bucket(bucket: bytes, bits: int) -> tuple[bytes, bytes]:
-    """The two buckets of ``bits + 1`` bits that replace one of ``bits`` bits; their entries keep their order."""
+    """The two buckets of ``bits + 1`` bits that replace one of ``bits`` bits; entries stay in order."""
     decode_numbers(bucket, SKETCH_REMAINDER_BYTES)  # raises if it is truncated
     upper = _remainder_view(bucket, "<u2", SKETCH_REMAINDER_BYTES) >> (bits - SKETCH_BUCKET_BITS) & 1 == 1
     entries = np.frombuffer(bucket, f"V{SKETCH_POSTING_BYTES}")

@@ -36,7 +36,7 @@ class SketchRehash:
     """Widens the sketch buckets of all spaces; safe in any number of processes, useful in one.
 
     ``split_entries``: mean entries per bucket above which the width grows. ``buckets_moved`` counts since the
-    start, for metrics.
+    start.
     """
 
     def __init__(

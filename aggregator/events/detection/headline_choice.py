@@ -114,7 +114,10 @@ def _scores(candidates: Sequence[Candidate]) -> list[float]:
     centroid: dict[str, float] = {}
     for candidate in candidates:
         for term, weight in candidate.terms.items():
-            centroid[term] = centroid.get(term, 0.0) + weight
+            if term in centroid:
+                centroid[term] += weight
+            else:
+                centroid[term] = weight
     first_ms = min(candidate.at_ms for candidate in candidates)
     span_ms = max(candidate.at_ms for candidate in candidates) - first_ms or 1
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 
 from aggregator.events.detection.clustering import Story, WindowItem, latest_counted_items
 from aggregator.time_units import MINUTE_MS
@@ -40,6 +41,7 @@ ROUND_MINUTES = 15
 ROUND_TIME_SHARE = 0.5
 # A stream that rounds its own times to hours or days says nothing about one story.
 MAX_USUAL_ROUND_SHARE = 0.4
+MAX_CACHED_HEADLINES = 1_024
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _FUNCTION_WORDS = frozenset(("the", "and", "for", "with", "from", "its", "says"))
 
@@ -84,9 +86,11 @@ def round_time_share(members: Collection[WindowItem]) -> float:
     return round_items / len(members) if members else 0.0
 
 
-def _words(title: str) -> list[str]:
+# A story is examined each time it grows, so the same headlines return.
+@lru_cache(maxsize=MAX_CACHED_HEADLINES)
+def _words(title: str) -> tuple[str, ...]:
     words = dict.fromkeys(_WORD.findall(title.casefold()))
-    return [word for word in words if word not in _FUNCTION_WORDS]
+    return tuple(word for word in words if word not in _FUNCTION_WORDS)
 
 
 def _is_one_publisher(members: Collection[WindowItem]) -> bool:

@@ -72,12 +72,13 @@ def known_share(
     1.0 without such terms, and in languages whose terms have no rates.
     """
     needed = max(MIN_RECURRING_ITEMS, ceil(RECURRING_ITEMS_SHARE * len(members)))
-    others = known = 0
-    for member in members:
-        for term in member.terms:
-            if term not in core:
-                others += 1
-                known += counts[term] >= needed or is_known(rates.rate(member.lang, term))
+    others = counts.total() - sum(counts[term] for term in core)
+    known = sum([count for term, count in counts.items() if count >= needed and term not in core])
+    # A rate is looked up once per term and language, not per occurrence.
+    for lang in dict.fromkeys([member.lang for member in members]):
+        for term, count in count_terms([member for member in members if member.lang == lang]).items():
+            if counts[term] < needed and term not in core and is_known(rates.rate(lang, term)):
+                known += count
     return known / others if others else 1.0
 
 

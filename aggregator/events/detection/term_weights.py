@@ -28,6 +28,8 @@ class TermWeights:
         self._cold_start = cold_start
         self._window_counts: dict[str, int] = {}
         self._frequent: set[str] = set()  # terms that ``min_burst_documents`` hold
+        # Cleared when a count or the time changes. In one round of merging few terms are checked many times.
+        self._is_bursting: dict[str, bool] = {}
         self._weight_cache = _WeightCache(self, self._window_counts, baseline, cold_start)
         self.hour = 0
         self.weigh = self._weight_cache.__getitem__
@@ -36,6 +38,7 @@ class TermWeights:
     def add(self, member: WindowItem) -> None:
         """Count a document that entered the window."""
         self._cold_start.add(member)
+        self._is_bursting.clear()
         counts, invalidate = self._window_counts, self._weight_cache.pop
         for term in (*member.terms, ALL_DOCUMENTS):
             count = counts[term] = counts.get(term, 0) + 1
@@ -46,6 +49,7 @@ class TermWeights:
     def remove(self, member: WindowItem) -> None:
         """Undo ``add`` for a document that left the window."""
         self._cold_start.remove(member)
+        self._is_bursting.clear()
         for term in (*member.terms, ALL_DOCUMENTS):
             remaining = self._window_counts[term] - 1
             if remaining == self.min_burst_documents - 1:
@@ -58,12 +62,14 @@ class TermWeights:
 
     def invalidate(self, terms: Iterable[str]) -> None:
         """Drop the cached weights of terms whose history changed."""
+        self._is_bursting.clear()
         for term in terms:
             self._weight_cache.pop(term, None)
 
     def refresh(self, now_ms: int) -> None:
         """Set the time of the weights; cached ones are dropped if the baseline totals changed."""
         self.hour = now_ms // HOUR_MS
+        self._is_bursting.clear()
         self._cold_start.refresh(self.hour)
         if self._baseline.refresh_totals(self.hour):
             self._weight_cache.clear()
@@ -78,14 +84,23 @@ class TermWeights:
 
     def is_bursting(self, term: str) -> bool:
         """Whether at least ``min_burst_documents`` hold the term, clearly more than expected."""
-        count = self.window_count(term)
-        return count >= self.min_burst_documents and expectation.exceeds_expectation(
-            count, self.expected(term), self._rule
-        )
+        if term not in self._frequent:
+            return False
+        found = self._is_bursting.get(term)
+        if found is None:
+            found = self._is_bursting[term] = expectation.exceeds_expectation(
+                self.window_count(term), self.expected(term), self._rule
+            )
+        return found
 
-    def bursting_terms(self, terms: Iterable[str]) -> list[str]:
-        """Return the bursting terms, in this order; few of thousands are frequent enough to be checked."""
-        return [term for term in filter(self._frequent.__contains__, terms) if self.is_bursting(term)]
+    def bursting_terms(self, terms: Mapping[str, int]) -> set[str]:
+        """Return the bursting ones among the keys of ``terms``.
+
+        Few of thousands are frequent enough to be checked: an intersection finds them without a Python loop.
+        """
+        frequent = self._frequent & terms.keys()
+        known = self._is_bursting
+        return {term for term in frequent if (known[term] if term in known else self.is_bursting(term))}
 
 
 class _WeightCache(dict[str, float]):
@@ -102,7 +117,7 @@ class _WeightCache(dict[str, float]):
         self._compute_weight, self._cold_start = baseline.weight, cold_start
 
     def __missing__(self, term: str) -> float:
-        in_general = self._cold_start.expected(term)
+        in_general = self._cold_start.expected(term) if self._cold_start.remaining else 0.0
         weight = self[term] = self._compute_weight(
             term, self._window_counts.get(term, 0), self._term_weights.hour, in_general
         )

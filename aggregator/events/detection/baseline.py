@@ -93,17 +93,18 @@ class Baseline:
             self.known_hour = hour if self.known_hour is None else min(hour, self.known_hour)
         self._count(hour, terms)
 
-    def add_late(self, hour: int, terms: Sequence[str], clock_hour: int) -> None:
-        """Count a document of an ``hour`` before the window; one older than the history is not counted."""
+    def add_late(self, hour: int, terms: Sequence[str], clock_hour: int) -> bool:
+        """Count a document of an ``hour`` before the window; False if it is older than the history."""
         if hour in self.learned_hours:
-            return
+            return False
         if hour < clock_hour - HISTORY_DAYS * HOURS_PER_DAY - self._window_hours_ceil:
-            return
+            return False
         if hour not in self.counts_by_hour:
             self._cache_hour = -1
         self._count(hour, terms)
         for term in terms:
             self._expected_cache.pop(term, None)
+        return True
 
     def learn_hour(self, hour: int, documents: int, counts: dict[str, int], clock_hour: int) -> None:
         """Take over the counts of an hour before the window, unless this one has seen as many documents.

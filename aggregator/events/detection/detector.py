@@ -221,8 +221,10 @@ class BurstDetector(DetectorParts):
     def _observe_late(self, member: WindowItem, at_ms: int, duplicate_story: Story | None) -> None:
         """Learn from a late or backfilled article; it joins events only, uncounted."""
         terms = (*member.terms, ALL_DOCUMENTS)
-        self.baseline.add_late(at_ms // HOUR_MS, terms, self.clock_ms // HOUR_MS)
-        self.term_weights.invalidate(terms)
+        if self.baseline.add_late(at_ms // HOUR_MS, terms, self.clock_ms // HOUR_MS):
+            self.term_weights.invalidate(terms)
+        if not self.open_events.by_id:
+            return  # of an archive, nearly all: half of the time of this call
         story = self.assignment.find_event_story(member, duplicate_story)
         if story is not None:
             self._add_to_window(member)

@@ -46,7 +46,7 @@ def expected_if_exceeded(
 
     ``window_count``: documents in the window that hold a term.
     """
-    if story.counted_items <= rule.items or not has_enough_sources(story, rule):
+    if story.counted_items <= rule.items or (rule.min_sources > 1 and not has_enough_sources(story, rule)):
         return None
     expected = expected_items(story, baseline, hour)
     if not exceeds_expectation(story.counted_items, expected, rule):

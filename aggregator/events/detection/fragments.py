@@ -39,6 +39,8 @@ def find_merge_partner(
     # No two key terms require less, since a bursting term has at least this number of documents.
     min_required = MERGE_SHARE * MAX_TERM_WEIGHT * term_weights.min_burst_documents
     own_missing = _required_weight(term_weights, own_term, own_term) - story.term_sums[own_term]
+    # By sum of the own term in the other story: terms of which the other must hold one. Few sums occur.
+    sufficient_terms: dict[int, set[str]] = {}
     best, best_share = None, 0.0
     candidate_terms = [own_term, *(term for term, missing in missing_weights.items() if missing <= 0)]
     for other in stories.with_any_term(candidate_terms):
@@ -46,16 +48,16 @@ def find_merge_partner(
             continue
         other_sum = other.term_sums.get(own_term, 0)
         # Necessary conditions on any key term of the other story, cheaper than finding it.
-        common = missing_weights.keys() & other.term_sums.keys() if other_sum < min_required else ()
-        if not (
-            other_sum >= min_required
-            or any(missing_weights[term] <= other_sum for term in common)
-            or (
-                other_sum >= own_missing
-                and any(story.term_sums[term] + other_sum >= min_required for term in common)
-            )
-        ):
-            continue
+        if other_sum < min_required:
+            if other_sum not in sufficient_terms:
+                sufficient_terms[other_sum] = {
+                    term
+                    for term, missing in missing_weights.items()
+                    if missing <= other_sum
+                    or (other_sum >= own_missing and story.term_sums[term] + other_sum >= min_required)
+                }
+            if other.term_sums.keys().isdisjoint(sufficient_terms[other_sum]):
+                continue
         other_term = key_terms.top_bursting_term(other)
         if not other_term:
             continue

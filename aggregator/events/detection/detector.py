@@ -23,7 +23,7 @@ from aggregator.events.detection.model import BurstRule, Event, EventChange
 from aggregator.events.detection.named_subject import has_named_subject
 from aggregator.events.detection.overrides import EditorOverrides
 from aggregator.events.detection.parts import DetectorParts
-from aggregator.events.detection.subject import fills_template
+from aggregator.events.detection.subject import BUSY_DAY_ITEMS, fills_template
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 # More undated articles in one minute are a bulk load: at that rate a day has 4 million.
@@ -268,7 +268,12 @@ class BurstDetector(DetectorParts):
         if (
             expected is None
             or routine.is_routine(story, self.window)
-            or fills_template(story, expected, self.cold_start.rates)
+            or fills_template(
+                story,
+                expected,
+                self.cold_start.rates,
+                lambda term: self.baseline.days_with(term, BUSY_DAY_ITEMS, hour),
+            )
             or not has_named_subject(story, self.window, self.cold_start.rates)
         ):
             return

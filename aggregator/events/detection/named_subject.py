@@ -23,35 +23,26 @@ they fired, and 7 of the 28 routine ones; see docs/benchmarks/events.md.
 
 from __future__ import annotations
 
-import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from aggregator.analysis.term_rates import TermRates
-from aggregator.events.detection.calendar_terms import CALENDAR_TERMS
 from aggregator.events.detection.clustering import Story, WindowItem, latest_counted_items
-from aggregator.events.detection.name_variants import terms_of_word
-from aggregator.events.detection.subject import count_terms, dependent_share
+from aggregator.events.detection.headline_case import CAPITALIZED_SHARE, occurrences_inside, shows_names
+from aggregator.events.detection.rare_words import is_rare_word, may_be_subject
+from aggregator.events.detection.subject import count_terms, dependent_share, is_known
 
 # Share of the items that hold the name, if all are of one source; less is required of several sources.
 NAME_SHARE = 0.45
-# Share of the items that hold a word which is rare in news in general: 0.2 % of the articles of the English
-# model hold one of this rate. It is a subject too.
+# Share of the items that hold a word which is rare in news in general.
 RARE_WORD_SHARE = 0.8
-RARE_WORD_RATE = 1e-5
 # Latest items of the window that are searched for a word about which the story itself shows nothing.
 MAX_WINDOW_ITEMS = 2_000
-# Share of the occurrences of a name that are capitalized.
-CAPITALIZED_SHARE = 0.7
-# Share of the words of a headline that begin with a small letter, whose capital letters show names.
-MIN_LOWER_CASE_SHARE = 0.3
-# Abbreviations of statistics and of figures of companies are written like names.
-_FIGURES = frozenset(
-    ["bip", "cpi", "ebit", "ebitda", "ep", "eps", "gdp", "gnp", "ipo", "ism", "nav", "pib", "pmi", "ppi"]
-)
-_WORD = re.compile(r"[^\W_]+")
-_PREFIX_CHARS = 3
+# A known word that is nowhere inside a headline of the story is no name if fewer than MIN_OCCURRENCES of so
+# many headlines that show names have it inside.
+MIN_OCCURRENCES = 3
+MIN_NAMING_HEADLINES = 200
 
 
 def has_named_subject(story: Story, window: deque[WindowItem], rates: TermRates | None) -> bool:
@@ -65,51 +56,30 @@ def has_named_subject(story: Story, window: deque[WindowItem], rates: TermRates 
     if not required:
         return True
     counts = count_terms(members)
-    common = [term for term, count in counts.items() if count >= required and _may_be_name(term)]
-    return any(_is_name(term, members, window) for term in common) or (
+    common = [term for term, count in counts.items() if count >= required and may_be_subject(term)]
+    return any(is_name(term, members, window, rates) for term in common) or (
         rates is not None
         and any(
-            counts[term] >= RARE_WORD_SHARE * len(members) and _is_rare(term, members, rates)
+            counts[term] >= RARE_WORD_SHARE * len(members) and is_rare_word(term, members, rates)
             for term in common
         )
     )
 
 
-def _is_rare(term: str, members: Sequence[WindowItem], rates: TermRates) -> bool:
-    """Whether a word of sentences, not only of titles, is rare in news in general."""
-    known_rate = rates.rate(members[-1].lang, term)
-    return 0 < known_rate < RARE_WORD_RATE and any(True for _ in _words_inside(term, members))
-
-
-def _may_be_name(term: str) -> bool:
-    return not (term in CALENDAR_TERMS or term in _FIGURES or any(char.isdigit() for char in term))
-
-
-def _is_name(term: str, members: Iterable[WindowItem], window: deque[WindowItem]) -> bool:
-    capitalized = [word[0].isupper() for word in _words_inside(term, members)]
+def is_name(
+    term: str, members: Sequence[WindowItem], window: deque[WindowItem], rates: TermRates | None
+) -> bool:
+    """Whether capital letters show that a term of these items is a name; True if nothing shows what it is."""
+    capitalized = [word[0].isupper() for word in occurrences_inside(term, members)]
     if not capitalized:
-        latest = islice(reversed(window), MAX_WINDOW_ITEMS)
-        capitalized = [word[0].isupper() for word in _words_inside(term, latest)]
+        lang = members[-1].lang
+        latest = [item for item in islice(reversed(window), MAX_WINDOW_ITEMS) if item.lang == lang]
+        capitalized = [word[0].isupper() for word in occurrences_inside(term, latest)]
+        if (
+            len(capitalized) < MIN_OCCURRENCES
+            and rates is not None
+            and is_known(rates.rate(lang, term))
+            and sum(shows_names(item.title) for item in latest) >= MIN_NAMING_HEADLINES
+        ):
+            return False  # a name that is as well known would be inside more headlines
     return sum(capitalized) >= CAPITALIZED_SHARE * len(capitalized)
-
-
-def _words_inside(term: str, items: Iterable[WindowItem]) -> Iterator[str]:
-    """Yield the occurrences of ``term`` inside headlines whose capital letters show names."""
-    for item in items:
-        if term not in item.terms:
-            continue
-        words = _WORD.findall(item.title)
-        if not _shows_names(words):
-            continue
-        for word in words[1:]:
-            # Comparing the prefixes first avoids most calls of the tokenizer.
-            same_prefix = word[:_PREFIX_CHARS].casefold() == term[:_PREFIX_CHARS]
-            if same_prefix and term in terms_of_word(word, item.lang):
-                yield word
-
-
-def _shows_names(words: Sequence[str]) -> bool:
-    if not words or words[0][0].islower():
-        return False
-    small = sum(word[0].islower() for word in words)
-    return small >= MIN_LOWER_CASE_SHARE * sum(word[0].isalpha() for word in words) and small > 0

@@ -14,11 +14,12 @@ nothing if every item has another one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 
 from aggregator.analysis.term_rates import TermRates
 from aggregator.events.detection.clustering import Story, WindowItem, latest_counted_items
+from aggregator.events.detection.rare_words import is_rare_plain_word
 
 # Share of the items that hold a term of the core.
 CORE_SHARE = 0.5
@@ -32,20 +33,30 @@ MIN_RECURRING_ITEMS = 3
 MIN_KNOWN_SHARE = 0.5
 MIN_KNOWN_SHARE_OF_USUAL = 0.75
 MANY_USUAL_ITEMS = 2.5
+# What is rare in news in general ("quake") is usual here if so many items held it on so many days before:
+# one earthquake in a short history does not make another one usual.
+BUSY_DAY_ITEMS = 3
+EVERYDAY_BUSY_DAYS = 3
 
 
-def fills_template(story: Story, expected: float, rates: TermRates | None) -> bool:
+def fills_template(
+    story: Story, expected: float, rates: TermRates | None, busy_days: Callable[[str], int] = lambda _: 0
+) -> bool:
     """Whether the story is one text filled in with names; False without ``rates``.
 
-    ``expected``: items per window that are usual for it.
+    ``expected``: items per window that are usual for it; ``busy_days``: on how many of the last 7 days
+    ``BUSY_DAY_ITEMS`` held a term.
     """
     if rates is None:
         return False
     members = latest_counted_items(story)
     counts = count_terms(members)
-    required = MIN_KNOWN_SHARE_OF_USUAL if expected > MANY_USUAL_ITEMS else MIN_KNOWN_SHARE
-    return known_share(members, counts, core_terms(members, counts), rates) < required * dependent_share(
-        members
+    core = core_terms(members, counts)
+    known, dependent = known_share(members, counts, core, rates), dependent_share(members)
+    if known >= MIN_KNOWN_SHARE_OF_USUAL * dependent or known < MIN_KNOWN_SHARE * dependent:
+        return known < MIN_KNOWN_SHARE * dependent
+    return expected > MANY_USUAL_ITEMS and not any(
+        is_rare_plain_word(term, members, rates) and busy_days(term) < EVERYDAY_BUSY_DAYS for term in core
     )
 
 

@@ -8,7 +8,12 @@ import pytest
 
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.events.detection.clustering import WindowItem
-from aggregator.events.detection.named_subject import NAME_SHARE, has_named_subject
+from aggregator.events.detection.named_subject import (
+    MIN_NAMING_HEADLINES,
+    MIN_OCCURRENCES,
+    NAME_SHARE,
+    has_named_subject,
+)
 from tests.events.detection.test_cold_start import rates_of
 from tests.events.detection.window_items import story_of, window_item
 
@@ -98,3 +103,23 @@ def test_many_sources_are_evidence() -> None:
 
     assert has_named_subject(story_of(*members), deque(members), RATES)
     assert not is_named(*titles)
+
+
+@pytest.mark.parametrize(
+    ("headlines", "occurrences", "expected"),
+    [
+        (MIN_NAMING_HEADLINES, 0, False),
+        (MIN_NAMING_HEADLINES, MIN_OCCURRENCES - 1, False),
+        (MIN_NAMING_HEADLINES, MIN_OCCURRENCES, True),
+        (MIN_NAMING_HEADLINES // 2, 0, True),  # too few to tell
+    ],
+)
+def test_a_known_word_that_no_sentence_holds_is_no_name(
+    headlines: int, occurrences: int, expected: bool
+) -> None:
+    """A name that is known from news in general is inside some headline of a large window."""
+    titles = [f"{town} Sales Up" for town in TOWNS]
+    others = [f"A fire in a mill of {TOWNS[i % 10]}" for i in range(headlines - occurrences)]
+    window = items(*others, *(f"A mill {i} named Sales burns" for i in range(occurrences)))
+
+    assert is_named(*titles, window=window) is expected

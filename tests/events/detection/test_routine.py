@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from itertools import pairwise
 
 import pytest
 
-from aggregator.events.detection.routine import is_template, round_time_share
-from tests.events.detection.window_items import window_item
+from aggregator.events.detection.routine import is_routine, is_template, round_time_share
+from tests.events.detection.window_items import story_of, window_item
 from tests.support.detector_stream import START_MS, DetectorStream
 
 TOWNS = (
@@ -94,3 +95,38 @@ def test_round_times_are_multiples_of_15_minutes() -> None:
     members = [window_item(i, "fire", at_ms=START_MS + i * 60_000) for i in range(30)]
     assert round_time_share(members) == pytest.approx(2 / 30)
     assert round_time_share([]) == 0.0
+
+
+VERBS = ("Expands", "Opens", "Names", "Signs", "Extends", "Launches", "Selects", "Joins", "Unveils", "Rates")
+NOTICES = [
+    " ".join([town, verb, *VERBS[: i % 3], "Retailer in", TOWNS[-i]])
+    for i, (town, verb) in enumerate(zip(TOWNS, VERBS, strict=True))
+]
+SENTENCES = [f"Retailer of {town} says sales are no better" for town in TOWNS]
+
+
+@pytest.mark.parametrize(
+    ("titles", "usual", "expected"),
+    [
+        (NOTICES, SENTENCES, True),
+        (NOTICES, NOTICES, False),  # an outlet that writes all its headlines so
+        (NOTICES[:5] + SENTENCES[:5], SENTENCES, False),  # reports, and reactions of companies
+    ],
+)
+def test_headlines_in_another_style_than_the_stream_are_notices(
+    titles: list[str], usual: list[str], expected: bool
+) -> None:
+    """Press releases and notices are written In Title Case, the headlines of the newsroom as sentences."""
+    members = [window_item(i, f"word{i}", title=title) for i, title in enumerate(titles)]
+    others = [window_item(100 + i, f"other{i}", title=title) for i, title in enumerate(usual * 3)]
+
+    assert is_routine(story_of(*members), deque([*others, *members])) is expected
+
+
+def test_many_outlets_in_title_case_are_news() -> None:
+    """What is the style of one publisher does not count where none has half of the items."""
+    members = [
+        window_item(i, f"word{i}", title=title, source=f"{i}.example") for i, title in enumerate(NOTICES)
+    ]
+
+    assert not is_routine(story_of(*members), deque(members))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from aggregator.analysis.models import load_term_rates
 from aggregator.events.detection.subject import (
+    EVERYDAY_BUSY_DAYS,
     MANY_USUAL_ITEMS,
     core_terms,
     count_terms,
@@ -107,3 +108,19 @@ def test_company_results_do_not_fire_after_the_first_day() -> None:
         fired.append(len(stream.fired))
 
     assert fired == [0, 1]
+
+
+def test_what_is_rare_in_news_is_no_everyday_topic() -> None:
+    """One earthquake in two days of history makes many items usual; results of companies are usual indeed."""
+    quake = [
+        f"profit tremor name{i} {word}" for i, word in enumerate(["rain", "river", "school", "road"] * 5)
+    ]
+    rates = rates_of(tremor=0.00005, **KNOWN, **{f"other{i}": 0.0005 for i in range(20_000)})
+
+    def fills(title: str, busy_days: int = EVERYDAY_BUSY_DAYS - 1) -> bool:
+        members = [window_item(i, words, lang="en", title=title) for i, words in enumerate(quake)]
+        return fills_template(story_of(*members), 10.0, rates, lambda _: busy_days)
+
+    assert not fills("Towns cut off by tremor")
+    assert fills("Towns cut off by Tremor")  # a name is in the news every day
+    assert fills("Towns cut off by tremor", EVERYDAY_BUSY_DAYS)  # a stream on earthquakes

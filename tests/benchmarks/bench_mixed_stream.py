@@ -1,12 +1,12 @@
 """Events of a stream that is mixed of two recordings.
 
-    python -m tests.benchmarks.bench_mixed_stream [--hours N] [--file FILE --day DAY] [--other FILE --other-day DAY]
-        [--before DAYS] [--pattern REGEX]
+    python -m tests.benchmarks.bench_mixed_stream [--hours N] [--file FILE --day DAY] [--before DAYS]
+        [--other FILE --other-day DAY] [--pattern REGEX]
 
 Takes the last ``--hours`` of a recording up to the end of ``--day``, and one day of another recording, moved
 to ``--before`` days before that day. So a subject of the other day seems usual: by default an earthquake that
-many outlets reported, the day before the earthquake of 11 March 2011 on a newswire. Prints each event with the
-share of its first 16 headlines that match ``--pattern`` and without any headline.
+many outlets reported, the day before the earthquake of 11 March 2011 on a newswire. Prints each event with
+the share of its first 16 headlines that match ``--pattern``, and no headlines.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from aggregator.errors import AggregatorError
 from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
 from aggregator.http.metrics.restarts import SUPERVISOR, RestartCounts, Supervised
 from aggregator.runtime.addresses import describe_store
+from aggregator.runtime.background_process import fork_background
+from aggregator.runtime.child_process import ForkedProcess
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.startup import announce
 from aggregator.runtime.supervisor import supervise
@@ -46,12 +48,23 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         if chosen.workers > 1:
             return supervise(chosen)
         with TemporaryDirectory() as runtime_dir:
-            peer_metrics = None if chosen.in_memory else PeerMetrics(runtime_dir, SINGLE_PROCESS)
-            return run_loop(_serve_single_process(chosen, peer_metrics, fork_analysis(chosen)))
+            pools = fork_analysis(chosen)
+            if chosen.in_memory:
+                return run_loop(_serve_single_process(chosen, None, pools, None))
+            forked = fork_background()
+            try:
+                peer_metrics = PeerMetrics(runtime_dir, SINGLE_PROCESS)
+                return run_loop(_serve_single_process(chosen, peer_metrics, pools, forked))
+            finally:
+                if forked is not None:
+                    forked.close()
 
 
 async def _serve_single_process(
-    settings: Settings, peer_metrics: PeerMetrics | None, pools: AnalysisPools
+    settings: Settings,
+    peer_metrics: PeerMetrics | None,
+    pools: AnalysisPools,
+    forked_background: ForkedProcess | None,
 ) -> int:
     """Serve in this process, which owns the embedded store and the background process."""
 
@@ -66,7 +79,12 @@ async def _serve_single_process(
             if settings.demo:
                 await _load_demo_history(connected)
             return await run_server(
-                connected, pools, on_ready=on_ready, peer_metrics=peer_metrics, restarts=restarts
+                connected,
+                pools,
+                on_ready=on_ready,
+                peer_metrics=peer_metrics,
+                restarts=restarts,
+                forked_background=forked_background,
             )
 
 

@@ -3,6 +3,9 @@
 The child sends a heartbeat every second from its event loop, and one message when it is ready. A child
 without a heartbeat for ``HEARTBEAT_TIMEOUT_S`` (during its start: ``START_TIMEOUT_S``) counts as hung. A
 child whose parent is gone, even by SIGKILL, sees the pipe close and stops.
+
+A child is spawned, or forked before the parent's event loop starts (``ForkedProcess``): it then shares the
+libraries and dictionaries of its parent.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine, Iterable
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
 
 from aggregator.errors import AggregatorError
@@ -25,6 +30,7 @@ from aggregator.settings import Settings
 
 # "spawn": a forked child would inherit the event loop's sockets and locks held by threads.
 _SPAWN_CONTEXT = multiprocessing.get_context("spawn")
+_FORK_CONTEXT = multiprocessing.get_context("fork") if sys.platform == "linux" else None
 # From closing its pipe to its exit: 0.1 s of processor time, for which a child of low priority may wait long.
 EXIT_GRACE_S = 20.0
 HEARTBEAT_INTERVAL_S = 1.0
@@ -37,8 +43,62 @@ START_TIMEOUT_S = 300.0
 _HEARTBEAT = b"alive"
 
 
+class ForkedProcess:
+    """A process that was forked from this one and waits for the arguments of ``target``.
+
+    For a process without event loop and threads, on Linux. ``ChildProcess`` takes it over.
+    """
+
+    def __init__(self, name: str, target: Callable[..., None]) -> None:
+        assert _FORK_CONTEXT is not None
+        inherited = [int(number) for number in os.listdir("/proc/self/fd")]
+        self.pipe, child_end = _FORK_CONTEXT.Pipe()
+        with contextlib.closing(child_end):
+            self.process: BaseProcess = _FORK_CONTEXT.Process(
+                target=_run_forked, args=(target, child_end, [*inherited, self.pipe.fileno()]), name=name
+            )
+            self.process.start()
+        self._taken_over = False
+
+    def start(self, args: tuple[Any, ...]) -> None:
+        """Run ``target(*args, pipe)``. Raises OSError if the process has ended."""
+        self._taken_over = True
+        try:
+            self.pipe.send(args)
+        except BaseException:
+            self._end()
+            raise
+
+    def close(self) -> None:
+        """End the process, unless it has started. Idempotent."""
+        if not self._taken_over:
+            self._taken_over = True
+            self._end()
+
+    def _end(self) -> None:
+        self.pipe.close()
+        self.process.kill()
+        self.process.join()
+
+
+def _run_forked(target: Callable[..., None], pipe: Connection, inherited: Iterable[int]) -> None:
+    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends these to the whole process group
+        signal.signal(number, signal.SIG_IGN)
+    for file in inherited:  # others must see when their owner closes them
+        if file > 2:
+            with contextlib.suppress(OSError):  # the one that listed the directory
+                os.close(file)
+    try:
+        args = pipe.recv()
+    except (EOFError, OSError):  # the parent is gone
+        return
+    target(*args, pipe)
+
+
 class ChildProcess:
     """The parent's view of a process that runs ``target(*args, pipe)``. Raises OSError if it cannot start.
+
+    It is spawned, unless ``forked`` is given, a process that waits for the arguments of the same target.
 
     Attributes:
         ready: Set when the child reported that it is ready; ``ready_payload`` is then the object it sent.
@@ -47,19 +107,19 @@ class ChildProcess:
             for ``START_TIMEOUT_S``.
     """
 
-    def __init__(self, name: str, target: Callable[..., None], *args: Any) -> None:
+    def __init__(
+        self, name: str, target: Callable[..., None], *args: Any, forked: ForkedProcess | None = None
+    ) -> None:
         self.ready, self.ended, self.hung = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.ready_payload: Any = None
         self._missed_heartbeats = 0
         self._check_timer: asyncio.TimerHandle | None = None
-        self._pipe, child_end = _SPAWN_CONTEXT.Pipe()
-        with contextlib.closing(child_end):
-            self.process = _SPAWN_CONTEXT.Process(target=target, args=(*args, child_end), name=name)
-            try:
-                self.process.start()
-            except BaseException:
-                self._pipe.close()
-                raise
+        self.process: BaseProcess
+        if forked is not None:
+            forked.start(args)
+            self._pipe, self.process = forked.pipe, forked.process
+        else:
+            self._pipe, self.process = _spawn(name, target, args)
         asyncio.get_running_loop().add_reader(self._pipe.fileno(), self._on_message)
         self._check_heartbeat()
 
@@ -114,6 +174,19 @@ class ChildProcess:
         if not self._pipe.closed:
             asyncio.get_running_loop().remove_reader(self._pipe.fileno())
             self._pipe.close()
+
+
+def _spawn(name: str, target: Callable[..., None], args: tuple[Any, ...]) -> tuple[Connection, BaseProcess]:
+    """Return the parent's end of the pipe and the process."""
+    pipe, child_end = _SPAWN_CONTEXT.Pipe()
+    with contextlib.closing(child_end):
+        process = _SPAWN_CONTEXT.Process(target=target, args=(*args, child_end), name=name)
+        try:
+            process.start()
+        except BaseException:
+            pipe.close()
+            raise
+    return pipe, process
 
 
 async def wait_any(*events: asyncio.Event) -> None:

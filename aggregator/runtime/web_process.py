@@ -17,6 +17,7 @@ from aggregator.http.metrics.restarts import RestartCounts
 from aggregator.log_limits import ChangeFilter
 from aggregator.runtime.addresses import bind_error
 from aggregator.runtime.background_process import BackgroundProcess
+from aggregator.runtime.child_process import ForkedProcess
 from aggregator.runtime.event_loop import on_stop_signal, tune_interpreter
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
@@ -61,6 +62,7 @@ async def run_server(
     stop: asyncio.Event | None = None,
     peer_metrics: PeerMetrics | None = None,
     restarts: RestartCounts | None = None,
+    forked_background: ForkedProcess | None = None,
     wait_for_store: bool = False,
 ) -> int:
     """Open the service and serve until SIGTERM, SIGINT or ``stop``; the exit code.
@@ -74,6 +76,7 @@ async def run_server(
         stop: Event that ends the server.
         peer_metrics: Metrics of the other processes; None: this is the only process (memory store).
         restarts: Counts the restarts of the background process; None: this process does not run it.
+        forked_background: The background process if it is forked already; None: it is spawned.
         wait_for_store: Wait until an unavailable store can be opened, instead of raising StoreUnavailable.
 
     Raises ConfigurationError, ModelError or StoreUnavailable at start.
@@ -99,7 +102,9 @@ async def run_server(
         await warm_up(service)
         tune_interpreter()
         checking = asyncio.create_task(_check_readiness_periodically(service))
-        background = asyncio.create_task(_run_background(service, peer_metrics, stop, restarts))
+        background = asyncio.create_task(
+            _run_background(service, peer_metrics, stop, restarts, forked_background)
+        )
         try:
             await serve(
                 service,
@@ -164,7 +169,11 @@ async def _check_readiness_periodically(service: Service) -> None:
 
 
 async def _run_background(
-    service: Service, peer_metrics: PeerMetrics | None, stop: asyncio.Event, restarts: RestartCounts | None
+    service: Service,
+    peer_metrics: PeerMetrics | None,
+    stop: asyncio.Event,
+    restarts: RestartCounts | None,
+    forked: ForkedProcess | None,
 ) -> None:
     """Run the background services until ``stop``: with a memory store here, else in their own process."""
     if peer_metrics is None:
@@ -174,7 +183,8 @@ async def _run_background(
         return
     refreshing = asyncio.create_task(_refresh_maintenance(service.background.maintenance))
     if restarts is not None:
-        await BackgroundProcess(service.settings, peer_metrics, restarts).supervise(service.layout, stop)
+        supervised = BackgroundProcess(service.settings, peer_metrics, restarts, forked)
+        await supervised.supervise(service.layout, stop)
     await stop.wait()
     refreshing.cancel()
 

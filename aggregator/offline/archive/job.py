@@ -13,6 +13,7 @@ from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
 from aggregator.offline.archive.checkpoint import write_bytes
 from aggregator.offline.archive.encode import Encoding
+from aggregator.offline.archive.paragraph_vectors import TRAINED_WORDS
 
 WORK_FORMAT_VERSION = 7  # of the files in ``Job.work_dir``; work of another version is refused
 OutputFormat = Literal["jsonl", "parquet"]
@@ -25,7 +26,8 @@ class Method:
 
     encode       simhash | sketch | combined: joins that propose candidates; or tfidf | doc2vec | embedding:
                  the 64 nearest vectors with at least this ``cosine``, by a ``vector_index``
-                 (approximate), doc2vec trained by ``vector_workers`` threads
+                 (approximate), doc2vec trained by ``vector_workers`` threads in fewer passes above
+                 ``trained_words`` words
     verify       none | containment | titles (``titles.py``) | classifier with ``weights`` (``classifier.py``)
     cluster      union-find | average | leiden | louvain, with ``threshold``
     radius_bits  radius of the fingerprint join, 0 to 3
@@ -40,6 +42,7 @@ class Method:
     weights: tuple[float, ...] = ()
     vector_index: str = "exact"
     vector_workers: int = 1
+    trained_words: int = TRAINED_WORDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from aggregator.offline.archive.cluster import AVERAGE_LINKAGE_MAX_TEXTS, IGRAPH
 from aggregator.offline.archive.job import Job
-from aggregator.offline.archive.vectors import FAISS, GENSIM, STATIC_MODEL
+from aggregator.offline.archive.paragraph_vectors import GENSIM
+from aggregator.offline.archive.vectors import FAISS, STATIC_MODEL
 from aggregator.optional_imports import import_optional
 
 PYARROW = ("pyarrow.parquet", "corpus", "Parquet")  # arguments of import_optional

@@ -36,7 +36,7 @@ def _title_rule_mask(job: Job, chunks: Sequence[Path], a: Rows, b: Rows) -> Flag
         return np.zeros(0, bool)
     chosen, position = np.unique(np.concatenate([a, b]), return_inverse=True)
     a, b = position[: len(a)], position[len(a) :]
-    articles = read_articles(job, chunks, chosen)
+    articles = list(read_articles(job, chunks, chosen))
     langs = [article.lang or job.encoding.lang or DEFAULT_LANG for article in articles]
     cosines = pair_products(tfidf([comparable_text(article) for article in articles], langs), a, b)
     # The title of an article without a text is compared as its text already; it must not lower the

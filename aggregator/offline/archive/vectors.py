@@ -1,7 +1,7 @@
 """Vector encodings of the literature, and the 64 nearest neighbors of each article.
 
 tfidf      term weights                                (scikit-learn)
-doc2vec    Zhang's (2023) settings where gensim has them: window 8, 256 dimensions, vocabulary up to 1,500,000
+doc2vec    paragraph vectors                           (gensim; ``paragraph_vectors.py``)
 embedding  static sentence vectors; the weights are part of the package, nothing is downloaded
 
 All vectors have length 1, so their inner product is the cosine.
@@ -10,30 +10,25 @@ All vectors have length 1, so their inner product is the cosine.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis.text import tokenizer
+from aggregator.offline.archive import paragraph_vectors
 from aggregator.offline.archive.arrays import Floats, Rows, batches
 from aggregator.offline.archive.pairs import order_pairs
 from aggregator.optional_imports import import_optional
 
 # Arguments of import_optional.
-GENSIM = ("gensim.models.doc2vec", "neural", "Doc2Vec")
 STATIC_MODEL = ("static_model", "neural", "Sentence embedding")
 FAISS = ("faiss", "neural", "Search by vectors")
 
 NEAREST_COUNT = 64
-DOC2VEC_PARAMETERS = {
-    "vector_size": 256,
-    "window": 8,
-    "max_final_vocab": 1_500_000,
-    "min_count": 2,
-    "epochs": 20,
-}
 EMBEDDING_MAX_CHARS = 2_000
 # Of the approximate graph: links per row, and candidates while building and searching (faiss' terms: M,
 # efConstruction, efSearch).
@@ -41,8 +36,8 @@ HNSW_LINKS, HNSW_BUILD_DEPTH, HNSW_SEARCH_DEPTH = 32, 80, 128
 # Of the inverted file: lists searched, and vectors per list that faiss wants for the k-means of the lists.
 IVF_PROBES, IVF_MIN_LIST = 16, 39
 INDEXES = ("exact", "hnsw", "ivf")
-_RANDOM_SEED = 1
-_ROWS_PER_BATCH = 512
+_ROWS_PER_BATCH = 512  # of sparse vectors, each compared with all
+_ROWS_PER_SEARCH = 1 << 14  # of dense vectors: 65 pairs each
 
 Vectors = Any  # (n, d) float32, or a scipy sparse matrix of that shape
 
@@ -61,18 +56,12 @@ def tfidf(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
     return TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(terms).astype(np.float32)
 
 
-def doc2vec(texts: Sequence[str], langs: Sequence[str], workers: int = 1) -> Vectors:
-    """(n, 256) paragraph vectors (Le and Mikolov 2014) of words, in Chinese those of jieba (Zhang 2023).
-
-    Only one worker gives the same vectors in every run.
-    """
-    gensim = import_optional(*GENSIM)
-    documents = [
-        gensim.TaggedDocument(tokenizer.shingle_units(text, lang), [at])
-        for at, (text, lang) in enumerate(zip(texts, langs, strict=True))
-    ]
-    model = gensim.Doc2Vec(documents, workers=workers, seed=_RANDOM_SEED, **DOC2VEC_PARAMETERS)
-    return _normalize_rows(np.array([model.dv[at] for at in range(len(texts))], np.float32))
+def doc2vec(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
+    """(n, 256) paragraph vectors; the same in every run."""
+    with TemporaryDirectory() as directory:
+        file = Path(directory) / "words.txt"
+        words = paragraph_vectors.write_words(zip(texts, langs, strict=True), file)
+        return normalize_rows(paragraph_vectors.train(file, paragraph_vectors.passes(words)))
 
 
 def embedding(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
@@ -82,33 +71,43 @@ def embedding(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
     """
     model = import_optional(*STATIC_MODEL)
     openings = [text[:EMBEDDING_MAX_CHARS] for text in texts]
-    return _normalize_rows(np.array(model.get_embeddings(openings), np.float32))
+    return normalize_rows(np.array(model.get_embeddings(openings), np.float32))
 
 
 def nearest_pairs(
-    vectors: Vectors, neighbor_count: int = NEAREST_COUNT, index: str = "exact"
+    vectors: Vectors, neighbor_count: int = NEAREST_COUNT, index: str = "exact", min_cosine: float = -1.0
 ) -> tuple[Rows, Rows, Floats]:
     """Distinct pairs a < b of each row with its ``neighbor_count`` nearest rows; cosines from 0 to 1.
 
     ``index``: exact, or an approximate one for dense vectors, hnsw or ivf; sparse ones are compared exactly.
+    Pairs below ``min_cosine`` are left out at once: a million rows have 65 million pairs.
     """
+    none = np.empty(0, np.int64)
     count = vectors.shape[0]
     if count < 2:
-        none = np.empty(0, np.int64)
         return none, none, np.empty(0)
     if hasattr(vectors, "tocsr"):
-        rows, others, cosine = _search_sparse(vectors, neighbor_count)
+        searched = _search_sparse(vectors, neighbor_count)
     else:
-        rows, others, cosine = _search_dense(vectors, neighbor_count, index)
-    keep = (rows != others) & (others >= 0)
-    low, high = order_pairs(rows[keep], others[keep])
-    _, first = np.unique(low * count + high, return_index=True)
-    return low[first], high[first], np.clip(cosine[keep][first].astype(np.float64), 0.0, 1.0)
+        searched = _search_dense(vectors, neighbor_count, index)
+    pairs, cosines = [], []
+    for start, found, others in searched:
+        rows = np.repeat(np.arange(start, start + len(others)), others.shape[1])
+        near = others.ravel().astype(np.int64)
+        keep = (rows != near) & (near >= 0) & (found.ravel() >= min_cosine)
+        low, high = order_pairs(rows[keep], near[keep])
+        pairs.append(low * count + high)
+        cosines.append(found.ravel()[keep])
+    distinct, first = np.unique(np.concatenate(pairs), return_index=True)
+    cosine = np.concatenate(cosines)[first].astype(np.float64)
+    return distinct // count, distinct % count, np.clip(cosine, 0.0, 1.0)
 
 
-def _search_dense(
-    vectors: Vectors, neighbor_count: int, index: str
-) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
+# Of a search: the first row of a batch, and (rows, neighbors) cosines and rows, -1 for none.
+Searched = Iterator[tuple[int, npt.NDArray[np.float32], npt.NDArray[np.int64]]]
+
+
+def _search_dense(vectors: Vectors, neighbor_count: int, index: str) -> Searched:
     """Search by inner product (faiss): exact, in a small world graph, or in the lists of near centers.
 
     hnsw: Malkov & Yashunin 2018. ivf: sqrt(n) lists by k-means (Jégou et al. 2011), seeded by faiss.
@@ -127,24 +126,21 @@ def _search_dense(
     else:
         searched = faiss.IndexFlatIP(dimensions)
     searched.add(vectors)
-    cosine, others = searched.search(vectors, min(neighbor_count + 1, len(vectors)))
-    rows = np.repeat(np.arange(len(vectors)), others.shape[1])
-    return rows, others.ravel().astype(np.int64), cosine.ravel()
+    for batch in batches(len(vectors), _ROWS_PER_SEARCH):
+        yield batch.start, *searched.search(vectors[batch], min(neighbor_count + 1, len(vectors)))
 
 
-def _search_sparse(vectors: Vectors, neighbor_count: int) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
+def _search_sparse(vectors: Vectors, neighbor_count: int) -> Searched:
     """Exact search by sparse products, in batches of rows."""
-    rows, others, cosines = [], [], []
     for batch in batches(vectors.shape[0], _ROWS_PER_BATCH):
         block = (vectors[batch] @ vectors.T).toarray()
         count = min(neighbor_count + 1, block.shape[1])
         best = np.argpartition(-block, count - 1, axis=1)[:, :count]
-        rows.append(np.repeat(np.arange(batch.start, batch.start + len(block)), count))
-        others.append(best.ravel())
-        cosines.append(np.take_along_axis(block, best, 1).ravel())
-    return np.concatenate(rows), np.concatenate(others).astype(np.int64), np.concatenate(cosines)
+        yield batch.start, np.take_along_axis(block, best, 1), best
 
 
-def _normalize_rows(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def normalize_rows(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """(n, d) vectors of length 1; zeros remain. Changes its argument: a copy of 10^6 rows takes 1 GB."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.ascontiguousarray(vectors / np.maximum(norms, 1e-12))
+    np.divide(vectors, np.maximum(norms, 1e-12), out=vectors)
+    return np.ascontiguousarray(vectors)

@@ -149,6 +149,11 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     for row in summary["cluster_sizes"]:
         if row["clusters"]:
             print(f"{row['size']:>12} {row['clusters']:>10,} {row['articles']:>10,}")
+    print(f"\n{'words':>12} {'articles':>10} {'clustered':>10} {'removed':>10}")
+    for row in summary["lengths"]:
+        if row["articles"]:
+            numbers = " ".join(f"{row[name]:>10,}" for name in ("articles", "in_clusters", "removed"))
+            print(f"{row['words']:>12} {numbers}")
     for cut in summary["cuts"]:
         removed = f"{cut['links_cut']:,} links removed"
         print(f"split: a component of {cut['articles']:,} texts, {removed}", file=sys.stderr)

@@ -3,10 +3,10 @@
     python -m tests.benchmarks.bench_vectors headlines --articles 1000000 --dir DIR [options of dedupe]
     python -m tests.benchmarks.bench_vectors texts --articles 100000 --dir DIR [options of dedupe]
 
-``headlines`` are those of the newswire, the year 2007 and then the windows. ``texts`` are the English, Chinese
-and Russian articles of the development data, 57,000, and then edited copies of these
-(``offline/evaluation/edits.py``); the share of the copies that are a candidate pair with their original is
-printed. DIR gets the articles and the result.
+``headlines`` are those of the newswire, first those of 2007. ``texts`` are the English, Chinese and Russian
+articles of the development data, 57,000, then edited copies of these (``offline/evaluation/edits.py``); the
+share of the copies that are a candidate pair with their original is printed. DIR gets the articles and the
+result.
 """
 
 from __future__ import annotations

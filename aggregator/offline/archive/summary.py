@@ -28,6 +28,8 @@ CLUSTER_SIZE_RANGES = (
     (101, 1000),
     (1001, 2**62),
 )
+# Upper ends of the ranges of article lengths, in words; in languages without spaces a word is a character.
+MAX_WORDS_OF_RANGES = (10, 20, 50, 100, 200, 500, 1_000, 2_000)
 MAX_SOURCES_LISTED = 15
 
 
@@ -51,6 +53,7 @@ def summarize(result: DedupeResult, choice: RepresentativeChoice, bad_rows: int)
         "kept": int(choice.is_kept.sum()),
         "removed": int((~choice.is_kept).sum()),
         "cluster_sizes": cluster_size_table(sizes),
+        "lengths": length_table(result, choice),
         "cuts": [
             {
                 "articles": cut.articles,
@@ -76,6 +79,25 @@ def cluster_size_table(sizes: Any) -> list[dict[str, Any]]:
         name = str(low) if low == high else f"over {low - 1}" if high > 10**9 else f"{low}-{high}"
         table.append({"size": name, "clusters": len(in_range), "articles": int(in_range.sum())})
     return table
+
+
+def length_table(result: DedupeResult, choice: RepresentativeChoice) -> list[dict[str, Any]]:
+    """Articles, those in clusters of two or more, and removed ones per range of article lengths in words."""
+    words, sizes = np.asarray(result.columns.words), np.bincount(result.labels, minlength=1)
+    position = np.searchsorted(MAX_WORDS_OF_RANGES, words)
+    selections = {
+        "articles": np.ones(len(words), bool),
+        "in_clusters": sizes[result.labels] > 1,
+        "removed": ~choice.is_kept,
+    }
+    count = len(MAX_WORDS_OF_RANGES) + 1
+    counts = {name: np.bincount(position[chosen], minlength=count) for name, chosen in selections.items()}
+    lows = [0, *(limit + 1 for limit in MAX_WORDS_OF_RANGES)]
+    names = [f"{low}-{high}" for low, high in zip(lows, MAX_WORDS_OF_RANGES, strict=False)]
+    return [
+        {"words": range_name, **{name: int(numbers[at]) for name, numbers in counts.items()}}
+        for at, range_name in enumerate([*names, f"over {MAX_WORDS_OF_RANGES[-1]}"])
+    ]
 
 
 def _distance_histogram(result: DedupeResult) -> list[int]:

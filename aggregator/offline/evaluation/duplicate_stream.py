@@ -113,11 +113,12 @@ class DuplicateStream:
 def shingling_pairs(stream: DuplicateStream, setting: ShinglingSettings) -> Iterator[DuplicatePair]:
     """The duplicates that our reading of shingling (``shingling.py``) finds among the stored articles.
 
-    In languages without spaces a shingle is 5 characters, whatever the setting.
+    In languages without words a shingle is 5 characters, whatever the setting.
     """
     samples: dict[str, frozenset[int]] = {}
+    languages = {id_: item.lang for id_, item in stream.stored.items()}
     for n, texts in _texts_by_width(stream, setting.n):
-        samples.update(shingling.sample_texts(texts, n, setting.k, setting.f).by_id)
+        samples.update(shingling.sample_texts(texts, n, setting.k, setting.f, languages).by_id)
     order = list(stream.stored)
     yield from _judged(
         stream, shingling.decide_in_order(order, ShingleSamples(samples, cached=False), setting)
@@ -127,7 +128,7 @@ def shingling_pairs(stream: DuplicateStream, setting: ShinglingSettings) -> Iter
 def published_pairs(stream: DuplicateStream, setting: PublishedSettings) -> Iterator[DuplicatePair]:
     """As ``shingling_pairs``, by the published rule (``published_shingling.py``)."""
     sketches = {
-        id_: published_shingling.sketch(text, n, setting.k, setting.p, setting.f)
+        id_: published_shingling.sketch(text, n, setting.k, setting.p, setting.f, stream.stored[id_].lang)
         for n, texts in _texts_by_width(stream, setting.n)
         for id_, text in texts.items()
     }
@@ -136,13 +137,13 @@ def published_pairs(stream: DuplicateStream, setting: PublishedSettings) -> Iter
 
 
 def _texts_by_width(stream: DuplicateStream, n: int) -> Iterator[tuple[int, dict[str, str]]]:
-    for spaced, width in ((True, n), (False, shingling.MAX_SHINGLE_WORDS)):
+    for has_words, width in ((True, n), (False, shingling.MAX_SHINGLE_WORDS)):
         yield (
             width,
             {
                 id_: item.article.text or item.article.title
                 for id_, item in stream.stored.items()
-                if uses_spaces(item.lang) is spaced
+                if (uses_spaces(item.lang) or item.lang == "zh") is has_words
             },
         )
 

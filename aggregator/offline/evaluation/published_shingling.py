@@ -2,7 +2,7 @@
 
 The rule, with the letters of the paper:
 
-    n  words per shingle
+    n  words per shingle, as in ``shingling.py``
     f  leading fraction of the text that is used, 0..1
     p  permutations of the shingle hashes
     k  hashes sampled from each permutation: the smallest ones
@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis.shingles import shingle_hashes
-from aggregator.analysis.text.tokenizer import words
+from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.offline.evaluation.labeled import (
@@ -43,9 +43,8 @@ from aggregator.offline.evaluation.labeled import (
 )
 from aggregator.offline.evaluation.metrics import precision_recall_f1
 from aggregator.offline.evaluation.online_protocol import DecisionCounts, count_decisions
-from aggregator.offline.evaluation.shingling import MAX_SHINGLE_WORDS, Decision
+from aggregator.offline.evaluation.shingling import DEFAULT_LANGUAGE, MAX_SHINGLE_WORDS, Decision
 
-TOKENIZER_LANGUAGE = "en"
 PUBLISHED_VALUES: Mapping[str, list[Any]] = {
     "n": [3, 5],
     "k": [1, 4],
@@ -105,9 +104,9 @@ class PublishedResult:
         return {**setting, "labels": self.labels, **measures, "held_out": self.held_out}
 
 
-def sketch(text: str, n: int, k: int, p: int, f: float) -> Hashes:
+def sketch(text: str, n: int, k: int, p: int, f: float, lang: str = DEFAULT_LANGUAGE) -> Hashes:
     """(up to k * p,) samples of the leading fraction ``f``: the k smallest hashes under each permutation."""
-    tokens = words(text, TOKENIZER_LANGUAGE)
+    tokens = shingle_units(text, lang)
     hashes = shingle_hashes(tokens[: max(1, round(len(tokens) * f))], n)
     if not len(hashes):
         return hashes
@@ -184,13 +183,16 @@ def evaluate(
     ``background`` articles come first; a match with one of them counts as false.
     """
     before = [article.id for article in background]
-    texts = {a.id: a.text or a.title for a in (*background, *(item.article for item in gold))}
+    texts = {
+        article.id: (article.text or article.title, article.lang or DEFAULT_LANGUAGE)
+        for article in (*background, *(item.article for item in gold))
+    }
     labels_by_labeling = labelings(gold, label_merges)
     shuffled = [[item.article.id for item in originals_first(gold, seed)] for seed in range(orders)]
     rows: list[PublishedResult] = []
     halves: dict[str, list[tuple[list[DecisionCounts], list[DecisionCounts]]]] = defaultdict(list)
     for (n, k, p, f), group in itertools.groupby(settings, key=lambda s: (s.n, s.k, s.p, s.f)):
-        sketches = {id_: sketch(text, n, k, p, f) for id_, text in texts.items()}
+        sketches = {id_: sketch(text, n, k, p, f, lang) for id_, (text, lang) in texts.items()}
         nearest = [nearest_earlier(before + order, sketches)[len(before) :] for order in shuffled]
         for setting in group:
             decided = [[item.decide(setting.t) for item in order] for order in nearest]

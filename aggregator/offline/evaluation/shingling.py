@@ -14,7 +14,9 @@ of the paper:
     f  leading share of the text that is used, 0..1
     r  minimum overlap coefficient |A and B| / min(|A|, |B|) of the samples of a near-duplicate, 0..1
 
-Precision, recall and F1 are given per setting in the online protocol. Its results are not those of the paper.
+A word is a shingle unit of the service: in Chinese a word of jieba, in other languages without spaces a
+character. Precision, recall and F1 are given per setting in the online protocol. Its results are not those of
+the paper.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from statistics import mean
 from typing import Any
 
 from aggregator.analysis.shingles import shingle_hashes
-from aggregator.analysis.text.tokenizer import words
+from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.offline.evaluation.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle, labelings, shuffle
@@ -35,7 +37,7 @@ from aggregator.offline.evaluation.metrics import precision_recall_f1
 from aggregator.offline.evaluation.online_protocol import count_decisions
 
 MAX_SHINGLE_WORDS = 5  # limit of ``shingle_hashes``
-TOKENIZER_LANGUAGE = "en"  # words are split alike in all languages that separate them
+DEFAULT_LANGUAGE = "en"  # of articles that declare none
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +122,16 @@ class ShingleSamples:
         return len(first & second) / smaller if smaller else 0.0
 
 
-def sample_texts(texts: Mapping[str, str], n: int, k: int, f: float) -> ShingleSamples:
-    """Samples of ``texts`` (id -> text); settings as in the module docstring."""
-    samples = {}
+def sample_texts(
+    texts: Mapping[str, str], n: int, k: int, f: float, languages: Mapping[str, str] | None = None
+) -> ShingleSamples:
+    """Samples of ``texts`` (id -> text); settings as in the module docstring.
+
+    ``languages``: id -> ISO 639-1, ``DEFAULT_LANGUAGE`` if missing.
+    """
+    samples, known = {}, languages or {}
     for id_, text in texts.items():
-        tokens = words(text, TOKENIZER_LANGUAGE)
+        tokens = shingle_units(text, known.get(id_, DEFAULT_LANGUAGE))
         hashes = shingle_hashes(tokens[: max(1, round(len(tokens) * f))], n)
         samples[id_] = frozenset(hash_ for hash_ in hashes.tolist() if hash_ % k == 0)
     return ShingleSamples(samples)
@@ -191,12 +198,14 @@ def evaluate(
     ``background`` articles come before the labeled ones; a match with one of them counts as false.
     """
     before = [article.id for article in background]
-    texts = {a.id: a.text or a.title for a in (*background, *(item.article for item in gold))}
+    articles = [*background, *(item.article for item in gold)]
+    texts = {article.id: article.text or article.title for article in articles}
+    languages = {article.id: article.lang or DEFAULT_LANGUAGE for article in articles}
     labels_by_labeling = labelings(gold, label_merges)
     shuffled = [[item.article.id for item in order(gold, seed)] for seed in range(orders)]
     lines: list[SettingResult] = []
     for (n, k, f), group in itertools.groupby(settings, key=lambda s: (s.n, s.k, s.f)):
-        samples = sample_texts(texts, n, k, f)
+        samples = sample_texts(texts, n, k, f, languages)
         for setting in group:
             decided = [decide_in_order(before + ids, samples, setting)[len(before) :] for ids in shuffled]
             lines += [

@@ -49,6 +49,22 @@ def test_groups_representatives_and_the_deduplicated_copy(tmp_path: Path) -> Non
     assert not (tmp_path / "out" / "work").exists()
 
 
+def test_the_distribution_of_lengths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Articles, clustered and removed ones per range of words, printed and in the report; sums are known."""
+    short = {"id": "short", "text": "Ferries late again", "lang": "en"}
+    source = write_lines(tmp_path / "a.jsonl", [*archive_rows(), short])
+
+    assert run(tmp_path / "out", source) == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_bytes())
+    rows_ = summary["lengths"]
+    assert rows_[0] == {"words": "0-10", "articles": 1, "in_clusters": 0, "removed": 0}
+    assert sum(row["articles"] for row in rows_) == summary["articles"]
+    assert sum(row["in_clusters"] for row in rows_) == summary["articles_in_clusters"]
+    assert sum(row["removed"] for row in rows_) == summary["removed"]
+    assert "words   articles  clustered    removed" in capsys.readouterr().out
+    assert "<td>0-10</td>" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
 def test_invalid_rows_are_listed_with_their_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -281,7 +297,13 @@ def test_other_representatives(tmp_path: Path, prefer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("tfidf",), ("doc2vec",), ("doc2vec", "--index", "hnsw"), ("doc2vec", "--index", "ivf")]
+    "options",
+    [
+        ("tfidf",),
+        ("doc2vec",),
+        ("doc2vec", "--index", "hnsw"),
+        ("doc2vec", "--index", "ivf", "--trained-words", "1000000"),
+    ],
 )
 def test_candidates_by_vectors(tmp_path: Path, options: tuple[str, ...]) -> None:
     """The nearest vectors are candidates, which are verified as others are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from aggregator.domain import Article
 from aggregator.offline.archive import vectors
@@ -36,6 +37,24 @@ def test_the_approximate_indexes_find_nearly_all_exact_pairs() -> None:
     assert len(found["exact"]) >= 500
     for index in ("hnsw", "ivf"):
         assert len(found[index] & found["exact"]) >= 0.99 * len(found["exact"])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_search_in_batches_leaves_out_distant_pairs(
+    monkeypatch: pytest.MonkeyPatch, sparse: bool
+) -> None:
+    """Batches of rows and a least cosine give the same pairs as one search and a selection."""
+    pytest.importorskip("faiss")
+    rows = unit_rows(100)
+    searched = csr_matrix(rows) if sparse else rows
+    a, b, cosine = vectors.nearest_pairs(searched, 10)
+    expected = [(i, j) for i, j, value in zip(a, b, cosine, strict=True) if value >= 0.6]
+    monkeypatch.setattr(vectors, "_ROWS_PER_SEARCH", 7)
+    monkeypatch.setattr(vectors, "_ROWS_PER_BATCH", 7)
+    near = vectors.nearest_pairs(searched, 10, min_cosine=0.6)
+
+    assert 0 < len(expected) < len(a)
+    assert list(zip(near[0], near[1], strict=True)) == expected
 
 
 def test_tfidf_segments_each_text_in_its_language() -> None:

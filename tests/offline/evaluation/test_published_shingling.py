@@ -81,6 +81,18 @@ def test_sketch_size_and_leading_fraction() -> None:
     assert not len(sketch("", 3, 2, 16, 1.0))
 
 
+def test_chinese_shingles_are_runs_of_words() -> None:
+    """Two texts with common characters, but no common run of three words, have no common sample."""
+    first, second = "国家主席会见代表团", "国家主席会谈代表团"
+    of_words, of_characters = (
+        set(sketch(first, 3, 1, 16, 1.0, lang)) & set(sketch(second, 3, 1, 16, 1.0, lang))
+        for lang in ("zh", "en")
+    )
+
+    assert not of_words
+    assert of_characters
+
+
 def test_originals_are_decided_first() -> None:
     """Marked articles precede all others, in every order."""
     gold = [LabeledArticle(Article(id=str(i), text="x"), "a", original=i > 3) for i in range(6)]

@@ -56,6 +56,23 @@ def tfidf(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
     return TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(terms).astype(np.float32)
 
 
+def textbook_tfidf(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
+    """(n, V) sparse, as ``tfidf``: tf * ln(n / df), with tf the count of a term; ``df`` texts have it.
+
+    The share of a term among those of its text gives the same cosines. A term of all texts weighs nothing.
+    """
+    from scipy.sparse import csr_matrix, diags
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.preprocessing import normalize
+
+    terms = [tokenizer.tokenize(text, lang) for text, lang in zip(texts, langs, strict=True)]
+    if not any(terms):
+        return csr_matrix((len(texts), 1), dtype=np.float32)
+    counts = CountVectorizer(analyzer=list).fit_transform(terms).astype(np.float32)
+    idf = np.log(len(texts) / np.bincount(counts.indices, minlength=counts.shape[1]))
+    return normalize((counts @ diags(idf)).tocsr().astype(np.float32))
+
+
 def doc2vec(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
     """(n, 256) paragraph vectors; the same in every run."""
     with TemporaryDirectory() as directory:

@@ -5,7 +5,7 @@ A score is in 0..1, and a threshold is applied to it. Pairs that a method does n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -34,6 +34,8 @@ NGRAM_WIDTHS = (3, 4, 5, 10, 15)
 MAX_SIMHASH_DISTANCE_BITS = 16
 CANDIDATE_DISTANCE_BITS = 3
 _RANDOM_SEED = 1
+
+TermWeights = Callable[[Sequence[str], Sequence[str]], vectors.Vectors]  # of texts and their languages
 
 
 def simhash(articles: Sequence[Article]) -> ScoredPairs:
@@ -68,16 +70,19 @@ def tfidf_with_titles(articles: Sequence[Article]) -> ScoredPairs:
     return ScoredPairs(near.a, near.b, near.score / (near.score + required))
 
 
-def tfidf_by_titles(articles: Sequence[Article], titles: str) -> ScoredPairs:
+def tfidf_by_titles(
+    articles: Sequence[Article], titles: str, weights: TermWeights = vectors.tfidf
+) -> ScoredPairs:
     """As ``tfidf_with_titles``, with the titles compared by "tfidf" cosine, "jaccard" of terms, or "boolean".
 
-    The formulas of tf and idf in the publication of the rule are not on record here: those of
-    ``vectors.tfidf`` are used for texts and titles. Boolean: 1 if the sets of terms are equal, else 0.
+    Boolean: 1 if the sets of terms are equal, else 0. The formulas of tf and idf in the publication of the
+    rule are not on record here, so there is a row with ``weights`` of ``vectors.tfidf`` and one with those of
+    textbooks.
     """
-    near = tfidf(articles)
+    near = ScoredPairs(*vectors.nearest_pairs(weights(_texts(articles), _langs(articles))))
     pairs = list(zip(near.a.tolist(), near.b.tolist(), strict=True))
     if titles == "tfidf":
-        rows = vectors.tfidf([article.title for article in articles], _langs(articles))
+        rows = weights([article.title for article in articles], _langs(articles))
         similarity = pair_products(rows, near.a, near.b)
     else:
         terms = [
@@ -167,6 +172,9 @@ METHODS: Mapping[str, PairScorer] = {
     "tfidf": tfidf,
     "tfidf, by title": tfidf_with_titles,
     "tfidf, titles by tfidf": partial(tfidf_by_titles, titles="tfidf"),
+    "tfidf, titles by tfidf, textbook weights": partial(
+        tfidf_by_titles, titles="tfidf", weights=vectors.textbook_tfidf
+    ),
     "tfidf, titles by Jaccard": partial(tfidf_by_titles, titles="jaccard"),
     "tfidf, equal titles": partial(tfidf_by_titles, titles="boolean"),
     "pair classifier": pair_classifier_features,

@@ -172,9 +172,7 @@ METHODS: Mapping[str, PairScorer] = {
     "tfidf": tfidf,
     "tfidf, by title": tfidf_with_titles,
     "tfidf, titles by tfidf": partial(tfidf_by_titles, titles="tfidf"),
-    "tfidf, titles by tfidf, textbook weights": partial(
-        tfidf_by_titles, titles="tfidf", weights=vectors.textbook_tfidf
-    ),
+    "tfidf, titles, textbook": partial(tfidf_by_titles, titles="tfidf", weights=vectors.textbook_tfidf),
     "tfidf, titles by Jaccard": partial(tfidf_by_titles, titles="jaccard"),
     "tfidf, equal titles": partial(tfidf_by_titles, titles="boolean"),
     "pair classifier": pair_classifier_features,

@@ -34,7 +34,7 @@ FORMAT_VERSION = 1
 _MAGIC = b"AGGMODEL"
 _PREFIX = struct.Struct("<8sHI")
 _CHECKSUM_BYTES = 32
-_ALLOWED_DTYPES = frozenset({"|u1", "<u4", "<f2", "<f4", "<f8"})
+_ALLOWED_DTYPES = frozenset({"|u1", "<u2", "<u4", "<f2", "<f4", "<f8"})
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -58,8 +58,8 @@ class _Header(msgspec.Struct):
 def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write a model file atomically: to a temporary file in the same directory, then renamed.
 
-    ``arrays`` must be uint8, uint32, float16, float32 or float64, else ValueError. Raises ModelError when the
-    file cannot be written.
+    ``arrays`` must be uint8, uint16, uint32, float16, float32 or float64, else ValueError. Raises ModelError
+    when the file cannot be written.
     """
     for name, array in arrays.items():
         if array.dtype.str not in _ALLOWED_DTYPES:

@@ -1,23 +1,21 @@
-"""Language detection: declared by the crawler, else by script, else by py3langid.
+"""Language detection: declared by the crawler, else by script, else by n-grams (``language_identifier``).
 
 A declaration that the text plainly contradicts is ignored.
 
 A wrong language puts an article into a fingerprint space without its duplicates. That matters most for
-headlines: on 2,000 English ones of 2 to 12 words py3langid alone errs in 12 %, mostly towards small
-languages. It is therefore restricted to the languages that news is commonly written in, with a bonus for
-English that whole sentences of any other language outweigh (errors 0.4 %; 8-word German openings: 0.8 %).
+headlines: on 2,000 English ones of 2 to 12 words py3langid, where the n-grams are from, errs in 12 %, mostly
+towards small languages. They are therefore restricted to the languages that news is commonly written in, with
+a bonus for English that whole sentences of any other language outweigh (errors 0.4 %; 8-word German openings:
+0.8 %).
 """
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING
 
+from aggregator.analysis.text.language_identifier import LanguageIdentifier
 from aggregator.analysis.text.normalization import HAN, KANA, ascii_if_equivalent, blanking_table, nfkc
-
-if TYPE_CHECKING:
-    from py3langid.langid import LanguageIdentifier
 
 UNDETERMINED = "und"
 SAMPLE_CHARS = 500
@@ -34,7 +32,7 @@ ENGLISH_ONLY_WORDS = (
 _ENGLISH_MARKER_WORDS = frozenset(f"{_ENGLISH_WORDS} {ENGLISH_ONLY_WORDS}".split())
 _NON_WORD_BLANKING_TABLE = blanking_table(r"\w")
 
-# In the unit of py3langid (log likelihood); measured on headlines, see above.
+# In log likelihood; measured on headlines, see above.
 ENGLISH_SCORE_BONUS = 8.0
 
 # In log likelihood per character: on English text no other language leads English, on other texts their
@@ -71,7 +69,7 @@ _CODE_PAIRS = (
 )
 _CODE_ALIASES = dict(pair.split("=") for pair in _CODE_PAIRS.split())
 
-# Languages that py3langid may return: its labels without creoles, dialects and dead languages.
+# Languages that the identifier may return: those of py3langid without creoles, dialects and dead languages.
 _CANDIDATE_CODES = (
     "af am ar az be bg bn bs ca cs da de el en es et eu fa fi fr ga gl gu he hi hr hu hy id is it ja ka kk "
     "km kn ko ky lo lt lv mk ml mn mr ms my ne nl no pa pl ps pt ro ru si sk sl sq sr sv sw ta te tg th tl "
@@ -79,7 +77,7 @@ _CANDIDATE_CODES = (
 )
 CANDIDATE_LANGUAGES = _CANDIDATE_CODES.split()
 
-# Scripts of only one common language. Arabic, Cyrillic, Devanagari and Bengali are left to py3langid.
+# Scripts of only one common language. Arabic, Cyrillic, Devanagari and Bengali are left to the statistics.
 _SCRIPTS = {
     "zh": HAN, "ja": KANA + "\uff66-\uff9f", "ko": "\uac00-\ud7a3\u1100-\u11ff\u3131-\u318e",
     "el": "\u0370-\u03ff\u1f00-\u1fff", "hy": "\u0531-\u058a", "he": "\u05d0-\u05ea", "pa": "\u0a01-\u0a76",
@@ -217,7 +215,7 @@ def _is_plainly_english(sample: str) -> bool:
 
 
 def _language_scores(sample: str) -> dict[str, float]:
-    return dict(_identifier().rank(nfkc(sample)))
+    return _identifier().scores(nfkc(sample))
 
 
 def _language_from_statistics(sample: str) -> str:
@@ -230,12 +228,5 @@ def _language_from_statistics(sample: str) -> str:
 
 @cache
 def _identifier() -> LanguageIdentifier:
-    """Return py3langid's model of the candidate languages, loaded when first needed (0.3-0.8 s)."""
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    full = LanguageIdentifier.from_model_file(MODEL_FILE)
-    full.set_languages(CANDIDATE_LANGUAGES)
-    # ``full`` keeps the columns of the other languages, 27 MB.
-    return LanguageIdentifier(
-        full.nb_ptc, full.nb_pc, full.nb_classes, full.tk_nextmove, full.tk_output, tk_row=full.tk_row
-    )
+    """Return the model of the candidate languages, loaded when first needed (0.02 s)."""
+    return LanguageIdentifier.load()

@@ -29,9 +29,9 @@ _PAGE = Article(
 
 
 def warm_up(analyzer: Analyzer, *, html: bool = True) -> None:
-    """Load the resources of all languages into this process; takes 2 s of processor time. Idempotent.
+    """Load the resources of all languages into this process; takes 1 s of processor time. Idempotent.
 
-    ``html``: load the HTML extraction as well (45 MB), for a process that reads pages.
+    ``html``: load the HTML extraction as well (20 MB), for a process that reads pages.
     """
     analyzer.analyze_many([*_TEXTS, _PAGE] if html else _TEXTS)
     for lang in (UNDETERMINED, *CANDIDATE_LANGUAGES, *SNOWBALL_LANGUAGES):

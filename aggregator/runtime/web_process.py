@@ -44,7 +44,7 @@ log = logging.getLogger("aggregator.serve")
 def fork_analysis(settings: Settings) -> AnalysisPools:
     """Analysis pools whose processes share the memory of this one. Call it before the event loop starts.
 
-    Loads models and dictionaries of all languages: 2 s of processor time. Raises ModelError.
+    Loads models and dictionaries of all languages: 1 s of processor time. Raises ModelError.
     """
     from aggregator.app import build_pools
 

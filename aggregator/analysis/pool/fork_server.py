@@ -1,7 +1,7 @@
 """Client of the fork server: starts the process, requests workers from it, kills workers through it.
 
 The process is forked from this one, if ``fork_now`` was called before the event loop started: models,
-dictionaries and libraries, 240 MB, are then in memory once. Otherwise, and when it is started again, it is
+dictionaries and libraries, 150 MB, are then in memory once. Otherwise, and when it is started again, it is
 spawned and loads its own: a fork would inherit the event loop's sockets and locks held by threads.
 """
 

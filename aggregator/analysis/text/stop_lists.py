@@ -41,7 +41,7 @@ class HashedWords:
 
 
 def replace_stop_lists(trafilatura_external: Any, justext_core: Any, justext_utils: Any) -> None:
-    """Make these modules of trafilatura and jusText use one table instead of their own sets. Idempotent."""
+    """Make these modules of trafilatura and jusText use one table instead of sets. Idempotent."""
     if isinstance(trafilatura_external.JT_STOPLIST, HashedWords):
         return
     trafilatura_external.JT_STOPLIST = HashedWords(

@@ -22,7 +22,7 @@ from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.similarity import cosine_to
 from aggregator.dedup.verdict import Candidate
-from aggregator.domain import Analysis, ArticleRecord, Match
+from aggregator.domain import Analysis, Match
 from aggregator.index import keys, sketch_buckets
 from aggregator.index.blocks import BlockPlan, ProbePlan
 from aggregator.index.codec.postings import (
@@ -39,7 +39,12 @@ from aggregator.index.codec.postings import (
     numbers_within,
     numbers_within_each,
 )
-from aggregator.index.codec.records import CanonicalPointer, decode_pointer, decode_record
+from aggregator.index.codec.records import (
+    CandidateRecord,
+    CanonicalPointer,
+    decode_candidates,
+    decode_pointer,
+)
 from aggregator.index.segments import Segments
 from aggregator.index.sketch_width import SketchWidth
 from aggregator.index.snapshot import SegmentBuckets, Snapshot
@@ -239,7 +244,7 @@ class Lookup:
         self,
         snapshot: Snapshot,
         spaces_by_number: Mapping[int, str],
-        decode: Callable[[bytes, str, int], ArticleRecord] = decode_record,
+        decode: Callable[[Sequence[tuple[bytes, str, int]]], list[CandidateRecord]] = decode_candidates,
     ) -> None:
         """Add records and states of article numbers (with their spaces) to the snapshot: one round trip."""
         missing = [n for n in spaces_by_number if n not in snapshot.records]
@@ -250,9 +255,12 @@ class Lookup:
             tag + _state_key(n) for n in missing for tag in snapshot.stacks[spaces_by_number[n]].tags
         ]
         values = await self._store.read(record_keys + state_keys)
-        for number, data in zip(missing, values, strict=False):
-            if data is not None:
-                snapshot.records[number] = decode(data, spaces_by_number[number], number)
+        stored = [
+            (data, spaces_by_number[number], number)
+            for number, data in zip(missing, values, strict=False)
+            if data is not None
+        ]
+        snapshot.records.update((record.number, record) for record in decode(stored))
         for key, value in zip(state_keys, values[len(missing) :], strict=True):
             snapshot.values.setdefault(key, value)
 
@@ -272,25 +280,28 @@ class Lookup:
         """
         subject = probe.analysis
         # The flag: an exact copy, or a member of the group of the article's own id. Always a candidate.
-        live: list[tuple[ArticleRecord, CanonicalPointer | None, bool]] = []
+        live: list[tuple[CandidateRecord, CanonicalPointer | None, bool]] = []
         states = snapshot.newest_values(probe.space, list(map(_state_key, numbers)))
-        for record, state in zip(map(snapshot.records.get, numbers), states, strict=True):
-            if record is None or record.id == probe.id or state == keys.DEAD:
+        for stored, state in zip(map(snapshot.records.get, numbers), states, strict=True):
+            if stored is None or state == keys.DEAD:
                 continue
             pointer = decode_pointer(state) if state else None
-            is_certain = record.text_hash == subject.text_hash or (
+            is_certain = stored.text_hash == subject.text_hash or (
                 pointer is not None and pointer.id == probe.id
             )
-            live.append((record, pointer, is_certain))
+            if is_certain and stored.record.id == probe.id:
+                continue
+            live.append((stored, pointer, is_certain))
         if not live:
             return []
         min_containment = 0.0 if any(flag for *_, flag in live) else policy.containment_floor
-        overlaps = estimate_overlaps(subject.sketch, [record.sketch for record, *_ in live], min_containment)
+        overlaps = estimate_overlaps(subject.sketch, [stored.sketch for stored, *_ in live], min_containment)
         found = []
-        for (record, pointer, is_certain), overlap in zip(live, overlaps, strict=True):
-            distance = hamming_distance(subject.fingerprint, record.fingerprint)
+        for (stored, pointer, is_certain), overlap in zip(live, overlaps, strict=True):
+            distance = hamming_distance(subject.fingerprint, stored.fingerprint)
             needs_terms = policy.needs_term_similarity(distance, overlap)
-            if needs_terms or is_certain:
+            # Only now, of few, the whole record: the article's own id may be among them.
+            if (needs_terms or is_certain) and (record := stored.record).id != probe.id:
                 canonical = (
                     (pointer.id, pointer.first_version) if pointer else (record.id, record.first_version)
                 )
@@ -298,13 +309,18 @@ class Lookup:
         if not found:
             return []
         similarity_to = cosine_to(subject.terms)
-        sources = (
-            SourceBoilerplate(
-                subject.sketch, [(record.source, record.sketch) for record, *_ in live], overlaps, policy
+        sources = None
+        if policy.name == "verified" and any(
+            overlap.containment >= policy.containment_floor for *_, overlap, _ in found
+        ):
+            others = [(stored.record, overlap) for (stored, *_), overlap in zip(live, overlaps, strict=True)]
+            others = [(record, overlap) for record, overlap in others if record.id != probe.id]
+            sources = SourceBoilerplate(
+                subject.sketch,
+                [(record.source, record.sketch) for record, _ in others],
+                [overlap for _, overlap in others],
+                policy,
             )
-            if policy.name == "verified"
-            else None
-        )
         candidates = []
         for record, canonical, distance, overlap, needs_terms in found:
             own_overlap, boilerplate = overlap, 0.0

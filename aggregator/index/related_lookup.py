@@ -20,7 +20,7 @@ from aggregator.dedup.verdict import Candidate
 from aggregator.domain import Analysis, ArticleRecord
 from aggregator.index import keys, term_index
 from aggregator.index.codec.postings import numbers_within, top_by_terms
-from aggregator.index.codec.records import Binding, decode_binding, decode_pointer, decode_record_summary
+from aggregator.index.codec.records import Binding, decode_binding, decode_pointer, decode_summaries
 from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Lookup, Probe
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
@@ -86,10 +86,10 @@ class RelatedLookup:
         space, subject = found.probe.space, found.probe.analysis
         numbers = list(dict.fromkeys((*found.numbers, *extra_numbers)))
         spaces = dict.fromkeys(numbers, space)
-        await self._lookup.load_into_snapshot(found.snapshot, spaces, decode_record_summary)
+        await self._lookup.load_into_snapshot(found.snapshot, spaces, decode_summaries)
         states = found.snapshot.newest_values(space, [keys.state(b"", number) for number in numbers])
         live: list[tuple[ArticleRecord, tuple[str, int]]] = []
-        for record, state in zip(map(found.snapshot.records.get, numbers), states, strict=True):
+        for record, state in zip(map(found.snapshot.record, numbers), states, strict=True):
             if record is None or record.id == found.probe.id or state == keys.DEAD:
                 continue
             pointer = decode_pointer(state) if state else record

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from aggregator.domain import ArticleRecord
 from aggregator.index import keys
+from aggregator.index.codec.records import CandidateRecord
 from aggregator.index.sketch_width import INITIAL_WIDTH, SketchWidth
 from aggregator.store.base import (
     AdvanceVersion,
@@ -96,9 +97,14 @@ class Snapshot:
     values: dict[bytes, bytes | None] = field(default_factory=dict)
     appended: dict[bytes, bytes] = field(default_factory=dict)
     buckets: dict[str, list[SegmentBuckets]] = field(default_factory=dict)
-    records: dict[int, ArticleRecord] = field(default_factory=dict)
+    records: dict[int, CandidateRecord] = field(default_factory=dict)
     writers: dict[bytes, frozenset[bytes]] = field(default_factory=dict)
     applied: list[AppliedTransaction] = field(default_factory=list)
+
+    def record(self, number: int) -> ArticleRecord | None:
+        """The record of an article number; None if it was not read or is not stored."""
+        found = self.records.get(number)
+        return None if found is None else found.record
 
     def newest_value(self, space: str, suffix: bytes) -> bytes | None:
         """The value in the newest segment that has one; None if absent, deleted or not read."""
@@ -165,7 +171,7 @@ class Snapshot:
                 others = writers.get(key)
                 writers[key] = own if others is None else others | own
         if record is not None:
-            self.records[record.number] = record
+            self.records[record.number] = CandidateRecord.of(record)
         self.applied.append(
             AppliedTransaction(
                 transaction, binding_key, record, version_key, version_before, values.get(version_key)

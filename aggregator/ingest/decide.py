@@ -87,7 +87,7 @@ class Decider:
         if not pending.sources:
             return None
         for known in bindings_under(snapshot, probe.binding_key):
-            if not is_owned(snapshot.records.get(known.binding.number), pending.sources):
+            if not is_owned(snapshot.record(known.binding.number), pending.sources):
                 if pending.record_written:  # by an earlier attempt, which lost the race to this version
                     await self._index.records.delete({pending.number: pending.analysis.space})
                 return foreign_article_error(pending.article.id, pending.sources)
@@ -154,7 +154,7 @@ class Decider:
     async def _plan_repeat(self, case: _Case, current: BindingSnapshot) -> CommitPlan:
         """The same id with the same text: the stored outcome, and newer metadata if it changed."""
         pending, number = case.pending, current.binding.number
-        record = case.snapshot.records.get(number)
+        record = case.snapshot.record(number)
         if record is not None and not case.dry_run:
             updated = merge_metadata(record, pending.article)
             if metadata_of(updated) != metadata_of(record):
@@ -168,7 +168,7 @@ class Decider:
     async def _plan_update(self, case: _Case, current: BindingSnapshot) -> CommitPlan:
         """New content or source under a known id: the verdict stays, the old version leaves the index."""
         record = await self._assign_number(case, current.binding.first_version)
-        previous = case.snapshot.records.get(current.binding.number)
+        previous = case.snapshot.record(current.binding.number)
         if previous is not None and previous.text_hash == record.text_hash:
             record = merge_metadata(copy_metadata(previous, record), case.pending.article)
         transaction = await self._index.articles.update_transaction(case.snapshot, current, record)
@@ -243,6 +243,6 @@ def _is_repeat(pending: PendingArticle, current: BindingSnapshot, snapshot: Snap
     A version without a record was replaced meanwhile, perhaps by one of another source. For a caller that is
     bound to sources this is an update, whose commit checks the binding.
     """
-    record = snapshot.records.get(current.binding.number)
+    record = snapshot.record(current.binding.number)
     is_same_source = not pending.sources if record is None else pending.article.source in ("", record.source)
     return is_same_source and current.binding.text_hash == pending.analysis.text_hash

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -37,7 +40,9 @@ from aggregator.index.codec.format_byte import (
 )
 from aggregator.index.codec.sketches import (
     decode_opening,
+    decode_openings,
     decode_sketch_sample,
+    decode_sketch_samples,
     encode_opening,
     encode_sketch_sample,
 )
@@ -180,6 +185,83 @@ def _decompress_texts(data: bytes) -> _TextFields:
     return decode_value(_texts_decoder, plain, "A record")
 
 
+# Originals of many duplicates and articles from one template are candidates repeatedly.
+CANDIDATE_CACHE_ENTRIES = 4096
+_candidate_cache: dict[tuple[bytes, str, int], CandidateRecord] = {}
+
+
+@dataclass(slots=True, eq=False)
+class CandidateRecord:
+    """A stored record of which only what rejects most candidates is decoded: fingerprint, text hash, sketch.
+
+    The rest takes longer than reading and comparing these, and is needed of few candidates.
+    """
+
+    number: int
+    fingerprint: int
+    text_hash: bytes
+    sketch: Sketch
+    _space: str
+    _row: _RecordRowWithMinorTerms | None
+    _record: ArticleRecord | None = None
+
+    @classmethod
+    def of(cls, record: ArticleRecord) -> CandidateRecord:
+        """A record that is decoded already."""
+        return cls(
+            record.number, record.fingerprint, record.text_hash, record.sketch, record.space, None, record
+        )
+
+    @property
+    def record(self) -> ArticleRecord:
+        """The whole record, decoded at the first access. Raises StoreUnavailable if its texts are damaged."""
+        if self._record is None:
+            assert self._row is not None
+            self._record = _complete_record(self._row, self._space, self.number, self.sketch)
+            self._row = None
+        return self._record
+
+
+def decode_candidates(stored: Sequence[tuple[bytes, str, int]]) -> list[CandidateRecord]:
+    """Decode records, each given with its space and number; their sketches in one pass.
+
+    Raises StoreUnavailable if one is damaged or has another format.
+    """
+    found = [_candidate_cache.get(item) for item in stored]
+    missing = [item for item, candidate in zip(stored, found, strict=True) if candidate is None]
+    decoded = iter(_decode_candidates(missing) if missing else ())
+    candidates = [candidate or next(decoded) for candidate in found]
+    for item, candidate in zip(stored, candidates, strict=True):
+        _candidate_cache.pop(item, None)  # becomes the newest
+        _candidate_cache[item] = candidate
+    for item in list(islice(_candidate_cache, max(0, len(_candidate_cache) - CANDIDATE_CACHE_ENTRIES))):
+        del _candidate_cache[item]
+    return candidates
+
+
+def _decode_candidates(stored: Sequence[tuple[bytes, str, int]]) -> list[CandidateRecord]:
+    rows = [
+        decode_checked(_record_decoder, data, _kind_name(space, number), RECORD_FORMATS, number)
+        for data, space, number in stored
+    ]
+    try:
+        samples = decode_sketch_samples([row.sketch_sample for row in rows])
+        openings = decode_openings([row.sketch_opening for row in rows], list(map(len, samples)))
+    except ValueError:  # one by one, so that the error names the damaged record
+        return [CandidateRecord.of(decode_record_uncached(*item)) for item in stored]
+    return [
+        CandidateRecord(
+            number, row.fingerprint, row.text_hash, Sketch(row.sketch_size, sample, opening), space, row
+        )
+        for (_, space, number), row, sample, opening in zip(stored, rows, samples, openings, strict=True)
+    ]
+
+
+def decode_summaries(stored: Sequence[tuple[bytes, str, int]]) -> list[CandidateRecord]:
+    """As ``decode_candidates`` without sketches and figures, for what is ranked by terms."""
+    return [CandidateRecord.of(decode_record_summary(*item)) for item in stored]
+
+
 @lru_cache(maxsize=4096)  # originals of many duplicates and articles from one template are read repeatedly
 def decode_record(data: bytes, space: str, number: int) -> ArticleRecord:
     """Decode a record. Raises StoreUnavailable if it is damaged or has another format."""
@@ -188,14 +270,13 @@ def decode_record(data: bytes, space: str, number: int) -> ArticleRecord:
 
 def decode_record_uncached(data: bytes, space: str, number: int) -> ArticleRecord:
     """As ``decode_record``, for callers that see each record once."""
-    kind_name = f"The record {number:016x} of {space}"
+    kind_name = _kind_name(space, number)
     row = decode_checked(_record_decoder, data, kind_name, RECORD_FORMATS, number)
     try:
         sketch = _row_sketch(row)
-        figures = tuple(np.frombuffer(row.figures, "<u4").tolist())
-        return _record_from_row(row, space, number, sketch, figures)
     except ValueError as error:
         raise corrupt_error(kind_name, error) from error
+    return _complete_record(row, space, number, sketch)
 
 
 @lru_cache(maxsize=4096)
@@ -206,7 +287,7 @@ def decode_record_summary(data: bytes, space: str, number: int) -> ArticleRecord
 
 def decode_record_summary_uncached(data: bytes, space: str, number: int) -> ArticleRecord:
     """As ``decode_record_summary``, for callers that see each record once."""
-    kind_name = f"The record {number:016x} of {space}"
+    kind_name = _kind_name(space, number)
     row = decode_checked(_record_decoder, data, kind_name, RECORD_FORMATS, number)
     try:
         return _record_from_row(row, space, number, NO_SKETCH, ())
@@ -220,7 +301,7 @@ def decode_stream_fields(data: bytes, space: str, number: int) -> dict[str, Any]
     Sketch and figures are not decoded and nothing is cached: a stream reader sees each article once. Raises
     StoreUnavailable if the record is damaged or has another format.
     """
-    kind_name = f"The record {number:016x} of {space}"
+    kind_name = _kind_name(space, number)
     row = decode_checked(_record_decoder, data, kind_name, RECORD_FORMATS, number)
     try:
         texts = _row_texts(row)
@@ -237,6 +318,19 @@ def decode_stream_fields(data: bytes, space: str, number: int) -> dict[str, Any]
         "fingerprint": row.fingerprint,
         "terms": terms,
     }
+
+
+def _kind_name(space: str, number: int) -> str:
+    return f"The record {number:016x} of {space}"
+
+
+def _complete_record(row: _RecordRowWithMinorTerms, space: str, number: int, sketch: Sketch) -> ArticleRecord:
+    """Raises StoreUnavailable if figures, weights or texts are damaged."""
+    try:
+        figures = tuple(np.frombuffer(row.figures, "<u4").tolist())
+        return _record_from_row(row, space, number, sketch, figures)
+    except ValueError as error:
+        raise corrupt_error(_kind_name(space, number), error) from error
 
 
 def _record_from_row(

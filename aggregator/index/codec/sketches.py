@@ -14,6 +14,7 @@ but the first eight hashes become zero.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ BitArray = npt.NDArray[np.uint8]
 
 _HEADER = struct.Struct("<HB")
 _MAX_GAP_BITS = 32 - IGNORED_LOW_BITS
+_NO_SAMPLE = np.empty(0, np.uint32)
 
 
 def encode_sketch_sample(sample: npt.NDArray[np.uint32]) -> bytes:
@@ -45,26 +47,66 @@ def decode_sketch_sample(data: bytes) -> npt.NDArray[np.uint32]:
 
     Raises ValueError if the data is truncated.
     """
-    if not data:
-        return np.empty(0, np.uint32)
-    try:
-        count, k = _HEADER.unpack_from(data)
-    except struct.error as error:
-        raise ValueError(str(error)) from error
-    bits = np.unpackbits(np.frombuffer(data, np.uint8, offset=_HEADER.size))
-    whole = min(count, MAX_SKETCH_KEYS)
-    fine, lower = whole * IGNORED_LOW_BITS, count * k
-    (ends,) = bits[fine + lower :].nonzero()
-    if not 0 < len(ends) == count or k > _MAX_GAP_BITS:
+    return decode_sketch_samples([data])[0]
+
+
+def decode_sketch_samples(data: Sequence[bytes]) -> list[npt.NDArray[np.uint32]]:
+    """``decode_sketch_sample`` of several; of some hundred, each takes a fifth of the time.
+
+    Samples of one k, of which there are few, are decoded in one pass.
+    """
+    samples = [_NO_SAMPLE] * len(data)
+    by_k: dict[int, list[int]] = {}
+    for i, encoded in enumerate(data):
+        if encoded:
+            if len(encoded) <= _HEADER.size:
+                raise ValueError("a sample ends within its header")
+            by_k.setdefault(encoded[_HEADER.size - 1], []).append(i)
+    for k, positions in by_k.items():
+        decoded = _decode_samples_of_k([data[i] for i in positions], k)
+        for i, sample in zip(positions, decoded, strict=True):
+            samples[i] = sample
+    return samples
+
+
+def _decode_samples_of_k(data: Sequence[bytes], k: int) -> list[npt.NDArray[np.uint32]]:
+    bits = np.unpackbits(np.frombuffer(b"".join(data), np.uint8))
+    counts, unary_sizes, fine, lower, above = [], [], [], [], []
+    end = 0
+    for encoded in data:
+        start, end = end + 8 * _HEADER.size, end + 8 * len(encoded)
+        count = encoded[0] | encoded[1] << 8
+        split = start + min(count, MAX_SKETCH_KEYS) * IGNORED_LOW_BITS
+        upper = split + count * k
+        if not count or upper >= end or k > _MAX_GAP_BITS:
+            raise ValueError("a sample ends within a number")
+        counts.append(count)
+        unary_sizes.append(end - upper)
+        fine.append(bits[start:split])
+        lower.append(bits[split:upper])
+        above.append(bits[upper:end])
+    sizes, unary_ends = np.array(counts), np.array(unary_sizes).cumsum()
+    ends = sizes.cumsum()
+    (ones,) = np.concatenate(above).view(np.bool_).nonzero()
+    if not np.array_equal(ones.searchsorted(unary_ends), ends):
         raise ValueError("a sample ends within a number")
-    # Before the i-th one there are the upper parts of all gaps up to it, and i ones.
-    above = (ends - np.arange(count)) << k
-    steps = above + _numbers_from_bits(bits[fine : fine + lower], count, k).cumsum(dtype=np.int64)
-    if steps[-1] >> _MAX_GAP_BITS:
+    # Before the i-th one of a sample there are the upper parts of all gaps up to it, and i ones.
+    first = ends - sizes
+    low = _numbers_from_bits(np.concatenate(lower), len(ones), k).cumsum(dtype=np.int64)
+    before = (unary_ends - unary_sizes - first) << k
+    before[1:] += low[first[1:] - 1]
+    ones -= np.arange(len(ones))
+    ones <<= k
+    ones += low
+    ones -= before.repeat(sizes)
+    if ones[ends - 1].max() >> _MAX_GAP_BITS:
         raise ValueError("a sample has a hash of more than 32 bits")
-    sample: npt.NDArray[np.uint32] = (steps << IGNORED_LOW_BITS).astype(np.uint32)
-    sample[:whole] |= _numbers_from_bits(bits[:fine], whole, IGNORED_LOW_BITS)
-    return sample
+    hashes: npt.NDArray[np.uint32] = ones.astype(np.uint32) << np.uint32(IGNORED_LOW_BITS)
+    whole = np.minimum(sizes, MAX_SKETCH_KEYS)
+    fine_numbers = _numbers_from_bits(np.concatenate(fine), int(whole.sum()), IGNORED_LOW_BITS)
+    hashes[np.arange(len(fine_numbers)) + (first - whole.cumsum() + whole).repeat(whole)] |= fine_numbers
+    # Copies: the samples are kept for different times.
+    return [hashes[a:b].copy() for a, b in zip(first.tolist(), ends.tolist(), strict=True)]
 
 
 def encode_opening(opening: npt.NDArray[np.bool_]) -> bytes:
@@ -81,14 +123,27 @@ def decode_opening(data: bytes, sample_size: int) -> npt.NDArray[np.bool_]:
     return np.unpackbits(np.frombuffer(data, np.uint8), count=sample_size).view(np.bool_)
 
 
+def decode_openings(data: Sequence[bytes], sample_sizes: Sequence[int]) -> list[npt.NDArray[np.bool_]]:
+    """``decode_opening`` of several, in one pass."""
+    flags = np.unpackbits(np.frombuffer(b"".join(data), np.uint8)).view(np.bool_)
+    decoded, end = [], 0
+    for encoded, size in zip(data, sample_sizes, strict=True):
+        start, end = end, end + 8 * len(encoded)
+        if not start < start + size <= end < start + size + 8:
+            decoded.append(decode_opening(encoded, size))
+            continue
+        decoded.append(flags[start : start + size].copy())
+    return decoded
+
+
 def _low_bits(values: npt.NDArray[np.uint32] | npt.NDArray[np.int64], width: int) -> BitArray:
     """The lowest ``width`` bits of each value, least significant first."""
     whole = np.unpackbits(values.astype("<u4").view(np.uint8), bitorder="little").reshape(-1, 32)
     return whole[:, :width].reshape(-1)
 
 
-def _numbers_from_bits(bits: BitArray, count: int, width: int) -> npt.NDArray[np.uint32]:
-    whole = np.zeros((count, 32), np.uint8)
+def _numbers_from_bits(bits: BitArray, count: int, width: int) -> npt.NDArray[np.uint16 | np.uint32]:
+    columns = 16 if width <= 16 else 32
+    whole = np.zeros((count, columns), np.uint8)
     whole[:, :width] = bits.reshape(count, width)
-    numbers: npt.NDArray[np.uint32] = np.packbits(whole.reshape(-1), bitorder="little").view("<u4")
-    return numbers
+    return np.packbits(whole.reshape(-1), bitorder="little").view(f"<u{columns // 8}")

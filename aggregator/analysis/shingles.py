@@ -107,19 +107,25 @@ def combine_word_hashes(
     word_hashes: npt.NDArray[np.uint64], width: int = SHINGLE_WORDS
 ) -> npt.NDArray[np.uint64]:
     """``shingle_hashes`` from the ``word_hash`` of each word, (n,) uint64."""
-    if not len(word_hashes):
-        return word_hashes
-    width = min(width, len(word_hashes))
-    count = len(word_hashes) - width + 1
-    mixed = np.zeros(count, np.uint64)
-    for i in range(width):
-        mixed += word_hashes[i : i + count] * _POSITION_MULTIPLIERS[i]
-    hashes = _finalize(mixed)
-    hashes.sort()  # np.unique gives the same result in 3 times the time
-    first = np.ones(count, np.bool_)
+    return _sorted_distinct(_hashes_in_order(word_hashes, width))
+
+
+def _sorted_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    hashes = np.sort(hashes)  # np.unique gives the same result in 3 times the time
+    first = np.ones(len(hashes), np.bool_)
     np.not_equal(hashes[1:], hashes[:-1], out=first[1:])
     distinct: npt.NDArray[np.uint64] = hashes[first]
     return distinct
+
+
+def _hashes_in_order(word_hashes: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.uint64]:
+    """Return the hash of each run of ``width`` words, of all words if there are fewer."""
+    width = min(width, len(word_hashes))
+    count = len(word_hashes) - width + 1 if width else 0
+    mixed = np.zeros(count, np.uint64)
+    for i in range(width):
+        mixed += word_hashes[i : i + count] * _POSITION_MULTIPLIERS[i]
+    return _finalize(mixed)
 
 
 def _finalize(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -147,9 +153,10 @@ def build_sketch(words: Sequence[str], width: int = SHINGLE_WORDS) -> Sketch:
 def sketch_of_word_hashes(word_hashes: npt.NDArray[np.uint64], width: int) -> Sketch:
     """Return the sketch of a text from the ``word_hash`` of each word, (n,) uint64."""
     opening_length = OPENING_WORDS if width == SHINGLE_WORDS else OPENING_CHARACTERS
-    return sketch_from_hashes(
-        combine_word_hashes(word_hashes, width), combine_word_hashes(word_hashes[:opening_length], width)
-    )
+    hashes = _hashes_in_order(word_hashes, width)
+    width = min(width, len(word_hashes))
+    opening = hashes[: min(opening_length, len(word_hashes)) - width + 1]
+    return sketch_from_hashes(_sorted_distinct(hashes), opening)
 
 
 def sketch_from_hashes(
@@ -157,7 +164,7 @@ def sketch_from_hashes(
 ) -> Sketch:
     """Return the sketch of sorted distinct shingle hashes, (n,) uint64.
 
-    ``opening_hashes``: those of them that are in the opening, sorted, (m,) uint64; None: it is not known.
+    ``opening_hashes``: those of them that are in the opening, (m,) uint64; None: it is not known.
     """
     kept = hashes[: sample_size(len(hashes))]
     opening = np.zeros(len(kept), np.bool_)
@@ -196,7 +203,7 @@ def estimate_overlaps(
     joined = np.concatenate([b.sample for b in others])
     counts = np.array([len(b.sample) for b in others])
     ends = counts.cumsum()
-    positions, positions_in_a = _positions_of_common(a.sample >> _LOW_BITS_SHIFT, joined >> _LOW_BITS_SHIFT)
+    positions, positions_in_a = positions_of_common(a.sample >> _LOW_BITS_SHIFT, joined >> _LOW_BITS_SHIFT)
     owners = ends.searchsorted(positions, side="right")
     common = np.bincount(owners, minlength=len(others))
     (overlapping,) = common.nonzero()
@@ -206,9 +213,11 @@ def estimate_overlaps(
     thresholds = np.full(len(others), _sampling_threshold(a), np.uint32)
     incomplete = np.flatnonzero((counts < sizes) & (counts > 0))
     thresholds[incomplete] = np.minimum(thresholds[incomplete], joined[ends[incomplete] - 1] | _LOW_BITS_MASK)
+    in_a = a.sample.searchsorted(thresholds, side="right")
+    if min_containment and not _may_reach(min_containment, a, others, common, in_a, thresholds):
+        return overlaps  # nearly always: of these articles most share a phrase
     up_to_threshold = joined <= thresholds.repeat(counts)
     in_b = _count_per_run(up_to_threshold, ends)
-    in_a = a.sample.searchsorted(thresholds, side="right")
     counted = np.where(a.size <= sizes, in_a, in_b)
     estimated = overlapping[common[overlapping] / counted[overlapping] >= min_containment].tolist()
     if not estimated:
@@ -232,7 +241,31 @@ def estimate_overlaps(
     return overlaps
 
 
-def _positions_of_common(
+def _may_reach(
+    containment: float,
+    a: Sketch,
+    others: Sequence[Sketch],
+    common: npt.NDArray[np.int64],
+    in_a: npt.NDArray[np.int64],
+    thresholds: npt.NDArray[np.uint32],
+) -> bool:
+    """Return whether any of the others may have this containment; True if in doubt.
+
+    Of a shorter text it is enough to read one hash: if the one after as many as would be too many is up to
+    the threshold, they are too many. In 1/3 of the time of the counts.
+    """
+    (overlapping,) = common.nonzero()
+    for i in overlapping.tolist():
+        sample, too_many = others[i].sample, int(common[i] / containment) + 1
+        if a.size <= others[i].size:
+            if in_a[i] <= too_many:
+                return True
+        elif len(sample) <= too_many or sample[too_many] > thresholds[i]:
+            return True
+    return False
+
+
+def positions_of_common(
     sample: npt.NDArray[np.uint32], others: npt.NDArray[np.uint32]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the positions, (k,), ascending, of the values of ``others`` that are in ``sample``.

@@ -19,6 +19,7 @@ from aggregator.analysis.shingles import (
     OverlapEstimate,
     estimate_overlap,
     estimate_overlaps,
+    positions_of_common,
 )
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Sketch
@@ -27,6 +28,9 @@ from aggregator.domain import Sketch
 MIN_ARTICLES = 3
 # Texts at least as similar (0..1) are copies of one.
 SAME_TEXT_RESEMBLANCE = 0.8
+# common / (in_a + in_b - common) >= r means common >= r / (1 + r) * (in_a + in_b).
+_MIN_COMMON_SHARE = SAME_TEXT_RESEMBLANCE / (1 + SAME_TEXT_RESEMBLANCE) - 1e-6
+_IGNORED_LOW_BITS = np.uint32(IGNORED_LOW_BITS)
 
 Mask = npt.NDArray[np.bool_]
 
@@ -35,23 +39,64 @@ def boilerplate_mask(subject: Sketch, others: Sequence[Sketch]) -> Mask:
     """Which sampled hashes of ``subject``, (n,) bool, are in at least ``MIN_ARTICLES`` of ``others``."""
     if len(others) < MIN_ARTICLES or not len(subject.sample):
         return np.zeros(len(subject.sample), np.bool_)
-    own = subject.sample >> IGNORED_LOW_BITS
-    joined = np.concatenate([np.unique(other.sample >> IGNORED_LOW_BITS) for other in others])
-    joined.sort()
-    counts = joined.searchsorted(own, side="right") - joined.searchsorted(own)
-    mask: Mask = counts >= MIN_ARTICLES
+    own = subject.sample >> _IGNORED_LOW_BITS
+    joined, owners = _joined_values(others)
+    positions, positions_in_own = positions_of_common(own, joined)
+    # Values of one sample ascend, so that equal ones follow each other; they count once.
+    values, owners = joined[positions], owners[positions]
+    is_first = np.ones(len(values), np.bool_)
+    is_first[1:] = (values[1:] != values[:-1]) | (owners[1:] != owners[:-1])
+    counts = np.bincount(positions_in_own[is_first], minlength=len(own))
+    mask: Mask = counts[own.searchsorted(own)] >= MIN_ARTICLES  # equal own values are counted at the first
     return mask
 
 
 def distinct_texts(sketches: Sequence[Sketch]) -> list[Sketch]:
     """One of each group of nearly equal texts: what copies of one text share is not boilerplate."""
-    distinct: list[Sketch] = []
-    for sketch in sketches:
-        if all(
-            overlap.resemblance < SAME_TEXT_RESEMBLANCE for overlap in estimate_overlaps(sketch, distinct)
-        ):
-            distinct.append(sketch)
-    return distinct
+    if len(sketches) < 2:
+        return list(sketches)
+    possible = _may_be_nearly_equal(sketches)
+    distinct: list[int] = []
+    for i, sketch in enumerate(sketches):
+        others = [sketches[j] for j in distinct if possible[i, j]]
+        overlaps = estimate_overlaps(sketch, others, _MIN_COMMON_SHARE)
+        if all(overlap.resemblance < SAME_TEXT_RESEMBLANCE for overlap in overlaps):
+            distinct.append(i)
+    return [sketches[i] for i in distinct]
+
+
+def _may_be_nearly_equal(sketches: Sequence[Sketch]) -> npt.NDArray[np.bool_]:
+    """Which pairs have enough sampled hashes in common for ``SAME_TEXT_RESEMBLANCE``, (n, n).
+
+    Up to the common threshold of two samples one of them is complete. This excludes nearly all pairs in one
+    pass over bit sets of the hashes that several samples have; ``estimate_overlaps`` takes one per sketch.
+    """
+    sizes = np.array([len(sketch.sample) for sketch in sketches])
+    joined, owners = _joined_values(sketches)
+    order = joined.argsort()
+    is_equal = joined[order[1:]] == joined[order[:-1]]
+    is_shared = np.zeros(len(joined), np.bool_)
+    is_shared[1:] = is_equal
+    is_shared[:-1] |= is_equal
+    owners = owners[order][is_shared]
+    _, bits = np.unique(joined[order][is_shared], return_inverse=True)
+    words = int(bits.max(initial=0)) // 64 + 1
+    sets = np.zeros((len(sketches), 64 * words), np.bool_)
+    sets[owners, bits] = True
+    # Two hashes of one sample may be equal in the compared part: each counts.
+    repeats = np.bincount(owners, minlength=len(sketches)) - sets.sum(axis=1)
+    packed = np.packbits(sets, axis=1).view(np.uint64)
+    common = np.bitwise_count(packed[:, None] & packed).sum(axis=2, dtype=np.int64)
+    common += repeats + repeats[:, None]
+    possible: npt.NDArray[np.bool_] = common >= _MIN_COMMON_SHARE * np.minimum(sizes, sizes[:, None])
+    return possible
+
+
+def _joined_values(sketches: Sequence[Sketch]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """The compared part of all sampled hashes, one sketch after the other, and the position of its sketch."""
+    joined: npt.NDArray[np.uint32] = np.concatenate([sketch.sample for sketch in sketches])
+    owners = np.arange(len(sketches), dtype=np.int64).repeat([len(sketch.sample) for sketch in sketches])
+    return joined >> _IGNORED_LOW_BITS, owners
 
 
 def without_hashes(sketch: Sketch, removed: npt.NDArray[np.uint32]) -> Sketch:

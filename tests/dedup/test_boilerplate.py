@@ -6,10 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from aggregator.analysis.shingles import OverlapEstimate, build_sketch, estimate_overlap, estimate_overlaps
+from aggregator.analysis.shingles import (
+    IGNORED_LOW_BITS,
+    OverlapEstimate,
+    build_sketch,
+    estimate_overlap,
+    estimate_overlaps,
+)
 from aggregator.dedup.boilerplate import (
     MIN_ARTICLES,
+    SAME_TEXT_RESEMBLANCE,
     SourceBoilerplate,
     boilerplate_mask,
     common_share,
@@ -59,6 +68,29 @@ def test_copies_of_one_text_are_not_boilerplate() -> None:
     assert [o.containment for o in remaining_overlaps(page(1), [page(1)] * 4)] == [1.0] * 4
 
 
+@given(
+    st.lists(
+        st.integers(0, 3).flatmap(lambda story: st.tuples(st.just(story), st.integers(20, 40))), max_size=9
+    )
+)
+def test_nearly_equal_texts_are_those_of_a_plain_comparison(pages: list[tuple[int, int]]) -> None:
+    """The first of each group, compared one by one; hashes that several have, counted one by one."""
+    sketches = [page(story, words) for story, words in pages]
+    distinct: list[Sketch] = []
+    for sketch in sketches:
+        if all(estimate_overlap(sketch, other).resemblance < SAME_TEXT_RESEMBLANCE for other in distinct):
+            distinct.append(sketch)
+    assert distinct_texts(sketches) == distinct
+
+    subject = page(0)
+    known = [set((sketch.sample >> IGNORED_LOW_BITS).tolist()) for sketch in sketches]
+    expected = [
+        sum(value in values for values in known) >= MIN_ARTICLES
+        for value in (subject.sample >> IGNORED_LOW_BITS).tolist()
+    ]
+    assert boilerplate_mask(subject, sketches).tolist() == expected
+
+
 def test_articles_about_something_else_show_the_boilerplate_of_their_outlet() -> None:
     """Three pages with one footer; the same footer at another outlet is kept."""
     pages = [page(n) for n in range(1, 5)]
@@ -89,6 +121,7 @@ def test_an_overlap_that_cannot_matter_is_returned_as_it_is(source: str, contain
 
 def test_empty_sketches_have_no_boilerplate() -> None:
     """Articles without sketches (fingerprints only) are left alone."""
+    assert distinct_texts([NO_SKETCH, NO_SKETCH]) == [NO_SKETCH, NO_SKETCH]
     assert not len(boilerplate_mask(NO_SKETCH, [page(n) for n in range(4)]))
     assert without_hashes(NO_SKETCH, np.array([1], np.uint32)) is NO_SKETCH
     assert common_share(NO_SKETCH, page(1), np.zeros(0, np.bool_)) == 0

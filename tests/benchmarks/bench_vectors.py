@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def headlines() -> Iterator[dict[str, Any]]:
-    """Rows with an id of their own, in the order of the files."""
+    """Rows with distinct ids, in the order of the files."""
     for pattern in HEADLINES:
         for file in sorted(DATA.glob(f"{pattern}.jsonl.gz")):
             for number, row in enumerate(read_rows(file)):

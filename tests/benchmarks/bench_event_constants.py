@@ -4,16 +4,17 @@
 
 Replays every window of the lists once and records, of each story that has more than the rule's items and
 at least ``LOWEST_EXCESS`` times what is usual for it, what the rules compare with their constants: at the
-time it first had so many and after each growth by a tenth. One value of one constant at a time is then
+time it first had so many, and with every further item up to 64. One value of one constant at a time is then
 applied to these snapshots: a story alerts at its first snapshot that passes all rules. That takes no replay,
 but what an alert changes afterwards (merges, the memory of series) stays as it was recorded; a constant of
 the clustering cannot be chosen so.
 
 For each constant and each window, the value is chosen that finds the most known events in all other windows,
-then makes the fewest alerts that a person called routine or about nothing (``alert_judgments.json``), then
-keeps the most others; of equals the one nearest to the present. Printed are the figures of every value over
-all windows, the chosen values, and the sum over the windows of what each has with the value chosen without
-it. ``--snapshots DIR`` keeps what was recorded (numbers and ids of stories, no texts) for the next call.
+then makes the fewest alerts that a person called routine or about nothing, or has not judged
+(``alert_judgments.json``), then keeps the most others; of equals the one nearest to the present. Printed are
+the figures of every value over all windows, the chosen values, and the sum over the windows of what each has
+with the value chosen without it. ``--snapshots DIR`` keeps what was recorded (numbers and ids of stories, no
+texts) for the next call.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pathlib import Path
 from aggregator.analysis.models import load_term_rates
 from aggregator.domain import StreamItem
 from aggregator.events.detection import BurstDetector, BurstRule, expectation, named_subject, routine, subject
-from aggregator.events.detection.clustering import Story, latest_counted_items
+from aggregator.events.detection.clustering import MAX_EXAMINED_ITEMS, Story, latest_counted_items
 from aggregator.events.detection.headline_case import title_case_share
 from aggregator.events.detection.rare_words import is_rare_plain_word, is_rare_word, may_be_subject
 from aggregator.offline.evaluation.event_metrics import KnownEvent
@@ -41,7 +42,8 @@ from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.benchmarks.bench_alerts import JUDGMENTS
 
 LOWEST_EXCESS = 2.0
-GROWTH = 1.1
+# Beyond so many items the latest of them decide, and a snapshot is taken after each growth by a tenth.
+FINE_ITEMS = MAX_EXAMINED_ITEMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,8 @@ class Recorder(BurstDetector):
 
     def _take_snapshot(self, story: Story) -> None:
         hour, items = self.clock_ms // HOUR_MS, story.counted_items
-        if items < GROWTH * self._recorded.get(story.key, 0):
+        recorded = self._recorded.get(story.key, 0)
+        if items <= recorded or (items > FINE_ITEMS and items < 1.1 * recorded):
             return
         expected = expectation.expected_items(story, self.baseline, hour)
         if items < LOWEST_EXCESS * expected:
@@ -176,17 +179,23 @@ def _largest(terms: Sequence[str], counts: Counter[str], holds: Callable[[str], 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one window, or of several: known events found, alerts judged routine, other alerts."""
+    """Of one window, or of several: known events found, alerts by verdict (``routine``: or about nothing)."""
 
     found: int = 0
     routine: int = 0
-    others: int = 0
+    news: int = 0
+    not_judged: int = 0
 
     def __add__(self, other: Outcome) -> Outcome:
-        return Outcome(self.found + other.found, self.routine + other.routine, self.others + other.others)
+        return Outcome(
+            self.found + other.found,
+            self.routine + other.routine,
+            self.news + other.news,
+            self.not_judged + other.not_judged,
+        )
 
     def __str__(self) -> str:
-        return f"{self.found} found, {self.routine} routine, {self.others} others"
+        return f"{self.found} found, {self.routine} routine, {self.news} news, {self.not_judged} not judged"
 
 
 def outcome(
@@ -204,16 +213,20 @@ def outcome(
         known.day_ms <= s.at_ms <= known.t16_ms + DAY_MS and s.matching >= MIN_MATCHING_SHARE
         for s in first.values()
     )
-    bad = sum(verdicts.get(story) in ("routine", "none") for story in first)
-    return Outcome(int(found), bad, len(first) - bad)
+    routine_alerts = sum(verdicts.get(story) in ("routine", "none") for story in first)
+    not_judged = sum(story not in verdicts for story in first)
+    return Outcome(int(found), routine_alerts, len(first) - routine_alerts - not_judged, not_judged)
 
 
 def choose(name: str, outcomes: Mapping[float, Outcome]) -> float:
     """Return the value with the best outcome; of equals the one nearest to the present."""
-    return max(
-        outcomes,
-        key=lambda v: (outcomes[v].found, -outcomes[v].routine, outcomes[v].others, -abs(v - PRESENT[name])),
-    )
+
+    def rank(value: float) -> tuple[int, int, int, float]:
+        of_value = outcomes[value]
+        bad = of_value.routine + of_value.not_judged
+        return of_value.found, -bad, of_value.news, -abs(value - PRESENT[name])
+
+    return max(outcomes, key=rank)
 
 
 def main() -> None:

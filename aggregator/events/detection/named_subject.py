@@ -39,10 +39,10 @@ NAME_SHARE = 0.45
 RARE_WORD_SHARE = 0.8
 # Latest items of the window that are searched for a word about which the story itself shows nothing.
 MAX_WINDOW_ITEMS = 2_000
-# A known word that is nowhere inside a headline of the story is no name if fewer than MIN_OCCURRENCES of so
-# many headlines that show names have it inside.
+# A known word that is nowhere inside a headline of the story is not a name if fewer than MIN_OCCURRENCES of
+# so many headlines that show names have it inside.
 MIN_OCCURRENCES = 3
-MIN_NAMING_HEADLINES = 200
+MIN_NAMING_HEADLINES = 100
 
 
 def has_named_subject(story: Story, window: deque[WindowItem], rates: TermRates | None) -> bool:

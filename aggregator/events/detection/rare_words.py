@@ -1,7 +1,7 @@
-"""Rare words: a word that is rare in news in general is a subject, though it is no name.
+"""Rare words: a word that is rare in news in general is a subject without being a name.
 
-Each report on an earthquake may name another town; what they share is "quake". Such a word is no everyday
-topic either: one earthquake in two days of history does not make another one usual.
+Each report on an earthquake may name another town; what they share is "quake". Nor is it an everyday
+topic: one earthquake in two days of history does not make another one usual.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FIGURES = frozenset(
 
 
 def may_be_subject(term: str) -> bool:
-    """Whether a term is none of the calendar, of statistics or of figures."""
+    """Whether a term is outside the calendar, statistics and figures."""
     return not (term in CALENDAR_TERMS or term in _FIGURES or any(char.isdigit() for char in term))
 
 

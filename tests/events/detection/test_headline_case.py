@@ -43,7 +43,7 @@ def test_the_share_is_that_of_all_headlines() -> None:
         ("Factory fire is out", []),  # the first word
         ("Thornby stocks - Factory orders to watch", []),  # the first word of a part
         ("Thornby: Factory of cars burns", []),
-        ("Thornby sales rise; factory to close", ["factory"]),  # a small letter is no name anywhere
+        ("Thornby sales rise; factory to close", ["factory"]),  # a small letter is not a name anywhere
         ("Half-built factory burns in Thornby", ["factory"]),  # a hyphen does not begin a part
     ],
 )

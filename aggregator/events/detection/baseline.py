@@ -17,6 +17,9 @@ volume of the stream.
 Articles that arrive late (archives, backlogs) are counted at the hour of their publication. They extend the
 known history backwards where they are dense enough to be the stream of those days (``known_history.py``).
 
+A week without any document (an outage, a paused crawler, gaps of a recording) says nothing about what is
+usual: the last week before it is kept, and takes the place of the last week when documents arrive again.
+
 History is bounded by 7 days plus one window; an hour keeps at most ``MAX_TERMS_PER_HOUR`` terms.
 """
 
@@ -39,6 +42,9 @@ MIN_BURST_RATIO = 0.5
 # Expectation below which a term counts as absent: one document in 20 windows is chance.
 NEGLIGIBLE_DOCUMENTS = 0.05
 MAX_TERMS_PER_HOUR = 100_000
+HOURS_PER_WEEK = HISTORY_DAYS * HOURS_PER_DAY
+# After this time without documents the history does not expire any more.
+KEPT_SILENT_HOURS = 24
 # Stream size at which, without history, half of the observed documents count as expected: in 2,000 documents
 # an ordinary word (1 in 100) is as frequent as the items of an event.
 BUSY_STREAM_DOCUMENTS = 2_000
@@ -61,8 +67,8 @@ class Baseline:
     """
 
     def __init__(self, window_ms: int) -> None:
-        self._window_hours = window_ms / HOUR_MS
-        self._window_hours_ceil = max(1, ceil(self._window_hours))
+        self.window_hours = window_ms / HOUR_MS
+        self._window_hours_ceil = max(1, ceil(self.window_hours))
         self.counts_by_hour: dict[int, dict[str, int]] = {}
         self.documents_by_hour: dict[int, int] = {}
         self.first_hour: int | None = None
@@ -131,6 +137,7 @@ class Baseline:
     def _count(self, hour: int, terms: Iterable[str]) -> None:
         counts = self.counts_by_hour.get(hour)
         if counts is None:
+            self._skip_silent_weeks(hour)
             counts = self._create_hour(hour, {})
         totals, hours_of_term, bit = self._document_frequencies, self._hours_of_term, self._bit_of_hour[hour]
         for term in terms:
@@ -153,6 +160,30 @@ class Baseline:
         self._bit_of_hour[hour] = ~used & (used + 1)  # the lowest free bit
         return counts
 
+    def _skip_silent_weeks(self, hour: int) -> None:
+        """Date the history by whole weeks later, if the stream was silent for a week or more until ``hour``.
+
+        Like an archive, it is known where it is as dense as the stream is now (``known_history.py``). One of
+        less than a day is not kept: it may consist of one story.
+        """
+        latest = max(self.counts_by_hour, default=hour)
+        shift = (hour - latest) // HOURS_PER_WEEK * HOURS_PER_WEEK
+        if shift <= 0:
+            return
+        self._cache_hour = self.idf_hour = -1
+        self.first_hour = self.known_hour = hour
+        if latest - min(self.counts_by_hour) < HOURS_PER_DAY:
+            return
+        self.counts_by_hour = {h + shift: counts for h, counts in self.counts_by_hour.items()}
+        self.documents_by_hour = {h + shift: documents for h, documents in self.documents_by_hour.items()}
+        self.learned_hours = {h + shift for h in self.learned_hours}
+        self._bit_of_hour = {h + shift: bit for h, bit in self._bit_of_hour.items()}
+
+    @property
+    def document_count(self) -> int:
+        """Documents of the history and of the window."""
+        return self._document_count
+
     def expected(self, term: str, hour: int) -> float:
         """Return how many documents per window usually hold ``term`` at this hour; 0.0 without history."""
         if hour != self._cache_hour:
@@ -173,7 +204,7 @@ class Baseline:
         # Most terms are new: without history there is nothing to compute.
         if before <= 0:
             return 0.0
-        return max(self._mean_at_same_hour(term), before * self._window_hours / self._long_run_hours)
+        return max(self._mean_at_same_hour(term), before * self.window_hours / self._long_run_hours)
 
     def idf(self, term: str) -> float:
         """Return log(2 + ``idf_documents`` / (1 + documents with the term)) over the last 7 days."""
@@ -233,7 +264,8 @@ class Baseline:
         """
         if self._totals_are_current(hour):
             return False
-        oldest = hour - HISTORY_DAYS * HOURS_PER_DAY - self._window_hours_ceil
+        latest = max(self.documents_by_hour, default=hour)
+        oldest = min(hour, latest + KEPT_SILENT_HOURS) - HOURS_PER_WEEK - self._window_hours_ceil
         if expired := [h for h in self.counts_by_hour if h < oldest]:
             for old in expired:
                 self._drop_hour(old)
@@ -321,7 +353,7 @@ class Baseline:
             documents += weight * found
         week_ago = WEEK_AGO_SHARE * found if len(self._comparison_windows) == HISTORY_DAYS else 0.0
         mean = max(documents / self._weight_sum, week_ago)
-        return mean * self._window_hours / (self._window_hours_ceil + 1)
+        return mean * self.window_hours / (self._window_hours_ceil + 1)
 
     def days_with(self, term: str, documents: int, hour: int) -> int:
         """Return on how many of the last 7 days before the window so many documents held ``term``, 0..7."""

@@ -139,3 +139,37 @@ def test_a_backlog_teaches_what_is_usual_at_its_hours() -> None:
     stream.tick(5)
 
     assert [event.title.split()[0] for event in stream.fired] == ["Ferry"]
+
+
+def test_a_gap_of_weeks_does_not_end_the_history() -> None:
+    """What was usual before it is expected after it, as if the weeks without documents had not been."""
+    silent, continuous = Baseline(4 * HOUR_MS), Baseline(4 * HOUR_MS)
+    gap = 5 * 7 * 24
+    for hour in range(1000, 1000 + 10 * 24):
+        silent.add(hour, ["dividend"])
+        continuous.add(hour, ["dividend"])
+        silent.refresh_totals(hour)
+        continuous.refresh_totals(hour)
+    resumed = 1000 + 12 * 24
+    for hour in range(1000 + 10 * 24, resumed + gap):
+        silent.refresh_totals(hour)  # the clock advances without documents
+    silent.add(resumed + gap, ["flood"])
+    silent.refresh_totals(resumed + gap)
+    continuous.add(resumed, ["flood"])
+    continuous.refresh_totals(resumed)
+
+    assert silent.expected("dividend", resumed + gap) == continuous.expected("dividend", resumed) > 2
+    assert silent.missing_share(resumed + gap) == 0
+    assert min(silent.counts_by_hour) - gap == min(continuous.counts_by_hour)
+
+
+def test_after_a_trial_and_a_gap_the_first_day_begins() -> None:
+    """Three documents before a gap of weeks are no history."""
+    baseline = Baseline(4 * HOUR_MS)
+    for _ in range(3):
+        baseline.add(1000, ["trial"])
+    for _ in range(100):
+        baseline.add(3000, ["story"])
+    baseline.refresh_totals(3000)
+
+    assert baseline.missing_share(3000) == 1.0

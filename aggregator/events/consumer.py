@@ -25,6 +25,7 @@ The commit also holds only while the editor overrides are those that the detecto
 from __future__ import annotations
 
 import asyncio
+import logging
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -51,6 +52,8 @@ from aggregator.events.storylines import decode_storylines
 from aggregator.events.unit_of_work import EventUnitOfWork
 from aggregator.store.base import Put
 from aggregator.store.decoding import decode_value
+
+logger = logging.getLogger(__name__)
 
 # Articles per read of the article stream.
 ITEMS_PER_READ = 100
@@ -185,6 +188,7 @@ class DetectorRunner:
     async def _feed(
         self, leader: LeaderState, items: Sequence[StreamItem], streams: dict[bytes, bytes], now_ms: int
     ) -> None:
+        ignored_before = leader.detector.undated.ignored
         for item in items:
             await self._yield_control()
             # A replica whose clock is ahead must not advance the detector's clock.
@@ -194,6 +198,11 @@ class DetectorRunner:
             else:
                 await self._run_cooperatively(leader.detector.advance_clock_steps(at_ms))
             leader.detector.observe(item, at_ms)
+        if leader.detector.undated.ignored and not ignored_before:
+            logger.warning(
+                "Articles without published_at arrive faster than a crawler sends them: event detection "
+                "ignores this bulk load. Send dates, or declare imports as backfill."
+            )
         self.items_read += len(items)
         leader.unsaved_items += len(items)
         leader.streams = streams

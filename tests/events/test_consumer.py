@@ -13,6 +13,7 @@ from aggregator.domain import Article, StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import CHECKPOINT_INTERVAL_MS, ITEMS_PER_READ, STATE_KEY, DetectorRunner
 from aggregator.events.detection import BurstDetector, BurstRule, Event, LearningStatus
+from aggregator.events.detection.bulk import MAX_PER_MINUTE
 from aggregator.events.repository import CHANGES_KEY, EVENT_RETENTION_MS, POSITION_KEY, EventRepository
 from aggregator.store.base import Put, Store, Transaction
 from aggregator.store.memory import MemoryStore
@@ -487,3 +488,17 @@ async def test_the_same_items_give_the_same_events_live_and_offline(index: FakeI
             event.size,
         )
     assert {event.id for event in await live.repository.list_events()} == set(offline)
+
+
+async def test_a_bulk_load_without_dates_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Its articles are ignored, in whichever call they are read."""
+    index, runner = FakeIndex(), detector_over(MemoryStore())
+    for i in range(MAX_PER_MINUTE + 2000):
+        index.add(i / 10_000, f"topic{i} place{i}", published_at_ms=None)
+
+    while True:
+        await runner.poll(index, at(1))
+        if not runner.has_backlog:
+            break
+
+    assert [record.levelname for record in caplog.records if "bulk load" in record.message] == ["WARNING"]

@@ -28,7 +28,7 @@ An item exactly one window old is still in the window; one millisecond later it 
   an event, without being counted;
 * an article that is declared as backfill: as a late one, also if it was published within the window; ignored
   without a date;
-* undated articles beyond ``MAX_UNDATED_PER_MINUTE``: a bulk load, ignored.
+* more undated articles in a minute than usual in a window (``bulk.py``): a bulk load, ignored.
 
 **Time** only moves forward: an item slightly behind the newest is inserted into the window in order of time.
 A ``tick`` over one window behind the newest item means that a clock was wrong: what was learned at the wrong

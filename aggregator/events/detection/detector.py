@@ -26,9 +26,6 @@ from aggregator.events.detection.parts import DetectorParts
 from aggregator.events.detection.subject import BUSY_DAY_ITEMS, fills_template
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
-# More undated articles in one minute are a bulk load: at that rate a day has 4 million.
-MAX_UNDATED_PER_MINUTE = 3_000
-
 
 class BurstDetector(DetectorParts):
     """Detector under one rule. Feed it with ``observe`` and ``tick``; read ``drain_changes``.
@@ -80,7 +77,7 @@ class BurstDetector(DetectorParts):
             duplicate_story.sightings += 1
             self.open_events.record_sighting(duplicate_story, now_ms)
             return
-        if self._is_bulk(item, now_ms):
+        if item.published_at_ms is None and self.undated.is_bulk(now_ms, self.baseline):
             return
         member = to_window_item(item, now_ms, self.clock_ms, self.rule.window_ms)
         if member.is_counted or self.hamming_mode is not None:
@@ -208,15 +205,6 @@ class BurstDetector(DetectorParts):
         member.desk_prefix, member.title = split_headline(item.title)
         self.stories.renumber(member, item.number)
         return True
-
-    def _is_bulk(self, item: StreamItem, now_ms: int) -> bool:
-        """Whether the article belongs to a bulk load without dates: nobody publishes so many in a minute."""
-        if item.published_at_ms is not None:
-            return False
-        minute, count = self.undated_minute
-        count = count + 1 if minute == now_ms // MINUTE_MS else 1
-        self.undated_minute = (now_ms // MINUTE_MS, count)
-        return count > MAX_UNDATED_PER_MINUTE
 
     def _observe_late(self, member: WindowItem, at_ms: int, duplicate_story: Story | None) -> None:
         """Learn from a late or backfilled article; it joins events only, uncounted."""

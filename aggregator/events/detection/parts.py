@@ -6,6 +6,7 @@ from collections import deque
 
 from aggregator.analysis.term_rates import TermRates
 from aggregator.events.detection.baseline import Baseline
+from aggregator.events.detection.bulk import UndatedArticles
 from aggregator.events.detection.clustering import StoryIndex, WindowItem
 from aggregator.events.detection.cold_start import ColdStart
 from aggregator.events.detection.hamming_mode import HammingMode
@@ -22,7 +23,7 @@ from aggregator.time_units import HOUR_MS, MINUTE_MS
 class DetectorParts:
     """Everything that a detector remembers, except for the editor overrides.
 
-    undated_minute  (minute, undated articles that arrived in it so far)
+    undated         articles without a date that arrived lately
     hamming_mode    None except under the literal rule
     """
 
@@ -36,7 +37,7 @@ class DetectorParts:
         self.term_weights = TermWeights(rule, self.baseline, self.cold_start)
         self.open_events = OpenEvents(rule, self.stories, self.term_weights.weigh, self.baseline.idf)
         self.hamming_mode = HammingMode() if rule.mode == "literal" else None
-        self.undated_minute = (0, 0)
+        self.undated = UndatedArticles()
         self.series = SeriesMemory()
 
     def learn(self, lesson: Lesson) -> None:
@@ -77,7 +78,7 @@ class DetectorParts:
             idf_documents=baseline.idf_documents,
             hours=baseline.saved_hours(),
             known_hour=baseline.known_hour,
-            undated_minute=self.undated_minute,
+            undated=self.undated,
             bursts=self.series.bursts,
             learned_hours=sorted(baseline.learned_hours),
         )
@@ -85,7 +86,7 @@ class DetectorParts:
     def restore(self, state: DetectorState) -> None:
         """Fill new parts; window counts, totals and the inverted index are computed again."""
         self.clock_ms = state.clock_ms
-        self.undated_minute = state.undated_minute
+        self.undated = state.undated
         self.series.bursts = state.bursts
         self._restore_stories(state)
         self._restore_baseline(state)

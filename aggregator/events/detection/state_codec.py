@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from aggregator.events.detection.bulk import UndatedArticles
 from aggregator.events.detection.clustering import Story, WindowItem
 from aggregator.events.detection.open_event import OpenEvent
 from aggregator.events.detection.series import Burst
@@ -43,7 +44,7 @@ class DetectorState(msgspec.Struct, array_like=True):
     idf_documents: int
     hours: list[tuple[int, int, dict[str, int]]]
     known_hour: int | None = None
-    undated_minute: tuple[int, int] = (0, 0)
+    undated: UndatedArticles = msgspec.field(default_factory=UndatedArticles)
     bursts: list[Burst] = []
     learned_hours: list[int] = []
 

@@ -118,3 +118,20 @@ def test_under_the_literal_rule_backfilled_articles_fire_nothing() -> None:
         stream.send(i, backfill=True, published_at_ms=START_MS, fingerprint=7, space="en.1")
 
     assert stream.fired == []
+
+
+def test_a_poll_of_one_source_does_not_look_like_acceleration() -> None:
+    """Collected every hour, dated articles give the timeline, rate and peak of their publication."""
+    live, polled = DetectorStream(), DetectorStream()
+    for i in range(24):
+        minute = 9.0 * i
+        for stream, arrival in ((live, minute), (polled, 60.0 * (minute // 60 + 1))):
+            published_ms = START_MS + round(minute * MINUTE_MS)
+            stream.send(arrival, source="one.example", published_at_ms=published_ms)
+    live.tick(240)
+    polled.tick(240)
+
+    at_publication, by_poll = live.last_event(), polled.last_event()
+    assert by_poll.timeline == at_publication.timeline and len(by_poll.timeline) > 20
+    assert (by_poll.rate, by_poll.peak) == (at_publication.rate, at_publication.peak)
+    assert by_poll.rate <= 2

@@ -40,6 +40,8 @@ NORM_STALE_MINUTES = 10
 STALE_NORM_PREFILTER_RATIO = 0.8
 # Largest weight of a term in an item (``items.py``); a story of n items holds at most n times that.
 MAX_TERM_WEIGHT = 255
+# From this weight on a term is one of the headline; those of the opening have half the weight.
+MIN_HEADLINE_WEIGHT = 192
 # Lowers a threshold by more than the rounding error.
 ROUNDING_MARGIN = 1 - 1e-9
 # From this number of postings on, array operations are as fast as a loop.
@@ -76,6 +78,11 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     lang: str = ""
     space: str = ""
     desk_prefix: str = ""
+
+    @property
+    def headline_terms(self) -> list[str]:
+        """The terms of the headline; of an article without one, the heaviest."""
+        return [term for term, weight in self.terms.items() if weight >= MIN_HEADLINE_WEIGHT]
 
 
 class Story(msgspec.Struct, array_like=True, gc=False):

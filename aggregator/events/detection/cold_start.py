@@ -1,6 +1,7 @@
 """Cold start: what is expected while the stream has less than a day of history.
 
-These rules apply in the first day only:
+These rules apply in the first day only, 2 to 4 also later while the history has fewer documents than 0.3 of a
+day at the present volume:
 
 1. **General news.** A term is expected in as many documents of the window as in news in general
    (``analysis/term_rates.py``), at the present volume. So a frequent word does not look like a burst. The
@@ -12,8 +13,8 @@ These rules apply in the first day only:
 4. **One subject.** The items must be about one subject (``subject.py``) even if none of them is usual,
    and at most ``MAX_CORE_SHARE`` of their terms may be common to most items.
 
-Sources that report independently are evidence too: 3 and 4 require less of a story of several sources, and
-nothing if every item has another source.
+Sources that report independently are evidence too: of a story of several sources 1 requires less, down to
+``INDEPENDENT_MARGIN``, and so do 3 and 4, down to nothing if every item has another source.
 
 The constants were chosen on the first days of the development windows, without left-out ones. Without
 ``TermRates`` none of these rules applies.
@@ -29,6 +30,7 @@ from aggregator.analysis.term_rates import TermRates
 from aggregator.events.detection import subject
 from aggregator.events.detection.baseline import Baseline
 from aggregator.events.detection.clustering import Story, WindowItem
+from aggregator.events.detection.known_history import HOURS_PER_DAY, KNOWN_VOLUME_SHARE
 from aggregator.time_units import MINUTE_MS
 
 # Multiple of the usual excess that a story needs.
@@ -36,6 +38,8 @@ FIRST_DAY_EXCESS = 1.5
 # Multiple of its expectation in general news that the rarest common term of a story may have in any stream:
 # every site has its own subjects. The known events have at most 0.4 expected documents, so 16 items suffice.
 GENERAL_MARGIN = 10.0
+# The same where every item has another source.
+INDEPENDENT_MARGIN = 4.0
 # Share of the items that differ in source or minute of publication.
 MIN_DISTINCT_TIMES = 0.6
 # As for ``subject.py``, on the first day.
@@ -97,7 +101,7 @@ class ColdStart:
         Infinite if it may be routine: its items have no term in common, are published together, or are about
         many subjects.
         """
-        if not self.remaining or self.rates is None:
+        if self.rates is None or not (self.remaining or self._history_is_thin()):
             return expected
         members = [member for member in story.members.values() if member.is_counted]
         counts = subject.count_terms(members)
@@ -110,7 +114,14 @@ class ColdStart:
             or subject.known_share(members, counts, core, self.rates) < MIN_KNOWN_SHARE * dependent_share
         ):
             return float("inf")
-        return max(expected * FIRST_DAY_EXCESS, GENERAL_MARGIN * min(map(self.expected, core)))
+        margin = INDEPENDENT_MARGIN + (GENERAL_MARGIN - INDEPENDENT_MARGIN) * dependent_share
+        return max(expected * FIRST_DAY_EXCESS, margin * min(map(self.expected, core)))
+
+    def _history_is_thin(self) -> bool:
+        """Whether the history has fewer documents than make a day known at the present volume."""
+        in_window = self._documents.total()
+        windows = KNOWN_VOLUME_SHARE * HOURS_PER_DAY / self._baseline.window_hours
+        return self._baseline.document_count - in_window < windows * in_window
 
 
 def _core_share(counts: Counter[str], core: set[str]) -> float:

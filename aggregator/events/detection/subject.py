@@ -7,6 +7,8 @@ general; in a list of notices it is another name in each::
     Nimmo takes gold in record time     Crowd welcomes Nimmo home     nimmo + gold, record, time, crowd
     Orbex PLC - Holding(s) in Company   Tarnow PLC - Holding(s) ...   plc, holding, company + orbex, tarnow
 
+Only headlines show a template: the opening of each text has words that are known.
+
 Sources that report independently are evidence too: less is required of a story of several sources, and
 nothing if every item has another one.
 """
@@ -61,8 +63,8 @@ def fills_template(
 
 
 def count_terms(members: Sequence[WindowItem]) -> Counter[str]:
-    """Number of the items that hold each term."""
-    return Counter(term for member in members for term in member.terms)
+    """Number of the items whose headlines hold each term."""
+    return Counter(term for member in members for term in member.headline_terms)
 
 
 def core_terms(members: Sequence[WindowItem], counts: Counter[str]) -> set[str]:

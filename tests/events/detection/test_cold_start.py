@@ -137,7 +137,8 @@ def test_the_rules_end_with_the_first_day() -> None:
     cold_start = ColdStart(rates_of(storm=0.5, ferry=0.5), baseline)
     cold_start.refresh(0)
     cold_start.add(window_item(1, "storm", lang="en"))
-    baseline.add(0, ["storm"])
+    for word in ("storm", "calm", "calm", "calm"):
+        baseline.add(0, [word])
     expected = []
     for hour in (0, 12, 26, 27, 100):
         cold_start.refresh(hour)
@@ -165,3 +166,34 @@ def test_a_loaded_detector_continues_in_its_first_day() -> None:
 
     assert loaded.dump() == whole.detector.dump()
     assert whole.fired != []
+
+
+@pytest.mark.parametrize(("sources", "fires"), [(1, False), (24, True)])
+def test_independent_sources_need_less_above_what_is_usual_in_general(sources: int, fires: bool) -> None:
+    """24 reports of a recall where one is usual in news in general: 6 times that from 24 outlets suffices."""
+    rng = random.Random(2)
+    common = [f"word{i}" for i in range(2000)]
+    stream = DetectorStream(rates=rates_of(recall=0.0025, **dict.fromkeys(common, 0.01)))
+    for i in range(400):
+        stream.send(i / 10, " ".join(rng.sample(common, 8)), lang="en", source=f"outlet{i % 50}.example")
+    for i in range(24):
+        words = f"recall ignition {' '.join(rng.sample(common, 2))}"
+        stream.send(41 + i, words, lang="en", source=f"paper{i % sources}.example")
+
+    assert bool(stream.fired) is fires
+
+
+@pytest.mark.parametrize(("documents", "fires"), [(30, True), (2, False)])
+def test_the_rules_apply_while_the_history_is_thin(documents: int, fires: bool) -> None:
+    """30 h of two documents an hour say little about 140 in a few minutes: then a list does not fire."""
+    stream = DetectorStream(rates=load_term_rates())
+    for hour in range(-30, 0):
+        for number in range(documents):
+            stream.send(hour * 60 + number, f"past{hour} topic{number}")
+    for i in range(120):
+        stream.send(i / 20, f"subject{i} place{i}")
+    for i, title in enumerate(REACTIONS):
+        stream.send(7 + i / 1_000, title=title, terms=terms(title), lang="en", source="one.example")
+    stream.tick(9)
+
+    assert bool(stream.fired) is fires

@@ -28,7 +28,7 @@ TOWNS = ("Thornby", "Estmark", "Quayside", "Northwater", "Alder", "Birch", "Ceda
 def items(*titles: str, **fields: object) -> list[WindowItem]:
     """Items of one source with the terms of these headlines."""
     return [
-        window_item(i, title, lang="en", terms=dict.fromkeys(tokenize(title, "en"), 100), **fields)
+        window_item(i, title, lang="en", terms=dict.fromkeys(tokenize(title, "en"), 255), **fields)
         for i, title in enumerate(titles)
     ]
 

@@ -124,3 +124,15 @@ def test_what_is_rare_in_news_is_no_everyday_topic() -> None:
     assert not fills("Towns cut off by tremor")
     assert fills("Towns cut off by Tremor")  # a name is in the news every day
     assert fills("Towns cut off by tremor", EVERYDAY_BUSY_DAYS)  # a stream on earthquakes
+
+
+def test_only_headlines_show_a_template() -> None:
+    """Known words in the openings of the texts do not make news of a list of results."""
+    opening = dict.fromkeys(("rain", "river", "school", "road"), 128)
+    members = [
+        window_item(i, lang="en", terms={**dict.fromkeys(words.split(), 255), **opening})
+        for i, words in enumerate(RESULTS)
+    ]
+    counts = count_terms(members)
+
+    assert known_share(members, counts, core_terms(members, counts), RATES) == 0.0

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from aggregator.events.detection.clustering import Story, WindowItem
+from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Story, WindowItem
 
 
 def window_item(number: int, words: str = "", **fields: Any) -> WindowItem:
-    """An item ``a<number>`` at ``number`` ms with these terms, each of weight 100."""
+    """An item ``a<number>`` at ``number`` ms with these terms, each of the largest weight."""
     values: dict[str, Any] = {
         "first_version": number,
         "id": f"a{number}",
         "at_ms": number,
         "source": "one.example",
         "title": words,
-        "terms": dict.fromkeys(words.split(), 100),
+        "terms": dict.fromkeys(words.split(), MAX_TERM_WEIGHT),
         "is_counted": True,
         "cosine": 1.0,
         "story_key": -1,

@@ -8,12 +8,20 @@ without it have no key terms in common but the connecting one (``merge_evidence.
     story of 130 items   key terms "bank" (97 %), "clothier" (48 %), "governor" (22 %)
     with "clothier"      bank, clothier, offer, suit
     without it           bank, governor, rates, pound       only "bank" in common: two stories
+
+Single items that share only words of the whole stream with a story are *strays*. A term is the story's own if
+half of the documents of the window that hold it are in the story; an item that holds none of the own terms
+leaves the event::
+
+    story of 25 items    "thornby" (22 of its 22 documents), "oil" (9 of 40 documents)
+    Texas oil tax        holds "oil" only: leaves
 """
 
 from __future__ import annotations
 
 import math
 from bisect import insort
+from collections import Counter
 from collections.abc import Callable, Sequence
 from operator import mul, neg
 
@@ -28,6 +36,12 @@ MIN_PART_SHARE = 0.15
 MIN_STORY_ITEMS = 16
 # Cosine of the two parts without the connecting term up to which they are two topics.
 MAX_PARTS_COSINE = 0.1
+
+# A term is own to a story that has this share of its documents in the window, and at least three of them.
+OWN_TERM_SHARE = 0.9
+MIN_OWN_TERM_ITEMS = 3
+# More items without an own term are not strays: the story has no subject of its own.
+MAX_STRAY_SHARE = 0.25
 
 
 def find_division(
@@ -78,6 +92,21 @@ def _heaviest_of_rest(
             insort(found, (-(remaining * weigh(term)), term))
             del found[KEY_TERMS_PER_STORY:]
     return [term for _, term in found]
+
+
+def find_strays(story: Story, window_count: Callable[[str], int]) -> list[WindowItem]:
+    """Return the items that hold no own term of ``story``, in order of joining; none if most hold none.
+
+    ``window_count``: documents in the window that hold a term.
+    """
+    counts = Counter(term for member in story.members.values() for term in member.terms)
+    own = {
+        term
+        for term, count in counts.items()
+        if count >= MIN_OWN_TERM_ITEMS and count >= OWN_TERM_SHARE * window_count(term)
+    }
+    strays = [member for member in story.members.values() if own.isdisjoint(member.terms)]
+    return strays if len(strays) <= MAX_STRAY_SHARE * len(story.members) else []
 
 
 def _term_sums(members: Sequence[WindowItem]) -> dict[str, int]:

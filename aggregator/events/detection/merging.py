@@ -83,6 +83,9 @@ class StoryMerger:
         if len(story.members) < coherence.MIN_STORY_ITEMS or _is_merged_by_editor(story, overrides):
             return
         weights = self._term_weights
+        if story.event_id is not None:
+            self._remove_strays(story, clock_ms)
+            key_terms.invalidate(story)
         part = coherence.find_division(story, key_terms.top_terms(story), weights.weigh, weights.expected)
         if part is None:
             return
@@ -95,6 +98,17 @@ class StoryMerger:
         for each in (story, divided):
             if each.event_id is None:
                 self._check_burst(each)
+
+    def _remove_strays(self, story: Story, clock_ms: int) -> None:
+        """Move the items that hold nothing of an event's own to stories of their own."""
+        strays = coherence.find_strays(story, self._term_weights.window_count)
+        if not strays:
+            return
+        self._open_events.release_items(story, strays)
+        for member in strays:
+            self._stories.remove_item(member)
+            self._stories.add_item(create_story(self._stories, member, f":{clock_ms}"), member)
+        self._open_events.refresh_headlines()
 
     def _related_items(self, story: Story, moved: Iterable[WindowItem]) -> Iterator[WindowItem]:
         """Yield the moved items that are similar to their new story, with their cosine to it.

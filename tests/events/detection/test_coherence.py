@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aggregator.events.detection.coherence import find_division
+from aggregator.events.detection.coherence import find_division, find_strays
 from aggregator.events.detection.key_terms import top_terms
 from aggregator.events.detection.open_event import OpenEvent
 from aggregator.events.detection.overrides import EditorOverrides
@@ -76,3 +76,45 @@ def test_what_an_editor_merged_stays_together() -> None:
 def open_events(stream: DetectorStream) -> list[OpenEvent]:
     """The open events of the detector, in order of detection."""
     return list(stream.detector.open_events.by_id.values())
+
+
+def strays(*parts: tuple[int, str], elsewhere: dict[str, int]) -> list[str]:
+    """Ids of the strays of a story of these items, when ``elsewhere`` other documents hold a term."""
+    words = [words for count, words in parts for _ in range(count)]
+    story = story_of(*(window_item(i, f"{text} own{i}") for i, text in enumerate(words)))
+    count = {t: total // 255 + elsewhere.get(t, 0) for t, total in story.term_sums.items()}
+    return [member.id for member in find_strays(story, lambda term: count[term])]
+
+
+def test_items_that_hold_no_term_of_the_storys_own_are_strays() -> None:
+    """A term that 10 other documents hold too connects nothing, be it the most frequent."""
+    tanker, tax = (18, "brackwater tanker oil"), (3, "oil")
+    assert strays(tanker, tax, elsewhere={"oil": 10}) == ["a18", "a19", "a20"]
+    assert strays(tanker, tax, elsewhere={"oil": 1}) == []
+    assert strays(tanker, (3, "oil tanker"), elsewhere={"oil": 10}) == []
+
+
+def test_a_story_most_of_which_is_strays_has_no_own_terms() -> None:
+    """No item leaves a story of which over a quarter would."""
+    assert strays((18, "brackwater oil"), (7, "oil"), elsewhere={"oil": 30}) == []
+
+
+def test_strays_leave_an_event_with_its_next_minute() -> None:
+    """The articles that left are reported, and the event has a headline."""
+    stream = DetectorStream()
+    for i in range(10):
+        stream.send(i / 100, f"oil topic{i}")
+    stream.send_burst(20, start=2, step=0.1, words="brackwater viaduct tanker")
+    detector, (event,) = stream.detector, open_events(stream)
+    story = detector.stories.by_key[event.story_key]
+    for member in [m for m in detector.window if m.id in {"a1", "a2"}]:
+        detector.stories.remove_item(member)
+        detector.stories.add_item(story, member)
+        detector.open_events.add_items(story, [member])
+    assert {"a1", "a2"} <= set(event.items)
+
+    stream.send(5, "brackwater viaduct tanker")
+    stream.tick(6)
+
+    assert not {"a1", "a2"} & set(event.items)
+    assert event.title

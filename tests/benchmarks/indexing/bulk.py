@@ -6,6 +6,7 @@ The values are those that the index appends entry by entry, written compactly (`
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,18 +20,23 @@ COMMANDS = 2_000  # per round trip
 
 
 def buckets(
-    plan: BlockPlan, fingerprints: npt.NDArray[np.uint64], first_number: int = 1
+    plan: BlockPlan, fingerprints: npt.NDArray[np.uint64], numbers: npt.NDArray[np.uint64] | int = 1
 ) -> Iterator[tuple[int, int, bytes]]:
-    """(block, value, packed entries) of every non-empty bucket; numbers count from ``first_number``."""
+    """(block, value, packed entries) of every non-empty bucket.
+
+    ``numbers``: those of the articles, (n,), or the first of consecutive ones.
+    """
     packed = np.empty((len(fingerprints), plan.remainder_bytes + NUMBER_BYTES), np.uint8)
-    packed[:, plan.remainder_bytes :] = _numbers(fingerprints, first_number)
+    packed[:, plan.remainder_bytes :] = (
+        _numbers(fingerprints, numbers) if isinstance(numbers, int) else _bytes(numbers)
+    )
     shift = FINGERPRINT_BITS
     for block, width in enumerate(plan.widths):
         shift -= width
         above = fingerprints >> np.uint64(shift) >> np.uint64(width) << np.uint64(shift)
         rests = above | fingerprints & np.uint64((1 << shift) - 1)
         packed[:, : plan.remainder_bytes] = _bytes(rests)[:, : plan.remainder_bytes]
-        yield from _grouped(
+        yield from _of_block(
             packed, block, fingerprints >> np.uint64(shift) & np.uint64((1 << width) - 1), width
         )
 
@@ -41,20 +47,34 @@ def members(
     """The same as set members of 16 bytes: the whole fingerprint and the number."""
     packed = np.concatenate([_bytes(fingerprints), _numbers(fingerprints, first_number)], axis=1)
     for block, width in enumerate(plan.widths):
-        yield from _grouped(packed, block, plan.block_column(fingerprints, block), width)
+        yield from _of_block(packed, block, plan.block_column(fingerprints, block), width)
 
 
-def _grouped(
+def _of_block(
     packed: npt.NDArray[np.uint8], block: int, values: npt.NDArray[np.uint64], width: int
 ) -> Iterator[tuple[int, int, bytes]]:
-    values = values.astype(np.uint16 if width <= 16 else np.uint32)
+    for value, content in grouped(packed, values.astype(np.uint16 if width <= 16 else np.uint32)):
+        yield block, value, content
+
+
+def packed_entries(
+    remainders: npt.NDArray[np.uint64], numbers: npt.NDArray[np.uint64], remainder_bytes: int
+) -> npt.NDArray[np.uint8]:
+    """Postings, (n, remainder_bytes + 8)."""
+    return np.concatenate([_bytes(remainders)[:, :remainder_bytes], _bytes(numbers)], axis=1)
+
+
+def grouped(
+    packed: npt.NDArray[np.uint8], values: npt.NDArray[np.unsignedinteger[Any]]
+) -> Iterator[tuple[int, bytes]]:
+    """The entries, (n, b), of each of ``values``, (n,), in their order."""
     order = np.argsort(values, kind="stable")  # a radix sort for 16 bits
     joined = packed[order].tobytes()
     present, starts = np.unique(values[order], return_index=True)
     starts = starts * packed.shape[1]
     ends = [*starts[1:].tolist(), len(joined)]
     for value, start, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
-        yield block, value, joined[start:end]
+        yield value, joined[start:end]
 
 
 def _numbers(fingerprints: npt.NDArray[np.uint64], first: int) -> npt.NDArray[np.uint8]:

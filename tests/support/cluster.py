@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -28,8 +29,9 @@ PORTS = range(10_000, 32_768)
 class Cluster:
     """Nodes by port. Created by ``running_cluster``."""
 
-    def __init__(self, servers: dict[int, EmbeddedServer]) -> None:
+    def __init__(self, servers: dict[int, EmbeddedServer], stack: ExitStack) -> None:
         self.servers = servers
+        self._stack = stack
 
     @property
     def url(self) -> str:
@@ -84,6 +86,35 @@ class Cluster:
             server.restart_if_dead()
         until(self.is_whole, "the cluster did not become whole")
 
+    def add_primary(self) -> None:
+        """Start another node and move its share of the slots to it, with ``redis-cli --cluster``.
+
+        Returns when all nodes agree. It has no replica, and ends with the other nodes.
+        """
+        directory = next(iter(self.servers.values())).data_dir.parent
+        port, bus = free_ports(2)
+        server = EmbeddedServer(directory / str(port), config_overrides=_node_config(port, bus))
+        self.servers[port] = self._stack.enter_context(server)
+        other = self.primaries()[0]
+        _execute(other, "CLUSTER MEET", "127.0.0.1", port, bus)
+        until(self.is_whole, "the new node did not join")
+        rebalance = [
+            "redis-cli",
+            "--cluster",
+            "rebalance",
+            f"127.0.0.1:{other}",
+            "--cluster-use-empty-masters",
+        ]
+        subprocess.run(rebalance, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        until(self.is_whole, "the cluster did not become whole")
+
+    def slot_counts(self) -> list[int]:
+        """Number of slots of each primary, ascending."""
+        counts: dict[int, int] = {}
+        for start, end, primary, *_ in _execute(self.primaries()[0], "CLUSTER SLOTS"):
+            counts[int(primary[1])] = counts.get(int(primary[1]), 0) + end - start + 1
+        return sorted(counts.values())
+
     def is_whole(self) -> bool:
         """Whether all nodes run and know one another, all slots are served, all replicas connected."""
         return all(self._is_alive(port) and _is_whole(port, len(self.servers)) for port in self.servers)
@@ -100,7 +131,7 @@ def running_cluster(
     with ExitStack() as stack:
         numbers = free_ports(2 * (primaries + replicas))
         buses = dict(zip(numbers[::2], numbers[1::2], strict=True))
-        cluster = Cluster({})
+        cluster = Cluster({}, stack)
         for port, bus in buses.items():
             overrides = _node_config(port, bus) | dict(config or {})
             cluster.servers[port] = stack.enter_context(

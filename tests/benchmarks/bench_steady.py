@@ -3,10 +3,10 @@
 The clock is compressed: it advances with the articles, ``--articles`` of them in a retention period of eight
 days, whatever time they take. Ingest, retention, compaction and sweep are those of the service, in this
 process, over an embedded store; eight callers post made-up articles without a pause, one in eight a near-copy
-of a recent one. The upkeep runs ``--runs`` times per period in parallel with the posts, a step at a time. (A service
-gives it 5 % of the time, and one run takes several seconds of CPU however few articles there are, since
-compaction asks for every possible bucket of a sealed segment: with a retention of minutes it would never
-catch up, with days it does.) Prints a JSON line per period:
+of a recent one. The upkeep runs ``--runs`` times per period in parallel with the posts, a step at a time. (A
+service gives it 5 % of the time, and one run takes several seconds of processor time however few articles
+there are, since compaction asks for every possible bucket of a sealed segment: with a retention of minutes it
+would never catch up, with days it does.) Prints a JSON line per period:
 
     articles/s, p50, p99, p99.9   posts: look-up and commit, in ms
     near                   p99.9 of the posts during which a segment was sealed or dropped, and their number

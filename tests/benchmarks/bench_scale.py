@@ -274,7 +274,7 @@ def main() -> None:
                 )
             )
         )
-    if len(sizes) > 1:
+    if len(sizes) > len(fitting.TERMS) - 1:  # two sizes fit both growths exactly
         print_fit(sizes, figures)
 
 

@@ -14,6 +14,7 @@ import socket
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -111,11 +112,11 @@ def _sketch_buckets(columns: list[Numbers], indexed: Numbers, tag: bytes) -> Ite
     width = grown_width(sum(map(len, parts)))
     if value := width.encode():
         yield keys.sketch_width(tag), value
-    for at in parts:
-        wanted = all_keys[at]
+    for of_part in parts:
+        wanted = all_keys[of_part]
         remainders = (wanted >> keys.SKETCH_BUCKET_BITS).astype(np.uint64)
-        entries = packed_entries(remainders, indexed[articles[at]], SKETCH_REMAINDER_BYTES)
-        found = list(grouped(entries, wanted & ((1 << width.bits) - 1)))
+        entries = packed_entries(remainders, indexed[articles[of_part]], SKETCH_REMAINDER_BYTES)
+        found = list(grouped(entries, wanted & np.uint64((1 << width.bits) - 1)))
         names = keys.sketch_buckets(tag, [value for value, _ in found], width.bits)
         yield from zip(names, (content for _, content in found), strict=True)
 
@@ -210,7 +211,7 @@ class _Templates:
         made[ends + np.arange(CHECKSUM_BYTES)] = (
             np.array(sums, "<u4").view(np.uint8).reshape(-1, CHECKSUM_BYTES)
         )
-        return made.tobytes()
+        return bytes(made)
 
 
 class ArticleWriter:
@@ -244,7 +245,7 @@ class ArticleWriter:
         for round_ in rounds:
             at = np.arange(round_.first, round_.last)
             members, prints = self._replicas.members(round_), self._replicas.fingerprints_of(round_)
-            columns = [at, members, prints, self._replicas.text_hashes_of(round_)]
+            columns: list[npt.NDArray[Any]] = [at, members, prints, self._replicas.text_hashes_of(round_)]
             if wanted is not None:
                 columns = [column[wanted[at]] for column in columns]
             for start in range(0, len(columns[0]), chunk):
@@ -334,7 +335,8 @@ def _binding_templates(records: Sequence[ArticleRecord], tag: bytes) -> _Templat
 
 
 def _templates(rows: Sequence[tuple[bytes, bytes]], holes: dict[str, bytes]) -> _Templates:
-    commands, values, found, at = [], [], {name: [] for name in holes}, 0
+    commands, values, at = [], [], 0
+    found: dict[str, list[int]] = {name: [] for name in holes}
     for key, value in rows:
         size = len(value) + CHECKSUM_BYTES
         head = b"*3\r\n$3\r\nSET\r\n$%d\r\n%b\r\n$%d\r\n" % (len(key), key, size)

@@ -41,7 +41,7 @@ def masks(hashes: Hashes, own_periods: npt.NDArray[np.float64], round_: int) -> 
     """What to combine (XOR) each hash with in a round; 0 where it stays, everywhere in round 0."""
     if round_ == 0:
         return np.zeros_like(hashes)
-    drawn = mix(hashes + mix(np.uint64([round_])))
+    drawn = mix(hashes + mix(np.array([round_], np.uint64)))
     drawn = (drawn % np.maximum(own_periods, 1.0).astype(np.uint64)).astype(np.uint64)
     return np.where(drawn == 0, np.uint64(0), mix(hashes ^ mix(drawn)))
 

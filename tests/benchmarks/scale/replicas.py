@@ -128,7 +128,7 @@ class Replicas:
     def term_keys_of(self, round_: Round) -> npt.NDArray[np.uint64]:
         """Their index keys of terms, (n, 6), 0 where an article has fewer."""
         terms = self.terms[self.members(round_)]
-        renamed = self._rename_terms(terms >> WEIGHT_BITS, round_.number) << WEIGHT_BITS
+        renamed = self._rename_terms(terms >> np.uint64(WEIGHT_BITS), round_.number) << np.uint64(WEIGHT_BITS)
         return np.where(terms == 0, terms, renamed | terms & np.uint64((1 << WEIGHT_BITS) - 1))
 
     def positions_of(self, round_: Round) -> npt.NDArray[np.int64]:

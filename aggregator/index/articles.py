@@ -16,7 +16,7 @@ import numpy as np
 from aggregator.domain import ArticleRecord, Outcome
 from aggregator.index import keys
 from aggregator.index.bindings import Bindings, binding_in_space, expired_error
-from aggregator.index.codec.records import Binding
+from aggregator.index.codec.bindings import Binding
 from aggregator.index.duplicate_groups import (
     BindingSnapshot,
     DuplicateGroup,

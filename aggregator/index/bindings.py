@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from aggregator.errors import Expired, NotFound
 from aggregator.index import keys
-from aggregator.index.codec.records import decode_binding
+from aggregator.index.codec.bindings import decode_binding
 from aggregator.index.duplicate_groups import BindingSnapshot
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from aggregator.domain import Outcome
 from aggregator.index import keys
-from aggregator.index.codec.records import Binding
+from aggregator.index.codec.bindings import Binding
 from aggregator.store.base import Check
 
 

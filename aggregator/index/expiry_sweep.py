@@ -25,7 +25,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from aggregator.domain import article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
-from aggregator.index.codec.records import decode_binding
+from aggregator.index.codec.bindings import decode_binding
 from aggregator.index.index import Index
 from aggregator.store.base import Delete, Transaction, ValueEquals
 

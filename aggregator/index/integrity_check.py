@@ -20,13 +20,14 @@ from aggregator.analysis.shingles import MAX_SKETCH_KEYS, sketch_keys
 from aggregator.domain import ArticleRecord, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys, term_index
+from aggregator.index.codec.bindings import decode_binding
 from aggregator.index.codec.postings import (
     SKETCH_REMAINDER_BYTES,
     TERM_REMAINDER_BYTES,
     decode_numbers,
     decode_remainders,
 )
-from aggregator.index.codec.records import decode_binding, decode_record_uncached
+from aggregator.index.codec.records import decode_record_uncached
 from aggregator.index.index import Index
 from aggregator.index.snapshot import SegmentStack
 from aggregator.time_units import MINUTE_MS

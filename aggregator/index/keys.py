@@ -8,7 +8,7 @@ the functions return the suffix of a key, which is the same in all segments.
     {en.3f2a.0}s1f2e3    sketch bucket: low 18 bits of a sketch key  postings
     {en.3f2a.0}s21:01f2e3    the same after a rehash: 21 bits
     {en.3f2a.0}t1f2e3    term bucket: top 20 bits of an index key    postings, the newest only
-    {en.3f2a.0}i<16 B>   binding of an id, by its xxh3_128 hash      ``codec.records.encode_binding``
+    {en.3f2a.0}i<16 B>   binding of an id, by its xxh3_128 hash      ``codec.bindings.encode_binding``
     {en.3f2a.0}p<8 B>    state of an article number                  its canonical article, or DEAD
     {en.3f2a.0}g<8 B>    tombstone of a deleted canonical article, by the number of its first version
     {en.3f2a.0}c<8 B>    duplicates of a canonical article           16-byte id hashes

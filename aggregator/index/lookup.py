@@ -25,6 +25,7 @@ from aggregator.dedup.verdict import Candidate
 from aggregator.domain import Analysis, Match
 from aggregator.index import keys, sketch_buckets
 from aggregator.index.blocks import BlockPlan, ProbePlan
+from aggregator.index.codec.bindings import CanonicalPointer, decode_pointer
 from aggregator.index.codec.postings import (
     NO_COUNTS,
     NO_NUMBERS,
@@ -39,12 +40,7 @@ from aggregator.index.codec.postings import (
     numbers_within,
     numbers_within_each,
 )
-from aggregator.index.codec.records import (
-    CandidateRecord,
-    CanonicalPointer,
-    decode_candidates,
-    decode_pointer,
-)
+from aggregator.index.codec.records import CandidateRecord, decode_candidates
 from aggregator.index.segments import Segments
 from aggregator.index.sketch_width import SketchWidth
 from aggregator.index.snapshot import SegmentBuckets, Snapshot

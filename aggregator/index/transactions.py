@@ -20,13 +20,13 @@ from aggregator.analysis.shingles import sketch_keys
 from aggregator.domain import ArticleRecord, Match, Outcome, arrival_ms_of
 from aggregator.index import keys, sketch_buckets, term_index
 from aggregator.index.blocks import BlockPlan
+from aggregator.index.codec.bindings import Binding, encode_binding, encode_pointer
 from aggregator.index.codec.postings import (
     TERM_POSTING_BYTES,
     encode_postings,
     encode_sketch_postings,
     encode_term_postings,
 )
-from aggregator.index.codec.records import Binding, encode_binding, encode_pointer
 from aggregator.index.codec.stream_entries import encode_stream_entry
 from aggregator.index.duplicate_groups import BindingSnapshot, DuplicateGroup, repoint
 from aggregator.index.segment_sampling import NO_SAMPLING, sample_entry

@@ -61,7 +61,7 @@ from aggregator.http.middleware.proxy_users import ProxyUsers
 from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.http.query_params import parse_pairs
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec import postings, records
+from aggregator.index.codec import bindings, postings, records
 from aggregator.index.codec.stream_entries import decode_stream_entry, encode_stream_entry, to_stream_item
 from aggregator.settings import Settings
 from aggregator.store import pipelining
@@ -169,9 +169,9 @@ def check_record(data: bytes) -> None:
     """Decode a binding, pointer or record; the first byte selects which."""
     kind, rest = data[:1], data[1:]
     if kind == b"b":
-        records.decode_binding(rest)
+        bindings.decode_binding(rest)
     elif kind == b"p":
-        records.decode_pointer(rest)
+        bindings.decode_pointer(rest)
     else:
         # Without its cache, which would only hold the inputs.
         found = records.decode_record.__wrapped__(rest, "en.3f2a", 7)
@@ -396,15 +396,15 @@ def _record() -> ArticleRecord:
     )  # fmt: skip
 
 
-def _binding() -> records.Binding:
+def _binding() -> bindings.Binding:
     match = Match("pier", 4, "port", 3, 2, 0.93, "overlap")
-    return records.Binding(7, 5, b"h" * 16, "quay", Outcome("duplicate", 2, match, True))
+    return bindings.Binding(7, 5, b"h" * 16, "quay", Outcome("duplicate", 2, match, True))
 
 
 def _stored_values() -> Iterator[tuple[bytes, bytes]]:
     yield b"r", records.encode_record(_record())
-    yield b"b", records.encode_binding(_binding())
-    yield b"p", records.encode_pointer("port", 3)
+    yield b"b", bindings.encode_binding(_binding())
+    yield b"p", bindings.encode_pointer("port", 3)
 
 
 def _stream_entry(kind: str) -> bytes:

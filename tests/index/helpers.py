@@ -2,7 +2,7 @@
 
 from aggregator.domain import Match, Outcome
 from aggregator.index import keys
-from aggregator.index.codec.records import Binding, encode_binding
+from aggregator.index.codec.bindings import Binding, encode_binding
 from aggregator.index.duplicate_groups import BindingSnapshot, DuplicateGroup
 from aggregator.store.base import ValueEquals
 from tests.support.factories import Core

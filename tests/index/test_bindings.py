@@ -7,7 +7,7 @@ from aggregator.domain import Outcome
 from aggregator.errors import NotFound
 from aggregator.index import keys
 from aggregator.index.bindings import binding_in_space, bindings_under
-from aggregator.index.codec.records import Binding, encode_binding
+from aggregator.index.codec.bindings import Binding, encode_binding
 from aggregator.index.snapshot import SegmentStack, Snapshot
 from aggregator.store.base import Store
 from tests.index.helpers import seal

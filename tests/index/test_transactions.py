@@ -5,7 +5,7 @@ import numpy as np
 from aggregator.domain import ArticleRecord, Outcome, Sketch, article_number_at
 from aggregator.index import keys
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec.records import decode_binding
+from aggregator.index.codec.bindings import decode_binding
 from aggregator.index.duplicate_groups import (
     next_canonical,
 )

@@ -84,6 +84,7 @@ def fill_stored(service: app.Service) -> None:
         )
         record = records.decode_record(data, analysis.space, number)
         records.decode_record_summary(data, analysis.space, number)
+        records.decode_candidates([(data, analysis.space, number)])
         lookup._record_key(analysis.space, number)
         lookup._state_key(number)
         copy = Outcome("duplicate", 0, Match(article.id, number, article.id, number, 0, 1.0, "exact"))

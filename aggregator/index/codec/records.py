@@ -1,6 +1,6 @@
-"""Stored form of records, bindings and states: a format byte, MessagePack, and a checksum.
+"""Stored form of records: a format byte, MessagePack, and a checksum.
 
-States have no checksum; records of format 3 and bindings of format 2 have none either and are still read.
+Records of format 3 have no checksum and are still read.
 
 A record leaves out what its key says, number and space. Its texts are compressed together, since a headline
 is often repeated in the URL. ``sketches.py`` packs the sketch.
@@ -23,20 +23,13 @@ from aggregator.domain import (
     NO_SKETCH,
     TERM_WEIGHT_STEPS,
     ArticleRecord,
-    Match,
-    MatchRule,
-    Outcome,
     Sketch,
-    VerdictName,
 )
 from aggregator.index.codec.format_byte import (
-    FORMAT_1,
-    FORMAT_2,
     FORMAT_3,
     FORMAT_4,
     append_checksum,
     decode_checked,
-    decode_formatted,
 )
 from aggregator.index.codec.sketches import (
     decode_opening,
@@ -49,51 +42,10 @@ from aggregator.index.codec.sketches import (
 from aggregator.store.decoding import corrupt_error, decode_value
 
 RECORD_FORMATS = (FORMAT_4, FORMAT_3)
-BINDING_FORMATS = (FORMAT_3, FORMAT_2)
 _MIN_COMPRESS_BYTES = 100  # compressing shorter texts saves nothing
 _MAX_TEXT_BYTES = 1 << 24
 _WEIGHTS = tuple((np.arange(256) / TERM_WEIGHT_STEPS).tolist())
 _RAW_DEFLATE = -zlib.MAX_WBITS  # no header, no checksum
-
-
-class Binding(msgspec.Struct, frozen=True, array_like=True):
-    """The current version of an id, its first version, and the stored verdict."""
-
-    number: int
-    first_version: int
-    text_hash: bytes
-    id: str
-    outcome: Outcome
-
-    @property
-    def group(self) -> int:
-        """The number of its duplicate group: the first version of the canonical article."""
-        return self.outcome.group(self.first_version)
-
-
-class _MatchRow(msgspec.Struct, frozen=True, array_like=True):
-    """A Match; the canonical fields are None where the matched article is canonical."""
-
-    id: str
-    number: int
-    canonical_id: str | None
-    canonical_first: int | None
-    distance: int
-    overlap: float | None
-    rule: MatchRule
-
-
-class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
-    """A Binding; ``first_version`` is None in a first version."""
-
-    number: int
-    first_version: int | None
-    text_hash: bytes
-    id: str
-    verdict: VerdictName
-    distance: int | None
-    updated_figures: bool
-    match: _MatchRow | None
 
 
 class _TextFields(msgspec.Struct, frozen=True, array_like=True):
@@ -129,17 +81,8 @@ class _RecordRowWithMinorTerms(_RecordRow, frozen=True, array_like=True):
     minor_terms: bytes = b""
 
 
-class CanonicalPointer(msgspec.Struct, frozen=True, array_like=True):
-    """State of the number of a duplicate: the canonical article of its group."""
-
-    id: str
-    first_version: int
-
-
 _record_decoder = msgspec.msgpack.Decoder(_RecordRowWithMinorTerms)
 _texts_decoder = msgspec.msgpack.Decoder(_TextFields)
-_binding_decoder = msgspec.msgpack.Decoder(_BindingRow)
-_pointer_decoder = msgspec.msgpack.Decoder(CanonicalPointer)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -370,67 +313,3 @@ def _row_texts(row: _RecordRow) -> _TextFields:
 def _row_terms(row: _RecordRow, texts: _TextFields) -> tuple[tuple[str, float], ...]:
     weights = map(_WEIGHTS.__getitem__, row.term_weights)
     return tuple(zip(texts.terms.split("\n"), weights, strict=True)) if texts.terms else ()
-
-
-def encode_binding(binding: Binding) -> bytes:
-    """The stored form of a binding."""
-    outcome = binding.outcome
-    row = _BindingRow(
-        number=binding.number,
-        first_version=None if binding.first_version == binding.number else binding.first_version,
-        text_hash=binding.text_hash,
-        id=binding.id,
-        verdict=outcome.verdict,
-        distance=outcome.distance,
-        updated_figures=outcome.updated_figures,
-        match=_match_row(outcome.match) if outcome.match else None,
-    )
-    return append_checksum(BINDING_FORMATS[0] + _encode(row))
-
-
-def _match_row(match: Match) -> _MatchRow:
-    return _MatchRow(
-        id=match.id,
-        number=match.number,
-        canonical_id=None if match.canonical_id == match.id else match.canonical_id,
-        canonical_first=None if match.canonical_first == match.number else match.canonical_first,
-        distance=match.distance,
-        overlap=match.overlap,
-        rule=match.rule,
-    )
-
-
-def decode_binding(data: bytes) -> Binding:
-    """Decode a binding. Raises StoreUnavailable if it is damaged or has another format."""
-    row = decode_checked(_binding_decoder, data, "A binding", BINDING_FORMATS)
-    return Binding(
-        row.number,
-        row.number if row.first_version is None else row.first_version,
-        row.text_hash,
-        row.id,
-        Outcome(
-            row.verdict, row.distance, _match_from_row(row.match) if row.match else None, row.updated_figures
-        ),
-    )
-
-
-def _match_from_row(row: _MatchRow) -> Match:
-    return Match(
-        id=row.id,
-        number=row.number,
-        canonical_id=row.id if row.canonical_id is None else row.canonical_id,
-        canonical_first=row.number if row.canonical_first is None else row.canonical_first,
-        distance=row.distance,
-        overlap=row.overlap,
-        rule=row.rule,
-    )
-
-
-def encode_pointer(id_: str, first_version: int) -> bytes:
-    """The stored form of the state of a duplicate."""
-    return FORMAT_1 + _encode(CanonicalPointer(id_, first_version))
-
-
-def decode_pointer(data: bytes) -> CanonicalPointer:
-    """Decode the state of a duplicate. Raises StoreUnavailable if it is damaged or has another format."""
-    return decode_formatted(_pointer_decoder, data, "A state")

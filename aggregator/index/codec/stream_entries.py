@@ -9,8 +9,9 @@ import msgspec
 
 from aggregator.analysis.story_terms import story_terms
 from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, StreamItem, VerdictName
+from aggregator.index.codec.bindings import Binding
 from aggregator.index.codec.format_byte import FORMAT_1, decode_formatted
-from aggregator.index.codec.records import Binding, decode_stream_fields
+from aggregator.index.codec.records import decode_stream_fields
 
 
 class StreamEntry(msgspec.Struct, frozen=True, array_like=True):

@@ -1,4 +1,4 @@
-"""Stored forms of records, bindings and sketches: they round-trip, and other formats are rejected."""
+"""Stored form of records: it round-trips, and other formats are rejected."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -14,17 +14,14 @@ from aggregator.analysis.shingles import (
     estimate_overlap,
     sketch_keys,
 )
-from aggregator.domain import NO_SKETCH, ArticleRecord, Match, Outcome, Sketch
+from aggregator.domain import NO_SKETCH, ArticleRecord, Sketch
 from aggregator.errors import DamagedValue, StoreUnavailable
 from aggregator.index.codec.format_byte import append_checksum
 from aggregator.index.codec.records import (
     CANDIDATE_CACHE_ENTRIES,
-    Binding,
-    decode_binding,
     decode_candidates,
     decode_record,
     decode_record_summary,
-    encode_binding,
     encode_record,
 )
 from aggregator.index.codec.sketches import encode_sketch_sample
@@ -182,41 +179,6 @@ def test_a_record_with_a_damaged_sample_is_rejected() -> None:
         decode_candidates([(other, "en.0001", 8), (cut, "en.0001", 7)])
 
 
-PINNED = (
-    "039807c0c41068686868686868686868686868686868a471756179a96475706c696361746502c397a4706965"
-    "7204a4706f72740302cb3fedc28f5c28f5c3a76f7665726c6170fdc3a478"
-)
-MATCHED = Outcome("duplicate", 2, Match("pier", 4, "port", 3, 2, 0.93, "overlap"), True)
-
-
-@pytest.mark.parametrize("first", [5, 7])
-@pytest.mark.parametrize(
-    "outcome",
-    [
-        Outcome("new"),
-        Outcome("related", 6, None, True),
-        MATCHED,
-        Outcome("duplicate", 0, Match("port", 3, "port", 3, 0, None, "exact")),
-    ],
-)
-def test_bindings_round_trip(first: int, outcome: Outcome) -> None:
-    """Every kind of verdict, in a first version and in a later one."""
-    binding = Binding(7, first, b"h" * 16, "quay", outcome)
-    assert decode_binding(encode_binding(binding)) == binding
-
-
-def test_the_stored_binding_is_pinned() -> None:
-    """Golden value. A first version stores its number once."""
-    data = encode_binding(Binding(7, 7, b"h" * 16, "quay", MATCHED))
-    assert data.hex() == PINNED
-
-
-def test_bindings_of_the_first_format_are_rejected() -> None:
-    """The start-up check rejects such a store; a single value is rejected as well."""
-    with pytest.raises(StoreUnavailable, match="format 01, this version reads 02"):
-        decode_binding(b"\x01" + encode_binding(Binding(7, 5, b"h" * 16, "quay", MATCHED))[1:])
-
-
 @given(st.integers(0, 8 * len(PINNED_RECORD) - 1))
 def test_every_flipped_bit_of_a_record_is_noticed(bit: int) -> None:
     """In any byte; a flip in the first makes it another format or one without checksum."""
@@ -230,18 +192,3 @@ def test_a_record_under_the_key_of_another_one_is_damaged() -> None:
     """The number in the key is part of the checksum."""
     with pytest.raises(DamagedValue, match="its checksum does not match"):
         decode_record(PINNED_RECORD, "en.0001", 8)
-
-
-@given(st.integers(8, 8 * len(bytes.fromhex(PINNED)) - 1))
-def test_every_flipped_bit_of_a_binding_is_noticed(bit: int) -> None:
-    """Behind the format byte."""
-    data = bytearray(bytes.fromhex(PINNED))
-    data[bit // 8] ^= 1 << bit % 8
-    with pytest.raises(DamagedValue):
-        decode_binding(bytes(data))
-
-
-def test_a_binding_of_the_former_format_is_read() -> None:
-    """It ends without a checksum."""
-    data = bytes.fromhex(PINNED)
-    assert decode_binding(b"\x02" + data[1:-4]) == decode_binding(data)

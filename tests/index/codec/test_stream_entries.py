@@ -9,7 +9,8 @@ from aggregator.analysis.shingles import build_sketch
 from aggregator.analysis.story_terms import OPENING_WEIGHT
 from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, Match, Outcome, StreamItem
 from aggregator.errors import StoreUnavailable
-from aggregator.index.codec.records import Binding, decode_record, encode_record
+from aggregator.index.codec.bindings import Binding
+from aggregator.index.codec.records import decode_record, encode_record
 from aggregator.index.codec.stream_entries import decode_stream_entry, encode_stream_entry, to_stream_item
 
 NUMBER = 1_770_000_000_000 << NUMBER_RANDOM_BITS

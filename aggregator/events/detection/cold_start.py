@@ -106,16 +106,18 @@ class ColdStart:
         members = [member for member in story.members.values() if member.is_counted]
         counts = subject.count_terms(members)
         core = subject.core_terms(members, counts)
+        # Headlines that share no term may be about what the openings of their texts share.
+        common = core or subject.core_terms(members, Counter(t for member in members for t in member.terms))
         dependent_share = subject.dependent_share(members)
         if (
-            not core
+            not common
             or _distinct_times(members) < MIN_DISTINCT_TIMES * dependent_share * len(members)
             or _core_share(counts, core) > 1.0 - (1.0 - MAX_CORE_SHARE) * dependent_share
             or subject.known_share(members, counts, core, self.rates) < MIN_KNOWN_SHARE * dependent_share
         ):
             return float("inf")
         margin = INDEPENDENT_MARGIN + (GENERAL_MARGIN - INDEPENDENT_MARGIN) * dependent_share
-        return max(expected * FIRST_DAY_EXCESS, margin * min(map(self.expected, core)))
+        return max(expected * FIRST_DAY_EXCESS, margin * min(map(self.expected, common)))
 
     def _history_is_thin(self) -> bool:
         """Whether the history has fewer documents than make a day known at the present volume."""
@@ -126,7 +128,7 @@ class ColdStart:
 
 def _core_share(counts: Counter[str], core: set[str]) -> float:
     """Share of the terms of all items that are ``core``, 0..1."""
-    return sum(counts[term] for term in core) / counts.total()
+    return sum(counts[term] for term in core) / counts.total() if core else 0.0
 
 
 def _distinct_times(members: Iterable[WindowItem]) -> int:

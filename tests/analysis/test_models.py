@@ -67,12 +67,14 @@ def test_loading_models_does_not_import_scikit_learn() -> None:
 
 
 def test_bundled_files() -> None:
-    """A model for en, ru and zh, hashed terms for the rest, at most 12 MB in total."""
+    """A model for en, ru and zh, hashed terms for the rest, at most 12 MB in total; n-grams of languages."""
     assert list(MODELS) == ["en", "ru", "xx", "zh"]
     assert isinstance(MODELS["xx"], HashedModel)
     assert sum(path.stat().st_size for path in BUNDLED_DIR.glob("*.model")) <= 12_000_000
     assert {path.name for path in BUNDLED_DIR.iterdir() if path.name != "__pycache__"} == {
         "__init__.py",
+        "languages.md",
+        "languages.ngrams",
         "xx.idf",
         "xx.md",
         *(f"{group}{suffix}" for group in BUNDLED_GROUPS for suffix in (".model", ".md")),

@@ -17,6 +17,7 @@ from aggregator.backup.creation import remove_old_backups
 from aggregator.backup.manifest import IndexSummary, find_backups, read_manifest, read_verified
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.index.format_version import CURRENT_FORMAT
 from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.file_lock import FileLock
@@ -46,7 +47,7 @@ async def test_the_manifest_describes_the_store(valkey_url: str, tmp_path: Path)
     assert manifest.articles == 1  # exact copies share the entries of their original
     with redis.Redis.from_url(valkey_url) as client:
         assert manifest.snapshot.keys == client.dbsize()
-    assert manifest.data_format.startswith("4 ")
+    assert manifest.data_format.startswith(f"{CURRENT_FORMAT} ")
     assert tmp_path.joinpath("backups").stat().st_mode & 0o077 == backup.stat().st_mode & 0o077 == 0
 
 
@@ -89,7 +90,7 @@ def test_an_interrupted_run_leaves_nothing_that_matters(tmp_path: Path, signal_n
     """No backup and no changed setting of the server; the next run succeeds and removes what was left."""
     backups = tmp_path / "backups"
     with EmbeddedServer(tmp_path / "data") as server, redis.Redis.from_url(server.url) as client:
-        client.set("{format}", "4 0.1.0")
+        client.set("{format}", f"{CURRENT_FORMAT} 0.1.0")
         slow_down_snapshots(client)
         before = client.config_get("*")
         command = [*COMMAND, str(backups), "--store", server.url]

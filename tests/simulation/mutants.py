@@ -16,8 +16,8 @@ from aggregator.domain import arrival_ms_of
 from aggregator.index import Probe, keys, lookup, sketch_buckets
 from aggregator.index.article_stream import ArticleStream
 from aggregator.index.articles import Articles
+from aggregator.index.codec.bindings import Binding
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES
-from aggregator.index.codec.records import Binding
 from aggregator.index.compaction import Compactor
 from aggregator.index.duplicate_groups import bindings_to_index
 from aggregator.index.lookup import Lookup

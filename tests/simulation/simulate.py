@@ -16,7 +16,7 @@ from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
 from aggregator.errors import AggregatorError, Forbidden, NotFound, StoreUnavailable
 from aggregator.index import Index, keys, sketch_buckets
-from aggregator.index.codec.records import decode_binding
+from aggregator.index.codec.bindings import decode_binding
 from aggregator.index.compaction import Compactor
 from aggregator.index.maintenance import SegmentMaintenance
 from aggregator.index.sketch_rehash import SketchRehash

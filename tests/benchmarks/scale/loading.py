@@ -24,9 +24,10 @@ import xxhash
 from aggregator.domain import Analysis, Article, ArticleRecord, Outcome, Sketch
 from aggregator.index import keys
 from aggregator.index.blocks import BlockPlan
+from aggregator.index.codec.bindings import Binding, encode_binding
 from aggregator.index.codec.format_byte import CHECKSUM_BYTES
 from aggregator.index.codec.postings import SKETCH_REMAINDER_BYTES, TERM_POSTING_BYTES
-from aggregator.index.codec.records import Binding, encode_binding, encode_record
+from aggregator.index.codec.records import encode_record
 from aggregator.index.segment_sampling import sample_entry
 from aggregator.index.sketch_buckets import FULL_KEY_ENTRIES, KEPT_KEY_ENTRIES
 from aggregator.index.sketch_rehash import SPLIT_ENTRIES

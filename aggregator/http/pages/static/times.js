@@ -21,7 +21,10 @@ function exactTime(date) {
   return isToday ? clockFormat.format(date) : `${dateFormat.format(date)}, ${clockFormat.format(date)}`;
 }
 
-export function updateTimes(isPrinted = document.querySelector(".print-view") !== null) {
+let isPrinting = false; // a live update meanwhile keeps the dates
+
+export function updateTimes() {
+  const isPrinted = isPrinting || document.querySelector(".print-view") !== null;
   for (const time of document.querySelectorAll("time[datetime]")) {
     const date = new Date(time.dateTime);
     const text = isPrinted ? printedFormat.format(date) : "exact" in time.dataset ? exactTime(date) : relativeTime(date);
@@ -32,5 +35,10 @@ export function updateTimes(isPrinted = document.querySelector(".print-view") !=
   for (const tick of document.querySelectorAll("[data-day]")) tick.textContent = dateFormat.format(Number(tick.dataset.day));
 }
 
-addEventListener("beforeprint", () => updateTimes(true));
-addEventListener("afterprint", () => updateTimes());
+function setPrinting(value) {
+  isPrinting = value;
+  updateTimes();
+}
+
+addEventListener("beforeprint", () => setPrinting(true));
+addEventListener("afterprint", () => setPrinting(false));

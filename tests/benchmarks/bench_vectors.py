@@ -47,7 +47,7 @@ def main() -> None:
     args.dir.mkdir(parents=True, exist_ok=True)
     file, out = args.dir / f"{args.kind}-{args.articles}.jsonl", args.dir / f"out-{args.kind}-{args.articles}"
     if not file.exists():
-        rows = headlines() if args.kind == "headlines" else texts()
+        rows = filter(has_words, headlines() if args.kind == "headlines" else texts())
         with file.open("w", encoding="utf-8") as lines:
             for row in itertools.islice(rows, args.articles):
                 lines.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -56,6 +56,11 @@ def main() -> None:
     report(json.loads((out / "summary.json").read_bytes()))
     if args.kind == "texts":
         print(f"copies that are a candidate pair with their original: {copies_found(file, out):.3f}")
+
+
+def has_words(row: dict[str, Any]) -> bool:
+    """Whether ``dedupe`` accepts the article."""
+    return any(map(str.isalnum, f"{row['title'] or ''}{row.get('text') or ''}"))
 
 
 def headlines() -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""CPU per article while a service fills, for several source trees in turns (``scripts/bench table``).
+"""CPU per article while a service fills, for several source trees alternately (``scripts/bench table``).
 
     scripts/bench table [--trees NAME=DIR ...] [--articles 42000] [--columns 7] [--turns 1] [--peer]
 
@@ -203,7 +203,7 @@ def print_table(name: str, turns: Sequence[Sequence[Column]], stored: Sequence[i
 
 
 async def run(args: argparse.Namespace) -> None:
-    """Measure the trees in turns, print the tables."""
+    """Measure the trees alternately, print the tables."""
     trees: dict[str, Path] = dict(args.trees)
     rows = real_articles(args.articles)
     lines = [json.dumps(row).encode() for row in rows]

@@ -103,7 +103,7 @@ class Baseline:
         """Count a document of an ``hour`` before the window; False if it is older than the history."""
         if hour in self.learned_hours:
             return False
-        if hour < clock_hour - HISTORY_DAYS * HOURS_PER_DAY - self._window_hours_ceil:
+        if hour < clock_hour - HOURS_PER_WEEK - self._window_hours_ceil:
             return False
         if hour not in self.counts_by_hour:
             self._cache_hour = -1
@@ -117,7 +117,7 @@ class Baseline:
 
         Late documents are then not added to it: they are in those counts.
         """
-        oldest = clock_hour - HISTORY_DAYS * HOURS_PER_DAY - self._window_hours_ceil
+        oldest = clock_hour - HOURS_PER_WEEK - self._window_hours_ceil
         if not oldest <= hour < clock_hour - self._window_hours_ceil:
             return
         if documents <= self.documents_by_hour.get(hour, 0):
@@ -297,7 +297,7 @@ class Baseline:
         # At least a day is assumed known.
         start = hour - self._window_hours_ceil + 1
         known = start - (hour if self.known_hour is None else self.known_hour)
-        self._long_run_hours = max(HOURS_PER_DAY, min(HISTORY_DAYS * HOURS_PER_DAY, known))
+        self._long_run_hours = max(HOURS_PER_DAY, min(HOURS_PER_WEEK, known))
 
     def missing_share(self, hour: int) -> float:
         """Return the part of the first day that is not known yet, 1.0 to 0.0; 1.0 without any history."""

@@ -10,7 +10,7 @@ without it have no key terms in common but the connecting one (``merge_evidence.
     without it           bank, governor, rates, pound       only "bank" in common: two stories
 
 Single items that share only words of the whole stream with a story are *strays*. A term is the story's own if
-half of the documents of the window that hold it are in the story; an item that holds none of the own terms
+0.9 of the documents of the window that hold it are in the story; an item that holds none of the own terms
 leaves the event::
 
     story of 25 items    "thornby" (22 of its 22 documents), "oil" (9 of 40 documents)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from redis import Redis
 
 from aggregator.errors import StoreUnavailable
 
 _POLL_INTERVAL_S = 0.02
+_TIMEOUT_S = 600.0  # of one reply: deleting the keys of a large database takes longer than redis-py's 5 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,27 +22,31 @@ class KeyCount:
     expiring: int
 
 
+def _connect(url: str, **options: Any) -> Redis:
+    return Redis.from_url(url, socket_timeout=_TIMEOUT_S, **options)
+
+
 def count_keys(url: str) -> KeyCount:
     """Number of keys at ``url``."""
-    with Redis.from_url(url) as client:
+    with _connect(url) as client:
         found = client.info("keyspace").get(f"db{client.get_connection_kwargs().get('db', 0)}", {})
     return KeyCount(int(found.get("keys", 0)), int(found.get("expires", 0)))
 
 
 def select_database(url: str, database: int) -> None:
     """Make ``database`` the database 0 of a server, and delete the keys of all others."""
-    with Redis.from_url(url) as client:
+    with _connect(url) as client:
         if database:
             client.swapdb(0, database)
         for name in client.info("keyspace"):
             if name != "db0":
-                with Redis.from_url(url, db=int(name.removeprefix("db"))) as other:
+                with _connect(url, db=int(name.removeprefix("db"))) as other:
                     other.flushdb()
 
 
 def rewrite_log(url: str) -> None:
     """Rewrite the append-only log of a server in its own format. Raises StoreUnavailable."""
-    with Redis.from_url(url) as client:
+    with _connect(url) as client:
         client.bgrewriteaof()
         while True:
             state = client.info("persistence")

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-import redis
 from aiohttp import web_app
 from hypothesis import settings
 
@@ -16,7 +15,7 @@ from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
 from tests.support.cluster import Cluster, free_ports, running_cluster
-from tests.support.stores import open_patient_store
+from tests.support.stores import direct_client, open_patient_store
 
 # A shell without job control starts background jobs with SIGINT ignored, and processes inherit that: tests
 # that interrupt a command would wait forever.
@@ -108,7 +107,7 @@ def free_port() -> int:
 
 def empty(url: str) -> None:
     """Delete all data of the server at ``url``."""
-    with redis.Redis.from_url(url) as client:
+    with direct_client(url) as client:
         client.flushall()
 
 

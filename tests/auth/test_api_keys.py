@@ -8,7 +8,6 @@ import os
 import signal
 
 import pytest
-import redis.asyncio
 
 from aggregator.auth import api_keys as api_keys_module
 from aggregator.auth.api_keys import REFRESH_INTERVAL_MS, ROLE_PERMISSIONS, SESSION_TTL_MS, ApiKeys, Role
@@ -17,7 +16,7 @@ from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
 from tests.support.hang_limit import HANG_LIMIT_S
-from tests.support.stores import open_patient_store
+from tests.support.stores import direct_async_client, open_patient_store
 
 BOOTSTRAP_KEY = "a-key-of-the-operator-0123456789abcdef"
 
@@ -166,7 +165,7 @@ async def test_sessions(valkey_url: str, clock: Clock) -> None:
     keys = ApiKeys(store, clock)
     key, _ = await keys.add("Ada", "editor")
     token = await keys.start_session(key)
-    async with redis.asyncio.Redis.from_url(valkey_url) as raw:
+    async with direct_async_client(valkey_url) as raw:
         (name,) = await raw.keys("session:*")
         assert SESSION_TTL_MS - 60_000 < await raw.pttl(name) <= SESSION_TTL_MS
 

@@ -6,15 +6,13 @@ import asyncio
 import dataclasses
 from pathlib import Path
 
-import redis
-
 from aggregator.backup.creation import StoreSummary, create_backup, summarize_store
 from aggregator.backup.manifest import Manifest
 from aggregator.index import keys
 from aggregator.index.codec.format_byte import FORMAT_1
 from aggregator.index.format_version import FORMAT_KEY
 from aggregator.store.embedded import EmbeddedServer
-from tests.support.stores import open_patient_store
+from tests.support.stores import direct_client, open_patient_store
 
 NOW_MS = 1_795_420_800_000  # 2026-11-23T08:00:00Z
 # With an empty registry of spaces: without one, each backup tries all 262,144 names of spaces.
@@ -43,12 +41,12 @@ def back_up(url: str, directory: Path, now_ms: int = NOW_MS, memory_bytes: int =
 def backup_of(values: dict[bytes, bytes], directory: Path) -> tuple[Path, Manifest]:
     """A backup of a store with these values."""
     with EmbeddedServer(directory / "source") as server:
-        with redis.Redis.from_url(server.url) as client:
+        with direct_client(server.url) as client:
             client.mset(values)
         return back_up(server.url, directory / "backups")
 
 
 def content(url: str) -> dict[bytes, bytes]:
     """All strings of a store."""
-    with redis.Redis.from_url(url) as client:
+    with direct_client(url) as client:
         return {key: client.get(key) for key in client.scan_iter(_type="string")}

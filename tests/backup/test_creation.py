@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import redis
 
 from aggregator.app import open_service
 from aggregator.backup import creation
@@ -25,6 +24,7 @@ from tests.backup.helpers import NOW_MS, VALUES, back_up, backup_of
 from tests.cli.helpers import run
 from tests.support.server_fixture import ROOT
 from tests.support.slow_snapshot import slow_down_snapshots, wait_for_snapshot
+from tests.support.stores import direct_client
 
 COMMAND = (sys.executable, "-m", "aggregator", "backup")
 
@@ -45,7 +45,7 @@ async def test_the_manifest_describes_the_store(valkey_url: str, tmp_path: Path)
     assert read_manifest(backup) == manifest
     assert sorted(index.name for index in manifest.indexes) == sorted(spaces)
     assert manifest.articles == 1  # exact copies share the entries of their original
-    with redis.Redis.from_url(valkey_url) as client:
+    with direct_client(valkey_url) as client:
         assert manifest.snapshot.keys == client.dbsize()
     assert manifest.data_format.startswith(f"{CURRENT_FORMAT} ")
     assert tmp_path.joinpath("backups").stat().st_mode & 0o077 == backup.stat().st_mode & 0o077 == 0
@@ -89,7 +89,7 @@ def test_a_failed_run_leaves_no_backup(tmp_path: Path) -> None:
 def test_an_interrupted_run_leaves_nothing_that_matters(tmp_path: Path, signal_number: int) -> None:
     """No backup and no changed setting of the server; the next run succeeds and removes what was left."""
     backups = tmp_path / "backups"
-    with EmbeddedServer(tmp_path / "data") as server, redis.Redis.from_url(server.url) as client:
+    with EmbeddedServer(tmp_path / "data") as server, direct_client(server.url) as client:
         client.set("{format}", f"{CURRENT_FORMAT} 0.1.0")
         slow_down_snapshots(client)
         before = client.config_get("*")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import redis
 
 from aggregator.backup.manifest import Manifest, read_manifest
 from aggregator.backup.restore_directory import restore_directory
@@ -16,6 +15,7 @@ from aggregator.errors import ConfigurationError
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.log_checksums import LOG_DIRECTORY
 from tests.backup.helpers import NOW_MS, VALUES, back_up, backup_of, content
+from tests.support.stores import direct_client
 
 OTHER = {b"r:%d" % number: b"x" * 2000 for number in range(20)}
 Backup = tuple[Path, Manifest]
@@ -29,7 +29,7 @@ def backup(tmp_path: Path) -> Backup:
 
 def fill(data_dir: Path) -> None:
     """Store OTHER in a directory."""
-    with EmbeddedServer(data_dir) as server, redis.Redis.from_url(server.url) as client:
+    with EmbeddedServer(data_dir) as server, direct_client(server.url) as client:
         client.mset(OTHER)
 
 
@@ -205,10 +205,10 @@ def test_an_interruption_is_repaired_by_repeating(
 @pytest.mark.redis
 def test_another_database_of_a_redis_server_is_restored(redis_url: str, tmp_path: Path) -> None:
     """The embedded store has one; the keys of the server's other databases are left out."""
-    with redis.Redis.from_url(redis_url) as client:
+    with direct_client(redis_url) as client:
         client.set("elsewhere", "1")
     url = f"{redis_url}?db=3"
-    with redis.Redis.from_url(url) as client:
+    with direct_client(url) as client:
         client.mset(VALUES)
 
     backup, manifest = back_up(url, tmp_path / "backups")

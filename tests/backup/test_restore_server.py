@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import redis
 
 from aggregator.app import open_service
 from aggregator.background.scheduler import DETECTOR_LEASE_KEY
@@ -22,7 +21,7 @@ from aggregator.index.trusted_time import TrustedTime
 from aggregator.runtime import demo
 from aggregator.settings import Settings
 from tests.backup.helpers import NOW_MS, VALUES, backup_of, content
-from tests.support.stores import open_patient_store
+from tests.support.stores import direct_client, open_patient_store
 
 Backup = tuple[Path, Manifest]
 FOREIGN = {b"articles": b"of another program"}
@@ -36,7 +35,7 @@ def backup(tmp_path: Path) -> Backup:
 
 def test_an_empty_store_gets_the_data(backup: Backup, valkey_url: str) -> None:
     """Keys of other programs are neither copied nor deleted."""
-    with redis.Redis.from_url(valkey_url) as client:
+    with direct_client(valkey_url) as client:
         client.mset(FOREIGN)
 
     assert restore_server(*backup, valkey_url, replace=False) == len(VALUES) - 1
@@ -56,7 +55,7 @@ def test_data_is_replaced_only_if_told_so(
         b"{format}": b"4 0.1.0", b"r:former": b"1", b"x:former": b"1", b"{en.0.0}former": b"1",
         TRUSTED_TIME_KEY: FORMAT_1 + msgspec.msgpack.encode(TrustedTime(used_ms, used_ms)),
     }  # fmt: skip
-    with redis.Redis.from_url(valkey_url) as client:
+    with direct_client(valkey_url) as client:
         client.mset(former | FOREIGN)
 
     with pytest.raises(ConfigurationError, match=f"the store holds data, last in use .*{expected}"):
@@ -69,7 +68,7 @@ def test_data_is_replaced_only_if_told_so(
 
 def test_a_store_with_records_but_without_a_format_is_not_empty(backup: Backup, valkey_url: str) -> None:
     """As an early version left it."""
-    with redis.Redis.from_url(valkey_url) as client:
+    with direct_client(valkey_url) as client:
         client.set("r:a", "1")
 
     with pytest.raises(ConfigurationError, match="the store holds data; restore into an empty one"):
@@ -78,7 +77,7 @@ def test_a_store_with_records_but_without_a_format_is_not_empty(backup: Backup, 
 
 def test_a_store_that_a_service_uses_is_refused(backup: Backup, valkey_url: str) -> None:
     """Also with --replace."""
-    with redis.Redis.from_url(valkey_url) as client:
+    with direct_client(valkey_url) as client:
         client.set(DETECTOR_LEASE_KEY, "replica-1", px=1_000_000)
 
     with pytest.raises(ConfigurationError, match="a service uses this store"):
@@ -131,7 +130,7 @@ async def test_all_keys_of_the_service_are_copied(valkey_url: str) -> None:
         await service.api_keys.authenticate(text)
         await service.rate_limiter.acquire(key.id)
         await service.background.clock_guard.observe()
-    with redis.Redis.from_url(valkey_url) as client:
+    with direct_client(valkey_url) as client:
         stored = list(client.scan_iter())
 
     assert len(stored) > 100
@@ -140,7 +139,7 @@ async def test_all_keys_of_the_service_are_copied(valkey_url: str) -> None:
 
 def test_a_damaged_backup_changes_nothing(backup: Backup, valkey_url: str) -> None:
     """It is verified first."""
-    with redis.Redis.from_url(valkey_url) as client:
+    with direct_client(valkey_url) as client:
         client.mset(FOREIGN | {b"r:a": b"former"})
     (backup[0] / "store.rdb").write_bytes(b"REDIS0011")
 

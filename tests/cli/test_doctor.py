@@ -9,13 +9,13 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-import redis
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from aggregator.cli import doctor
 from aggregator.settings import Settings
 from tests.cli.helpers import run
+from tests.support.stores import direct_client
 
 
 def test_a_missing_directory_is_reported_and_not_created(
@@ -122,7 +122,7 @@ def test_the_audit_compares_look_ups_with_all_stored_articles(
         counts = "segment 0 with 9 texts (writable). Largest bucket sampled: "
         assert (counts in output) == (store == valkey_url)  # not started
 
-    with redis.Redis.from_url(valkey_url) as client:
+    with direct_client(valkey_url) as client:
         record = min(client.keys("r:*"))
         sound = client.get(record)
         client.setrange(record, 40, bytes([sound[40] ^ 1]))

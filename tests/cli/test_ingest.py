@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import redis
 
 from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, iter_batches
 from aggregator.ingest.activity import BEACON_KEY
 from aggregator.offline.jsonl import Line
 from tests.cli.helpers import EDITED, ORIGINAL, OTHER, ROWS, article_body, run, write_jsonl
+from tests.support.stores import direct_client
 
 
 def test_each_line_is_answered_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +49,7 @@ def test_an_import_is_throttled_while_a_service_gets_single_articles(
 ) -> None:
     """A service sets a beacon in the store; the import pauses, reports it, and gives the same answers."""
     articles = write_jsonl(tmp_path / "articles.jsonl", *(article_body(row) for row in ROWS.values()))
-    with redis.Redis.from_url(valkey_url) as client:
+    with direct_client(valkey_url) as client:
         client.set(BEACON_KEY, b"now", px=60_000)
 
     assert run("ingest", "--store", valkey_url, articles) == 0

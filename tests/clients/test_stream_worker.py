@@ -24,12 +24,13 @@ from tests.clients import misbehaving
 from tests.clients.test_connection import VERDICT
 from tests.support.factories import edited, story
 from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.stores import direct_async_client
 
 
 @pytest.fixture
 async def redis(valkey_url: str) -> AsyncIterator[driver.Redis]:
     """A connection to an empty server."""
-    async with aclosing(driver.Redis.from_url(valkey_url)) as opened:
+    async with aclosing(direct_async_client(valkey_url)) as opened:
         yield opened
 
 

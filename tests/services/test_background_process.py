@@ -32,7 +32,7 @@ from tests.support.factories import story
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import is_alive, wait_for_background_process
 from tests.support.server_fixture import serving
-from tests.support.stores import open_patient_store
+from tests.support.stores import direct_async_client, open_patient_store
 
 pytestmark = [pytest.mark.services, pytest.mark.usefixtures("without_analysis_processes")]
 REPORTS = 20
@@ -97,7 +97,7 @@ async def site(store_url: str, *options: str) -> AsyncIterator[Site]:
     async with (
         serving(*options, store_url=store_url, pids=pids, log_level="ERROR") as url,
         aiohttp.ClientSession() as session,
-        redis.Redis.from_url(store_url) as store,
+        direct_async_client(store_url) as store,
     ):
         yield Site(session, store, url, next(iter(pids)))
 
@@ -218,7 +218,7 @@ async def test_a_process_that_is_killed_during_its_start_is_replaced(
     )
     killed: set[int] = set()
     leader: bytes | str = b""
-    async with asyncio.timeout(HANG_LIMIT_S), redis.Redis.from_url(valkey_url) as store:
+    async with asyncio.timeout(HANG_LIMIT_S), direct_async_client(valkey_url) as store:
         while len(killed) < 3:
             for child in multiprocessing.active_children():
                 if child.name == "aggregator-scheduler" and child.pid not in {None, *killed}:

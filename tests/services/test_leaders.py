@@ -20,7 +20,7 @@ from tests.support.factories import story
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import background_process_of
 from tests.support.server_fixture import serving
-from tests.support.stores import open_patient_store
+from tests.support.stores import direct_async_client, open_patient_store
 
 ROUNDS, REPORTS = 3, 20
 
@@ -79,7 +79,7 @@ async def test_a_suspended_detector_loses_and_repeats_no_event(valkey_url: str) 
             url = await stack.enter_async_context(serving(store_url=valkey_url, pids=pids))
             assert url in pids.values()
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        store = await stack.enter_async_context(redis.Redis.from_url(valkey_url))
+        store = await stack.enter_async_context(direct_async_client(valkey_url))
         room = Newsroom(session, store, pids)
         for round_ in range(ROUNDS):
             await one_round(room, round_)

@@ -14,6 +14,7 @@ import redis.asyncio as redis
 from aggregator.store.embedded import EmbeddedServer
 from tests.support.factories import edited, story
 from tests.support.server_fixture import serving
+from tests.support.stores import direct_async_client
 
 ARTICLES = 150
 
@@ -21,7 +22,7 @@ ARTICLES = 150
 async def reindex(store: str, *, kill: bool = False) -> tuple[int, str]:
     """Exit code and output of the command; ``kill``: SIGKILL once it has copied something."""
     options = ["--store", store, "--migration-block-plan", "5x13", "--no-progress"]
-    async with redis.Redis.from_url(store) as client:
+    async with direct_async_client(store) as client:
         before = await copied(client)
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "aggregator", "reindex", *options, stderr=asyncio.subprocess.PIPE

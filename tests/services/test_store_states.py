@@ -10,13 +10,13 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-import redis
 
 from aggregator.store.embedded import EmbeddedServer
 from tests.support.cluster import free_ports, until
 from tests.support.factories import edited, story
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving
+from tests.support.stores import direct_client
 
 FIRST = {"id": "first", "text": story(1, 25), "lang": "eo"}
 COPY = {"id": "copy", "text": edited(story(1, 25), 1), "lang": "eo"}
@@ -100,8 +100,8 @@ async def test_a_demoted_primary_makes_the_service_unavailable(
     with (
         EmbeddedServer(tmp_path / "a", config_overrides=_server_config(port)) as one,
         EmbeddedServer(tmp_path / "b", config_overrides=_server_config(other_port)) as other,
-        redis.Redis.from_url(one.url) as here,
-        redis.Redis.from_url(other.url) as there,
+        direct_client(one.url) as here,
+        direct_client(other.url) as there,
     ):
         there.replicaof("127.0.0.1", port)
         site = await site_of(f"redis://127.0.0.1:{port}")
@@ -135,7 +135,7 @@ async def test_a_loading_store_makes_the_service_unavailable(
     slow = {"key-load-delay": "2000", "loading-process-events-interval-bytes": "1024"}
     with (
         EmbeddedServer(tmp_path, config_overrides=_server_config(port)) as server,
-        redis.Redis.from_url(server.url) as client,
+        direct_client(server.url) as client,
     ):
         site = await site_of(f"redis://127.0.0.1:{port}")
         await site.assert_serves()

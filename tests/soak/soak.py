@@ -42,6 +42,7 @@ from tests.soak.trend import Trend, trend
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import open_files, resident_bytes, wait_for_background_process
 from tests.support.server_fixture import ready
+from tests.support.stores import direct_async_client
 
 SPEED = 1440
 RATE = 60.0
@@ -142,18 +143,26 @@ class ResourceSampler:
 
 
 async def soak(
-    minutes: float, *, rate: float = RATE, leak: int = 0, log: Callable[[str], None] = lambda line: None
+    minutes: float,
+    *,
+    rate: float = RATE,
+    speed: float = SPEED,
+    leak: int = 0,
+    log: Callable[[str], None] = lambda line: None,
 ) -> SoakReport:
-    """Run a service under ``rate`` requests/s. ``leak``: bytes that it leaks per article."""
+    """Run a service under ``rate`` requests/s. ``leak``: bytes that it leaks per article.
+
+    ``speed``: of the service's clock. The 18 reports of an event must arrive within 4 h of that clock.
+    """
     report = SoakReport(minutes)
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
         directory = Path(name)
         counts = directory / "counts"
         with EmbeddedServer(directory / "store") as store:
-            process = await _serve(counts, store.url, leak)
+            process = await _serve(counts, store.url, speed, leak)
             try:
                 url = await ready(process)
-                async with redis.Redis.from_url(store.url) as direct:
+                async with direct_async_client(store.url) as direct:
                     sampler = ResourceSampler(process.pid, counts, direct)
                     await _observe(report, sampler, Traffic(url, rate), log)
             finally:
@@ -163,12 +172,12 @@ async def soak(
     return report
 
 
-async def _serve(counts: Path, store_url: str, leak: int) -> asyncio.subprocess.Process:
+async def _serve(counts: Path, store_url: str, speed: float, leak: int) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable,
         instrumented_service.__file__,
         str(counts),
-        str(SPEED),
+        str(speed),
         "serve",
         "--port=0",
         f"--store-url={store_url}",

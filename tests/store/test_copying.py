@@ -11,6 +11,7 @@ import redis
 from aggregator.store.copying import copy_keys
 from aggregator.store.embedded import EmbeddedServer
 from tests.support.cluster import Cluster
+from tests.support.stores import direct_client
 
 HOUR_MS = 3_600_000
 
@@ -19,7 +20,7 @@ HOUR_MS = 3_600_000
 def source_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of a server with strings, streams, and a key of another type."""
     with EmbeddedServer(tmp_path_factory.mktemp("source")) as server:
-        with redis.Redis.from_url(server.url) as client:
+        with direct_client(server.url) as client:
             client.mset({f"{{a}}{number}": os.urandom(number) for number in range(1, 2500)})
             client.set("{a}expiring", "1", px=HOUR_MS)
             for number in range(1, 1203):
@@ -56,14 +57,14 @@ async def test_strings_and_streams_are_copied(source_url: str, valkey_url: str, 
     progress: list[int] = []
     if repeated:
         await copy_keys(source_url, valkey_url, is_selected, progress.append)
-        with redis.Redis.from_url(valkey_url) as target:
+        with direct_client(valkey_url) as target:
             target.set("{a}1", "changed")
             target.xadd("{a}stream", {"p": "changed"})
 
     assert await copy_keys(source_url, valkey_url, is_selected, progress.append) == 2502
 
     assert progress[-1] == 2502
-    with redis.Redis.from_url(source_url) as source, redis.Redis.from_url(valkey_url) as target:
+    with direct_client(source_url) as source, direct_client(valkey_url) as target:
         assert_equal(source, target)
 
 
@@ -72,7 +73,7 @@ async def test_a_redis_server_is_filled(source_url: str, redis_url: str) -> None
     """An older one, whose formats of values are others."""
     await copy_keys(source_url, redis_url, is_selected, lambda _: None)
 
-    with redis.Redis.from_url(source_url) as source, redis.Redis.from_url(redis_url) as target:
+    with direct_client(source_url) as source, direct_client(redis_url) as target:
         assert_equal(source, target)
 
 
@@ -82,7 +83,7 @@ async def test_a_cluster_is_filled(source_url: str, cluster: Cluster) -> None:
     await copy_keys(source_url, cluster.url, is_selected, lambda _: None)
 
     with (
-        redis.Redis.from_url(source_url) as source,
+        direct_client(source_url) as source,
         redis.RedisCluster.from_url(cluster.url.replace("+cluster", "")) as target,
     ):
         assert_equal(source, target)

@@ -18,6 +18,7 @@ from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.log_checksums import RECORD_NAME
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import is_alive
+from tests.support.stores import direct_client
 
 SERVICE = """
 import sys, threading
@@ -69,7 +70,7 @@ def service(data_dir: Path) -> Iterator[Callable[[str], tuple[subprocess.Popen[s
 
 def client_of(server: EmbeddedServer) -> redis.Redis:
     """A plain client; use it as a context manager."""
-    return redis.Redis.from_url(server.url)
+    return direct_client(server.url)
 
 
 def kill_after(process: subprocess.Popen[str], count: int) -> int:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import redis
 
 from aggregator.settings import Settings
 from aggregator.store import factory, watchdog
@@ -18,7 +17,7 @@ from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import RedisStore
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.small_disk import fill, small_disk
-from tests.support.stores import open_patient_store
+from tests.support.stores import direct_client, open_patient_store
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -80,6 +79,6 @@ async def test_the_log_has_space_allocated_from_the_start(
         settings = Settings(data_dir=str(disk / "data"), appendfsync="always")
         async with factory.with_store_url(settings) as located:
             fill(disk)
-            with redis.Redis.from_url(located.store_url) as client:
+            with direct_client(located.store_url) as client:
                 for number in range(500):
                     client.set(f"key{number}", b"x" * 1000)

@@ -17,6 +17,7 @@ from aggregator.errors import ConfigurationError
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.log_checksums import RECORD_NAME, SAVE_INTERVAL_S, LogChecksums
 from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.stores import direct_client
 
 KEYS = 60
 
@@ -25,7 +26,7 @@ KEYS = 60
 def data_dir(tmp_path: Path) -> Path:
     """The data of a stopped store with 60 keys of 1 kB."""
     directory = tmp_path / "store"
-    with EmbeddedServer(directory) as server, redis.Redis.from_url(server.url) as client:
+    with EmbeddedServer(directory) as server, direct_client(server.url) as client:
         write(client, "key")
     return directory
 
@@ -97,7 +98,7 @@ def test_without_the_record_the_store_starts_with_what_is_left(
     damage(data_dir)
     (data_dir / RECORD_NAME).unlink()
 
-    with EmbeddedServer(data_dir) as server, redis.Redis.from_url(server.url) as client:
+    with EmbeddedServer(data_dir) as server, direct_client(server.url) as client:
         assert client.dbsize() >= KEYS // 2 - 1
     with EmbeddedServer(data_dir):
         pass
@@ -106,7 +107,7 @@ def test_without_the_record_the_store_starts_with_what_is_left(
 def test_an_earlier_log_in_a_newer_store_is_noticed(data_dir: Path, tmp_path: Path) -> None:
     """A backup of the log that replaces a rewritten one; restoring the whole directory is not damage."""
     shutil.copytree(data_dir / "appendonlydir", tmp_path / "backup")
-    with EmbeddedServer(data_dir) as server, redis.Redis.from_url(server.url) as client:
+    with EmbeddedServer(data_dir) as server, direct_client(server.url) as client:
         client.bgrewriteaof()
         until(lambda: "2.base" in manifest(data_dir).read_text())
         write(client, "more")
@@ -119,12 +120,12 @@ def test_an_earlier_log_in_a_newer_store_is_noticed(data_dir: Path, tmp_path: Pa
 
 def test_a_rewritten_log_is_verified_too(data_dir: Path) -> None:
     """New files replace those of the record; a flip in what was appended since is noticed."""
-    with EmbeddedServer(data_dir) as server, redis.Redis.from_url(server.url) as client:
+    with EmbeddedServer(data_dir) as server, direct_client(server.url) as client:
         client.bgrewriteaof()
         until(lambda: "2.base" in manifest(data_dir).read_text())
         until(lambda: len(list(data_dir.glob("appendonlydir/*.incr.aof"))) == 1)
         write(client, "more")
-    with EmbeddedServer(data_dir) as server, redis.Redis.from_url(server.url) as client:
+    with EmbeddedServer(data_dir) as server, direct_client(server.url) as client:
         assert client.dbsize() == 2 * KEYS
     flip_bit(data_dir)
 
@@ -138,11 +139,11 @@ def test_what_a_crash_leaves_is_no_damage(data_dir: Path, caplog: pytest.LogCapt
     with open(appended(data_dir), "ab") as log:
         log.write(b"*3\r\n$3\r\nSET\r\n$5\r\nkey50\r\n$10")
 
-    with EmbeddedServer(data_dir) as server, redis.Redis.from_url(server.url) as client:
+    with EmbeddedServer(data_dir) as server, direct_client(server.url) as client:
         assert client.dbsize() == KEYS
         assert "the store dropped an incomplete command at the end of its log: 27 bytes" in caplog.text
         write(client, "more")
-    with EmbeddedServer(data_dir) as server, redis.Redis.from_url(server.url) as client:
+    with EmbeddedServer(data_dir) as server, direct_client(server.url) as client:
         assert client.dbsize() == 2 * KEYS
 
 
@@ -193,7 +194,7 @@ def test_an_unreadable_record_is_reported_and_not_used(
     """A power loss may leave it empty; that must not prevent the start."""
     (data_dir / RECORD_NAME).write_bytes(b"")
 
-    with EmbeddedServer(data_dir) as server, redis.Redis.from_url(server.url) as client:
+    with EmbeddedServer(data_dir) as server, direct_client(server.url) as client:
         assert client.dbsize() == KEYS
     assert "is not verified" in caplog.text
 
@@ -206,7 +207,7 @@ def test_a_first_start_that_was_interrupted_is_repeated(tmp_path: Path) -> None:
     manifest(directory).unlink()
     (directory / RECORD_NAME).unlink()
 
-    with EmbeddedServer(directory) as server, redis.Redis.from_url(server.url) as client:
+    with EmbeddedServer(directory) as server, direct_client(server.url) as client:
         assert client.ping()
 
 

@@ -22,7 +22,7 @@ from aggregator.store.lease import Lease
 from aggregator.store.redis import RedisStore
 from tests.support.cluster import Cluster
 from tests.support.hang_limit import HANG_LIMIT_S
-from tests.support.stores import open_patient_store
+from tests.support.stores import direct_client, open_patient_store
 
 GROW = Transaction((LengthEquals(b"{t}a", 0),), (Append(b"{t}a", b"x"),))
 
@@ -64,7 +64,7 @@ async def opened(url: str, **options: Any) -> AsyncIterator[RedisStore]:
 @contextmanager
 def admin_client(server: EmbeddedServer) -> Iterator[redis.Redis]:
     """A plain client to reconfigure a server."""
-    with redis.Redis.from_url(server.url) as client:
+    with direct_client(server.url) as client:
         yield client
 
 
@@ -244,7 +244,7 @@ async def test_a_loading_server_is_not_ready_yet(tmp_path: Path) -> None:
 async def test_a_flushed_script_is_loaded_again(valkey_url: str) -> None:
     """After SCRIPT FLUSH commits work, single ones and batches, in order."""
     async with opened(valkey_url) as store:
-        with redis.Redis.from_url(valkey_url) as client:
+        with direct_client(valkey_url) as client:
             client.script_flush()
             assert await store.commit(GROW) == ()
             client.script_flush()
@@ -309,7 +309,7 @@ async def test_cancelled_calls_never_mix_up_replies(valkey_url: str) -> None:
 async def test_many_callers_share_few_connections(valkey_url: str) -> None:
     """300 concurrent callers: each gets its own reply, over no more than ``max_connections`` connections."""
     async with opened(valkey_url, max_connections=2) as store:
-        with redis.Redis.from_url(valkey_url) as client:
+        with direct_client(valkey_url) as client:
             connections_before = len(client.client_list())
             await store.put([Put(b"%d" % i, b"%d" % i) for i in range(300)])
             found = await asyncio.gather(*(store.read([b"%d" % i]) for i in range(300)))

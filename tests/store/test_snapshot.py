@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import redis
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.snapshot import download_snapshot
 from tests.support.server_fixture import ROOT
 from tests.support.slow_snapshot import slow_down_snapshots, wait_for_snapshot
+from tests.support.stores import direct_client
 
 DOWNLOAD = """
 import sys; from pathlib import Path; from aggregator.store.snapshot import download_snapshot
@@ -36,7 +36,7 @@ def test_a_snapshot_is_a_complete_file(tmp_path: Path, diskless: str) -> None:
     """Whether the server announces its length or marks its end."""
     path = tmp_path / "snapshot"
     with EmbeddedServer(tmp_path / "data", config_overrides={"repl-diskless-sync": diskless}) as server:
-        with redis.Redis.from_url(server.url) as client:
+        with direct_client(server.url) as client:
             client.mset({f"{{a}}{number}": os.urandom(2000) for number in range(2000)})
             client.set("b", "1", px=1_000_000)
 
@@ -53,7 +53,7 @@ def test_a_killed_download_leaves_the_server_as_it_was(tmp_path: Path) -> None:
     """The server ends its child process, has no replica, and its configuration is the same."""
     with (
         EmbeddedServer(tmp_path / "data") as server,
-        redis.Redis.from_url(server.url) as client,
+        direct_client(server.url) as client,
     ):
         slow_down_snapshots(client)
         before = client.config_get("*")
@@ -73,7 +73,7 @@ def test_a_server_that_dies_is_an_error(tmp_path: Path) -> None:
     """The file is incomplete then."""
     with (
         EmbeddedServer(tmp_path / "data") as server,
-        redis.Redis.from_url(server.url) as client,
+        direct_client(server.url) as client,
     ):
         slow_down_snapshots(client)
         with start_download(server.url, tmp_path / "snapshot") as process:
@@ -88,7 +88,7 @@ def test_a_server_that_dies_is_an_error(tmp_path: Path) -> None:
 
 def test_a_user_that_may_not_read_snapshots_is_reported(valkey_url: str, tmp_path: Path) -> None:
     """As on managed servers."""
-    with redis.Redis.from_url(valkey_url) as client:
+    with direct_client(valkey_url) as client:
         client.execute_command("ACL SETUSER", "reader", "on", ">pw", "~*", "+@all", "-sync")
     url = valkey_url.replace("unix://", "unix://reader:pw@")
 
@@ -114,7 +114,7 @@ def test_a_cluster_is_refused(tmp_path: Path) -> None:
 def test_a_redis_server_sends_a_snapshot_of_the_selected_database(redis_url: str, tmp_path: Path) -> None:
     """The URL names the database."""
     url = f"{redis_url}?db=2"
-    with redis.Redis.from_url(url) as client:
+    with direct_client(url) as client:
         client.set("a", "b")
 
     found = download_snapshot(url, tmp_path / "snapshot")

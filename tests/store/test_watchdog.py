@@ -20,7 +20,7 @@ from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.watchdog import RESTART_BURST, Watchdog
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.small_disk import fill, small_disk
-from tests.support.stores import open_patient_store
+from tests.support.stores import direct_client, open_patient_store
 
 KILO = b"x" * 1000
 
@@ -34,7 +34,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 def client_of(server: EmbeddedServer) -> redis.Redis:
     """A plain client; use it as a context manager."""
-    return redis.Redis.from_url(server.url)
+    return direct_client(server.url)
 
 
 @pytest.mark.parametrize("appendfsync", ["always", "everysec"])

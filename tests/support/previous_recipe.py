@@ -13,7 +13,7 @@ import gzip
 import json
 from pathlib import Path
 
-import redis
+from tests.support.stores import direct_client
 
 FIXTURE = Path(__file__).with_name("previous_recipe.jsonl.gz")
 SPACES = ("en.c491", "xx.3c02", "zh.1d01")
@@ -59,7 +59,7 @@ UPDATE = ("Puffins return", _OTHER.format(815, 2, 95))
 
 def load(url: str) -> None:
     """Write the stored keys into an empty store."""
-    with redis.Redis.from_url(url) as client, gzip.open(FIXTURE, "rt", encoding="ascii") as lines:
+    with direct_client(url) as client, gzip.open(FIXTURE, "rt", encoding="ascii") as lines:
         for line in lines:
             key, kind, value = json.loads(line)
             if kind == "stream":

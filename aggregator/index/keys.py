@@ -29,6 +29,7 @@ the functions return the suffix of a key, which is the same in all segments.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 import xxhash
@@ -171,6 +172,12 @@ def binding_by_id(tag_: bytes, id_: str) -> bytes:
 def state(tag_: bytes, number: int) -> bytes:
     """State of an article number."""
     return tag_ + b"p" + number.to_bytes(8, "big")
+
+
+@lru_cache(maxsize=4096)  # asked for three times per candidate, and articles of a batch share candidates
+def untagged_state(number: int) -> bytes:
+    """``state`` without its tag, for keys of several segments."""
+    return state(b"", number)
 
 
 def tombstone(tag_: bytes, first_version: int) -> bytes:

@@ -8,30 +8,17 @@ sum of the values under its key in each of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice, zip_longest
 from operator import add
 
-import numpy as np
-
-from aggregator.analysis.shingles import estimate_overlaps, query_keys
-from aggregator.analysis.simhash import hamming_distance
-from aggregator.dedup.boilerplate import SourceBoilerplate
-from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_outlet
-from aggregator.dedup.policy import Policy
-from aggregator.dedup.similarity import cosine_to
-from aggregator.dedup.verdict import Candidate
+from aggregator.analysis.shingles import query_keys
 from aggregator.domain import Analysis, Match
 from aggregator.index import keys, sketch_buckets
 from aggregator.index.blocks import BlockPlan, ProbePlan
-from aggregator.index.codec.bindings import CanonicalPointer, decode_pointer
 from aggregator.index.codec.postings import (
-    NO_COUNTS,
-    NO_NUMBERS,
     NUMBER_BYTES,
     ArticleNumbers,
-    Counts,
     Distances,
     appended_sharing,
     appended_within,
@@ -41,19 +28,13 @@ from aggregator.index.codec.postings import (
     numbers_within_each,
 )
 from aggregator.index.codec.records import CandidateRecord, decode_candidates
+from aggregator.index.lookup_result import LookupResult
 from aggregator.index.segments import Segments
 from aggregator.index.sketch_width import SketchWidth
 from aggregator.index.snapshot import SegmentBuckets, Snapshot
 from aggregator.store.base import Check, LengthsUnchanged, Store, ValueEquals
 
 RADIUS_BITS = 7
-# Limit for candidates per article: the nearest and those that share most sketch keys come first.
-MAX_CANDIDATES = 64
-# Limit for candidates that share only one sketch key: usually a common phrase, so their number grows with the
-# corpus.
-MAX_SINGLE_KEY_MATCHES = 16
-# Limit for those among them whose key is full: then nearly all are unrelated, and each is read and compared.
-MAX_COMMON_KEY_MATCHES = 4
 # Lookups evaluated in one pass; the buckets of twice as many do not fit into the processor's cache.
 PROBES_PER_PASS = 8
 
@@ -77,46 +58,6 @@ class Probe:
     def block_bucket_count(self) -> int:
         """Number of block buckets; the sketch buckets follow them."""
         return len(self.probe_plan.flipped_bits)
-
-
-@dataclass(frozen=True, slots=True)
-class LookupResult:
-    """What one lookup found: article numbers, each array (n,).
-
-    ``by_bits``: those within ``RADIUS_BITS``, and their distances. ``by_sketch``: those that share sketch
-    keys, and how many. ``by_common_key``: those of them that share a single key, which is full or nearly so
-    (``sketch_buckets.KEPT_KEY_ENTRIES``).
-    """
-
-    by_bits: tuple[ArticleNumbers, Distances]
-    by_sketch: tuple[ArticleNumbers, Counts]
-    by_common_key: ArticleNumbers = field(default_factory=lambda: NO_NUMBERS)
-
-    @property
-    def ranked_numbers(self) -> list[int]:
-        """The nearest and those that share most sketch keys, at most ``MAX_CANDIDATES``; ties: earlier first.
-
-        Both lists alternate, so that neither many near fingerprints hide a duplicate that only its wording
-        reveals, nor common wording a near fingerprint. Of those that share one key the
-        ``MAX_SINGLE_KEY_MATCHES`` latest: a duplicate arrives soon after its original. Among them the
-        ``MAX_COMMON_KEY_MATCHES`` latest that share a common key.
-        """
-        (near, distances), (sharing, shared) = self.by_bits, self.by_sketch
-        if not len(near) and not len(sharing):  # true of most articles
-            return []
-        by_distance: list[int] = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
-        several = shared > 1
-        by_keys: list[int] = sharing[several][np.argsort(-shared[several], kind="stable")].tolist()
-        older_common = set(self.by_common_key[:-MAX_COMMON_KEY_MATCHES].tolist())
-        latest = (n for n in reversed(sharing[~several].tolist()) if n not in older_common)
-        by_keys = [*by_keys, *islice(latest, MAX_SINGLE_KEY_MATCHES)][:MAX_CANDIDATES]
-        if not by_distance or not by_keys:
-            return by_distance or by_keys
-        alternating = (n for pair in zip_longest(by_distance, by_keys) for n in pair if n is not None)
-        return list(dict.fromkeys(alternating))[:MAX_CANDIDATES]
-
-
-EMPTY_RESULT = LookupResult((NO_NUMBERS, NO_COUNTS), (NO_NUMBERS, NO_COUNTS))
 
 
 @dataclass(slots=True)
@@ -248,7 +189,7 @@ class Lookup:
             return
         record_keys = [_record_key(spaces_by_number[n], n) for n in missing]
         state_keys = [
-            tag + _state_key(n) for n in missing for tag in snapshot.stacks[spaces_by_number[n]].tags
+            tag + keys.untagged_state(n) for n in missing for tag in snapshot.stacks[spaces_by_number[n]].tags
         ]
         values = await self._store.read(record_keys + state_keys)
         stored = [
@@ -259,79 +200,6 @@ class Lookup:
         snapshot.records.update((record.number, record) for record in decode(stored))
         for key, value in zip(state_keys, values[len(missing) :], strict=True):
             snapshot.values.setdefault(key, value)
-
-    def build_candidates(
-        self,
-        snapshot: Snapshot,
-        probe: Probe,
-        numbers: Sequence[int],
-        policy: Policy,
-        arrival: Arrival,
-    ) -> list[Candidate]:
-        """The live articles among ``numbers``, compared: canonical article and evidence.
-
-        Only those that can matter to the verdict by ``policy`` or its related articles: nearly all articles
-        that share a sketch key share a common phrase and no more. ``arrival``: where and when the article was
-        published.
-        """
-        subject = probe.analysis
-        # The flag: an exact copy, or a member of the group of the article's own id. Always a candidate.
-        live: list[tuple[CandidateRecord, CanonicalPointer | None, bool]] = []
-        states = snapshot.newest_values(probe.space, list(map(_state_key, numbers)))
-        for stored, state in zip(map(snapshot.records.get, numbers), states, strict=True):
-            if stored is None or state == keys.DEAD:
-                continue
-            pointer = decode_pointer(state) if state else None
-            is_certain = stored.text_hash == subject.text_hash or (
-                pointer is not None and pointer.id == probe.id
-            )
-            if is_certain and stored.record.id == probe.id:
-                continue
-            live.append((stored, pointer, is_certain))
-        if not live:
-            return []
-        min_containment = 0.0 if any(flag for *_, flag in live) else policy.containment_floor
-        overlaps = estimate_overlaps(subject.sketch, [stored.sketch for stored, *_ in live], min_containment)
-        found = []
-        for (stored, pointer, is_certain), overlap in zip(live, overlaps, strict=True):
-            distance = hamming_distance(subject.fingerprint, stored.fingerprint)
-            needs_terms = policy.needs_term_similarity(distance, overlap)
-            # Only now, of few, the whole record: the article's own id may be among them.
-            if (needs_terms or is_certain) and (record := stored.record).id != probe.id:
-                canonical = (
-                    (pointer.id, pointer.first_version) if pointer else (record.id, record.first_version)
-                )
-                found.append((record, canonical, distance, overlap, needs_terms))
-        if not found:
-            return []
-        similarity_to = cosine_to(subject.terms)
-        sources = None
-        if policy.name == "verified" and any(
-            overlap.containment >= policy.containment_floor for *_, overlap, _ in found
-        ):
-            others = [(stored.record, overlap) for (stored, *_), overlap in zip(live, overlaps, strict=True)]
-            others = [(record, overlap) for record, overlap in others if record.id != probe.id]
-            sources = SourceBoilerplate(
-                subject.sketch,
-                [(record.source, record.sketch) for record, _ in others],
-                [overlap for _, overlap in others],
-                policy,
-            )
-        candidates = []
-        for record, canonical, distance, overlap, needs_terms in found:
-            own_overlap, boilerplate = overlap, 0.0
-            if sources is not None:
-                own_overlap, boilerplate = sources.remove_from(record.source, record.sketch, overlap)
-            evidence = Evidence(
-                own_overlap,
-                similarity_to(record.terms) if needs_terms else 0.0,
-                distance,
-                is_same_outlet(arrival, record),
-                hours_between(arrival, record, arrival.arrived_ms, record.arrived_ms),
-                boilerplate,
-            )
-            candidates.append(Candidate(record, canonical, evidence))
-        return candidates
 
     def commit_checks(
         self,
@@ -351,7 +219,9 @@ class Lookup:
         """
         space, writers, read = probe.space, snapshot.writers, snapshot.buckets[probe.id][-1]
         tag = snapshot.stacks[space].writable_tag
-        changed_states = writers.keys() & [tag + _state_key(n) for n in numbers] if writers else set()
+        changed_states = (
+            writers.keys() & [tag + keys.untagged_state(n) for n in numbers] if writers else set()
+        )
         relied_on = {binding for key in changed | changed_states for binding in writers.get(key, ())}
         if match is not None:  # found by its terms, an earlier article of the batch may share no bucket
             binding = snapshot.writable_key(space, keys.binding_by_id(b"", match.id))
@@ -369,7 +239,7 @@ class Lookup:
     def match_checks(self, snapshot: Snapshot, space: str, match: Match) -> list[Check]:
         """The matched version is neither dead nor repointed, and its canonical article is not deleted."""
         return [
-            snapshot.unchanged_check(space, _state_key(match.number)),
+            snapshot.unchanged_check(space, keys.untagged_state(match.number)),
             ValueEquals(snapshot.writable_key(space, keys.tombstone(b"", match.canonical_first)), None),
         ]
 
@@ -407,11 +277,6 @@ def _length_checks(bucket_keys: Sequence[bytes], values: Sequence[bytes | None])
     return [LengthsUnchanged(tuple(bucket_keys), tuple(values))] if bucket_keys else []
 
 
-@lru_cache(maxsize=4096)  # asked for three times per candidate, and articles of a batch share candidates
-def _state_key(number: int) -> bytes:
-    return keys.state(b"", number)
-
-
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # articles of a batch share candidates
 def _record_key(space: str, number: int) -> bytes:
     return keys.record(space, number)

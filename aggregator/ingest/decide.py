@@ -17,8 +17,9 @@ from aggregator.errors import Forbidden, ImplausibleClock
 from aggregator.index import Index, Probe, Snapshot
 from aggregator.index.article_numbers import ArticleNumberGenerator
 from aggregator.index.bindings import bindings_under
+from aggregator.index.candidates import build_candidates
 from aggregator.index.duplicate_groups import BindingSnapshot
-from aggregator.index.lookup import LookupResult
+from aggregator.index.lookup_result import LookupResult
 from aggregator.index.ownership import foreign_article_error, is_owned
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.pending import (
@@ -114,7 +115,7 @@ class Decider:
             now_ms=now_ms,
             dry_run=dry_run,
             changed_buckets=changed_buckets,
-            candidates=self._index.lookup.build_candidates(
+            candidates=build_candidates(
                 snapshot,
                 probe,
                 list(dict.fromkeys((*lookup.candidate_numbers, *lookup.term_numbers))),

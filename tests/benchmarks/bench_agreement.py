@@ -31,8 +31,10 @@ from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Candidate, confirmed_by_group
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.index import Index
+from aggregator.index.candidates import build_candidates
 from aggregator.index.lookup import Probe
 from aggregator.index.snapshot import Snapshot
+from aggregator.ingest import decide
 from aggregator.offline import jsonl
 from aggregator.offline.archive.encode import Encoder, Encoding
 from aggregator.offline.archive.executors import Pool
@@ -87,7 +89,6 @@ async def _decide_online(rows: Sequence[dict[str, Any]], policy: Policy) -> tupl
     row_of = {article.id: row for row, article in enumerate(articles)}
     decisions: Decisions = {}
     index = Index(MemoryStore(), analyzer.spaces)
-    build = index.lookup.build_candidates
 
     def record_decisions(
         snapshot: Snapshot,
@@ -96,7 +97,7 @@ async def _decide_online(rows: Sequence[dict[str, Any]], policy: Policy) -> tupl
         policy: Policy,
         arrival: Arrival,
     ) -> list[Candidate]:
-        candidates = build(snapshot, probe, numbers, policy, arrival)
+        candidates = build_candidates(snapshot, probe, numbers, policy, arrival)
         confirmed = confirmed_by_group(probe.analysis, candidates, policy)
         repeats = any(_is_repeated(probe.analysis, candidate, policy) for candidate in candidates)
         for candidate in candidates:
@@ -105,7 +106,7 @@ async def _decide_online(rows: Sequence[dict[str, Any]], policy: Policy) -> tupl
             ) or (not repeats and candidate in confirmed)
         return candidates
 
-    index.lookup.build_candidates = record_decisions  # type: ignore[method-assign]
+    decide.build_candidates = record_decisions  # type: ignore[attr-defined]  # imported name
     clock = itertools.count(START_MS)
 
     async def analyze(batch: Sequence[Article]) -> list[Any]:

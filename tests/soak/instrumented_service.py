@@ -27,7 +27,7 @@ from aggregator.cli import main
 from aggregator.dedup import title_rule
 from aggregator.domain import Article, Match, Outcome, StreamItem
 from aggregator.events.consumer import DetectorRunner
-from aggregator.index import StoredArticle, clock_guard, lookup, term_index
+from aggregator.index import StoredArticle, clock_guard, keys, lookup, term_index
 from aggregator.index.codec import records
 from aggregator.ingest.pending import PendingArticle, build_record
 from aggregator.queries import related
@@ -43,7 +43,7 @@ EXTRA_WORDS = 24_000
 FILLER_SEED = 2_000_000_000  # first seed of articles that are not posted
 WORD_CACHES = (shingles.word_hash, term_index.term_hash, term_profile._hashes)
 RECORD_CACHES = (records.decode_record, records.decode_record_summary)
-KEY_CACHES = (lookup._state_key, lookup._record_key)
+KEY_CACHES = (keys.untagged_state, lookup._record_key)
 CACHES = (*WORD_CACHES, term_idf._idf, title_rule._term_counts, *RECORD_CACHES, *KEY_CACHES)
 
 
@@ -86,7 +86,7 @@ def fill_stored(service: app.Service) -> None:
         records.decode_record_summary(data, analysis.space, number)
         records.decode_candidates([(data, analysis.space, number)])
         lookup._record_key(analysis.space, number)
-        lookup._state_key(number)
+        keys.untagged_state(number)
         copy = Outcome("duplicate", 0, Match(article.id, number, article.id, number, 0, 1.0, "exact"))
         related._cache_put(
             service.related._subject_cache, article.id, related._build_subject(StoredArticle(record, copy))

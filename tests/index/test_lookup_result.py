@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aggregator.index.lookup import (
+from aggregator.index.lookup_result import (
     MAX_CANDIDATES,
     MAX_COMMON_KEY_MATCHES,
     MAX_SINGLE_KEY_MATCHES,

@@ -1,0 +1,109 @@
+"""Comparison of an article with those that a lookup found: the candidates for its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from aggregator.analysis.shingles import OverlapEstimate, estimate_overlaps
+from aggregator.analysis.simhash import hamming_distance
+from aggregator.dedup.boilerplate import SourceBoilerplate
+from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_outlet
+from aggregator.dedup.policy import Policy
+from aggregator.dedup.similarity import cosine_to
+from aggregator.dedup.verdict import Candidate
+from aggregator.index import keys
+from aggregator.index.codec.bindings import CanonicalPointer, decode_pointer
+from aggregator.index.codec.records import CandidateRecord
+from aggregator.index.lookup import Probe
+from aggregator.index.snapshot import Snapshot
+
+
+class _Live(NamedTuple):
+    """A stored article that is not deleted. ``is_certain``: an exact copy, or in the group of the own id."""
+
+    stored: CandidateRecord
+    pointer: CanonicalPointer | None
+    is_certain: bool
+
+
+def build_candidates(
+    snapshot: Snapshot,
+    probe: Probe,
+    numbers: Sequence[int],
+    policy: Policy,
+    arrival: Arrival,
+) -> list[Candidate]:
+    """The live articles among ``numbers``, compared: canonical article and evidence.
+
+    Only those that can matter to the verdict by ``policy`` or its related articles: nearly all articles that
+    share a sketch key share a common phrase and no more. ``arrival``: where and when the article was
+    published.
+    """
+    live = _live_articles(snapshot, probe, numbers)
+    if not live:
+        return []
+    subject = probe.analysis
+    min_containment = 0.0 if any(each.is_certain for each in live) else policy.containment_floor
+    overlaps = estimate_overlaps(subject.sketch, [each.stored.sketch for each in live], min_containment)
+    found = []
+    for (stored, pointer, is_certain), overlap in zip(live, overlaps, strict=True):
+        distance = hamming_distance(subject.fingerprint, stored.fingerprint)
+        needs_terms = policy.needs_term_similarity(distance, overlap)
+        # Only now, of few, the whole record: the article's own id may be among them.
+        if (needs_terms or is_certain) and (record := stored.record).id != probe.id:
+            canonical = (pointer.id, pointer.first_version) if pointer else (record.id, record.first_version)
+            found.append((record, canonical, distance, overlap, needs_terms))
+    if not found:
+        return []
+    similarity_to = cosine_to(subject.terms)
+    sources = None
+    if policy.name == "verified" and any(
+        overlap.containment >= policy.containment_floor for *_, overlap, _ in found
+    ):
+        sources = _source_boilerplate(probe, live, overlaps, policy)
+    candidates = []
+    for record, canonical, distance, overlap, needs_terms in found:
+        own_overlap, boilerplate = overlap, 0.0
+        if sources is not None:
+            own_overlap, boilerplate = sources.remove_from(record.source, record.sketch, overlap)
+        evidence = Evidence(
+            own_overlap,
+            similarity_to(record.terms) if needs_terms else 0.0,
+            distance,
+            is_same_outlet(arrival, record),
+            hours_between(arrival, record, arrival.arrived_ms, record.arrived_ms),
+            boilerplate,
+        )
+        candidates.append(Candidate(record, canonical, evidence))
+    return candidates
+
+
+def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> list[_Live]:
+    live = []
+    states = snapshot.newest_values(probe.space, list(map(keys.untagged_state, numbers)))
+    for stored, state in zip(map(snapshot.records.get, numbers), states, strict=True):
+        if stored is None or state == keys.DEAD:
+            continue
+        pointer = decode_pointer(state) if state else None
+        is_certain = stored.text_hash == probe.analysis.text_hash or (
+            pointer is not None and pointer.id == probe.id
+        )
+        if is_certain and stored.record.id == probe.id:
+            continue
+        live.append(_Live(stored, pointer, is_certain))
+    return live
+
+
+def _source_boilerplate(
+    probe: Probe, live: Sequence[_Live], overlaps: Sequence[OverlapEstimate], policy: Policy
+) -> SourceBoilerplate:
+    """What the article shares with other articles of each source."""
+    others = [(each.stored.record, overlap) for each, overlap in zip(live, overlaps, strict=True)]
+    others = [(record, overlap) for record, overlap in others if record.id != probe.id]
+    return SourceBoilerplate(
+        probe.analysis.sketch,
+        [(record.source, record.sketch) for record, _ in others],
+        [overlap for _, overlap in others],
+        policy,
+    )

@@ -14,7 +14,7 @@ from aggregator.dedup.similarity import cosine_to
 from aggregator.dedup.verdict import Candidate
 from aggregator.index import keys
 from aggregator.index.codec.bindings import CanonicalPointer, decode_pointer
-from aggregator.index.codec.records import CandidateRecord
+from aggregator.index.codec.candidate_records import CandidateRecord
 from aggregator.index.lookup import Probe
 from aggregator.index.snapshot import Snapshot
 

@@ -16,6 +16,7 @@ from aggregator.analysis.shingles import query_keys
 from aggregator.domain import Analysis, Match
 from aggregator.index import keys, sketch_buckets
 from aggregator.index.blocks import BlockPlan, ProbePlan
+from aggregator.index.codec.candidate_records import CandidateRecord, decode_candidates
 from aggregator.index.codec.postings import (
     NUMBER_BYTES,
     ArticleNumbers,
@@ -27,7 +28,6 @@ from aggregator.index.codec.postings import (
     numbers_within,
     numbers_within_each,
 )
-from aggregator.index.codec.records import CandidateRecord, decode_candidates
 from aggregator.index.lookup_result import LookupResult
 from aggregator.index.segments import Segments
 from aggregator.index.sketch_width import SketchWidth

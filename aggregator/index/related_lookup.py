@@ -20,8 +20,8 @@ from aggregator.dedup.verdict import Candidate
 from aggregator.domain import Analysis, ArticleRecord
 from aggregator.index import keys, term_index
 from aggregator.index.codec.bindings import Binding, decode_binding, decode_pointer
+from aggregator.index.codec.candidate_records import decode_summaries
 from aggregator.index.codec.postings import numbers_within, top_by_terms
-from aggregator.index.codec.records import decode_summaries
 from aggregator.index.lookup import RADIUS_BITS, Lookup, Probe
 from aggregator.index.lookup_result import MAX_CANDIDATES
 from aggregator.index.segments import Segments

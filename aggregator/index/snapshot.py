@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from aggregator.domain import ArticleRecord
 from aggregator.index import keys
-from aggregator.index.codec.records import CandidateRecord
+from aggregator.index.codec.candidate_records import CandidateRecord
 from aggregator.index.sketch_width import INITIAL_WIDTH, SketchWidth
 from aggregator.store.base import (
     AdvanceVersion,

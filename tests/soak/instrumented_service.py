@@ -28,7 +28,7 @@ from aggregator.dedup import title_rule
 from aggregator.domain import Article, Match, Outcome, StreamItem
 from aggregator.events.consumer import DetectorRunner
 from aggregator.index import StoredArticle, clock_guard, keys, lookup, term_index
-from aggregator.index.codec import records
+from aggregator.index.codec import candidate_records, records
 from aggregator.ingest.pending import PendingArticle, build_record
 from aggregator.queries import related
 from aggregator.runtime import background_main
@@ -84,7 +84,7 @@ def fill_stored(service: app.Service) -> None:
         )
         record = records.decode_record(data, analysis.space, number)
         records.decode_record_summary(data, analysis.space, number)
-        records.decode_candidates([(data, analysis.space, number)])
+        candidate_records.decode_candidates([(data, analysis.space, number)])
         lookup._record_key(analysis.space, number)
         keys.untagged_state(number)
         copy = Outcome("duplicate", 0, Match(article.id, number, article.id, number, 0, 1.0, "exact"))

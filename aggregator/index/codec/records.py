@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -33,9 +30,7 @@ from aggregator.index.codec.format_byte import (
 )
 from aggregator.index.codec.sketches import (
     decode_opening,
-    decode_openings,
     decode_sketch_sample,
-    decode_sketch_samples,
     encode_opening,
     encode_sketch_sample,
 )
@@ -58,7 +53,7 @@ class _TextFields(msgspec.Struct, frozen=True, array_like=True):
     terms: str
 
 
-class _RecordRow(msgspec.Struct, frozen=True, array_like=True):
+class _ShortRecordRow(msgspec.Struct, frozen=True, array_like=True):
     """An ArticleRecord; ``first_version`` is None in a first version, ``texts`` are compressed if long."""
 
     first_version: int | None
@@ -75,13 +70,13 @@ class _RecordRow(msgspec.Struct, frozen=True, array_like=True):
     sketch_opening: bytes = b""  # one bit per sampled hash; missing in records of earlier versions
 
 
-class _RecordRowWithMinorTerms(_RecordRow, frozen=True, array_like=True):
+class RecordRow(_ShortRecordRow, frozen=True, array_like=True):
     """A record that has minor terms; those of shorter texts and of earlier versions end before."""
 
     minor_terms: bytes = b""
 
 
-_record_decoder = msgspec.msgpack.Decoder(_RecordRowWithMinorTerms)
+_record_decoder = msgspec.msgpack.Decoder(RecordRow)
 _texts_decoder = msgspec.msgpack.Decoder(_TextFields)
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -103,7 +98,7 @@ def encode_record(record: ArticleRecord) -> bytes:
         "sketch_opening": encode_opening(record.sketch.opening),
     }
     minor = record.minor_terms
-    row = _RecordRowWithMinorTerms(**fields, minor_terms=minor) if minor else _RecordRow(**fields)
+    row = RecordRow(**fields, minor_terms=minor) if minor else _ShortRecordRow(**fields)
     return append_checksum(RECORD_FORMATS[0] + _encode(row), record.number)
 
 
@@ -128,83 +123,6 @@ def _decompress_texts(data: bytes) -> _TextFields:
     return decode_value(_texts_decoder, plain, "A record")
 
 
-# Originals of many duplicates and articles from one template are candidates repeatedly.
-CANDIDATE_CACHE_ENTRIES = 4096
-_candidate_cache: dict[tuple[bytes, str, int], CandidateRecord] = {}
-
-
-@dataclass(slots=True, eq=False)
-class CandidateRecord:
-    """A stored record of which only what rejects most candidates is decoded: fingerprint, text hash, sketch.
-
-    The rest takes longer than reading and comparing these, and is needed of few candidates.
-    """
-
-    number: int
-    fingerprint: int
-    text_hash: bytes
-    sketch: Sketch
-    _space: str
-    _row: _RecordRowWithMinorTerms | None
-    _record: ArticleRecord | None = None
-
-    @classmethod
-    def of(cls, record: ArticleRecord) -> CandidateRecord:
-        """A record that is decoded already."""
-        return cls(
-            record.number, record.fingerprint, record.text_hash, record.sketch, record.space, None, record
-        )
-
-    @property
-    def record(self) -> ArticleRecord:
-        """The whole record, decoded at the first access. Raises StoreUnavailable if its texts are damaged."""
-        if self._record is None:
-            assert self._row is not None
-            self._record = _complete_record(self._row, self._space, self.number, self.sketch)
-            self._row = None
-        return self._record
-
-
-def decode_candidates(stored: Sequence[tuple[bytes, str, int]]) -> list[CandidateRecord]:
-    """Decode records, each given with its space and number; their sketches in one pass.
-
-    Raises StoreUnavailable if one is damaged or has another format.
-    """
-    found = [_candidate_cache.get(item) for item in stored]
-    missing = [item for item, candidate in zip(stored, found, strict=True) if candidate is None]
-    decoded = iter(_decode_candidates(missing) if missing else ())
-    candidates = [candidate or next(decoded) for candidate in found]
-    for item, candidate in zip(stored, candidates, strict=True):
-        _candidate_cache.pop(item, None)  # becomes the newest
-        _candidate_cache[item] = candidate
-    for item in list(islice(_candidate_cache, max(0, len(_candidate_cache) - CANDIDATE_CACHE_ENTRIES))):
-        del _candidate_cache[item]
-    return candidates
-
-
-def _decode_candidates(stored: Sequence[tuple[bytes, str, int]]) -> list[CandidateRecord]:
-    rows = [
-        decode_checked(_record_decoder, data, _kind_name(space, number), RECORD_FORMATS, number)
-        for data, space, number in stored
-    ]
-    try:
-        samples = decode_sketch_samples([row.sketch_sample for row in rows])
-        openings = decode_openings([row.sketch_opening for row in rows], list(map(len, samples)))
-    except ValueError:  # one by one, so that the error names the damaged record
-        return [CandidateRecord.of(decode_record_uncached(*item)) for item in stored]
-    return [
-        CandidateRecord(
-            number, row.fingerprint, row.text_hash, Sketch(row.sketch_size, sample, opening), space, row
-        )
-        for (_, space, number), row, sample, opening in zip(stored, rows, samples, openings, strict=True)
-    ]
-
-
-def decode_summaries(stored: Sequence[tuple[bytes, str, int]]) -> list[CandidateRecord]:
-    """As ``decode_candidates`` without sketches and figures, for what is ranked by terms."""
-    return [CandidateRecord.of(decode_record_summary(*item)) for item in stored]
-
-
 @lru_cache(maxsize=4096)  # originals of many duplicates and articles from one template are read repeatedly
 def decode_record(data: bytes, space: str, number: int) -> ArticleRecord:
     """Decode a record. Raises StoreUnavailable if it is damaged or has another format."""
@@ -214,12 +132,12 @@ def decode_record(data: bytes, space: str, number: int) -> ArticleRecord:
 def decode_record_uncached(data: bytes, space: str, number: int) -> ArticleRecord:
     """As ``decode_record``, for callers that see each record once."""
     kind_name = _kind_name(space, number)
-    row = decode_checked(_record_decoder, data, kind_name, RECORD_FORMATS, number)
+    row = decode_row(data, space, number)
     try:
         sketch = _row_sketch(row)
     except ValueError as error:
         raise corrupt_error(kind_name, error) from error
-    return _complete_record(row, space, number, sketch)
+    return complete_record(row, space, number, sketch)
 
 
 @lru_cache(maxsize=4096)
@@ -231,7 +149,7 @@ def decode_record_summary(data: bytes, space: str, number: int) -> ArticleRecord
 def decode_record_summary_uncached(data: bytes, space: str, number: int) -> ArticleRecord:
     """As ``decode_record_summary``, for callers that see each record once."""
     kind_name = _kind_name(space, number)
-    row = decode_checked(_record_decoder, data, kind_name, RECORD_FORMATS, number)
+    row = decode_row(data, space, number)
     try:
         return _record_from_row(row, space, number, NO_SKETCH, ())
     except ValueError as error:
@@ -245,7 +163,7 @@ def decode_stream_fields(data: bytes, space: str, number: int) -> dict[str, Any]
     StoreUnavailable if the record is damaged or has another format.
     """
     kind_name = _kind_name(space, number)
-    row = decode_checked(_record_decoder, data, kind_name, RECORD_FORMATS, number)
+    row = decode_row(data, space, number)
     try:
         texts = _row_texts(row)
         terms = _row_terms(row, texts)
@@ -263,12 +181,17 @@ def decode_stream_fields(data: bytes, space: str, number: int) -> dict[str, Any]
     }
 
 
+def decode_row(data: bytes, space: str, number: int) -> RecordRow:
+    """The stored fields, those that are packed still packed. Raises StoreUnavailable if damaged."""
+    return decode_checked(_record_decoder, data, _kind_name(space, number), RECORD_FORMATS, number)
+
+
 def _kind_name(space: str, number: int) -> str:
     return f"The record {number:016x} of {space}"
 
 
-def _complete_record(row: _RecordRowWithMinorTerms, space: str, number: int, sketch: Sketch) -> ArticleRecord:
-    """Raises StoreUnavailable if figures, weights or texts are damaged."""
+def complete_record(row: RecordRow, space: str, number: int, sketch: Sketch) -> ArticleRecord:
+    """The record of stored fields, with its sketch. Raises StoreUnavailable if any other field is damaged."""
     try:
         figures = tuple(np.frombuffer(row.figures, "<u4").tolist())
         return _record_from_row(row, space, number, sketch, figures)
@@ -277,7 +200,7 @@ def _complete_record(row: _RecordRowWithMinorTerms, space: str, number: int, ske
 
 
 def _record_from_row(
-    row: _RecordRowWithMinorTerms, space: str, number: int, sketch: Sketch, figures: tuple[int, ...]
+    row: RecordRow, space: str, number: int, sketch: Sketch, figures: tuple[int, ...]
 ) -> ArticleRecord:
     """Raises ValueError if weights or texts are truncated."""
     texts = _row_texts(row)
@@ -301,15 +224,15 @@ def _record_from_row(
     )
 
 
-def _row_sketch(row: _RecordRow) -> Sketch:
+def _row_sketch(row: RecordRow) -> Sketch:
     sample = decode_sketch_sample(row.sketch_sample)
     return Sketch(row.sketch_size, sample, decode_opening(row.sketch_opening, len(sample)))
 
 
-def _row_texts(row: _RecordRow) -> _TextFields:
+def _row_texts(row: RecordRow) -> _TextFields:
     return _decompress_texts(row.texts) if isinstance(row.texts, bytes) else row.texts
 
 
-def _row_terms(row: _RecordRow, texts: _TextFields) -> tuple[tuple[str, float], ...]:
+def _row_terms(row: RecordRow, texts: _TextFields) -> tuple[tuple[str, float], ...]:
     weights = map(_WEIGHTS.__getitem__, row.term_weights)
     return tuple(zip(texts.terms.split("\n"), weights, strict=True)) if texts.terms else ()

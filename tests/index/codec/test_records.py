@@ -4,7 +4,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,8 +17,6 @@ from aggregator.domain import NO_SKETCH, ArticleRecord, Sketch
 from aggregator.errors import DamagedValue, StoreUnavailable
 from aggregator.index.codec.format_byte import append_checksum
 from aggregator.index.codec.records import (
-    CANDIDATE_CACHE_ENTRIES,
-    decode_candidates,
     decode_record,
     decode_record_summary,
     encode_record,
@@ -49,6 +46,15 @@ def record(sketch: Sketch) -> ArticleRecord:
     )  # fmt: skip
 
 
+def record_with_a_cut_sample() -> bytes:
+    """A stored record whose sketch lacks a byte; its checksum is right."""
+    whole = encode_record(record(build_sketch(["one", "two", "three", "four"])))
+    sample = encode_sketch_sample(build_sketch(["one", "two", "three", "four"]).sample)
+    cut = whole.replace(bytes([len(sample)]) + sample, bytes([len(sample) - 1]) + sample[:-1])
+    assert cut != whole
+    return append_checksum(cut[:-4], 7)
+
+
 def test_stored_sketches_compare_like_new_ones() -> None:
     """An article and its stored form have the same overlap with another one, and the same sketch keys."""
     first, second = (
@@ -58,40 +64,6 @@ def test_stored_sketches_compare_like_new_ones() -> None:
     stored = decode_record(encode_record(record(first)), "en.0001", 7).sketch
     assert estimate_overlap(stored, second) == estimate_overlap(first, second)
     assert sketch_keys(stored) == sketch_keys(first)
-
-
-def test_candidates_are_the_records() -> None:
-    """What is decoded first, then the whole record; the former format and a repeated record among them."""
-    stored = [
-        (encode_record(record(build_sketch([f"w{n}" for n in range(size)]))), "en.0001", 7)
-        for size in (0, 9, 700, 9)
-    ] + [(FORMER_RECORD, "en.0001", 7)]
-    for item, candidate in zip(stored, decode_candidates(stored), strict=True):
-        whole = decode_record(*item)
-        assert (candidate.number, candidate.fingerprint) == (7, whole.fingerprint)
-        assert candidate.text_hash == whole.text_hash
-        for field in fields(ArticleRecord):
-            if field.name != "sketch":
-                assert getattr(candidate.record, field.name) == getattr(whole, field.name)
-        for part in ("size", "sample", "opening"):
-            assert np.array_equal(getattr(candidate.sketch, part), getattr(whole.sketch, part))
-        assert candidate.record.sketch is candidate.sketch
-
-
-def test_the_newest_candidates_stay_decoded() -> None:
-    """Those used last; a record that was replaced under its number is decoded again."""
-    data = encode_record(record(build_sketch(["one"])))
-    first = decode_candidates([(data, "en.0001", 7)])[0]
-    others = [
-        (encode_record(replace(record(NO_SKETCH), number=n)), "en.0001", n)
-        for n in range(100, 99 + CANDIDATE_CACHE_ENTRIES)
-    ]
-    decode_candidates(others)
-    assert decode_candidates([(data, "en.0001", 7)])[0] is first
-    decode_candidates([(encode_record(replace(record(NO_SKETCH), number=99)), "en.0001", 99), *others])
-    assert decode_candidates([(data, "en.0001", 7)])[0] is not first
-    moved = encode_record(replace(record(build_sketch(["one"])), title="Moved"))
-    assert decode_candidates([(moved, "en.0001", 7)])[0].record.title == "Moved"
 
 
 def test_the_stored_record_is_pinned() -> None:
@@ -167,16 +139,8 @@ def test_another_format_is_rejected(format_: str) -> None:
 
 def test_a_record_with_a_damaged_sample_is_rejected() -> None:
     """With StoreUnavailable, whichever part of the record is damaged."""
-    whole = encode_record(record(build_sketch(["one", "two", "three", "four"])))
-    sample = encode_sketch_sample(build_sketch(["one", "two", "three", "four"]).sample)
-    cut = whole.replace(bytes([len(sample)]) + sample, bytes([len(sample) - 1]) + sample[:-1])
-    assert cut != whole
-    cut = append_checksum(cut[:-4], 7)
     with pytest.raises(StoreUnavailable, match=r"in the store is damaged \(a sample ends"):
-        decode_record(cut, "en.0001", 7)
-    other = encode_record(replace(record(NO_SKETCH), number=8))
-    with pytest.raises(StoreUnavailable, match=r"record 0+7 of en\.0001 in the store is damaged \(a sample"):
-        decode_candidates([(other, "en.0001", 8), (cut, "en.0001", 7)])
+        decode_record(record_with_a_cut_sample(), "en.0001", 7)
 
 
 @given(st.integers(0, 8 * len(PINNED_RECORD) - 1))

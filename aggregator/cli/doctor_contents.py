@@ -213,4 +213,9 @@ async def _check_index(service: Service) -> list[Finding]:
 def _segment_summary(segment: SegmentStatistics) -> str:
     state = "writable" if segment.sealed_ms is None else f"sealed {format_minute(segment.sealed_ms)}"
     oldest = "" if segment.oldest_ms is None else f", oldest {format_minute(segment.oldest_ms)}"
-    return f"segment {segment.number} with {segment.articles} texts ({state}{oldest})"
+    bits = " and ".join(map(str, segment.sketch_width.bits_to_read))
+    moving = ", being moved" if segment.sketch_width.is_rehashing else ""
+    return (
+        f"segment {segment.number} with {segment.articles} texts ({state}{oldest}, "
+        f"sketch buckets of {bits} bits{moving})"
+    )

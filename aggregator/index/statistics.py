@@ -15,6 +15,7 @@ from aggregator.index.codec.postings import NUMBER_BYTES
 from aggregator.index.index import Index
 from aggregator.index.lookup import RADIUS_BITS
 from aggregator.index.segment_sampling import decode_samples
+from aggregator.index.sketch_width import SketchWidth, decode_sketch_width
 
 MIN_SAMPLES = 16
 SAMPLED_BUCKETS_PER_SEGMENT = 4096
@@ -32,6 +33,7 @@ class SegmentStatistics:
     sealed_ms: int | None
     oldest_ms: int | None
     samples: int
+    sketch_width: SketchWidth
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +54,23 @@ class SpaceStatistics:
 async def count_segments(index: Index, space: str) -> SpaceStatistics:
     """Statistics of the segments alone: one small read, for metrics."""
     stack = await index.segments.refresh(space)
-    values = await index.store.read(
-        [key for tag in stack.tags for key in (keys.sealed(tag), keys.sampled_numbers(tag))]
-    )
+    kinds = (keys.sealed, keys.sampled_numbers, keys.sketch_width)
+    values = await index.store.read([kind(tag) for tag in stack.tags for kind in kinds])
     segments = []
-    for number, sealed, samples in zip(
-        range(stack.first, stack.last + 1), values[::2], values[1::2], strict=True
-    ):
+    for number in range(stack.first, stack.last + 1):
+        sealed, samples, width = values[: len(kinds)]
+        del values[: len(kinds)]
         numbers, weights = decode_samples(samples)
-        oldest_ms = arrival_ms_of(int(numbers.min())) if len(numbers) else None
-        sealed_ms = int(sealed) if sealed else None
-        segments.append(SegmentStatistics(number, int(weights.sum()), sealed_ms, oldest_ms, len(numbers)))
+        segments.append(
+            SegmentStatistics(
+                number=number,
+                articles=int(weights.sum()),
+                sealed_ms=int(sealed) if sealed else None,
+                oldest_ms=arrival_ms_of(int(numbers.min())) if len(numbers) else None,
+                samples=len(numbers),
+                sketch_width=decode_sketch_width(width),
+            )
+        )
     return SpaceStatistics(space, tuple(segments))
 
 

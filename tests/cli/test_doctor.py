@@ -119,7 +119,7 @@ def test_the_audit_compares_look_ups_with_all_stored_articles(
         assert run("doctor", *options, "--port", str(free_port), "--audit", "5") == 0
         output = capsys.readouterr().out
         assert "5 of 9 articles compared with all: recall 1.0 at every radius" in output
-        counts = "segment 0 with 9 texts (writable). Largest bucket sampled: "
+        counts = "segment 0 with 9 texts (writable, sketch buckets of 18 bits). Largest bucket sampled: "
         assert (counts in output) == (store == valkey_url)  # not started
 
     with direct_client(valkey_url) as client:

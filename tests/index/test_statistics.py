@@ -5,6 +5,7 @@ from aggregator.index import keys
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec.postings import encode_posting
 from aggregator.index.segment_sampling import sample_entry
+from aggregator.index.sketch_width import SketchWidth
 from aggregator.index.statistics import count_segments, sample_buckets
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
@@ -51,3 +52,14 @@ async def test_a_large_index_is_counted_by_its_samples() -> None:
         30 * len(PLANS["4x16"].probes(0, 7)),
     )
     assert (await count_segments(newsroom.index, space)).articles == 2_000 << 11
+
+
+async def test_the_width_of_sketch_buckets_is_that_of_the_segment() -> None:
+    """Also while a rehash runs."""
+    newsroom = core(MemoryStore())
+    (space,) = newsroom.index.spaces
+    await newsroom.index.store.put([Put(keys.sketch_width(keys.tag(space, 0)), b"19>20")])
+
+    found = await count_segments(newsroom.index, space)
+
+    assert found.segments[0].sketch_width == SketchWidth(20, 19)

@@ -314,6 +314,14 @@ BACKGROUND_METRICS = (
         ("space",),
     ),
     MetricSpec(
+        "aggregator_index_sketch_bucket_bits",
+        "gauge",
+        "Bits of a sketch key that name its bucket in the writable segment; each more halves what a look-up "
+        "reads of other keys.",
+        _per_space(lambda s, space: s.maintenance.statistics[space].segments[-1].sketch_width.bits),
+        ("space",),
+    ),
+    MetricSpec(
         "aggregator_index_oldest_timestamp_seconds",
         "gauge",
         "Arrival time of the oldest sampled article, seconds since 1970.",

@@ -1,8 +1,9 @@
 """Overlap of candidates: ``shingles.estimate_overlap``, without openings, for millions of pairs.
 
 The estimates are those of one pair at a time (a test compares them), computed with numpy: the samples of a
-batch of pairs become keys (position in the batch, hash), which are sorted, and equal neighbors are counted.
-Few pairs share enough wording to be copies; ``pair_rule.py`` decides those.
+batch of pairs become keys (position in the batch, hash), ascending, and those of one article are searched in
+those of the other, like there without the lowest bits. Few pairs share enough wording to be copies;
+``pair_rule.py`` decides those.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.analysis.shingles import IGNORED_LOW_BITS
 from aggregator.offline.archive.arrays import Flags, Floats, Hashes, Keys, Rows, batches
 from aggregator.offline.archive.columns import Columns
 from aggregator.offline.archive.pairs import Pairs, pack_pairs, unpack_pairs
@@ -55,7 +57,7 @@ def _estimate_batch(columns: Columns, a: Rows, b: Rows) -> Floats:
     """(5, n): containment, resemblance, shared, size ratio, error."""
     count = len(a)
     keys_a, keys_b = _sample_keys(columns, a), _sample_keys(columns, b)
-    common = count_common_keys(keys_a, keys_b, count)
+    common = _count_common(keys_a, keys_b, count)
     limit = np.minimum(_completeness_limits(columns, a), _completeness_limits(columns, b))
     in_a, in_b = _count_up_to(keys_a, limit, count), _count_up_to(keys_b, limit, count)
     size_a, size_b = columns.size[a].astype(float), columns.size[b].astype(float)
@@ -92,18 +94,21 @@ def position_keys(values: Hashes, ends: Rows, sizes: npt.NDArray[np.unsignedinte
     return pack_pairs(position, values[at])
 
 
-def count_common_keys(a: Keys, b: Keys, count: int) -> Floats:
-    """(count,) number of keys of each pair that are in both lists."""
-    both = np.sort(np.concatenate([a, b]))
-    equal = both[1:][both[1:] == both[:-1]] >> np.uint64(32)
-    return np.bincount(equal.astype(np.int64), minlength=count).astype(float)
+def _count_common(a: Keys, b: Keys, count: int) -> Floats:
+    """(count,) number of keys of ``b`` that are in ``a``, without ``IGNORED_LOW_BITS``."""
+    if not len(a):
+        return np.zeros(count)
+    own, other = a >> np.uint64(IGNORED_LOW_BITS), b >> np.uint64(IGNORED_LOW_BITS)
+    nearest = np.minimum(own.searchsorted(other), len(own) - 1)
+    positions = (b >> np.uint64(32))[own[nearest] == other]
+    return np.bincount(positions.astype(np.int64), minlength=count).astype(float)
 
 
 def _completeness_limits(columns: Columns, rows: Rows) -> Rows:
-    """The largest hash up to which each sample is complete."""
+    """The largest hash up to which each sample is complete; equal ones without low bits count."""
     sizes = columns.sample_size[rows].astype(np.int64)
     last = columns.sample[columns.sample_end[rows] - 1].astype(np.int64)
-    return np.where(sizes < columns.size[rows], last, _MAX_HASH)
+    return np.where(sizes < columns.size[rows], last | (1 << IGNORED_LOW_BITS) - 1, _MAX_HASH)
 
 
 def _count_up_to(keys: Keys, limit: Rows, count: int) -> Floats:

@@ -104,14 +104,16 @@ class ColdStart:
         if self.rates is None or not (self.remaining or self._history_is_thin()):
             return expected
         members = [member for member in story.members.values() if member.is_counted]
+        dependent_share = subject.dependent_share(members)
+        # First, since it needs no term: it decides most calls.
+        if _distinct_times(members) < MIN_DISTINCT_TIMES * dependent_share * len(members):
+            return float("inf")
         counts = subject.count_terms(members)
         core = subject.core_terms(members, counts)
         # Headlines that share no term may be about what the openings of their texts share.
         common = core or subject.core_terms(members, Counter(t for member in members for t in member.terms))
-        dependent_share = subject.dependent_share(members)
         if (
             not common
-            or _distinct_times(members) < MIN_DISTINCT_TIMES * dependent_share * len(members)
             or _core_share(counts, core) > 1.0 - (1.0 - MAX_CORE_SHARE) * dependent_share
             or subject.known_share(members, counts, core, self.rates) < MIN_KNOWN_SHARE * dependent_share
         ):

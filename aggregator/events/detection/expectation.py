@@ -86,7 +86,8 @@ def volume_ratio(story: Story, baseline: Baseline, window_count: Callable[[str],
 
     The rest is the documents of the window without the story's most common term.
     """
-    common_term = max(story.term_sums, key=lambda t: (story.term_sums[t], t))
+    largest = max(story.term_sums.values())
+    common_term = max([term for term, total in story.term_sums.items() if total == largest])
     observed = window_count(ALL_DOCUMENTS) - window_count(common_term)
     expected = baseline.expected(ALL_DOCUMENTS, hour) - baseline.expected(common_term, hour)
     return max(1.0, (observed + SMOOTHING_DOCUMENTS) / (max(0.0, expected) + SMOOTHING_DOCUMENTS))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 
 from aggregator.events.detection.clustering import WindowItem
 from aggregator.events.detection.name_variants import terms_of_word
@@ -24,6 +25,7 @@ MIN_WORDS = 3
 # Share of the occurrences of a name that are capitalized.
 CAPITALIZED_SHARE = 0.7
 _PREFIX_CHARS = 3
+MAX_CACHED_HEADLINES = 4_096
 _WORD = re.compile(r"[^\W_]+")
 _PART_BREAK = re.compile(r"[:;?!|–—]\s|\s--?\s")
 
@@ -61,6 +63,8 @@ def title_case_share(members: Collection[WindowItem]) -> float:
     return sum(_is_title_case(member.title) for member in members) / len(members) if members else 0.0
 
 
+# Each item of a story in Title Case has the latest headlines of the window examined again.
+@lru_cache(maxsize=MAX_CACHED_HEADLINES)
 def _is_title_case(title: str) -> bool:
     words: list[str] = [word for word in _WORD.findall(title) if word[0].isalpha()]
     capitals = sum(word[0].isupper() for word in words)

@@ -28,7 +28,7 @@ class TermWeights:
         self._cold_start = cold_start
         self._window_counts: dict[str, int] = {}
         self._frequent: set[str] = set()  # terms that ``min_burst_documents`` hold
-        # Cleared when a count or the time changes. In one round of merging few terms are checked many times.
+        # By frequent term, until its counts or all weights change; on the first day, until any count changes.
         self._is_bursting: dict[str, bool] = {}
         self._weight_cache = _WeightCache(self, self._window_counts, baseline, cold_start)
         self.hour = 0
@@ -38,22 +38,27 @@ class TermWeights:
     def add(self, member: WindowItem) -> None:
         """Count a document that entered the window."""
         self._cold_start.add(member)
-        self._is_bursting.clear()
+        if self._cold_start.remaining:
+            self._is_bursting.clear()  # every expectation depends on the number of documents
         counts, invalidate = self._window_counts, self._weight_cache.pop
         for term in (*member.terms, ALL_DOCUMENTS):
             count = counts[term] = counts.get(term, 0) + 1
-            if count == self.min_burst_documents:
+            if count >= self.min_burst_documents:
                 self._frequent.add(term)
+                self._is_bursting.pop(term, None)
             invalidate(term, None)
 
     def remove(self, member: WindowItem) -> None:
         """Undo ``add`` for a document that left the window."""
         self._cold_start.remove(member)
-        self._is_bursting.clear()
+        if self._cold_start.remaining:
+            self._is_bursting.clear()
         for term in (*member.terms, ALL_DOCUMENTS):
             remaining = self._window_counts[term] - 1
-            if remaining == self.min_burst_documents - 1:
-                self._frequent.discard(term)
+            if remaining >= self.min_burst_documents - 1:
+                self._is_bursting.pop(term, None)
+                if remaining < self.min_burst_documents:
+                    self._frequent.discard(term)
             if remaining:
                 self._window_counts[term] = remaining
             else:
@@ -61,18 +66,18 @@ class TermWeights:
             self._weight_cache.pop(term, None)
 
     def invalidate(self, terms: Iterable[str]) -> None:
-        """Drop the cached weights of terms whose history changed."""
-        self._is_bursting.clear()
+        """Drop what is cached of terms whose history changed."""
         for term in terms:
             self._weight_cache.pop(term, None)
+            self._is_bursting.pop(term, None)
 
     def refresh(self, now_ms: int) -> None:
         """Set the time of the weights; cached ones are dropped if the baseline totals changed."""
         self.hour = now_ms // HOUR_MS
-        self._is_bursting.clear()
         self._cold_start.refresh(self.hour)
         if self._baseline.refresh_totals(self.hour):
             self._weight_cache.clear()
+            self._is_bursting.clear()
 
     def window_count(self, term: str) -> int:
         """Return how many documents in the window hold the term."""

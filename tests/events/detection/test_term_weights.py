@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aggregator.analysis.term_rates import RateTable, TermRates
 from aggregator.events.detection import BurstRule
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
 from aggregator.events.detection.cold_start import ColdStart
@@ -16,7 +18,8 @@ from tests.events.detection.window_items import window_item
 NOW_MS = 20_000 * DAY_MS
 NOW_HOUR = NOW_MS // HOUR_MS
 RULE = BurstRule()
-documents = st.lists(st.sets(st.sampled_from(["storm", "pier", "ferry"])), max_size=20)
+TERMS = dict.fromkeys(["storm", "pier", "ferry"], 1)
+documents = st.lists(st.sets(st.sampled_from(list(TERMS))), max_size=20)
 
 
 def weights_over(baseline: Baseline) -> TermWeights:
@@ -30,23 +33,45 @@ def weights_over(baseline: Baseline) -> TermWeights:
 def test_cached_weights_are_those_of_the_current_counts(
     given_documents: list[set[str]], removed: int
 ) -> None:
-    """After documents came and went, every weight equals one that is computed anew."""
+    """After documents came and went, every weight equals one that is computed anew, and so do bursts."""
     baseline = Baseline(RULE.window_ms)
-    weights = weights_over(baseline)
+    weights, fresh = weights_over(baseline), weights_over(baseline)
     for document in given_documents:
         weights.add(window_item(1, " ".join(document)))
-        for term in ("storm", "pier", "ferry"):
+        weights.bursting_terms(TERMS)
+        for term in TERMS:
             weights.weigh(term)
     for document in given_documents[:removed]:
         weights.remove(window_item(1, " ".join(document)))
+        weights.bursting_terms(TERMS)
 
     remaining = given_documents[removed:]
-    for term in ("storm", "pier", "ferry"):
+    for document in remaining:
+        fresh.add(window_item(1, " ".join(document)))
+    for term in TERMS:
         assert weights.window_count(term) == sum(term in document for document in remaining)
         assert weights.weigh(term) == baseline.weight(term, weights.window_count(term), NOW_HOUR)
     assert weights.window_count(ALL_DOCUMENTS) == len(remaining)
-    terms = ["storm", "pier", "ferry"]
-    assert weights.bursting_terms(dict.fromkeys(terms, 1)) == {t for t in terms if weights.is_bursting(t)}
+    assert weights.bursting_terms(TERMS) == fresh.bursting_terms(TERMS)
+    assert weights.bursting_terms(TERMS) == {term for term in TERMS if weights.is_bursting(term)}
+
+
+def test_on_the_first_day_a_burst_depends_on_the_number_of_documents() -> None:
+    """News in general expects 1 of 8 documents, and 13 of 108, which 8 do not exceed."""
+    rates = TermRates({"en": RateTable.from_idf(["storm", "pier"], np.array([3.3, 1.7], "<f4"), {})})
+    baseline = Baseline(RULE.window_ms)
+    weights = TermWeights(RULE, baseline, ColdStart(rates, baseline))
+    weights.refresh(NOW_MS)
+    for _ in range(8):
+        weights.add(window_item(1, "storm", lang="en"))
+    assert weights.is_bursting("storm")
+
+    for _ in range(100):
+        weights.add(window_item(1, "pier", lang="en"))
+    assert not weights.is_bursting("storm")
+    for _ in range(100):
+        weights.remove(window_item(1, "pier", lang="en"))
+    assert weights.is_bursting("storm")
 
 
 @pytest.mark.parametrize(("count", "bursts"), [(7, False), (8, True)])

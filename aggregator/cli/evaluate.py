@@ -93,7 +93,7 @@ def _evaluate_grid(args: argparse.Namespace, gold: list[LabeledArticle], backgro
         raise InvalidInput("--overlap: the published rule computes no overlap; use --grid ours.")
     published = published_shingling.evaluate(
         gold,
-        published_shingling.settings_grid(**{**published_shingling.PUBLISHED_VALUES, **given}),
+        published_shingling.settings_grid(**{**published_shingling.GRID_VALUES, **given}),
         orders=args.orders,
         background=background,
     )

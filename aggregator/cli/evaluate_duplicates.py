@@ -20,7 +20,7 @@ from aggregator.offline.evaluation import duplicates, edit_recall, judgments
 from aggregator.offline.evaluation.article_files import ArticleFile, read_articles
 from aggregator.offline.evaluation.duplicate_stream import DuplicateStream
 from aggregator.offline.evaluation.judgments import LabeledPair
-from aggregator.offline.evaluation.published_shingling import PUBLISHED_SETTING
+from aggregator.offline.evaluation.published_shingling import COMPARED_SETTING
 from aggregator.offline.evaluation.shingling import settings_grid
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
@@ -54,7 +54,7 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
         _write_pairs(args.write_pairs, judgments.label_by_counter(report.pairs))
     others = [duplicates.shingling_report(stream, setting) for setting in compared]
     if args.compare == "published":
-        others.append(duplicates.published_report(stream, PUBLISHED_SETTING))
+        others.append(duplicates.published_report(stream, COMPARED_SETTING))
     edits = await edit_recall.evaluate(stream, args.edits, args.seed) if args.edits else []
     if args.json:
         result: dict[str, Any] = report.as_json()

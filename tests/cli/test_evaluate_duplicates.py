@@ -45,7 +45,7 @@ def test_duplicates_are_counted(articles: str, capsys: pytest.CaptureFixture[str
     assert "duplicates by policy hamming" in capsys.readouterr().out
 
 
-def test_edited_copies_and_the_published_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_edited_copies_and_shingling(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Both are printed below the table, and are part of the JSON."""
     rows = [{"id": str(i), "title": f"Headline {i}", "text": english(i), "lang": "en"} for i in range(12)]
     file = write_jsonl(tmp_path / "articles.jsonl", *rows)

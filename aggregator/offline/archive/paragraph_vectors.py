@@ -27,9 +27,9 @@ PARAMETERS: dict[str, Any] = {
     "max_final_vocab": 1_500_000,
     "min_count": 2,
 }
-# Passes over the texts. The number is not published. gensim trains 0.2 (headlines) to 0.6 million words
-# per CPU second, so large archives get fewer passes: as many as train at most ``TRAINED_WORDS``, but at least
-# ``MIN_PASSES``.
+# Passes over the texts; Zhang's number is not on record here. gensim trains 0.2 (headlines) to 0.6 million
+# words per CPU second, so large archives get fewer passes: as many as train at most ``TRAINED_WORDS``, but at
+# least ``MIN_PASSES``.
 MAX_PASSES, MIN_PASSES = 20, 5
 TRAINED_WORDS = 200_000_000
 _RANDOM_SEED = 1

@@ -105,7 +105,9 @@ def shingling_report(stream: DuplicateStream, setting: ShinglingSettings) -> Dup
 def published_report(stream: DuplicateStream, setting: PublishedSettings) -> DuplicatesReport:
     """The duplicates of shingling by the published rule among the same articles."""
     values = f"n={setting.n} k={setting.k} p={setting.p} t={setting.t} f={setting.f:g}"
-    return _report(stream, f"published shingling {values}", published_pairs(stream, setting))
+    return _report(
+        stream, f"published shingling rule, own setting {values}", published_pairs(stream, setting)
+    )
 
 
 def _report(stream: DuplicateStream, method: str, pairs: Iterable[DuplicatePair]) -> DuplicatesReport:

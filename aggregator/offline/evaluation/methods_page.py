@@ -9,6 +9,7 @@ from aggregator.offline.archive import plots
 from aggregator.offline.archive.report import style_sheet
 from aggregator.offline.evaluation.methods import MethodResult
 from aggregator.offline.evaluation.methods_table import (
+    PUBLISHED_ORIGIN,
     PUBLISHED_RUNTIMES,
     PUBLISHED_SCORES,
     best_per_method,
@@ -55,7 +56,8 @@ def render_page(
                 f"<p>{escape(line)}</p>"
                 for line in (*methods_not_run(rows), *ngram_lines(shares_without_ngram))
             ),
-            "<h2>Published, of other systems</h2><p>Not measured here; on the data named.</p>",
+            "<h2>Published, of other systems</h2><p>Not measured here; on the data named. ",
+            f"{PUBLISHED_ORIGIN}</p>",
             _SCROLLED_TABLE.format(label="Published results"),
             *(
                 f"<tr><td>{escape(data)}</td><td>{escape(system)}</td><td>{measure}</td>"

@@ -49,7 +49,7 @@ async def test_a_check_stores_nothing() -> None:
     assert list(opened.stored) == ["a0"]
 
 
-async def test_the_published_system_reads_chinese_by_characters() -> None:
+async def test_shingling_reads_chinese_by_characters() -> None:
     """Three shared characters are not yet a shared shingle in a language without spaces."""
     opened = stream()
     await opened.send([Article("a", text=CHINESE, lang="zh"), Article("b", text=CHINESE[2:], lang="zh")])

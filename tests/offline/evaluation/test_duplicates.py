@@ -81,7 +81,7 @@ async def test_the_table_shows_sources_and_companies() -> None:
     assert "1 articles without text were rejected" in format_table(await report())
 
 
-async def test_the_published_system_decides_the_same_articles() -> None:
+async def test_shingling_decides_the_same_articles() -> None:
     """It finds the copy and the shared gallery; an overlap above that of the gallery leaves the copy."""
     opened = await sent(stream())
 

@@ -1,4 +1,7 @@
-"""Online shingling: five kinds of articles as in Table 1 of the publication, and the grid of settings."""
+"""Our reading of online shingling: five kinds of articles, and the grid of settings.
+
+The kinds are those of Table 1 of the publication as far as they are on record here; the texts are ours.
+"""
 
 from __future__ import annotations
 

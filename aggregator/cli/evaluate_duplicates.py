@@ -7,6 +7,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from aggregator.offline.evaluation import duplicates, edit_recall, judgments
 from aggregator.offline.evaluation.article_files import ArticleFile, read_articles
 from aggregator.offline.evaluation.duplicate_stream import DuplicateStream
 from aggregator.offline.evaluation.judgments import LabeledPair
-from aggregator.offline.evaluation.published_shingling import COMPARED_SETTING
+from aggregator.offline.evaluation.published_shingling import COMPARED_SETTING, PublishedSettings
 from aggregator.offline.evaluation.shingling import settings_grid
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
@@ -42,6 +43,7 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.cli.policy_option import selected_policy
 
     compared = settings_grid([3], [1], [64], [1], [1.0], args.overlap) if args.compare == "shingling" else []
+    published = _published_settings(args.collisions) if args.compare == "published" else []
     read = read_articles(args.files, args.max)
     _print_left_out(read)
     analyzer = Analyzer(load_models(Path(settings.models_dir) if settings.models_dir else None))
@@ -53,8 +55,7 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     if args.write_pairs:
         _write_pairs(args.write_pairs, judgments.label_by_counter(report.pairs))
     others = [duplicates.shingling_report(stream, setting) for setting in compared]
-    if args.compare == "published":
-        others.append(duplicates.published_report(stream, COMPARED_SETTING))
+    others += [duplicates.published_report(stream, setting) for setting in published]
     edits = await edit_recall.evaluate(stream, args.edits, args.seed) if args.edits else []
     if args.json:
         result: dict[str, Any] = report.as_json()
@@ -67,6 +68,13 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
         tables = [*map(duplicates.format_table, [report, *others])]
         print("\n\n".join(tables + ([edit_recall.format_table(edits)] if args.edits else [])))
     return EXIT_OK
+
+
+def _published_settings(collisions: Iterable[int]) -> list[PublishedSettings]:
+    most = COMPARED_SETTING.k * COMPARED_SETTING.p
+    if not all(0 <= t < most for t in collisions):
+        raise InvalidInput(f"--collisions: expected numbers from 0 to {most - 1}.")
+    return [replace(COMPARED_SETTING, t=t) for t in collisions]
 
 
 async def _send_with_progress(stream: DuplicateStream, articles: list[Article]) -> None:

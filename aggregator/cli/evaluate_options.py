@@ -89,6 +89,10 @@ def _add_duplicates(protocols: Any) -> None:
         help="minimum overlap coefficients of a duplicate for --compare shingling (default 0.2)",
     )  # fmt: skip
     command.add_argument(
+        "--collisions", metavar="T,...", type=common_options.comma_separated(int), default=[3],
+        help="collisions that a duplicate exceeds for --compare published (default 3)",
+    )  # fmt: skip
+    command.add_argument(
         "--edits", metavar="N", type=common_options.positive_int,
         help="also edit N articles per language in six ways and report the share found as duplicates",
     )  # fmt: skip

@@ -63,6 +63,22 @@ def test_edited_copies_and_shingling(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "above 0" in capsys.readouterr().err
 
 
+def test_the_published_shingling_rule_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A report per number of collisions; impossible numbers are refused."""
+    rows = [
+        {"id": f"{i}{copy}", "title": "", "text": english(i), "lang": "en"} for i in range(4) for copy in "ab"
+    ]
+    file = write_jsonl(tmp_path / "articles.jsonl", *rows)
+    options = ("--compare", "published", "--collisions")
+
+    assert run("evaluate", "duplicates", "--json", *options, "0,31", file) == 0
+    compared = json.loads(capsys.readouterr().out)["compared"]
+    assert [other["method"].partition(" t=")[2] for other in compared] == ["0 f=1", "31 f=1"]
+    assert [other["total"]["duplicates"] for other in compared] == [7, 4]  # of one vocabulary; equal texts
+    assert run("evaluate", "duplicates", *options, "32", file) == 2
+    assert "from 0 to 31" in capsys.readouterr().err
+
+
 def test_duplicates_are_judged_by_hand(
     articles: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

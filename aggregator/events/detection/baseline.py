@@ -51,8 +51,8 @@ BUSY_STREAM_DOCUMENTS = 2_000
 # All weights are stale when the documents have grown by this number and by this ratio since the last refresh.
 IDF_STALE_GROWTH_DOCUMENTS = 1000
 IDF_STALE_GROWTH_RATIO = 0.05
-# Within an hour the document total is kept until it has changed by this ratio, which hardly changes any idf.
-TOTAL_TOLERANCE_RATIO = 0.01
+# Within an hour the document total is kept until it has changed by this ratio: at most 0.05 in any idf.
+TOTAL_TOLERANCE_RATIO = 0.05
 # Cannot collide: no term is the empty string.
 ALL_DOCUMENTS = ""
 
@@ -259,7 +259,7 @@ class Baseline:
     def refresh_totals(self, hour: int) -> bool:
         """Drop hours older than ``hour`` needs and set ``idf_documents`` to the present total.
 
-        Returns False and keeps the old total within the same hour while it has changed by at most 1 %: cached
+        Returns False and keeps the old total within the same hour while it has changed by at most 5 %: cached
         weights then stay valid, except for terms whose own counts changed.
         """
         if self._totals_are_current(hour):

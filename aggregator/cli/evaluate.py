@@ -76,7 +76,7 @@ def _load_gold(args: argparse.Namespace) -> tuple[list[LabeledArticle], list[Art
 
 
 def _evaluate_grid(args: argparse.Namespace, gold: list[LabeledArticle], background: list[Article]) -> int:
-    """Score shingling over a grid of settings: our reading, or the published rule beside one row of ours."""
+    """Score shingling over a grid of settings: our reading, or the published rule with one row of ours."""
     from aggregator.offline.evaluation import published_shingling, shingling
 
     given = {

@@ -53,7 +53,7 @@ def _add_near_duplicates(protocols: Any) -> None:
     command.add_argument(
         "--grid", nargs="?", const="ours", choices=("ours", "published"),
         help="evaluate shingling (Rodier & Carter 2020) over a grid of settings: our reading of it, or the "
-        "published rule beside ours",
+        "published rule with ours for comparison",
     )  # fmt: skip
     group = command.add_argument_group("values of --grid, with the letters of the publication")
     for flag, kind, help in (

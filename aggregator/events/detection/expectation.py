@@ -26,7 +26,7 @@ EXCESS_RATIO = 4.0
 # The expectation of a story is the mean of those of its terms, weighted by the cube of a term's share of the
 # items: the template that all items have in common decides, not the names that fill it.
 SHARE_POWER = 3
-# A term that is usual nowhere decides alone when nearly all items hold it: "quake" beside a country.
+# A term that is usual nowhere decides alone when nearly all items hold it: "quake" next to a country.
 RARE_TERM_DOCUMENTS = 0.25
 RARE_TERM_SHARE = 0.8
 # A topic of which more than this number of items is usual varies by seasons (results, auctions): each further

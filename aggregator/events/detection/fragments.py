@@ -15,10 +15,9 @@ their key terms in common.
 
 from __future__ import annotations
 
-from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, MIN_ITEMS_TO_BE_MERGED, Story, StoryIndex
 from aggregator.events.detection.key_terms import KeyTermCache
-from aggregator.events.detection.merge_evidence import MIN_COMMON_TERMS
+from aggregator.events.detection.merge_evidence import common_terms_support_merge
 from aggregator.events.detection.term_weights import TermWeights
 
 # Share of the documents with the rarer key term that must hold the other too.
@@ -42,7 +41,6 @@ def find_merge_partner(
     min_required = MERGE_SHARE * MAX_TERM_WEIGHT * term_weights.min_burst_documents
     own_missing = _required_weight(term_weights, own_term, own_term) - story.term_sums[own_term]
     own_terms = set(key_terms.top_terms(story))
-    unused_terms = {term for term in own_terms if term_weights.expected(term) < NEGLIGIBLE_DOCUMENTS}
     # By sum of the own term in the other story: terms of which the other must hold one. Few sums occur.
     sufficient_terms: dict[int, set[str]] = {}
     best, best_share = None, 0.0
@@ -52,8 +50,7 @@ def find_merge_partner(
             continue
         other_sum = other.term_sums.get(own_term, 0)
         # Necessary conditions on the key terms of the other story, cheaper than finding them.
-        common = own_terms & other.term_sums.keys()
-        if len(common) < MIN_COMMON_TERMS and unused_terms.isdisjoint(common):
+        if not common_terms_support_merge(own_terms & other.term_sums.keys(), term_weights.expected):
             continue
         if other_sum < min_required:
             if other_sum not in sufficient_terms:

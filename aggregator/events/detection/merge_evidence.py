@@ -17,7 +17,7 @@ by ``StoryIndex.find_merge_candidate`` and ``fragments.find_merge_partner``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
 
@@ -31,6 +31,9 @@ def terms_support_merge(
 
     ``expected``: documents per window that usually hold a term.
     """
-    others = set(other_terms)
-    common = [term for term in terms if term in others]
+    return common_terms_support_merge(set(terms).intersection(other_terms), expected)
+
+
+def common_terms_support_merge(common: Collection[str], expected: Callable[[str], float]) -> bool:
+    """Whether these terms, which two stories have in common, support a merge."""
     return len(common) >= MIN_COMMON_TERMS or any(expected(term) < NEGLIGIBLE_DOCUMENTS for term in common)

@@ -256,7 +256,8 @@ def _may_reach(
     """
     (overlapping,) = common.nonzero()
     for i in overlapping.tolist():
-        sample, too_many = others[i].sample, int(common[i] / containment) + 1
+        # A containment near 0 needs more hashes than there are: the quotient may be infinite.
+        sample, too_many = others[i].sample, int(min(_MAX_UINT32, int(common[i]) / containment)) + 1
         if a.size <= others[i].size:
             if in_a[i] <= too_many:
                 return True

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aggregator.analysis.shingles import (
@@ -132,6 +132,7 @@ def test_a_truncated_copy_shares_a_sketch_key() -> None:
 
 
 @given(word_lists, st.lists(word_lists, max_size=6), st.floats(0, 1))
+@example(prose(1, 40), [prose(1, 40), prose(1, 20)], 5e-324)  # the least number above 0
 def test_many_comparisons_equal_single_ones(
     own: list[str], others: list[list[str]], min_containment: float
 ) -> None:

@@ -22,11 +22,12 @@ from aggregator.offline.evaluation.article_files import ArticleFile, read_articl
 from aggregator.offline.evaluation.duplicate_stream import DuplicateStream
 from aggregator.offline.evaluation.judgments import LabeledPair
 from aggregator.offline.evaluation.published_shingling import COMPARED_SETTING, PublishedSettings
-from aggregator.offline.evaluation.shingling import settings_grid
+from aggregator.offline.evaluation.shingling import ShinglingSettings, settings_grid
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
 SENT_AT_ONCE = 512  # articles per step of the progress bar
+DEFAULT_OVERLAPS, DEFAULT_COLLISIONS = [0.2], [3]  # of --compare shingling and published
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -42,8 +43,7 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.analysis.models import load_models
     from aggregator.cli.policy_option import selected_policy
 
-    compared = settings_grid([3], [1], [64], [1], [1.0], args.overlap) if args.compare == "shingling" else []
-    published = _published_settings(args.collisions) if args.compare == "published" else []
+    compared, published = _compared_settings(args)
     read = read_articles(args.files, args.max)
     _print_left_out(read)
     analyzer = Analyzer(load_models(Path(settings.models_dir) if settings.models_dir else None))
@@ -68,6 +68,19 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
         tables = [*map(duplicates.format_table, [report, *others])]
         print("\n\n".join(tables + ([edit_recall.format_table(edits)] if args.edits else [])))
     return EXIT_OK
+
+
+def _compared_settings(args: argparse.Namespace) -> tuple[list[ShinglingSettings], list[PublishedSettings]]:
+    """The settings of our reading and of the published rule; an option without its rule is refused."""
+    options = (("--overlap", args.overlap, "shingling"), ("--collisions", args.collisions, "published"))
+    for option, given, rule in options:
+        if given is not None and args.compare != rule:
+            raise InvalidInput(f"{option} belongs to --compare {rule}; add that or leave it out.")
+    if args.compare == "shingling":
+        return settings_grid([3], [1], [64], [1], [1.0], args.overlap or DEFAULT_OVERLAPS), []
+    if args.compare == "published":
+        return [], _published_settings(args.collisions or DEFAULT_COLLISIONS)
+    return [], []
 
 
 def _published_settings(collisions: Iterable[int]) -> list[PublishedSettings]:

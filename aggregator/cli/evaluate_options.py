@@ -85,11 +85,11 @@ def _add_duplicates(protocols: Any) -> None:
         "2020, or the published rule",
     )  # fmt: skip
     command.add_argument(
-        "--overlap", metavar="X,...", type=common_options.comma_separated(float), default=[0.2],
+        "--overlap", metavar="X,...", type=common_options.comma_separated(float),
         help="minimum overlap coefficients of a duplicate for --compare shingling (default 0.2)",
     )  # fmt: skip
     command.add_argument(
-        "--collisions", metavar="T,...", type=common_options.comma_separated(int), default=[3],
+        "--collisions", metavar="T,...", type=common_options.comma_separated(int),
         help="collisions that a duplicate exceeds for --compare published (default 3)",
     )  # fmt: skip
     command.add_argument(

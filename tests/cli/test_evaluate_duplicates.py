@@ -79,6 +79,26 @@ def test_the_published_shingling_rule_is_compared(tmp_path: Path, capsys: pytest
     assert "from 0 to 31" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        (("--collisions", "7"), "published"),
+        (("--overlap", "0.3"), "shingling"),
+        (("--compare", "published", "--overlap", "0.3"), "shingling"),
+    ],
+)
+def test_an_option_of_a_rule_that_is_not_compared_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], rule: str
+) -> None:
+    """It would have no effect, and the user would not see that."""
+    file = write_jsonl(
+        tmp_path / "articles.jsonl", {"id": "1", "title": "", "text": english(1), "lang": "en"}
+    )
+
+    assert run("evaluate", "duplicates", *options, file) == 2
+    assert f"{options[-2]} belongs to --compare {rule}" in capsys.readouterr().err
+
+
 def test_duplicates_are_judged_by_hand(
     articles: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from aggregator.domain import Article
 from aggregator.offline.archive import paragraph_vectors, rows, vectors
 from aggregator.offline.archive.arrays import Array, Rows
-from aggregator.offline.archive.checkpoint import load_or_compute
+from aggregator.offline.archive.checkpoint import atomic_write, load_or_compute
 from aggregator.offline.archive.columns import DistinctTexts
 from aggregator.offline.archive.encode import usable_rows
 from aggregator.offline.archive.job import Job
@@ -20,6 +22,7 @@ from aggregator.offline.archive.pairs import Pairs, merge_pairs, pack_pairs
 
 DEFAULT_LANG = "en"  # of articles without a language, unless the job has one
 DOC2VEC = "doc2vec"
+TRAINED_VECTORS = "paragraph-vectors.npy"  # the checkpoint between training and search
 # Encoders that take all texts and their languages.
 TEXT_ENCODERS: Mapping[str, Callable[[Sequence[str], Sequence[str]], vectors.Vectors]] = {
     "tfidf": vectors.tfidf,
@@ -44,16 +47,24 @@ def vector_candidates(job: Job, chunks: Sequence[Path], distinct_texts: Distinct
         )
         return {"pairs": merge_pairs([pack_pairs(distinct_texts.rows[a], distinct_texts.rows[b])])}
 
-    return load_or_compute(job.work_dir / "candidates" / "vectors.npz", compute)["pairs"]
+    directory = job.work_dir / "candidates"
+    pairs = load_or_compute(directory / "vectors.npz", compute)["pairs"]
+    (directory / TRAINED_VECTORS).unlink(missing_ok=True)
+    return pairs
 
 
 def _paragraph_vectors(job: Job, texts: Iterator[tuple[str, str]]) -> vectors.Vectors:
-    file = job.work_dir / "candidates" / "words.txt"
-    words = paragraph_vectors.write_words(texts, file)
-    passes = paragraph_vectors.passes(words, job.method.trained_words)
-    trained = paragraph_vectors.train(file, passes, job.method.vector_workers)
-    file.unlink()
-    return vectors.normalize_rows(trained)
+    """(n, 256), mapped from a checkpoint: training takes minutes, and the search can be interrupted too."""
+    directory = job.work_dir / "candidates"
+    words_file, checkpoint = directory / "words.txt", directory / TRAINED_VECTORS
+    if not checkpoint.exists():
+        words = paragraph_vectors.write_words(texts, words_file)
+        passes = paragraph_vectors.passes(words, job.method.trained_words)
+        trained = paragraph_vectors.train(words_file, passes, job.method.vector_workers)
+        with atomic_write(checkpoint) as out:
+            np.save(out, vectors.normalize_rows(trained))
+        words_file.unlink()
+    return np.load(checkpoint, mmap_mode="r")
 
 
 def _texts_and_languages(job: Job, chunks: Sequence[Path], selected_rows: Rows) -> Iterator[tuple[str, str]]:

@@ -33,8 +33,9 @@ EMBEDDING_MAX_CHARS = 2_000
 # Of the approximate graph: links per row, and candidates while building and searching (faiss' terms: M,
 # efConstruction, efSearch).
 HNSW_LINKS, HNSW_BUILD_DEPTH, HNSW_SEARCH_DEPTH = 32, 80, 128
-# Of the inverted file: lists searched, and vectors per list that faiss wants for the k-means of the lists.
-IVF_PROBES, IVF_MIN_LIST = 16, 39
+# Of the inverted file, from faiss' guidelines: lists per square root of the vectors, lists searched, and
+# vectors per list that the k-means of the lists needs.
+IVF_LISTS_PER_ROOT, IVF_PROBES, IVF_MIN_LIST = 4, 16, 39
 INDEXES = ("exact", "hnsw", "ivf")
 _ROWS_PER_BATCH = 512  # of sparse vectors, each compared with all
 _ROWS_PER_SEARCH = 1 << 14  # of dense vectors: 65 pairs each
@@ -127,7 +128,7 @@ Searched = Iterator[tuple[int, npt.NDArray[np.float32], npt.NDArray[np.int64]]]
 def _search_dense(vectors: Vectors, neighbor_count: int, index: str) -> Searched:
     """Search by inner product (faiss): exact, in a small world graph, or in the lists of near centers.
 
-    hnsw: Malkov & Yashunin 2018. ivf: sqrt(n) lists by k-means (Jégou et al. 2011), seeded by faiss.
+    hnsw: Malkov & Yashunin 2018. ivf: 4 sqrt(n) lists by k-means (Jégou et al. 2011), seeded by faiss.
     """
     faiss = import_optional(*FAISS)
     dimensions = vectors.shape[1]
@@ -135,7 +136,7 @@ def _search_dense(vectors: Vectors, neighbor_count: int, index: str) -> Searched
         searched = faiss.IndexHNSWFlat(dimensions, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
         searched.hnsw.efConstruction, searched.hnsw.efSearch = HNSW_BUILD_DEPTH, HNSW_SEARCH_DEPTH
     elif index == "ivf":
-        lists = max(1, min(math.isqrt(len(vectors)), len(vectors) // IVF_MIN_LIST))
+        lists = max(1, min(IVF_LISTS_PER_ROOT * math.isqrt(len(vectors)), len(vectors) // IVF_MIN_LIST))
         centers = faiss.IndexFlatIP(dimensions)
         searched = faiss.IndexIVFFlat(centers, dimensions, lists, faiss.METRIC_INNER_PRODUCT)
         searched.nprobe = IVF_PROBES

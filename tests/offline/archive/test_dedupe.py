@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from aggregator.cli import main
-from aggregator.offline.archive import job, pipeline, rows, write_results
+from aggregator.offline.archive import job, paragraph_vectors, pipeline, rows, vectors, write_results
+from aggregator.offline.archive.vector_candidates import TRAINED_VECTORS
 from tests.support.archive_data import archive_rows, read_lines, write_lines
 
 TABLES = ("pairs", "clusters", "representatives", "deduplicated")
@@ -157,7 +158,7 @@ def test_an_interrupted_run_resumes_with_the_same_result(
 
 
 def interrupted_run(
-    out: Path, source: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[ModuleType, str]
+    out: Path, source: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[ModuleType, str], *options: str
 ) -> None:
     """A run that is interrupted (SIGINT) when it calls this function of a module."""
 
@@ -166,7 +167,7 @@ def interrupted_run(
 
     with monkeypatch.context() as patch:
         patch.setattr(*at, interrupt)
-        assert run(out, source) == 130
+        assert run(out, source, *options) == 130
 
 
 def test_work_of_other_settings_is_refused(
@@ -310,6 +311,24 @@ def test_candidates_by_vectors(tmp_path: Path, options: tuple[str, ...]) -> None
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
 
     assert run(tmp_path / "out", source, "--cosine", "0.3", "--encode", *options) == 0
+    assert groups(tmp_path / "out") == EXPECTED
+
+
+def test_a_run_interrupted_in_the_search_keeps_the_trained_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The resumed run does not train again, and removes the checkpoint when the pairs are saved."""
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+    options = ("--cosine", "0.3", "--encode", "doc2vec")
+    interrupted_run(tmp_path / "out", source, monkeypatch, (vectors, "nearest_pairs"), *options)
+    checkpoint = tmp_path / "out" / "work" / "candidates" / TRAINED_VECTORS
+    assert checkpoint.exists()
+
+    monkeypatch.setattr(paragraph_vectors, "train", None)
+    last = (write_results, "choose_representatives")
+    interrupted_run(tmp_path / "out", source, monkeypatch, last, *options)
+    assert not checkpoint.exists()
+    assert run(tmp_path / "out", source, *options) == 0
     assert groups(tmp_path / "out") == EXPECTED
 
 

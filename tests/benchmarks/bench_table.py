@@ -1,11 +1,12 @@
 """CPU per article while a service fills, for several source trees alternately (``scripts/bench table``).
 
-    scripts/bench table [--trees NAME=DIR ...] [--articles 42000] [--columns 7] [--turns 1] [--peer]
+    scripts/bench table [--trees NAME=DIR ...] [--articles 42000] [--columns 7] [--turns 1]
+                        [--lang zh] [--peer]
 
-Real English articles of the development data, each with its outlet and date, shuffled once. They are sent
-in batches into a new service with its embedded store. Where more are wanted than there are, the longest ones
-are sent as two halves. The service runs from each tree in turn (default: this one), all with the same
-packages. Per column, a share of the articles:
+Real articles of the development data, English ones or with ``--lang zh`` Chinese ones, each with its outlet
+and date, shuffled once. They are sent in batches into a new service with its embedded store. Where more are
+wanted than there are, the longest ones are sent as two halves. The service runs from each tree in turn
+(default: this one), all with the same packages. Per column, a share of the articles:
 
     articles/s     until the last batch is answered
     CPU in ms      per article: serving process, background process, analysis, store and their sum; of the
@@ -45,15 +46,19 @@ from tests.support.processes import Usage, usage
 from tests.support.server_fixture import UNHURRIED, ready
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = (
-    "reuters21578_dev",
-    "allsides_dev",
-    "spotsigs_dev",
-    "ecbplus_dev",
-    "yahoo_finance_dev",
-    "lee_background300_dev",
-    "lee50_dev",
-)
+SOURCES = {
+    "en": (
+        "reuters21578_dev",
+        "allsides_dev",
+        "spotsigs_dev",
+        "ecbplus_dev",
+        "yahoo_finance_dev",
+        "lee_background300_dev",
+        "lee50_dev",
+    ),
+    "zh": ("xinwenlianbo_dev",),
+}
+UNITS = {"en": "words", "zh": "characters"}
 PROCESSES = ("serving", "background", "analysis", "store")
 # What an answer says of the article; times and the id of an event depend on the run.
 IGNORED_FIELDS = ("timings_ms", "event_id")
@@ -71,12 +76,12 @@ class Column(NamedTuple):
         return sum(self.cpu_ms.values())
 
 
-def real_articles(count: int) -> list[dict[str, Any]]:
+def real_articles(count: int, lang: str) -> list[dict[str, Any]]:
     """``count`` request bodies, shuffled; the longest articles are parted in halves if there are fewer."""
-    rows = [row for name in SOURCES for row in _rows_of(name)]
+    rows = [row for name in SOURCES[lang] for row in _rows_of(name)]
     missing = max(0, count - len(rows))
     rows.sort(key=lambda row: -len(row["text"]))
-    rows = [half for row in rows[:missing] for half in _halves(row)] + rows[missing:]
+    rows = [half for row in rows[:missing] for half in _halves(row, lang)] + rows[missing:]
     random.Random(20).shuffle(rows)
     return rows[:count]
 
@@ -87,11 +92,20 @@ def _rows_of(name: str) -> Iterator[dict[str, Any]]:
         yield {**body, "id": f"{name}-{row['id']}", "title": (row.get("title") or "")[:500]}
 
 
-def _halves(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    words = row["text"].split()
-    for i, half in enumerate((words[: len(words) // 2], words[len(words) // 2 :])):
+def _units(text: str, lang: str) -> list[str]:
+    """The words of a text, or its characters."""
+    return text.split() if UNITS[lang] == "words" else list(text)
+
+
+def _joined(units: Sequence[str], lang: str) -> str:
+    return (" " if UNITS[lang] == "words" else "").join(units)
+
+
+def _halves(row: dict[str, Any], lang: str) -> Iterator[dict[str, Any]]:
+    units = _units(row["text"], lang)
+    for i, half in enumerate((units[: len(units) // 2], units[len(units) // 2 :])):
         body = {key: value for key, value in row.items() if key != "url"}
-        yield {**body, "id": f"{row['id']}-{i}", "text": " ".join(half)}
+        yield {**body, "id": f"{row['id']}-{i}", "text": _joined(half, lang)}
 
 
 @asynccontextmanager
@@ -161,7 +175,7 @@ def compared(line: bytes) -> dict[str, Any]:
     return {key: value for key, value in answer.items() if key not in IGNORED_FIELDS}
 
 
-def measure_peer(columns: Sequence[Sequence[bytes]]) -> list[Column]:
+def measure_peer(columns: Sequence[Sequence[bytes]], lang: str) -> list[Column]:
     """Datasketch's MinHashLSH in memory: query, then insert what has no match."""
     from datasketch import MinHash, MinHashLSH
 
@@ -171,10 +185,10 @@ def measure_peer(columns: Sequence[Sequence[bytes]]) -> list[Column]:
         started, started_s = time.perf_counter(), time.process_time()
         for line in lines:
             row = json.loads(line)
-            words = row["text"].split()
+            units = _units(row["text"], lang)
             signature = MinHash(num_perm=PEER_PERMUTATIONS)
             signature.update_batch(
-                [" ".join(words[i : i + 3]).encode() for i in range(max(1, len(words) - 2))]
+                [_joined(units[i : i + 3], lang).encode() for i in range(max(1, len(units) - 2))]
             )
             if not lsh.query(signature):
                 lsh.insert(row["id"], signature)
@@ -205,13 +219,13 @@ def print_table(name: str, turns: Sequence[Sequence[Column]], stored: Sequence[i
 async def run(args: argparse.Namespace) -> None:
     """Measure the trees alternately, print the tables."""
     trees: dict[str, Path] = dict(args.trees)
-    rows = real_articles(args.articles)
+    rows = real_articles(args.articles, args.lang)
     lines = [json.dumps(row).encode() for row in rows]
     step = -(-len(lines) // args.columns)
     columns = [lines[i : i + step] for i in range(0, len(lines), step)]
     stored = [min(i + step, len(lines)) for i in range(0, len(lines), step)]
-    words = sum(len(row["text"].split()) for row in rows) / len(rows)
-    print(f"{len(lines):,} articles of {words:.0f} words on average", flush=True)
+    mean = sum(len(_units(row["text"], args.lang)) for row in rows) / len(rows)
+    print(f"{len(lines):,} articles of {mean:.0f} {UNITS[args.lang]} on average", flush=True)
     tables: dict[str, list[list[Column]]] = {name: [] for name in trees}
     first_answers: dict[str, list[bytes]] = {}
     for turn in range(args.turns):
@@ -220,7 +234,9 @@ async def run(args: argparse.Namespace) -> None:
             tables[name].append(await measure(trees[name], columns, answers))
             first_answers.setdefault(name, answers)
         if args.peer:
-            tables.setdefault("MinHashLSH", []).append(await asyncio.to_thread(measure_peer, columns))
+            tables.setdefault("MinHashLSH", []).append(
+                await asyncio.to_thread(measure_peer, columns, args.lang)
+            )
     for name, turns in tables.items():
         print_table(name, turns, stored)
     print_ratios(tables, next(iter(trees)))
@@ -257,6 +273,7 @@ def main() -> None:
     parser.add_argument("--articles", type=int, default=42_000)
     parser.add_argument("--columns", type=int, default=7)
     parser.add_argument("--turns", type=int, default=1)
+    parser.add_argument("--lang", choices=SOURCES, default="en")
     parser.add_argument("--peer", action="store_true", help="datasketch's MinHashLSH in memory as well")
     add_option(parser)
     args = parser.parse_args()

@@ -21,6 +21,7 @@ from aggregator.domain import ArticleRecord, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys, term_index
 from aggregator.index.codec.bindings import decode_binding
+from aggregator.index.codec.distinct import distinct
 from aggregator.index.codec.postings import (
     SKETCH_REMAINDER_BYTES,
     TERM_REMAINDER_BYTES,
@@ -230,7 +231,7 @@ class _IntegrityCheck:
         inside = rows < len(self._numbers)
         known[inside] = self._numbers[rows[inside]] == numbers[inside]
         if not known.all():
-            self._unknown.append(np.unique(numbers[~known]))
+            self._unknown.append(distinct(numbers[~known]))
         return rows[known], known
 
     async def _count_unknown(self, floor: int, end: int) -> None:

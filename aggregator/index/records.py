@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from aggregator.domain import ArticleRecord
 from aggregator.index import keys
+from aggregator.index.codec.distinct import distinct
 from aggregator.index.codec.records import decode_record, encode_record
 from aggregator.store.base import Put, Store
 
@@ -36,7 +37,7 @@ class Records:
         prefix, numbers = keys.record_prefix(space), array("Q")
         async for found in self._store.scan_batches(prefix):
             numbers.extend(int(key[len(prefix) :], 16) for key in found)
-        return np.unique(np.frombuffer(numbers, np.uint64))
+        return distinct(np.frombuffer(numbers, np.uint64))
 
     async def read_text(self, number: int) -> bytes | None:
         """The compressed text of a version; None if texts are not stored."""

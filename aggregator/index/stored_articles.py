@@ -6,6 +6,7 @@ copy that shares the postings of its original is missing there.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from aggregator.index import keys
 from aggregator.index.bindings import binding_in_space
 from aggregator.index.blocks import BlockPlan
 from aggregator.index.bucket_scan import scan_block
+from aggregator.index.codec.distinct import distinct
 from aggregator.index.codec.postings import ArticleNumbers, decode_numbers
 from aggregator.index.codec.records import decode_record_summary_uncached
 from aggregator.index.segments import Segments
@@ -32,17 +34,16 @@ class StoredArticles:
     async def numbers(self, space: str) -> ArticleNumbers:
         """Article numbers of all versions that have postings and have not expired, ascending; (n,).
 
-        Versions that left are included. One round trip per 1,024 buckets, 8 bytes of memory per article.
+        Versions that left are included. One round trip per 1,024 buckets, 8 bytes of memory per article. They
+        are sorted in a thread: 10^7 of them take 0.2 s.
         """
         stack, plan = await self._segments.stack(space), self._plan_of(space)
-        found = [
-            decode_numbers(bucket, plan.remainder_bytes)
-            for tag in stack.tags
-            async for _, bucket in scan_block(self._store, tag, 0, plan.widths[0])
-            if bucket
-        ]
-        numbers = np.unique(np.concatenate(found)) if found else np.empty(0, np.uint64)
-        return numbers[numbers >= np.uint64(stack.floor)]
+        found = [np.empty(0, np.uint64)]
+        for tag in stack.tags:
+            async for _, bucket in scan_block(self._store, tag, 0, plan.widths[0]):
+                if bucket:
+                    found.append(decode_numbers(bucket, plan.remainder_bytes))
+        return await asyncio.to_thread(_not_expired, found, stack.floor)
 
     async def load(self, space: str, numbers: Sequence[int]) -> list[StreamItem]:
         """Those of the versions that are current, with their verdicts: two round trips."""
@@ -75,3 +76,8 @@ class StoredArticles:
                     )
                 )
         return items
+
+
+def _not_expired(parts: Sequence[ArticleNumbers], floor: int) -> ArticleNumbers:
+    numbers = distinct(np.concatenate(parts))
+    return numbers[numbers.searchsorted(np.uint64(floor)) :]

@@ -18,6 +18,7 @@ from aggregator.domain import arrival_ms_of
 from aggregator.index import keys, space_registry
 from aggregator.index.blocks import PLANS
 from aggregator.index.bucket_scan import scan_block
+from aggregator.index.codec.distinct import distinct
 from aggregator.index.codec.postings import NUMBER_BYTES, decode_numbers
 from aggregator.index.segments import Segments
 from aggregator.index.space_registry import Registry, StoredSpace
@@ -205,4 +206,4 @@ async def _posted_numbers(
             if bucket:
                 whole = bucket[: len(bucket) // entry_bytes * entry_bytes]
                 found.append(decode_numbers(whole, plan.remainder_bytes))
-    return np.unique(np.concatenate(found))
+    return distinct(np.concatenate(found))

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from aggregator.analysis.article_id import canonical_url
 from aggregator.analysis.text.normalization import normalize
@@ -21,6 +22,8 @@ from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import ArticleRecord, StreamItem, arrival_ms_of
 from aggregator.errors import InvalidInput, StoreUnavailable
 from aggregator.index import Index
+from aggregator.index.codec.distinct import distinct
+from aggregator.index.codec.postings import ArticleNumbers
 from aggregator.queries.headline_table import (
     MAX_HEADLINE_TERMS,
     HeadlineRow,
@@ -121,16 +124,13 @@ class HeadlineIndex:
         archive, known = self._index.stored_articles, self.table.numbers()
         spaces = self._index.spaces
         parts = [await archive.numbers(space) for space in spaces]
-        numbers = np.concatenate(parts)
-        owners = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-        missing = np.flatnonzero(~np.isin(numbers, known))
-        order = missing[np.argsort(numbers[missing])[::-1]]
-        for at in range(0, len(order), BATCH_ARTICLES):
+        numbers, owners = await asyncio.to_thread(_newest_missing, parts, known)
+        for at in range(0, len(numbers), BATCH_ARTICLES):
             if self.table.is_full:
                 return
-            rows = order[at : at + BATCH_ARTICLES]
+            batch = slice(at, at + BATCH_ARTICLES)
             for i, space in enumerate(spaces):
-                if own := numbers[rows[owners[rows] == i]].tolist():
+                if own := numbers[batch][owners[batch] == i].tolist():
                     yield await archive.load(space, own)
 
     async def _retry(self, step: Callable[[], Awaitable[None]]) -> None:
@@ -164,6 +164,20 @@ class HeadlineIndex:
                 self.table.add(headline_row(item))
             if at % 50 == 49:
                 await asyncio.sleep(0)
+
+
+def _newest_missing(
+    parts: Sequence[ArticleNumbers], known: ArticleNumbers
+) -> tuple[ArticleNumbers, npt.NDArray[np.int64]]:
+    """The numbers of all parts that are not ``known``, newest first, and the part of each; both (n,).
+
+    Takes 1 s for 10^7 numbers, so it runs in a thread.
+    """
+    numbers = np.concatenate(parts)
+    owners = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    missing = np.flatnonzero(~np.isin(numbers, distinct(known), assume_unique=True))
+    newest_first = missing[np.argsort(numbers[missing])[::-1]]
+    return numbers[newest_first], owners[newest_first]
 
 
 def headline_row(item: StreamItem) -> HeadlineRow:

@@ -1,11 +1,15 @@
 """Search of stored articles by words, URL and id."""
 
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
 from aggregator.domain import Article
-from aggregator.queries import headline_table
+from aggregator.index import stored_articles
+from aggregator.queries import headline_index, headline_table
 from aggregator.queries.headline_index import HeadlineIndex
 from aggregator.queries.search import ArticleSearch, SearchFilter
 from aggregator.store.base import Store
@@ -157,6 +161,24 @@ async def test_articles_that_left_the_stream_are_read_from_the_postings(store: S
     result = await newsroom.search.find("herons")
     assert [found.article.record.id for found in result.articles] == ["a3"]
     assert (result.searched, result.is_loading) == (9, False)
+    await newsroom.search.headlines.close()
+
+
+async def test_many_numbers_are_sorted_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Posts go on meanwhile: 10^7 numbers take seconds."""
+    threads = set()
+
+    def recorded(sort: Callable[..., Any], *args: Any) -> Any:
+        threads.add(threading.current_thread())
+        return sort(*args)
+
+    for module, name in ((stored_articles, "_not_expired"), (headline_index, "_newest_missing")):
+        monkeypatch.setattr(module, name, partial(recorded, getattr(module, name)))
+    newsroom = core(MemoryStore())
+    await newsroom.post("a1", text(1), title="Otters")
+    await newsroom.search.headlines.load_all()
+
+    assert threads and threading.current_thread() not in threads
     await newsroom.search.headlines.close()
 
 

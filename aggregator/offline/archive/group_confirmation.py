@@ -12,6 +12,7 @@ from collections import defaultdict
 import numpy as np
 
 from aggregator.dedup.verdict import CONFIRMING_OUTLETS
+from aggregator.index.codec.distinct import distinct
 from aggregator.offline.archive.arrays import Rows
 from aggregator.offline.archive.cluster import Links, components
 from aggregator.offline.archive.columns import Columns
@@ -28,7 +29,7 @@ def confirmed_by_groups(columns: Columns, first_row: Rows, copies: Pairs, sharin
     that repeats an earlier one anyway is not affected.
     """
     earlier, later = order_by_arrival(columns, sharing)
-    repeats = _rows_with_copies(columns, copies, np.unique(later))
+    repeats = _rows_with_copies(columns, copies, distinct(later))
     open_ = ~np.isin(later, repeats)
     earlier, later = earlier[open_], later[open_]
     printed = _earlier_prints(columns, first_row, earlier, later)
@@ -66,8 +67,7 @@ def _rows_with_copies(columns: Columns, copies: Pairs, rows: Rows) -> Rows:
         not is_teaser_row(columns, *pair)
         for pair in zip(earlier[at].tolist(), later[at].tolist(), strict=True)
     ]
-    repeated: Rows = np.unique(later[at][np.array(is_repeated, bool)])
-    return repeated
+    return distinct(later[at][np.array(is_repeated, bool)])
 
 
 def _earlier_prints(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.index.codec.distinct import distinct
 from aggregator.offline.archive.arrays import Rows
 
 Pairs = npt.NDArray[np.uint64]  # the first row in the upper half, the second in the lower
@@ -31,7 +32,4 @@ def unpack_pairs(pairs: Pairs) -> tuple[Rows, Rows]:
 
 def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
     """The distinct pairs of all parts, ascending."""
-    # Sorting is faster than np.unique, which hashes first.
-    ordered = np.sort(np.concatenate([np.empty(0, np.uint64), *parts]))
-    distinct: Pairs = ordered[np.diff(ordered, prepend=~ordered[:1]) != 0]
-    return distinct
+    return distinct(np.concatenate([np.empty(0, np.uint64), *parts]))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aggregator.index.codec.distinct import distinct
 from aggregator.offline.archive.arrays import Array, Flags, Floats, Rows
 from aggregator.offline.archive.columns import Columns
 from aggregator.offline.archive.encode import UNDATED
@@ -50,7 +51,7 @@ def choose_representatives(result: DedupeResult, preference: str) -> Representat
     copy_of = preferred
     neighbors = _neighbor_lookup(result)
     replacement: dict[int, int] = {}  # of removed texts, by their first row
-    linked = np.unique(np.concatenate(unpack_pairs(result.confirmed.pairs)))
+    linked = distinct(np.concatenate(unpack_pairs(result.confirmed.pairs)))
     for row in linked[np.argsort(rank[preferred[linked]])].tolist():
         for other in neighbors(row):
             if other in replacement or rank[preferred[other]] >= rank[preferred[row]]:

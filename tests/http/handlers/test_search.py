@@ -52,8 +52,9 @@ def ids(body: dict[str, Any]) -> list[str]:
     return [article["id"] for article in body["articles"]]
 
 
-async def test_events_and_articles_are_found(client: Client) -> None:
+async def test_events_and_articles_are_found(service: Service, client: Client) -> None:
     """The newest article first among equals; the answer says what was searched."""
+    await service.search.headlines.load_all()
     body = await get(client, "/v1/search", q="dams")
 
     assert [found["id"] for found in body["events"]] == ["dam"]

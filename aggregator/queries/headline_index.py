@@ -22,7 +22,7 @@ from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import ArticleRecord, StreamItem, arrival_ms_of
 from aggregator.errors import InvalidInput, StoreUnavailable
 from aggregator.index import Index
-from aggregator.index.codec.distinct import distinct
+from aggregator.index.codec.distinct import is_among
 from aggregator.index.codec.postings import ArticleNumbers
 from aggregator.queries.headline_table import (
     MAX_HEADLINE_TERMS,
@@ -175,7 +175,7 @@ def _newest_missing(
     """
     numbers = np.concatenate(parts)
     owners = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    missing = np.flatnonzero(~np.isin(numbers, distinct(known), assume_unique=True))
+    missing = np.flatnonzero(~is_among(numbers, np.sort(known)))
     newest_first = missing[np.argsort(numbers[missing])[::-1]]
     return numbers[newest_first], owners[newest_first]
 

@@ -165,7 +165,7 @@ async def test_articles_that_left_the_stream_are_read_from_the_postings(store: S
 
 
 async def test_many_numbers_are_sorted_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Posts go on meanwhile: 10^7 numbers take seconds."""
+    """Posts continue meanwhile: 10^7 numbers take seconds."""
     threads = set()
 
     def recorded(sort: Callable[..., Any], *args: Any) -> Any:

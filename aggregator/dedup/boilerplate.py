@@ -17,7 +17,6 @@ import numpy.typing as npt
 from aggregator.analysis.shingles import (
     IGNORED_LOW_BITS,
     OverlapEstimate,
-    estimate_overlap,
     estimate_overlaps,
     positions_of_common,
 )
@@ -57,9 +56,9 @@ def distinct_texts(sketches: Sequence[Sketch]) -> list[Sketch]:
         return list(sketches)
     possible = _may_be_nearly_equal(sketches)
     distinct: list[int] = []
-    for i, sketch in enumerate(sketches):
-        others = [sketches[j] for j in distinct if possible[i, j]]
-        overlaps = estimate_overlaps(sketch, others, _MIN_COMMON_SHARE)
+    for i, earlier in enumerate(np.tril(possible, -1).tolist()):
+        others = [sketches[j] for j in distinct if earlier[j]] if any(earlier) else []
+        overlaps = estimate_overlaps(sketches[i], others, _MIN_COMMON_SHARE) if others else []
         if all(overlap.resemblance < SAME_TEXT_RESEMBLANCE for overlap in overlaps):
             distinct.append(i)
     return [sketches[i] for i in distinct]
@@ -74,12 +73,14 @@ def _may_be_nearly_equal(sketches: Sequence[Sketch]) -> npt.NDArray[np.bool_]:
     sizes = np.array([len(sketch.sample) for sketch in sketches])
     joined, owners = _joined_values(sketches)
     order = joined.argsort()
-    is_equal = joined[order[1:]] == joined[order[:-1]]
-    is_shared = np.zeros(len(joined), np.bool_)
+    values, owners = joined[order], owners[order]
+    is_equal = values[1:] == values[:-1]
+    is_shared = np.zeros(len(values), np.bool_)
     is_shared[1:] = is_equal
     is_shared[:-1] |= is_equal
-    owners = owners[order][is_shared]
-    _, bits = np.unique(joined[order][is_shared], return_inverse=True)
+    values, owners = values[is_shared], owners[is_shared]
+    bits = np.zeros(len(values), np.int64)
+    np.cumsum(values[1:] != values[:-1], out=bits[1:])
     words = int(bits.max(initial=0)) // 64 + 1
     sets = np.zeros((len(sketches), 64 * words), np.bool_)
     sets[owners, bits] = True
@@ -99,22 +100,40 @@ def _joined_values(sketches: Sequence[Sketch]) -> tuple[npt.NDArray[np.uint32], 
     return joined >> _IGNORED_LOW_BITS, owners
 
 
-def without_hashes(sketch: Sketch, removed: npt.NDArray[np.uint32]) -> Sketch:
-    """The sketch of the text without the shingles ``removed``, (m,) uint32 sampled hashes, ascending.
+def without_hashes(sketches: Sequence[Sketch], removed: npt.NDArray[np.uint32]) -> list[Sketch]:
+    """The sketches of texts without the shingles ``removed``, (m,) uint32 sampled hashes, ascending.
 
-    The number of its shingles shrinks by the same share as its sample.
+    The number of a text's shingles shrinks by the same share as its sample.
     """
-    if not len(sketch.sample):
-        return sketch
-    kept = ~_is_in(sketch.sample, removed)
-    size = round(sketch.size * int(kept.sum()) / len(sketch.sample))
-    return Sketch(size, sketch.sample[kept], sketch.opening[kept])
+    if not len(removed) or not sketches:
+        return list(sketches)
+    joined, _ = _joined_values(sketches)
+    kept = np.ones(len(joined), np.bool_)
+    kept[positions_of_common(removed >> _IGNORED_LOW_BITS, joined)[0]] = False
+    ends = np.cumsum([len(sketch.sample) for sketch in sketches])
+    return [
+        Sketch(round(sketch.size * int(own.sum()) / len(own)), sketch.sample[own], sketch.opening[own])
+        if len(own)
+        else sketch
+        for sketch, own in zip(sketches, np.split(kept, ends[:-1]), strict=True)
+    ]
 
 
-def common_share(subject: Sketch, other: Sketch, mask: Mask) -> float:
-    """Share, 0..1, of the common sampled hashes of two articles that ``mask`` of ``subject`` covers."""
-    common = _is_in(subject.sample, other.sample)
-    return float((common & mask).sum() / max(1, common.sum()))
+def common_shares(subject: Sketch, others: Sequence[Sketch], mask: Mask) -> list[float]:
+    """Share, 0..1, of the sampled hashes that an article has in common with each that ``mask`` covers.
+
+    ``mask``: of the sampled hashes of ``subject``.
+    """
+    if not len(subject.sample) or not others:
+        return [0.0] * len(others)
+    own = subject.sample >> _IGNORED_LOW_BITS
+    joined, owners = _joined_values(others)
+    positions, positions_in_own = positions_of_common(own, joined)
+    is_common = np.zeros((len(others), len(own)), np.bool_)
+    is_common[owners[positions], positions_in_own] = True
+    is_common = is_common[:, own.searchsorted(own)]  # equal own values are found at the first
+    shares: list[float] = ((is_common & mask).sum(axis=1) / np.maximum(is_common.sum(axis=1), 1)).tolist()
+    return shares
 
 
 class SourceBoilerplate:
@@ -134,45 +153,40 @@ class SourceBoilerplate:
         self._floor = policy.containment_floor
         self._min_opening = policy.min_opening
         self._subject = subject
-        self._candidates, self._overlaps = candidates, overlaps
-        self._by_source: dict[str, tuple[Mask, Sketch]] = {}
+        self._sources = [source.casefold() for source, _ in candidates]
+        self._sketches = [sketch for _, sketch in candidates]
+        self._overlaps = overlaps
+        self._removed: dict[int, tuple[OverlapEstimate, float]] = {}
+        self._done: set[str] = set()
 
-    def remove_from(
-        self, source: str, sketch: Sketch, overlap: OverlapEstimate
-    ) -> tuple[OverlapEstimate, float]:
+    def remove_from(self, candidate: int) -> tuple[OverlapEstimate, float]:
         """The overlap with a candidate without its source's boilerplate, and the share that this was.
 
         Unchanged if the source is unknown, or if the pair shares too little wording for the policy anyway.
+        ``candidate``: its position.
         """
+        source, overlap = self._sources[candidate], self._overlaps[candidate]
         if not source or overlap.containment < self._floor:
             return overlap, 0.0
-        source = source.casefold()
-        if source not in self._by_source:
-            others = self._others_of(source)
-            mask = boilerplate_mask(self._subject, others)
-            if mask.any():
-                mask = boilerplate_mask(self._subject, distinct_texts(others))
-            self._by_source[source] = mask, without_hashes(self._subject, self._subject.sample[mask])
-        mask, own_text = self._by_source[source]
+        if source not in self._done:
+            self._done.add(source)
+            self._remove_from_source(source)
+        return self._removed.get(candidate, (overlap, 0.0))
+
+    def _remove_from_source(self, source: str) -> None:
+        of_source = [i for i, name in enumerate(self._sources) if name == source]
+        others = [self._sketches[i] for i in of_source if self._is_about_something_else(self._overlaps[i])]
+        mask = boilerplate_mask(self._subject, others)
+        if mask.any():
+            mask = boilerplate_mask(self._subject, distinct_texts(others))
         if not mask.any():
-            return overlap, 0.0
-        own = estimate_overlap(own_text, without_hashes(sketch, self._subject.sample[mask]))
-        return own, common_share(self._subject, sketch, mask)
+            return
+        near = [i for i in of_source if self._overlaps[i].containment >= self._floor]
+        sketches = [self._sketches[i] for i in near]
+        subject, *texts = without_hashes([self._subject, *sketches], self._subject.sample[mask])
+        overlaps = estimate_overlaps(subject, texts)
+        shares = common_shares(self._subject, sketches, mask)
+        self._removed.update(zip(near, zip(overlaps, shares, strict=True), strict=True))
 
-    def _others_of(self, source: str) -> list[Sketch]:
-        """Candidates of ``source`` (lower case) that are about something else."""
-        return [
-            sketch
-            for (name, sketch), overlap in zip(self._candidates, self._overlaps, strict=True)
-            if (overlap.containment < self._floor or overlap.opening < self._min_opening)
-            and name.casefold() == source
-        ]
-
-
-def _is_in(hashes: npt.NDArray[np.uint32], others: npt.NDArray[np.uint32]) -> Mask:
-    """Which sampled hashes, (n,), are in ``others``, (m,), ascending; in 1/4 of the time of ``np.isin``."""
-    if not len(others):
-        return np.zeros(len(hashes), np.bool_)
-    values, known = hashes >> IGNORED_LOW_BITS, others >> IGNORED_LOW_BITS
-    found: Mask = known[np.minimum(known.searchsorted(values), len(known) - 1)] == values
-    return found
+    def _is_about_something_else(self, overlap: OverlapEstimate) -> bool:
+        return overlap.containment < self._floor or overlap.opening < self._min_opening

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -46,35 +47,36 @@ def build_candidates(
     subject = probe.analysis
     min_containment = 0.0 if any(each.is_certain for each in live) else policy.containment_floor
     overlaps = estimate_overlaps(subject.sketch, [each.stored.sketch for each in live], min_containment)
-    found = []
-    for (stored, pointer, is_certain), overlap in zip(live, overlaps, strict=True):
-        distance = hamming_distance(subject.fingerprint, stored.fingerprint)
-        needs_terms = policy.needs_term_similarity(distance, overlap)
-        # Only now, of few, the whole record: the article's own id may be among them.
-        if (needs_terms or is_certain) and (record := stored.record).id != probe.id:
-            canonical = (pointer.id, pointer.first_version) if pointer else (record.id, record.first_version)
-            found.append((record, canonical, distance, overlap, needs_terms))
-    if not found:
+    distances = [hamming_distance(subject.fingerprint, each.stored.fingerprint) for each in live]
+    can_matter = [
+        is_certain or policy.needs_term_similarity(distance, overlap)
+        for (_, _, is_certain), distance, overlap in zip(live, distances, overlaps, strict=True)
+    ]
+    if not any(can_matter):
         return []
     similarity_to = cosine_to(subject.terms)
     sources = None
-    if policy.name == "verified" and any(
-        overlap.containment >= policy.containment_floor for *_, overlap, _ in found
-    ):
+    if policy.name == "verified" and any(o.containment >= policy.containment_floor for o in overlaps):
         sources = _source_boilerplate(probe, live, overlaps, policy)
     candidates = []
-    for record, canonical, distance, overlap, needs_terms in found:
-        own_overlap, boilerplate = overlap, 0.0
-        if sources is not None:
-            own_overlap, boilerplate = sources.remove_from(record.source, record.sketch, overlap)
+    for i in itertools.compress(range(len(live)), can_matter):
+        stored, pointer, is_certain = live[i]
+        if stored.id == probe.id:
+            continue
+        overlap, boilerplate = sources.remove_from(i) if sources is not None else (overlaps[i], 0.0)
+        needs_terms = policy.needs_term_similarity(distances[i], overlap)
+        if not (needs_terms or is_certain):
+            continue  # it shares the boilerplate of its outlet and nothing else
+        record = stored.record  # whole only now, of few
         evidence = Evidence(
-            own_overlap,
+            overlap,
             similarity_to(record.terms) if needs_terms else 0.0,
-            distance,
+            distances[i],
             is_same_outlet(arrival, record),
             hours_between(arrival, record, arrival.arrived_ms, record.arrived_ms),
             boilerplate,
         )
+        canonical = (pointer.id, pointer.first_version) if pointer else (record.id, record.first_version)
         candidates.append(Candidate(record, canonical, evidence))
     return candidates
 
@@ -98,12 +100,10 @@ def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> 
 def _source_boilerplate(
     probe: Probe, live: Sequence[_Live], overlaps: Sequence[OverlapEstimate], policy: Policy
 ) -> SourceBoilerplate:
-    """What the article shares with other articles of each source."""
-    others = [(each.stored.record, overlap) for each, overlap in zip(live, overlaps, strict=True)]
-    others = [(record, overlap) for record, overlap in others if record.id != probe.id]
+    """What the article shares with other articles of each source; an own version counts for none."""
     return SourceBoilerplate(
         probe.analysis.sketch,
-        [(record.source, record.sketch) for record, _ in others],
-        [overlap for _, overlap in others],
+        [(stored.source if stored.id != probe.id else "", stored.sketch) for stored, _, _ in live],
+        overlaps,
         policy,
     )

@@ -21,7 +21,7 @@ from aggregator.dedup.boilerplate import (
     SAME_TEXT_RESEMBLANCE,
     SourceBoilerplate,
     boilerplate_mask,
-    common_share,
+    common_shares,
     distinct_texts,
     without_hashes,
 )
@@ -36,6 +36,12 @@ def page(story: int, words: int = 30) -> Sketch:
     return build_sketch([f"story{story}word{n}" for n in range(words)] + FOOTER)
 
 
+def sketch_of(hashes: list[int]) -> Sketch:
+    """Return a sketch with these numbers as its sample; pairs of them are equal in their compared part."""
+    sample = np.array(hashes, np.uint32) << np.uint32(IGNORED_LOW_BITS - 1)
+    return Sketch(2 * len(hashes), sample, np.zeros(len(hashes), np.bool_))
+
+
 def test_a_footer_is_boilerplate_from_the_fourth_page_on() -> None:
     """The shingles within the footer count as boilerplate, those of the story do not."""
     subject = page(0)
@@ -43,21 +49,21 @@ def test_a_footer_is_boilerplate_from_the_fourth_page_on() -> None:
     assert not boilerplate_mask(subject, [page(n) for n in range(1, MIN_ARTICLES)]).any()
     mask = boilerplate_mask(subject, [page(n) for n in range(1, MIN_ARTICLES + 1)])
     assert mask.sum() == len(FOOTER) - 2
-    own = without_hashes(subject, subject.sample[mask])
+    own, other = without_hashes([subject, page(1)], subject.sample[mask])
     assert own.size == subject.size - mask.sum()
-    assert estimate_overlap(own, without_hashes(page(1), subject.sample[mask])).containment == 0
+    assert estimate_overlap(own, other).containment == 0
 
 
 def test_a_copy_stays_a_copy_without_boilerplate() -> None:
     """What remains of two copies is the story, which both have."""
     subject, copy = page(0), page(0)
     mask = boilerplate_mask(subject, [page(n) for n in range(1, 5)])
-    removed = subject.sample[mask]
 
-    overlap = estimate_overlap(without_hashes(subject, removed), without_hashes(copy, removed))
+    overlap = estimate_overlap(*without_hashes([subject, copy], subject.sample[mask]))
     assert overlap.containment == 1.0
-    assert 0 < common_share(subject, copy, mask) < 1
-    assert common_share(subject, page(1), mask) == 1
+    shares = common_shares(subject, [copy, page(1), build_sketch(["other"])], mask)
+    assert 0 < shares[0] < 1
+    assert shares[1:] == [1, 0]
 
 
 def test_copies_of_one_text_are_not_boilerplate() -> None:
@@ -91,6 +97,28 @@ def test_nearly_equal_texts_are_those_of_a_plain_comparison(pages: list[tuple[in
     assert boilerplate_mask(subject, sketches).tolist() == expected
 
 
+@given(
+    st.lists(st.lists(st.integers(0, 60), unique=True, max_size=40).map(sorted).map(sketch_of), max_size=5),
+    st.lists(st.integers(0, 60), unique=True, max_size=40).map(sorted),
+)
+def test_hashes_are_removed_and_counted_as_one_by_one(others: list[Sketch], hashes: list[int]) -> None:
+    """Of several texts at once as of each: also of hashes that are equal in their compared part."""
+    subject = sketch_of(hashes)
+    mask = np.arange(len(hashes)) % 3 == 0
+    removed = subject.sample[mask]
+    removed_values = set((removed >> IGNORED_LOW_BITS).tolist())
+    for other, rest in zip(others, without_hashes(others, removed), strict=True):
+        kept = [value for value in other.sample.tolist() if value >> IGNORED_LOW_BITS not in removed_values]
+        assert rest.sample.tolist() == kept
+        assert rest.size == round(other.size * len(kept) / max(1, len(other.sample)))
+    expected = []
+    for other in others:
+        known = set((other.sample >> IGNORED_LOW_BITS).tolist())
+        common = [value in known for value in (subject.sample >> IGNORED_LOW_BITS).tolist()]
+        expected.append(sum(np.array(common, np.bool_) & mask) / max(1, sum(common)))
+    assert common_shares(subject, others, mask) == expected
+
+
 def test_articles_about_something_else_show_the_boilerplate_of_their_outlet() -> None:
     """Three pages with one footer; the same footer at another outlet is kept."""
     pages = [page(n) for n in range(1, 5)]
@@ -103,10 +131,7 @@ def remaining_overlaps(subject: Sketch, stored: list[Sketch]) -> list[OverlapEst
     """Overlaps of a page that begins otherwise with stored pages of one outlet, without boilerplate."""
     overlaps = [replace(overlap, opening=0.0) for overlap in estimate_overlaps(subject, stored)]
     sources = SourceBoilerplate(subject, [("Site", sketch) for sketch in stored], overlaps, Policy())
-    return [
-        sources.remove_from("site", sketch, overlap)[0]
-        for sketch, overlap in zip(stored, overlaps, strict=True)
-    ]
+    return [sources.remove_from(i)[0] for i in range(len(stored))]
 
 
 @pytest.mark.parametrize(("source", "containment"), [("", 0.9), ("site", 0.1)])
@@ -116,12 +141,14 @@ def test_an_overlap_that_cannot_matter_is_returned_as_it_is(source: str, contain
     overlap = OverlapEstimate(containment, 0.1, 30)
     sources = SourceBoilerplate(page(0), [(source, p) for p in pages], [overlap] * len(pages), Policy())
 
-    assert sources.remove_from(source, pages[0], overlap) == (overlap, 0.0)
+    assert sources.remove_from(0) == (overlap, 0.0)
 
 
 def test_empty_sketches_have_no_boilerplate() -> None:
     """Articles without sketches (fingerprints only) are left alone."""
     assert distinct_texts([NO_SKETCH, NO_SKETCH]) == [NO_SKETCH, NO_SKETCH]
     assert not len(boilerplate_mask(NO_SKETCH, [page(n) for n in range(4)]))
-    assert without_hashes(NO_SKETCH, np.array([1], np.uint32)) is NO_SKETCH
-    assert common_share(NO_SKETCH, page(1), np.zeros(0, np.bool_)) == 0
+    removed = page(0).sample
+    assert without_hashes([NO_SKETCH, page(0)], removed)[0] is NO_SKETCH
+    assert without_hashes([NO_SKETCH], removed) == [NO_SKETCH]
+    assert common_shares(NO_SKETCH, [page(1)], np.zeros(0, np.bool_)) == [0]

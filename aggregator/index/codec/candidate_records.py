@@ -9,10 +9,12 @@ from itertools import islice
 from aggregator.domain import ArticleRecord, Sketch
 from aggregator.index.codec.records import (
     RecordRow,
+    TextFields,
     complete_record,
     decode_record_summary,
     decode_record_uncached,
     decode_row,
+    decompress_texts,
 )
 from aggregator.index.codec.sketches import decode_openings, decode_sketch_samples
 
@@ -42,6 +44,26 @@ class CandidateRecord:
         return cls(
             record.number, record.fingerprint, record.text_hash, record.sketch, record.space, None, record
         )
+
+    @property
+    def id(self) -> str:
+        """The article's id. Raises StoreUnavailable if its texts are damaged."""
+        return self._texts.id
+
+    @property
+    def source(self) -> str:
+        """Its outlet, "" if unknown. Raises StoreUnavailable if its texts are damaged."""
+        return self._texts.source
+
+    @property
+    def _texts(self) -> ArticleRecord | TextFields:
+        """What has the texts, decompressed at the first access: 5 us, where the whole ``record`` takes 15."""
+        if self._record is not None:
+            return self._record
+        assert self._row is not None
+        self._row = decompress_texts(self._row, self._space, self.number)
+        assert not isinstance(self._row.texts, bytes)
+        return self._row.texts
 
     @property
     def record(self) -> ArticleRecord:

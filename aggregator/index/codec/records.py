@@ -43,7 +43,7 @@ _WEIGHTS = tuple((np.arange(256) / TERM_WEIGHT_STEPS).tolist())
 _RAW_DEFLATE = -zlib.MAX_WBITS  # no header, no checksum
 
 
-class _TextFields(msgspec.Struct, frozen=True, array_like=True):
+class TextFields(msgspec.Struct, frozen=True, array_like=True):
     """The untrusted texts; ``terms`` one per line."""
 
     id: str
@@ -66,7 +66,7 @@ class _ShortRecordRow(msgspec.Struct, frozen=True, array_like=True):
     sketch_sample: bytes
     term_weights: bytes
     figures: bytes
-    texts: _TextFields | bytes
+    texts: TextFields | bytes
     sketch_opening: bytes = b""  # one bit per sampled hash; missing in records of earlier versions
 
 
@@ -77,7 +77,7 @@ class RecordRow(_ShortRecordRow, frozen=True, array_like=True):
 
 
 _record_decoder = msgspec.msgpack.Decoder(RecordRow)
-_texts_decoder = msgspec.msgpack.Decoder(_TextFields)
+_texts_decoder = msgspec.msgpack.Decoder(TextFields)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -102,16 +102,16 @@ def encode_record(record: ArticleRecord) -> bytes:
     return append_checksum(RECORD_FORMATS[0] + _encode(row), record.number)
 
 
-def _compress_texts(record: ArticleRecord) -> _TextFields | bytes:
+def _compress_texts(record: ArticleRecord) -> TextFields | bytes:
     terms = "\n".join([term for term, _ in record.terms])
-    texts = _TextFields(record.id, record.title, record.url, record.source, terms)
+    texts = TextFields(record.id, record.title, record.url, record.source, terms)
     plain = _encode(texts)
     if len(plain) < _MIN_COMPRESS_BYTES:
         return texts
     return zlib.compress(plain, wbits=_RAW_DEFLATE)
 
 
-def _decompress_texts(data: bytes) -> _TextFields:
+def _decompress_texts(data: bytes) -> TextFields:
     """Raises ValueError if the data is damaged."""
     inflating = zlib.decompressobj(_RAW_DEFLATE)
     try:
@@ -190,6 +190,16 @@ def _kind_name(space: str, number: int) -> str:
     return f"The record {number:016x} of {space}"
 
 
+def decompress_texts(row: RecordRow, space: str, number: int) -> RecordRow:
+    """``row`` with its texts decompressed. Raises StoreUnavailable if they are damaged."""
+    if not isinstance(row.texts, bytes):
+        return row
+    try:
+        return msgspec.structs.replace(row, texts=_decompress_texts(row.texts))
+    except ValueError as error:
+        raise corrupt_error(_kind_name(space, number), error) from error
+
+
 def complete_record(row: RecordRow, space: str, number: int, sketch: Sketch) -> ArticleRecord:
     """The record of stored fields, with its sketch. Raises StoreUnavailable if any other field is damaged."""
     try:
@@ -229,10 +239,10 @@ def _row_sketch(row: RecordRow) -> Sketch:
     return Sketch(row.sketch_size, sample, decode_opening(row.sketch_opening, len(sample)))
 
 
-def _row_texts(row: RecordRow) -> _TextFields:
+def _row_texts(row: RecordRow) -> TextFields:
     return _decompress_texts(row.texts) if isinstance(row.texts, bytes) else row.texts
 
 
-def _row_terms(row: RecordRow, texts: _TextFields) -> tuple[tuple[str, float], ...]:
+def _row_terms(row: RecordRow, texts: TextFields) -> tuple[tuple[str, float], ...]:
     weights = map(_WEIGHTS.__getitem__, row.term_weights)
     return tuple(zip(texts.terms.split("\n"), weights, strict=True)) if texts.terms else ()

@@ -111,32 +111,33 @@ class PairRule:
             if policy.name == "verified"
             else None
         )
-        return [
-            self._decide_pair(candidate, subject, overlap, boilerplate, policy) if near else DIFFERENT
-            for candidate, overlap, near in zip(candidates, overlaps, is_near.tolist(), strict=True)
-        ]
+        decided = []
+        for i, (candidate, near) in enumerate(zip(candidates, is_near.tolist(), strict=True)):
+            if not near:
+                decided.append(DIFFERENT)
+                continue
+            overlap, share = boilerplate.remove_from(i) if boilerplate is not None else (overlaps[i], 0.0)
+            decided.append(self._decide_pair(candidate, subject, overlap, share, policy))
+        return decided
 
     @staticmethod
     def _decide_pair(
         earlier: ArchivedArticle,
         later: ArchivedArticle,
         overlap: OverlapEstimate,
-        boilerplate: SourceBoilerplate | None,
+        boilerplate_share: float,
         policy: Policy,
     ) -> int:
         is_char_ngrams = later.uses_char_ngrams
         if earlier.space != later.space and not is_char_ngrams:
             return DIFFERENT  # the service compares within one space
-        share = 0.0
-        if boilerplate is not None:
-            overlap, share = boilerplate.remove_from(earlier.source, earlier.sketch, overlap)
         evidence = Evidence(
             overlap,
             cosine(later.terms, earlier.terms),
             hamming_distance(later.fingerprint, earlier.fingerprint),
             is_same_outlet(earlier, later),
             hours_between(earlier, later),
-            share,
+            boilerplate_share,
         )
         compare = compare_char_ngrams if is_char_ngrams else compare_pair
         if compare(later, earlier, evidence, policy)[0]:

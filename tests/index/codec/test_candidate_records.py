@@ -10,7 +10,12 @@ from aggregator.domain import NO_SKETCH, ArticleRecord
 from aggregator.errors import StoreUnavailable
 from aggregator.index.codec.candidate_records import CANDIDATE_CACHE_ENTRIES, decode_candidates
 from aggregator.index.codec.records import decode_record, encode_record
-from tests.index.codec.test_records import FORMER_RECORD, record, record_with_a_cut_sample
+from tests.index.codec.test_records import (
+    FORMER_RECORD,
+    record,
+    record_with_a_cut_sample,
+    with_cut_texts,
+)
 
 
 def test_candidates_are_the_records() -> None:
@@ -23,12 +28,14 @@ def test_candidates_are_the_records() -> None:
         whole = decode_record(*item)
         assert (candidate.number, candidate.fingerprint) == (7, whole.fingerprint)
         assert candidate.text_hash == whole.text_hash
+        assert (candidate.id, candidate.source) == (whole.id, whole.source)
         for field in fields(ArticleRecord):
             if field.name != "sketch":
                 assert getattr(candidate.record, field.name) == getattr(whole, field.name)
         for part in ("size", "sample", "opening"):
             assert np.array_equal(getattr(candidate.sketch, part), getattr(whole.sketch, part))
         assert candidate.record.sketch is candidate.sketch
+        assert (candidate.id, candidate.source) == (whole.id, whole.source)
 
 
 def test_the_newest_candidates_stay_decoded() -> None:
@@ -53,3 +60,12 @@ def test_a_damaged_candidate_among_others_is_named() -> None:
 
     with pytest.raises(StoreUnavailable, match=r"record 0+7 of en\.0001 in the store is damaged \(a sample"):
         decode_candidates([(other, "en.0001", 8), (record_with_a_cut_sample(), "en.0001", 7)])
+
+
+def test_damaged_texts_are_named_when_they_are_first_needed() -> None:
+    """Most candidates are rejected before."""
+    data = encode_record(replace(record(build_sketch(["one"])), title="Harbour cranes stand still " * 9))
+    (candidate,) = decode_candidates([(with_cut_texts(data), "en.0001", 7)])
+    for name in ("id", "source", "record"):
+        with pytest.raises(StoreUnavailable, match="The record 0000000000000007 of en"):
+            getattr(candidate, name)

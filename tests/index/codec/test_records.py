@@ -114,12 +114,16 @@ def test_a_headline_repeated_in_the_url_is_compressed() -> None:
     )
     data = encode_record(made)
     assert len(data) < len(encode_record(replace(made, title="", url=""))) + 1.6 * len(title)
+    with pytest.raises(StoreUnavailable, match="The record 0000000000000007 of en"):
+        decode_record(with_cut_texts(data), "en.0001", 7)
+
+
+def with_cut_texts(data: bytes) -> bytes:
+    """A stored record, number 7, with compressed texts that lack their last byte."""
     texts = msgspec.msgpack.decode(data[1:-4])[-2]  # the flags of the opening follow
     cut = data.replace(bytes([0xC4, len(texts)]) + texts, bytes([0xC4, len(texts) - 1]) + texts[:-1])
     assert cut != data
-    cut = append_checksum(cut[:-4], 7)
-    with pytest.raises(StoreUnavailable, match="The record 0000000000000007 of en"):
-        decode_record(cut, "en.0001", 7)
+    return append_checksum(cut[:-4], 7)
 
 
 @pytest.mark.parametrize("first", [5, 7])

@@ -66,7 +66,10 @@ class LanguageIdentifier:
         rows.sort()
         (firsts,) = np.concatenate([_TRUE, rows[1:] != rows[:-1]]).nonzero()
         distinct = rows.take(firsts)
-        weights = np.log1p(np.diff(firsts, append=len(rows)))
+        counts = np.empty_like(firsts)  # np.diff takes 8 us for a headline, this 1.4
+        np.subtract(firsts[1:], firsts[:-1], out=counts[:-1])
+        counts[-1] = len(rows) - firsts[-1]
+        weights = np.log1p(counts)
         starts = self.starts.take(distinct).astype(np.int64)
         lengths = self.starts.take(distinct + 1) - starts
         entries = np.arange(lengths.sum()) + (starts - (lengths.cumsum() - lengths)).repeat(lengths)

@@ -36,6 +36,8 @@ MIN_ITEMS_TO_BE_MERGED = 2
 # A norm is computed again when its story has changed by 5 % or after ten minutes; for a merge, every minute.
 NORM_STALE_GROWTH_RATIO = 0.05
 NORM_STALE_MINUTES = 10
+# A story is examined for merges and divisions again when this share of its items is new.
+EXAMINED_GROWTH_RATIO = 0.05
 # A merge candidate below this share of the merge threshold by a stale norm is skipped without a fresh norm.
 STALE_NORM_PREFILTER_RATIO = 0.8
 # Largest weight of a term in an item (``items.py``); a story of n items holds at most n times that.
@@ -94,6 +96,7 @@ class Story(msgspec.Struct, array_like=True, gc=False):
     sightings       duplicates that do not count
     norm            weighted norm of the sums, computed at ``norm_size`` members in ``norm_minute``
     event_id        the event that the story became
+    new_items       members that joined since the story was last examined for merges
     """
 
     key: int
@@ -106,6 +109,7 @@ class Story(msgspec.Struct, array_like=True, gc=False):
     norm_size: int = 0
     norm_minute: int = -NORM_STALE_MINUTES
     event_id: str | None = None
+    new_items: int = 0
 
 
 MergePredicate = Callable[[Story, Story], bool]
@@ -119,7 +123,8 @@ def latest_counted_items(story: Story) -> list[WindowItem]:
 class StoryIndex:
     """The open stories: by key, by article number, and by term (inverted index).
 
-    ``changed_keys``: stories that grew and may have converged with others, for the next round of merging.
+    ``changed_keys``: stories that grew by ``EXAMINED_GROWTH_RATIO`` and may have converged with others, for
+    the next round of merging.
     """
 
     def __init__(self) -> None:
@@ -214,7 +219,9 @@ class StoryIndex:
         story.counted_items += member.is_counted
         slot = self._mark_changed(story)
         self._postings.add(slot, story.term_sums, member.terms)
-        if len(story.members) >= MIN_ITEMS_TO_MERGE:
+        story.new_items += 1
+        size = len(story.members)
+        if size >= MIN_ITEMS_TO_MERGE and story.new_items >= EXAMINED_GROWTH_RATIO * size:
             self.changed_keys[story.key] = None
 
     def find_item(self, first_version: int) -> WindowItem | None:
@@ -283,6 +290,12 @@ class StoryIndex:
             if may_merge(story, other):
                 best, nearest = other, cosine
         return best
+
+    def end_round(self) -> None:
+        """Forget what changed: all of it has been examined."""
+        for key in self.changed_keys:
+            self.by_key[key].new_items = 0
+        self.changed_keys.clear()
 
     def with_any_term(self, terms: Iterable[str]) -> list[Story]:
         """Return the stories that hold any of these terms and are large enough to be merged, oldest first."""

@@ -191,7 +191,7 @@ class BurstDetector(DetectorParts):
         """Merge and divide the stories that grew since the last call."""
         if self.hamming_mode is None:
             yield from self.merger.merge_changed_steps(self.overrides, self.clock_ms)
-        self.stories.changed_keys.clear()
+        self.stories.end_round()
 
     # -- one item ------------------------------------------------------------------------------
 

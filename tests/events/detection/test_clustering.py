@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from aggregator.events.detection import BurstDetector, BurstRule, clustering
 from aggregator.events.detection.clustering import JOIN_COSINE, MAX_TERM_WEIGHT, NORM_STALE_MINUTES, Story
 from tests.events.detection.random_steps import Step, feed_steps, steps
+from tests.events.detection.window_items import window_item
 from tests.support.detector_stream import DetectorStream
 
 
@@ -23,6 +24,24 @@ def test_a_story_does_not_grow_by_a_chain_of_neighbors() -> None:
         stream.send(i, f"link{i} link{i + 1}")
 
     assert stream.fired == []
+
+
+@pytest.mark.parametrize(("items", "examined_after"), [(2, 2), (10, 1), (40, 3), (100, 6)])
+def test_a_story_is_examined_again_when_a_twentieth_of_it_is_new(items: int, examined_after: int) -> None:
+    """A small one with every item, but not below the size at which stories merge."""
+    index = clustering.StoryIndex()
+    story = index.create("s")
+    for number in range(items):
+        index.add_item(story, window_item(number, "storm"))
+    assert bool(index.changed_keys) == (items >= clustering.MIN_ITEMS_TO_MERGE)
+    index.end_round()
+
+    for added in range(1, examined_after + 1):
+        assert not index.changed_keys
+        index.add_item(story, window_item(items + added, "storm"))
+    assert list(index.changed_keys) == [story.key]
+    index.end_round()
+    assert not index.changed_keys
 
 
 @settings(max_examples=30, deadline=None)

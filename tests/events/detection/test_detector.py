@@ -214,11 +214,13 @@ def test_work_in_steps_gives_the_same_state_as_one_call() -> None:
         item = stream.item(0.01 * i, words[i % 3])
         whole.observe(item, item.arrived_ms)
         stepped.observe(item, item.arrived_ms)
-    last = stream.item(2, "harbour bridge collapse")
+    first, last = stream.item(2, "harbour bridge collapse"), stream.item(2, "harbour bridge collapse")
 
-    whole.observe(last, last.arrived_ms)
-    step_count = len(list(stepped.advance_clock_steps(last.arrived_ms)))
+    whole.observe(first, first.arrived_ms)
+    step_count = len(list(stepped.advance_clock_steps(first.arrived_ms)))
     assert step_count >= 3
+    stepped.observe(first, first.arrived_ms)
+    whole.observe(last, last.arrived_ms)  # with the first, a twentieth of the story
     stepped.observe(last, last.arrived_ms)
     assert stepped.dump() == whole.dump()
 

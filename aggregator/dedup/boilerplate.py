@@ -2,7 +2,7 @@
 
 Lists of other stories, navigation, disclaimers and author notes make two articles of a site look alike. What
 is boilerplate is estimated from the candidates of the article that is decided: a shingle that it shares with
-several articles of the outlet, none of which begins like it, tells nothing about any of them. Copies of one
+several articles of the outlet, none of which begins like it, is not evidence of a copy. Copies of one
 text, which an outlet sends again, count as one article. No state is kept, so it works for a new outlet from
 its fourth article on, and simultaneous commits need no further check.
 """
@@ -56,9 +56,9 @@ def distinct_texts(sketches: Sequence[Sketch]) -> list[Sketch]:
         return list(sketches)
     possible = _may_be_nearly_equal(sketches)
     distinct: list[int] = []
-    for i, earlier in enumerate(np.tril(possible, -1).tolist()):
-        others = [sketches[j] for j in distinct if earlier[j]] if any(earlier) else []
-        overlaps = estimate_overlaps(sketches[i], others, _MIN_COMMON_SHARE) if others else []
+    for i, is_possible in enumerate(possible.tolist()):
+        others = [sketches[j] for j in distinct if is_possible[j]]
+        overlaps = estimate_overlaps(sketches[i], others, _MIN_COMMON_SHARE)
         if all(overlap.resemblance < SAME_TEXT_RESEMBLANCE for overlap in overlaps):
             distinct.append(i)
     return [sketches[i] for i in distinct]
@@ -156,8 +156,7 @@ class SourceBoilerplate:
         self._sources = [source.casefold() for source, _ in candidates]
         self._sketches = [sketch for _, sketch in candidates]
         self._overlaps = overlaps
-        self._removed: dict[int, tuple[OverlapEstimate, float]] = {}
-        self._done: set[str] = set()
+        self._by_source: dict[str, dict[int, tuple[OverlapEstimate, float]]] = {}
 
     def remove_from(self, candidate: int) -> tuple[OverlapEstimate, float]:
         """The overlap with a candidate without its source's boilerplate, and the share that this was.
@@ -168,25 +167,25 @@ class SourceBoilerplate:
         source, overlap = self._sources[candidate], self._overlaps[candidate]
         if not source or overlap.containment < self._floor:
             return overlap, 0.0
-        if source not in self._done:
-            self._done.add(source)
-            self._remove_from_source(source)
-        return self._removed.get(candidate, (overlap, 0.0))
+        if source not in self._by_source:
+            self._by_source[source] = self._remove_from_source(source)
+        return self._by_source[source].get(candidate, (overlap, 0.0))
 
-    def _remove_from_source(self, source: str) -> None:
+    def _remove_from_source(self, source: str) -> dict[int, tuple[OverlapEstimate, float]]:
+        """``remove_from`` for the candidates of a source, by position; none if it has no boilerplate."""
         of_source = [i for i, name in enumerate(self._sources) if name == source]
         others = [self._sketches[i] for i in of_source if self._is_about_something_else(self._overlaps[i])]
         mask = boilerplate_mask(self._subject, others)
         if mask.any():
             mask = boilerplate_mask(self._subject, distinct_texts(others))
         if not mask.any():
-            return
+            return {}
         near = [i for i in of_source if self._overlaps[i].containment >= self._floor]
         sketches = [self._sketches[i] for i in near]
         subject, *texts = without_hashes([self._subject, *sketches], self._subject.sample[mask])
         overlaps = estimate_overlaps(subject, texts)
         shares = common_shares(self._subject, sketches, mask)
-        self._removed.update(zip(near, zip(overlaps, shares, strict=True), strict=True))
+        return dict(zip(near, zip(overlaps, shares, strict=True), strict=True))
 
     def _is_about_something_else(self, overlap: OverlapEstimate) -> bool:
         return overlap.containment < self._floor or overlap.opening < self._min_opening

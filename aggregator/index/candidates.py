@@ -91,7 +91,7 @@ def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> 
         is_certain = stored.text_hash == probe.analysis.text_hash or (
             pointer is not None and pointer.id == probe.id
         )
-        if is_certain and stored.record.id == probe.id:
+        if is_certain and stored.id == probe.id:
             continue
         live.append(_Live(stored, pointer, is_certain))
     return live

@@ -24,7 +24,6 @@ import math
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +31,14 @@ from aggregator.analysis.text import language, tokenizer
 from aggregator.domain import StreamItem
 from aggregator.events.detection import BurstDetector, BurstRule, Event
 from aggregator.offline.jsonl import read_rows
-from aggregator.offline.replay import event_row, make_detector, read_items, rfc3339
+from aggregator.offline.replay import event_row, make_detector, parse_time_ms, read_items, rfc3339
 from tests.support.development_data import DATA
 from tests.support.processes import resident_bytes
 
 CHUNK_ITEMS = 5_000
 MINUTE_MS = 60_000
 DAY_MS = 86_400_000
-WEEKS_PER_TURN = 53
+TURN_MS = 53 * 7 * DAY_MS
 
 
 def main() -> None:
@@ -76,11 +75,11 @@ def _rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for turn in range(options.turns):
         rows = (row for row in read_rows([options.file]) if str(row.get("published_at")) >= options.since)
         for row in itertools.islice(rows, options.rows):
-            yield {**row, "published_at": _later(row["published_at"], turn)} if turn else row
-
-
-def _later(published_at: str, turn: int) -> str:
-    return (datetime.fromisoformat(published_at) + timedelta(weeks=WEEKS_PER_TURN * turn)).isoformat()
+            at_ms = parse_time_ms(row.get("published_at"))
+            if turn and at_ms is not None:
+                yield {**row, "published_at": rfc3339(at_ms + turn * TURN_MS)}
+            else:
+                yield row
 
 
 def _load_dictionaries() -> None:

@@ -136,7 +136,7 @@ def remaining_overlaps(subject: Sketch, stored: list[Sketch]) -> list[OverlapEst
 
 @pytest.mark.parametrize(("source", "containment"), [("", 0.9), ("site", 0.1)])
 def test_an_overlap_that_cannot_matter_is_returned_as_it_is(source: str, containment: float) -> None:
-    """An unknown source has no boilerplate; a pair below the floor of the policy is no copy anyway."""
+    """An unknown source has no boilerplate; a pair below the floor of the policy cannot be a copy."""
     pages = [page(n) for n in range(1, 6)]
     overlap = OverlapEstimate(containment, 0.1, 30)
     sources = SourceBoilerplate(page(0), [(source, p) for p in pages], [overlap] * len(pages), Policy())

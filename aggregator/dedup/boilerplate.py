@@ -139,20 +139,21 @@ def common_shares(subject: Sketch, others: Sequence[Sketch], mask: Mask) -> list
 class SourceBoilerplate:
     """Boilerplate of the sources of an article's candidates, computed for a source when it is first needed.
 
-    ``candidates``: source and sketch of each; ``overlaps``: those with the article. A candidate that shares
-    neither enough wording for the policy nor the opening is about something else.
+    ``subject`` and ``subject_source``: sketch and source of the article; ``candidates``: source and sketch of
+    each; ``overlaps``: those with the article. A candidate that shares neither enough wording for the policy
+    nor the opening is about something else.
     """
 
     def __init__(
         self,
         subject: Sketch,
+        subject_source: str,
         candidates: Sequence[tuple[str, Sketch]],
         overlaps: Sequence[OverlapEstimate],
         policy: Policy,
     ) -> None:
-        self._floor = policy.containment_floor
-        self._min_opening = policy.min_opening
-        self._subject = subject
+        self._policy = policy
+        self._subject, self._subject_source = subject, subject_source.casefold()
         self._sources = [source.casefold() for source, _ in candidates]
         self._sketches = [sketch for _, sketch in candidates]
         self._overlaps = overlaps
@@ -161,11 +162,11 @@ class SourceBoilerplate:
     def remove_from(self, candidate: int) -> tuple[OverlapEstimate, float]:
         """The overlap with a candidate without its source's boilerplate, and the share that this was.
 
-        Unchanged if the source is unknown, or if the pair shares too little wording for the policy anyway.
+        Unchanged if the source is unknown, or if the pair cannot match with all its wording either.
         ``candidate``: its position.
         """
         source, overlap = self._sources[candidate], self._overlaps[candidate]
-        if not source or overlap.containment < self._floor:
+        if not source or not self._may_match(candidate):
             return overlap, 0.0
         if source not in self._by_source:
             self._by_source[source] = self._remove_from_source(source)
@@ -180,12 +181,18 @@ class SourceBoilerplate:
             mask = boilerplate_mask(self._subject, distinct_texts(others))
         if not mask.any():
             return {}
-        near = [i for i in of_source if self._overlaps[i].containment >= self._floor]
-        sketches = [self._sketches[i] for i in near]
+        matching = [i for i in of_source if self._may_match(i)]
+        sketches = [self._sketches[i] for i in matching]
         subject, *texts = without_hashes([self._subject, *sketches], self._subject.sample[mask])
         overlaps = estimate_overlaps(subject, texts)
         shares = common_shares(self._subject, sketches, mask)
-        return dict(zip(near, zip(overlaps, shares, strict=True), strict=True))
+        return dict(zip(matching, zip(overlaps, shares, strict=True), strict=True))
+
+    def _may_match(self, candidate: int) -> bool:
+        same_outlet = self._sources[candidate] == self._subject_source
+        return self._policy.may_match(self._overlaps[candidate], same_outlet=same_outlet)
 
     def _is_about_something_else(self, overlap: OverlapEstimate) -> bool:
-        return overlap.containment < self._floor or overlap.opening < self._min_opening
+        return (
+            overlap.containment < self._policy.containment_floor or overlap.opening < self._policy.min_opening
+        )

@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.templates import SAME_LENGTH_RATIO, looks_templated
 
@@ -78,6 +79,11 @@ class Requirements:
         """The least containment of any row."""
         return min(row.containment for row in self.rows)
 
+    @property
+    def least_shared(self) -> float:
+        """The shingles without which a pair below strong containment does not match."""
+        return min(self.shared, self.shared_at_equal_length, self.shared_under_one_headline)
+
 
 @dataclass(frozen=True, slots=True)
 class CopyRule:
@@ -100,6 +106,19 @@ class CopyRule:
             return self.other_outlet
         is_later = evidence.hours_apart is not None and evidence.hours_apart > self.same_outlet_hours
         return self.later if is_later else self.same_outlet
+
+    def may_match(self, overlap: OverlapEstimate, *, same_outlet: bool) -> bool:
+        """Whether a pair with this wording can meet its requirements, whatever else agrees or not.
+
+        False for nearly all pairs that share a phrase or the boilerplate of their outlet.
+        """
+        containment = overlap.containment - overlap.error
+        parts = (self.same_outlet, self.later) if same_outlet else (self.other_outlet,)
+        return any(
+            containment >= part.containment
+            and (containment >= self.strong or overlap.shared >= part.least_shared)
+            for part in parts
+        )
 
     def is_copy(self, evidence: Evidence, headline_similarity: Callable[[], float]) -> bool:
         """Whether the pair meets its requirements; ``headline_similarity`` is called only if it decides."""

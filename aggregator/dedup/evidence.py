@@ -52,7 +52,12 @@ class Evidence:
 
 def is_same_outlet(a: Published, b: Published) -> bool:
     """Whether two articles are of one known source; case does not count."""
-    return bool(a.source) and a.source.casefold() == b.source.casefold()
+    return is_same_source(a.source, b.source)
+
+
+def is_same_source(a: str, b: str) -> bool:
+    """Whether two sources are known and the same; case does not count."""
+    return bool(a) and a.casefold() == b.casefold()
 
 
 def hours_between(

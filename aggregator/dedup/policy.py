@@ -104,6 +104,8 @@ class Policy:
         """Whether articles that share distinctive terms, but neither bits nor wording, are candidates."""
         return self.name == "same-event"
 
-    def needs_term_similarity(self, distance: int, overlap: OverlapEstimate) -> bool:
-        """Whether the term similarity of such a candidate can affect the verdict or the related articles."""
-        return distance <= self.related_bits or overlap.containment >= self.containment_floor
+    def may_match(self, overlap: OverlapEstimate, *, same_outlet: bool) -> bool:
+        """Whether a candidate farther than ``related_bits`` with this wording can affect the outcome."""
+        return self.name == "same-event" or (
+            self.name == "verified" and self.copy_rule.may_match(overlap, same_outlet=same_outlet)
+        )

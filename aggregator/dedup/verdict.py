@@ -28,7 +28,7 @@ class Candidate:
     """A stored article that fingerprint or sketch proposed, with the evidence about it.
 
     ``canonical`` is (id, first number) of the group that the stored article belongs to;
-    ``evidence.similarity`` is 0 where it was not computed (``Policy.needs_term_similarity``).
+    ``evidence.similarity`` is 0 where it was not computed (``Policy.may_match``).
     """
 
     record: ArticleRecord

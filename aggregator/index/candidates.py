@@ -9,7 +9,7 @@ from typing import NamedTuple
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.boilerplate import SourceBoilerplate
-from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_outlet
+from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_outlet, is_same_source
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.similarity import cosine_to
 from aggregator.dedup.verdict import Candidate
@@ -48,23 +48,28 @@ def build_candidates(
     min_containment = 0.0 if any(each.is_certain for each in live) else policy.containment_floor
     overlaps = estimate_overlaps(subject.sketch, [each.stored.sketch for each in live], min_containment)
     distances = [hamming_distance(subject.fingerprint, each.stored.fingerprint) for each in live]
+    may_match = [
+        _may_match(stored, overlap, arrival.source, policy)
+        for (stored, _, _), overlap in zip(live, overlaps, strict=True)
+    ]
     can_matter = [
-        is_certain or policy.needs_term_similarity(distance, overlap)
-        for (_, _, is_certain), distance, overlap in zip(live, distances, overlaps, strict=True)
+        is_certain or matching or distance <= policy.related_bits
+        for (_, _, is_certain), matching, distance in zip(live, may_match, distances, strict=True)
     ]
     if not any(can_matter):
         return []
     similarity_to = cosine_to(subject.terms)
     sources = None
-    if policy.name == "verified" and any(o.containment >= policy.containment_floor for o in overlaps):
-        sources = _source_boilerplate(probe, live, overlaps, policy)
+    if policy.name == "verified" and any(may_match):
+        sources = _source_boilerplate(probe, arrival.source, live, overlaps, policy)
     candidates = []
     for i in itertools.compress(range(len(live)), can_matter):
         stored, pointer, is_certain = live[i]
         if stored.id == probe.id:
             continue
         overlap, boilerplate = sources.remove_from(i) if sources is not None else (overlaps[i], 0.0)
-        needs_terms = policy.needs_term_similarity(distances[i], overlap)
+        is_near = distances[i] <= policy.related_bits
+        needs_terms = is_near or (may_match[i] and _may_match(stored, overlap, arrival.source, policy))
         if not (needs_terms or is_certain):
             continue  # it shares the boilerplate of its outlet and nothing else
         record = stored.record  # whole only now, of few
@@ -97,12 +102,21 @@ def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> 
     return live
 
 
+def _may_match(stored: CandidateRecord, overlap: OverlapEstimate, source: str, policy: Policy) -> bool:
+    """Whether the policy can match an article of ``source`` with a stored one by this wording."""
+    # The source takes 5 us, and nearly all candidates are below the floor.
+    return overlap.containment >= policy.containment_floor and policy.may_match(
+        overlap, same_outlet=is_same_source(source, stored.source)
+    )
+
+
 def _source_boilerplate(
-    probe: Probe, live: Sequence[_Live], overlaps: Sequence[OverlapEstimate], policy: Policy
+    probe: Probe, source: str, live: Sequence[_Live], overlaps: Sequence[OverlapEstimate], policy: Policy
 ) -> SourceBoilerplate:
     """What the article shares with other articles of each source; an own version counts for none."""
     return SourceBoilerplate(
         probe.analysis.sketch,
+        source,
         [(stored.source if stored.id != probe.id else "", stored.sketch) for stored, _, _ in live],
         overlaps,
         policy,

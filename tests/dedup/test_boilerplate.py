@@ -130,18 +130,30 @@ def test_articles_about_something_else_show_the_boilerplate_of_their_outlet() ->
 def remaining_overlaps(subject: Sketch, stored: list[Sketch]) -> list[OverlapEstimate]:
     """Overlaps of a page that begins otherwise with stored pages of one outlet, without boilerplate."""
     overlaps = [replace(overlap, opening=0.0) for overlap in estimate_overlaps(subject, stored)]
-    sources = SourceBoilerplate(subject, [("Site", sketch) for sketch in stored], overlaps, Policy())
+    sources = SourceBoilerplate(subject, "", [("Site", sketch) for sketch in stored], overlaps, Policy())
     return [sources.remove_from(i)[0] for i in range(len(stored))]
 
 
-@pytest.mark.parametrize(("source", "containment"), [("", 0.9), ("site", 0.1)])
-def test_an_overlap_that_cannot_matter_is_returned_as_it_is(source: str, containment: float) -> None:
-    """An unknown source has no boilerplate; a pair below the floor of the policy cannot be a copy."""
+@pytest.mark.parametrize(
+    ("source", "containment", "own_source", "is_removed"),
+    [
+        ("", 0.9, "", False),
+        ("site", 0.1, "", False),
+        ("site", 0.5, "", True),
+        ("site", 0.5, "Site", False),
+        ("site", 0.7, "Site", True),
+    ],
+)
+def test_an_overlap_that_cannot_matter_is_returned_as_it_is(
+    source: str, containment: float, own_source: str, is_removed: bool
+) -> None:
+    """An unknown source has no boilerplate; a pair that no requirement allows cannot be a copy."""
     pages = [page(n) for n in range(1, 6)]
-    overlap = OverlapEstimate(containment, 0.1, 30)
-    sources = SourceBoilerplate(page(0), [(source, p) for p in pages], [overlap] * len(pages), Policy())
+    overlap = OverlapEstimate(containment, 0.1, 60)
+    stored = [(source, p) for p in pages]
+    sources = SourceBoilerplate(page(0), own_source, stored, [overlap] * len(pages), Policy())
 
-    assert sources.remove_from(0) == (overlap, 0.0)
+    assert (sources.remove_from(0) != (overlap, 0.0)) is is_removed
 
 
 def test_empty_sketches_have_no_boilerplate() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -198,3 +199,50 @@ def test_more_agreement_never_separates(
     more = overlap(containment, 1.0, shared + 100, common_opening=1.0)
     for is_same, apart in ((same_outlet, hours), (same_outlet, 0.0), (False, hours)):
         assert RULE.is_copy(Evidence(more, 1.0, 0, is_same, apart), headline(1.0))
+
+
+@given(
+    containment=st.floats(0, 1),
+    error=st.floats(0, 0.2),
+    opening=st.floats(0, 1),
+    shared=st.floats(0, 500),
+    size_ratio=st.floats(0, 1),
+    similarity=st.floats(0, 1),
+    headlines=st.floats(0, 1),
+    same_outlet=st.booleans(),
+    hours=st.none() | st.floats(0, 100),
+)
+def test_what_cannot_match_by_its_wording_never_does(
+    containment: float,
+    error: float,
+    opening: float,
+    shared: float,
+    size_ratio: float,
+    similarity: float,
+    headlines: float,
+    same_outlet: bool,
+    hours: float | None,
+) -> None:
+    """So its terms, headlines and times need not be read."""
+    found = replace(overlap(containment, opening, shared, size_ratio, opening), error=error)
+    evidence = Evidence(found, similarity, 0, same_outlet, hours)
+    if RULE.is_copy(evidence, headline(headlines)) or RULE.shares_enough(evidence, headline(headlines)):
+        assert RULE.may_match(found, same_outlet=same_outlet)
+
+
+@pytest.mark.parametrize(
+    ("containment", "shared", "same_outlet", "possible"),
+    [
+        (0.2, 20, False, True),
+        (0.199, 500, False, False),
+        (0.2, 19.9, False, False),
+        (0.75, 0, False, True),
+        (0.7, 60, True, True),
+        (0.699, 500, True, False),
+        (0.7, 59.9, True, False),
+        (0.75, 0, True, True),
+    ],
+)
+def test_wording_that_may_match(containment: float, shared: float, same_outlet: bool, possible: bool) -> None:
+    """Within one outlet a pair must share most of its wording."""
+    assert RULE.may_match(overlap(containment, 1.0, shared), same_outlet=same_outlet) is possible

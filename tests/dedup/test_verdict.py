@@ -140,7 +140,8 @@ def test_skipped_comparisons_do_not_change_the_outcome(
         if c.overlap.containment >= policy.containment_floor
         else with_overlap(c, OverlapEstimate(0.0, 0.0, 0.0))
         for c in full
-        if policy.needs_term_similarity(c.distance, c.overlap)
+        if c.distance <= policy.related_bits
+        or policy.may_match(c.overlap, same_outlet=c.evidence.same_outlet)
     ]
     outcome = decide(subject(), full, policy)
 

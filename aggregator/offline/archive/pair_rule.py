@@ -104,6 +104,7 @@ class PairRule:
         boilerplate = (
             SourceBoilerplate(
                 subject.sketch,
+                subject.source,
                 [(candidate.source, candidate.sketch) for candidate in candidates],
                 overlaps,
                 policy,

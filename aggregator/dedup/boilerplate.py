@@ -20,6 +20,7 @@ from aggregator.analysis.shingles import (
     estimate_overlaps,
     positions_of_common,
 )
+from aggregator.dedup.evidence import is_same_source
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Sketch
 
@@ -153,7 +154,7 @@ class SourceBoilerplate:
         policy: Policy,
     ) -> None:
         self._policy = policy
-        self._subject, self._subject_source = subject, subject_source.casefold()
+        self._subject, self._subject_source = subject, subject_source
         self._sources = [source.casefold() for source, _ in candidates]
         self._sketches = [sketch for _, sketch in candidates]
         self._overlaps = overlaps
@@ -189,7 +190,7 @@ class SourceBoilerplate:
         return dict(zip(matching, zip(overlaps, shares, strict=True), strict=True))
 
     def _may_match(self, candidate: int) -> bool:
-        same_outlet = self._sources[candidate] == self._subject_source
+        same_outlet = is_same_source(self._subject_source, self._sources[candidate])
         return self._policy.may_match(self._overlaps[candidate], same_outlet=same_outlet)
 
     def _is_about_something_else(self, overlap: OverlapEstimate) -> bool:

@@ -27,7 +27,8 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -50,13 +51,23 @@ RECONNECT_S = 0.1
 _ID = b"@" * 16
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Which rows are measured: each factor with each number of connections, ``repeat`` times."""
+
+    seconds: float = 10.0
+    factors: Sequence[float] = (1, 3, 10)
+    connections: Sequence[int] = (16, 300, 2500)
+    repeat: int = 1
+
+
 class Requests:
     """Endless requests from a pool of articles, each with a new id."""
 
-    def __init__(self) -> None:
+    def __init__(self, pool: Iterable[Mapping[str, str]]) -> None:
         self._numbers = itertools.count()
         self._parts = []
-        for row in itertools.islice(request_bodies("en"), POOL):
+        for row in pool:
             body = json.dumps({**row, "id": _ID.decode()}).encode()
             head = b"POST /v1/articles HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
             before, _, after = body.partition(_ID)
@@ -64,7 +75,7 @@ class Requests:
 
     def __next__(self) -> bytes:
         number = next(self._numbers)
-        before, after = self._parts[number % POOL]
+        before, after = self._parts[number % len(self._parts)]
         return b"%s%016d%s" % (before, number, after)
 
 
@@ -235,12 +246,11 @@ def _times(name: str, seconds: Sequence[float]) -> dict[str, float]:
     }
 
 
-async def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """One row for each repetition, number of connections and factor."""
+async def measure(requests: Requests, wanted: Rows, serve: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """One row for each repetition, number of connections and factor. ``serve``: options of the service."""
     rows: list[dict[str, Any]] = []
-    requests = Requests()
     async with running_service(
-        f"--request-timeout-seconds={Settings().request_timeout_seconds}", *args.serve, new_session=True
+        f"--request-timeout-seconds={Settings().request_timeout_seconds}", *serve, new_session=True
     ) as running:
         parts = urlsplit(running.url)
         address = (parts.hostname or "", parts.port or 0)
@@ -252,12 +262,14 @@ async def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
             return {"flood": flood, "other": other, "cpu_s": cpu_s, "per_cpu_second": per_cpu_second}
 
         await loaded(0, CAPACITY_CONNECTIONS, 3)  # warm-up
-        calm = await loaded(0, CAPACITY_CONNECTIONS, args.seconds / 2)
-        for _, connections, factor in itertools.product(range(args.repeat), args.connections, args.factors):
+        calm = await loaded(0, CAPACITY_CONNECTIONS, wanted.seconds / 2)
+        for _, connections, factor in itertools.product(
+            range(wanted.repeat), wanted.connections, wanted.factors
+        ):
             before = calm
             rate = factor * before["flood"]["acknowledged_per_second"]
-            row = await loaded(rate, connections, args.seconds)
-            calm = await loaded(0, CAPACITY_CONNECTIONS, args.seconds / 2)
+            row = await loaded(rate, connections, wanted.seconds)
+            calm = await loaded(0, CAPACITY_CONNECTIONS, wanted.seconds / 2)
             capacity = _mean(c["flood"]["acknowledged_per_second"] for c in (before, calm))
             per_cpu_second = _mean(c["per_cpu_second"] for c in (before, calm))
             rows.append(
@@ -315,14 +327,17 @@ def main() -> None:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--seconds", type=float, default=10.0, help="duration of each row")
-    options.add_argument("--factors", type=float, nargs="+", default=[1, 3, 10])
-    options.add_argument("--connections", type=int, nargs="+", default=[16, 300, 2500])
-    options.add_argument("--repeat", type=int, default=1, help="repetitions of each row")
+    usual = Rows()
+    options.add_argument("--seconds", type=float, default=usual.seconds, help="duration of each row")
+    options.add_argument("--factors", type=float, nargs="+", default=usual.factors)
+    options.add_argument("--connections", type=int, nargs="+", default=usual.connections)
+    options.add_argument("--repeat", type=int, default=usual.repeat, help="repetitions of each row")
     options.add_argument("--serve", nargs="*", default=[], metavar="OPTION", help="options of the service")
     options.add_argument("--json", help="also write the rows to this file")
     args = options.parse_args()
-    rows = uvloop.run(measure(args))
+    requests = Requests(itertools.islice(request_bodies("en"), POOL))
+    wanted = Rows(args.seconds, args.factors, args.connections, args.repeat)
+    rows = uvloop.run(measure(requests, wanted, args.serve))
     print(table(rows))
     if args.json:
         Path(args.json).write_text(json.dumps(rows, indent=1), encoding="utf-8")

@@ -15,8 +15,10 @@ worker from eight callers. Prints a JSON line per size:
     compaction            of the segment, after it was sealed: seconds, CPU, time of a step
 
 then, for each cost, a fit a + b log N + c N, its error at each size when that is left out, and what it
-predicts for 10^8. ``--entries`` only counts what look-ups read, without a store. ``--check`` prints instead
-lines for equal numbers of real articles and of articles that were generated from half as many.
+predicts for 10^8. ``--overload S`` also prints the table of ``scripts/bench overload`` with rows of S
+seconds, its articles posted to a service on the loaded store. ``--entries`` only counts what look-ups read,
+without a store. ``--check`` prints instead lines for equal numbers of real articles and of articles that
+were generated from half as many.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from aggregator.index.segment_sampling import sampling_exponent_for
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import DAY_MS, wall_clock_ms
+from tests.benchmarks import bench_overload
 from tests.benchmarks.scale import corpus, fitting, loading, measuring, reading
 from tests.benchmarks.scale.measuring import Figures, print_result
 from tests.benchmarks.scale.replicas import Replicas, article_numbers
@@ -137,8 +140,13 @@ async def measure(
     upkeep: bool,
     all_records: bool = True,
     reads: int = READS,
+    flood: Corpus = (),
+    overload_s: float = 0.0,
 ) -> Figures:
-    """Load one size into a new store and measure it."""
+    """Load one size into a new store and measure it.
+
+    Afterwards ``flood`` is posted at several times the capacity, in rows of ``overload_s`` seconds; 0: not.
+    """
     spaces = Analyzer(load_models()).spaces
     space = found[0][1].space
     with tempfile.TemporaryDirectory() as directory, EmbeddedServer(Path(directory)) as server:
@@ -147,7 +155,7 @@ async def measure(
         await store.close()
         stored = Stored(server, replicas, [article for article, _ in found], space, count)
         stored.load_buckets()
-        figures, candidates = await measuring.read_sizes(server.url, spaces, space, probes)
+        figures, candidates = await measuring.read_sizes(server.url, spaces, space, [*probes, *flood])
         questions = stored.questions(reads)
         wanted = None
         if not all_records:
@@ -160,6 +168,8 @@ async def measure(
         words = [random.Random(6).choice(title.split() or ["news"]) for title in titles]
         ids = [id_ for id_, _ in questions]
         figures |= await measuring.serve(server.url, [article for article, _ in probes], ids, words)
+        if overload_s:
+            await print_overload(server.url, [article for article, _ in flood], overload_s)
         if upkeep:
             figures |= measuring.snapshot(redis.Redis.from_url(server.url))
             server.stop(timeout_s=600)
@@ -169,6 +179,17 @@ async def measure(
             figures |= await measuring.compact(server.url, spaces, space, wall_clock_ms())
     print_result(count, label, figures)
     return figures
+
+
+async def print_overload(url: str, articles: Sequence[Article], seconds: float) -> None:
+    """Post articles to a service on a loaded store at several times its capacity, and print the table."""
+    requests = bench_overload.Requests(
+        {"id": article.id, "title": article.title, "text": article.text, "source": article.source}
+        for article in articles
+    )
+    serve = ("--store-url", url, f"--segment-max-articles={measuring.UNLIMITED}")
+    rows = await bench_overload.measure(requests, bench_overload.Rows(seconds), serve)
+    print(bench_overload.table(rows), flush=True)
 
 
 def held_out(count: int, probes: int) -> np.ndarray:
@@ -193,7 +214,7 @@ def check(found: Corpus, texts: Sequence[Article], probes: int) -> None:
             asyncio.run(measure(some, replicas, posted, count, label, upkeep=False))
 
 
-def with_texts(posted: Corpus, texts: Sequence[Article]) -> Corpus:
+def with_texts(posted: Corpus, texts: Sequence[Article]) -> list[tuple[Article, Analysis]]:
     """The same with the texts."""
     by_id = {article.id: article for article in texts}
     return [(by_id[article.id], analysis) for article, analysis in posted]
@@ -240,6 +261,7 @@ def main() -> None:
     parser.add_argument("--entries", action="store_true", help="only count the entries read, without a store")
     parser.add_argument("--no-upkeep", action="store_true", help="without snapshot, recovery and compaction")
     parser.add_argument("--all-records", type=float, default=1e6, help="largest size with all records")
+    parser.add_argument("--overload", type=float, default=0.0, metavar="S", help="seconds of a row; 0: none")
     parser.add_argument("--limit", type=int, help="use so many real articles only")
     parser.add_argument("--check", action="store_true", help="compare generated with real articles")
     parser.add_argument(
@@ -251,8 +273,11 @@ def main() -> None:
     if args.check:
         check(found, texts, args.probes)
         return
-    flags = held_out(len(found), args.probes)
+    flags = held_out(len(found), args.probes + (bench_overload.POOL if args.overload else 0))
     posted = with_texts([found[i] for i in np.flatnonzero(flags).tolist()], texts)
+    if args.overload:
+        random.Random(7).shuffle(posted)
+    posted, flood = posted[: args.probes], posted[args.probes :]
     replicas = Replicas([analysis for _, analysis in found], flags)
     sizes = [int(float(size)) for size in args.articles.split(",")]
     if args.entries:
@@ -271,6 +296,8 @@ def main() -> None:
                     "generated",
                     upkeep=not args.no_upkeep,
                     all_records=everything,
+                    flood=flood,
+                    overload_s=args.overload,
                 )
             )
         )

@@ -8,7 +8,7 @@ and date, shuffled once. They are sent in batches into a new service with its em
 wanted than there are, the longest ones are sent as two halves. The service runs from each tree in turn
 (default: this one), all with the same packages. Per column, a share of the articles:
 
-    articles/s     until the last batch is answered
+    articles/s     until the last batch is answered; sustained: until the detector has read all of them
     CPU in ms      per article: serving process, background process, analysis, store and their sum; of the
                    serving process after the last answer, else once the detector has read all articles
 
@@ -28,7 +28,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
 from pathlib import Path
@@ -65,15 +65,25 @@ IGNORED_FIELDS = ("timings_ms", "event_id")
 
 
 class Column(NamedTuple):
-    """One share of the articles: how fast they were answered, and CPU in ms per article and process."""
+    """One share of the articles: how many per second, and CPU in ms per article and process.
+
+    ``sustained``: per second until the detector had read them, too, which a longer load cannot exceed.
+    """
 
     per_second: float
+    sustained: float
     cpu_ms: dict[str, float]
 
     @property
     def all_ms(self) -> float:
         """CPU of all processes."""
         return sum(self.cpu_ms.values())
+
+
+RATES: dict[str, Callable[[Column], float]] = {
+    "articles/s": lambda column: column.per_second,
+    "articles/s, sustained": lambda column: column.sustained,
+}
 
 
 def real_articles(count: int, lang: str) -> list[dict[str, Any]]:
@@ -149,9 +159,10 @@ async def measure(tree: Path, columns: Sequence[Sequence[bytes]], answers: list[
                 answers += await _post(session, url, lines[start : start + BATCH_LINES])
             seconds, answered = time.perf_counter() - started, usage(pid)
             await wait_for_detector(session, url)
+            read_s = time.perf_counter() - started
             cpu_ms = _cpu_ms(before, usage(pid), len(lines))
             cpu_ms["serving"] = _cpu_ms(before, answered, len(lines))["serving"]  # without the waiting
-            measured.append(Column(len(lines) / seconds, cpu_ms))
+            measured.append(Column(len(lines) / seconds, len(lines) / read_s, cpu_ms))
             print(json.dumps({"tree": tree.name, **measured[-1]._asdict()}), file=sys.stderr, flush=True)
     return measured
 
@@ -193,7 +204,8 @@ def measure_peer(columns: Sequence[Sequence[bytes]], lang: str) -> list[Column]:
             if not lsh.query(signature):
                 lsh.insert(row["id"], signature)
         cpu_ms = {"serving": (time.process_time() - started_s) * 1000 / len(lines)}
-        measured.append(Column(len(lines) / (time.perf_counter() - started), cpu_ms))
+        per_second = len(lines) / (time.perf_counter() - started)
+        measured.append(Column(per_second, per_second, cpu_ms))
     return measured
 
 
@@ -202,9 +214,8 @@ def print_table(name: str, turns: Sequence[Sequence[Column]], stored: Sequence[i
     print(f"\n| {name}, stored | " + " | ".join(f"{n:,}" for n in stored) + " |")
     print("| --- |" + " --- |" * len(stored))
     columns = list(zip(*turns, strict=True))
-    print(
-        "| articles/s | " + " | ".join(f"{median(c.per_second for c in each):.0f}" for each in columns) + " |"
-    )
+    for label, rate_of in RATES.items():
+        print(f"| {label} | " + " | ".join(f"{median(map(rate_of, each)):.0f}" for each in columns) + " |")
     for process in turns[0][0].cpu_ms:
         middle = (median(c.cpu_ms[process] for c in each) for each in columns)
         print(f"| {process}, ms | " + " | ".join(f"{ms:.2f}" for ms in middle) + " |")
@@ -252,12 +263,13 @@ def print_ratios(tables: dict[str, list[list[Column]]], first: str) -> None:
     for name, turns in tables.items():
         pairs = [(old[-1], new[-1]) for old, new in zip(tables[first], turns, strict=True)]
         cpu = [old.all_ms / new.all_ms for old, new in pairs]
-        rate = [new.per_second / old.per_second for old, new in pairs]
-        print(
-            f"{name} against {first}, last column: "
-            f"CPU 1/{median(cpu):.2f} ({min(cpu):.2f} to {max(cpu):.2f}), "
-            f"rate x{median(rate):.2f} ({min(rate):.2f} to {max(rate):.2f})"
-        )
+        print(f"{name} against {first}, last column: CPU 1/{_spread(cpu)}")
+        for label, rate_of in RATES.items():
+            print(f"    {label} x{_spread([rate_of(new) / rate_of(old) for old, new in pairs])}")
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def _tree(argument: str) -> tuple[str, Path]:

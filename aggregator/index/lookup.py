@@ -28,7 +28,7 @@ from aggregator.index.codec.postings import (
     numbers_within,
     numbers_within_each,
 )
-from aggregator.index.lookup_result import LookupResult
+from aggregator.index.lookup_result import LookupResult, rank_single_key_matches
 from aggregator.index.segments import Segments
 from aggregator.index.sketch_width import SketchWidth
 from aggregator.index.snapshot import SegmentBuckets, Snapshot
@@ -152,10 +152,8 @@ class Lookup:
         by_bits = numbers_within_each(block_values, [p.probe_plan for p in probes], RADIUS_BITS, floor)
         by_sketch = numbers_sharing_each(sketch_values, [p.sketch_keys for p in probes], floor)
         return [
-            LookupResult(
-                near, (numbers, shared), numbers[(shared == 1) & (sizes >= sketch_buckets.KEPT_KEY_ENTRIES)]
-            )
-            for near, (numbers, shared, sizes) in zip(by_bits, by_sketch, strict=True)
+            LookupResult(near, (found.numbers, found.counts), rank_single_key_matches(found))
+            for near, found in zip(by_bits, by_sketch, strict=True)
         ]
 
     def extend_result(
@@ -174,7 +172,7 @@ class Lookup:
         return LookupResult(
             merge_matches(previous.by_bits, near, min),
             merge_matches(previous.by_sketch, sharing, add),
-            previous.by_common_key,
+            previous.by_single_key,
         )
 
     async def load_into_snapshot(

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice, zip_longest
+from itertools import zip_longest
 
 import numpy as np
 
-from aggregator.index.codec.postings import NO_COUNTS, NO_NUMBERS, ArticleNumbers, Counts, Distances
+from aggregator.index.codec.postings import (
+    NO_COUNTS,
+    NO_NUMBERS,
+    ArticleNumbers,
+    Counts,
+    Distances,
+    KeyMatches,
+)
 
 # Limit for candidates per article: the nearest and those that share most sketch keys come first.
 MAX_CANDIDATES = 64
 # Limit for candidates that share only one sketch key: usually a common phrase, so their number grows with the
-# corpus.
-MAX_SINGLE_KEY_MATCHES = 16
-# Limit for those among them whose key is full: then nearly all are unrelated, and each is read and compared.
-MAX_COMMON_KEY_MATCHES = 4
+# corpus. Those whose key says most come first (``rank_single_key_matches``).
+MAX_SINGLE_KEY_MATCHES = 8
+# A key says less than the one before it by this factor: the candidate has none of the lookup's smaller keys.
+KEY_RANK_FACTOR = 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +30,21 @@ class LookupResult:
     """What one lookup found: article numbers, each array (n,).
 
     ``by_bits``: those within ``RADIUS_BITS``, and their distances. ``by_sketch``: those that share sketch
-    keys, and how many. ``by_common_key``: those of them that share a single key, which is full or nearly so
-    (``sketch_buckets.KEPT_KEY_ENTRIES``).
+    keys, and how many. ``by_single_key``: those of them that shared a single key when the buckets were read,
+    best first (``rank_single_key_matches``).
     """
 
     by_bits: tuple[ArticleNumbers, Distances]
     by_sketch: tuple[ArticleNumbers, Counts]
-    by_common_key: ArticleNumbers = field(default_factory=lambda: NO_NUMBERS)
+    by_single_key: ArticleNumbers = field(default_factory=lambda: NO_NUMBERS)
 
     @property
     def ranked_numbers(self) -> list[int]:
         """The nearest and those that share most sketch keys, at most ``MAX_CANDIDATES``; ties: earlier first.
 
         Both lists alternate, so that neither many near fingerprints hide a duplicate that only its wording
-        reveals, nor common wording a near fingerprint. Of those that share one key the
-        ``MAX_SINGLE_KEY_MATCHES`` latest: a duplicate arrives soon after its original. Among them the
-        ``MAX_COMMON_KEY_MATCHES`` latest that share a common key.
+        reveals, nor common wording a near fingerprint. Of those that share one key, the first
+        ``MAX_SINGLE_KEY_MATCHES``: those that the batch appended, latest first, then ``by_single_key``.
         """
         (near, distances), (sharing, shared) = self.by_bits, self.by_sketch
         if not len(near) and not len(sharing):  # true of most articles
@@ -46,13 +52,31 @@ class LookupResult:
         by_distance: list[int] = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
         several = shared > 1
         by_keys: list[int] = sharing[several][np.argsort(-shared[several], kind="stable")].tolist()
-        older_common = set(self.by_common_key[:-MAX_COMMON_KEY_MATCHES].tolist())
-        latest = (n for n in reversed(sharing[~several].tolist()) if n not in older_common)
-        by_keys = [*by_keys, *islice(latest, MAX_SINGLE_KEY_MATCHES)][:MAX_CANDIDATES]
+        by_keys = [*by_keys, *self._best_by_single_key(sharing[~several])][:MAX_CANDIDATES]
         if not by_distance or not by_keys:
             return by_distance or by_keys
         alternating = (n for pair in zip_longest(by_distance, by_keys) for n in pair if n is not None)
         return list(dict.fromkeys(alternating))[:MAX_CANDIDATES]
 
+    def _best_by_single_key(self, sharing_one: ArticleNumbers) -> list[int]:
+        ranked: list[int] = self.by_single_key.tolist()
+        left: list[int] = sharing_one.tolist()
+        appended, left_set = set(left).difference(ranked), set(left)
+        best = [*sorted(appended, reverse=True), *(n for n in ranked if n in left_set)]
+        return best[:MAX_SINGLE_KEY_MATCHES]
+
 
 EMPTY_RESULT = LookupResult((NO_NUMBERS, NO_COUNTS), (NO_NUMBERS, NO_COUNTS))
+
+
+def rank_single_key_matches(found: KeyMatches) -> ArticleNumbers:
+    """Those that share a single key, the likeliest copies first; ties: latest first.
+
+    A key that few articles have is hardly shared by chance. Sketch keys are the smallest hashes of a text, so
+    a copy is likelier to share the lookup's first keys than one of its last without any before it.
+    """
+    (single,) = (found.counts == 1).nonzero()
+    single = single[::-1]  # latest first
+    commonness = found.key_entries[single] * KEY_RANK_FACTOR ** found.key_ranks[single]
+    best_first: ArticleNumbers = found.numbers[single[commonness.argsort(kind="stable")]]
+    return best_first

@@ -26,8 +26,7 @@ from aggregator.index.codec.postings import (
 from aggregator.index.keys import SKETCH_BUCKET_BITS
 from aggregator.store.base import Check, LengthsUnchanged, Put, ValueEquals
 
-# At 16 keys per look-up at most 16 * 24 entries of the article's own keys are read in a segment. Of the
-# articles that share a single full key, the latest 4 are examined (``lookup_result.MAX_COMMON_KEY_MATCHES``).
+# At 16 keys per look-up at most 16 * 24 entries of the article's own keys are read in a segment.
 FULL_KEY_ENTRIES = 24
 KEPT_KEY_ENTRIES = 16
 

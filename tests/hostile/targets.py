@@ -144,7 +144,7 @@ def check_bucket(data: bytes) -> None:
     """Read packed postings; the first byte selects the reader. Returned numbers are unique."""
     kind, data = data[:1], data[1:]
     if kind == b"s":
-        ((numbers, _, _),) = postings.numbers_sharing_each([data, None], [[0, 1]], 2)
+        ((numbers, *_),) = postings.numbers_sharing_each([data, None], [[0, 1]], 2)
         rest_bytes = postings.SKETCH_REMAINDER_BYTES
     elif kind == b"t":
         numbers = postings.top_by_terms([data, None], {0: 1.0, 256: 0.5}, 2)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -153,39 +153,54 @@ def _entry_counts(
 # -- lookups in sketch buckets -----------------------------------------------------------------
 
 
+class KeyMatches(NamedTuple):
+    """The article numbers that share sketch keys with one lookup, ascending; all arrays (n,).
+
+    ``counts``: how many keys each shares. Of one of these keys, the only one where it shares one:
+    ``key_entries``: the number of its entries in the segment; ``key_ranks``: its position in the lookup.
+    """
+
+    numbers: ArticleNumbers
+    counts: Counts
+    key_entries: Counts
+    key_ranks: Counts
+
+
+NO_KEY_MATCHES = KeyMatches(NO_NUMBERS, NO_COUNTS, NO_COUNTS, NO_COUNTS)
+
+
 def numbers_sharing_each(
     buckets: Sequence[bytes | None], sketch_keys: Sequence[Sequence[int]], floor: int
-) -> list[tuple[ArticleNumbers, Counts, Counts]]:
-    """For each lookup, the article numbers that share its sketch keys; all (n,).
+) -> list[KeyMatches]:
+    """For each lookup, the article numbers that share its sketch keys.
 
-    The second array has how many keys each shares, the third the number of entries of one of them: the only
-    one where it shares one. ``sketch_keys``: those of each lookup, each once. ``buckets``: lookup by lookup,
-    and segment by segment.
+    ``sketch_keys``: those of each lookup, each once. ``buckets``: lookup by lookup, and segment by segment.
     """
     if not any(buckets):
-        return [(NO_NUMBERS, NO_COUNTS, NO_COUNTS)] * len(sketch_keys)
+        return [NO_KEY_MATCHES] * len(sketch_keys)
     segments = len(buckets) // sum(map(len, sketch_keys))
     wanted = [
-        (key >> SKETCH_BUCKET_BITS, i)
+        (key >> SKETCH_BUCKET_BITS, i, rank)
         for i, own_keys in enumerate(sketch_keys)
-        for key in [*own_keys] * segments
+        for rank, key in [*enumerate(own_keys)] * segments
     ]
     # Most entries of a bucket are of other sketch keys: everything below works on few.
     joined, position = _join_with_values(buckets, range(len(wanted)), SKETCH_REMAINDER_BYTES)
-    own, query = np.array(wanted).T
+    own, query, ranks = np.array(wanted).T
     (equal,) = (_remainder_view(joined, "<u2", SKETCH_REMAINDER_BYTES) == own[position]).nonzero()
     if not len(equal):
-        return [(NO_NUMBERS, NO_COUNTS, NO_COUNTS)] * len(sketch_keys)
+        return [NO_KEY_MATCHES] * len(sketch_keys)
     numbers, position = _number_view(joined, SKETCH_REMAINDER_BYTES)[equal], position[equal]
-    sizes, query = np.bincount(position)[position], query[position]
-    keep = numbers >= np.uint64(floor)
-    order = np.lexsort((numbers[keep], query[keep]))
-    numbers, query, sizes = numbers[keep][order], query[keep][order], sizes[keep][order]
-    (first,) = _first_of_each_run(numbers, query).nonzero()
+    entries = np.bincount(position)
+    (live,) = (numbers >= np.uint64(floor)).nonzero()
+    order = live[np.lexsort((numbers[live], query[position[live]]))]
+    numbers, position = numbers[order], position[order]
+    (first,) = _first_of_each_run(numbers, query[position]).nonzero()
     counts = np.append(first[1:], len(numbers)) - first
-    numbers, sizes = numbers[first], sizes[first]
-    ends = query[first].searchsorted(np.arange(len(sketch_keys) + 1)).tolist()
-    return [(numbers[a:b], counts[a:b], sizes[a:b]) for a, b in pairwise(ends)]
+    numbers, position = numbers[first], position[first]
+    entries, ranks = entries[position], ranks[position]
+    ends = query[position].searchsorted(np.arange(len(sketch_keys) + 1)).tolist()
+    return [KeyMatches(numbers[a:b], counts[a:b], entries[a:b], ranks[a:b]) for a, b in pairwise(ends)]
 
 
 def trim_sketch_key(bucket: bytes, remainder: int, full: int, kept: int) -> bytes:

@@ -177,7 +177,7 @@ def test_shared_sketch_keys_are_counted(stored: list[tuple[int, int]], wanted: l
         key = keys.sketch_buckets(b"", [sketch_key])[0]
         filled[key] = filled.get(key, b"") + encode_sketch_postings([sketch_key], number)[0]
 
-    ((numbers, counts, sizes),) = numbers_sharing_each(
+    ((numbers, counts, key_entries, key_ranks),) = numbers_sharing_each(
         [filled.get(keys.sketch_buckets(b"", [sketch_key])[0]) for sketch_key in wanted], [wanted], floor
     )
 
@@ -186,8 +186,10 @@ def test_shared_sketch_keys_are_counted(stored: list[tuple[int, int]], wanted: l
         n: c for n, c in expected.items() if c
     }
     of_key = {key: sum(v == key for v, _ in stored) for key in wanted}
-    for number, size in zip(numbers.tolist(), sizes.tolist(), strict=True):
-        assert size in {of_key[key] for key in wanted if (key, number) in stored}
+    columns = (column.tolist() for column in (numbers, key_entries, key_ranks))
+    for number, entries, rank in zip(*columns, strict=True):
+        assert (wanted[rank], number) in stored
+        assert entries == of_key[wanted[rank]]
 
 
 @given(

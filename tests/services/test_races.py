@@ -53,7 +53,7 @@ async def test_every_burst_has_exactly_one_new(
 async def test_copies_with_distant_fingerprints_are_found_by_their_wording(valkey_url: str) -> None:
     """3/4 of the words are common and all fingerprints differ by more than 7 bits; exactly one is new.
 
-    2,000 bursts: ``tests/benchmarks/bench_overlap_bursts.py``.
+    2,000 bursts were tried once (decision 0039).
     """
     cores = [core(open_patient_store(valkey_url)) for _ in range(2)]
     distant_bursts = 0

@@ -9,20 +9,34 @@ balance: the key is then limited until the bucket has refilled.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from aggregator.errors import CommitConflict, RateLimited
-from aggregator.store.base import Put, Store, Transaction, ValueEquals
-from aggregator.store.optimistic import commit_attempts
+from aggregator.store.base import Store
+from aggregator.store.optimistic import StoredValue, ValueFormat
 
 PREFETCH_S = 0.2
 MAX_ATTEMPTS = 8
 CONFLICT_RETRY_MS = 100
 # Clocks of machines differ by less; a bucket from further in the future dates from a clock that was set back.
 MAX_CLOCK_SKEW_MS = 2000
-_BUCKET_FORMAT = struct.Struct("<dq")  # tokens, time in ms
+
+
+class _Bucket(msgspec.Struct, frozen=True, array_like=True):
+    """A stored token bucket: its balance at ``at_ms``."""
+
+    tokens: float
+    at_ms: int
+
+
+_FORMAT = ValueFormat[_Bucket | None](
+    msgspec.msgpack.Decoder(_Bucket | None),
+    "The token bucket",
+    lambda: None,  # absent: full
+)
 
 
 @dataclass(slots=True)
@@ -103,30 +117,28 @@ class RateLimiter:
 
         Returns the tokens taken, if 0 the time in ms until the bucket has one, and the tokens that are left.
         """
-        key = b"{access:%s}tokens" % key_id.encode()
-        try:
-            for _ in commit_attempts("The token bucket kept changing.", MAX_ATTEMPTS):
-                raw = (await self._store.read([key]))[0]
-                balance, at_ms = _BUCKET_FORMAT.unpack(raw) if raw else (self._burst, now_ms)
-                set_back = at_ms - now_ms > MAX_CLOCK_SKEW_MS
-                at_ms = now_ms if set_back else at_ms
-                balance = min(self._burst, balance + max(0, now_ms - at_ms) / 1000 * self._rate) + debt
-                taken = min(max_tokens, balance) if balance >= 1 else 0.0
-                if not (taken or debt or set_back):
-                    return 0.0, math.ceil((1 - balance) / self._rate * 1000), balance
-                new = Put(
-                    key, _BUCKET_FORMAT.pack(balance - taken, max(now_ms, at_ms)), self._ttl_ms(balance)
-                )
-                if not await self._store.commit(Transaction((ValueEquals(key, raw),), (new,))):
-                    wait_ms = math.ceil(max(0.0, 1 - balance) / self._rate * 1000)
-                    return taken, wait_ms, balance - taken
-        except CommitConflict:
-            pass  # many processes spend tokens of one key: it exceeds its limit, too
-        return 0.0, CONFLICT_RETRY_MS, 0.0
 
-    def _ttl_ms(self, tokens: float) -> int:
+        def change(bucket: _Bucket | None) -> tuple[_Bucket | None, tuple[float, int, float]]:
+            balance, at_ms = (bucket.tokens, bucket.at_ms) if bucket else (self._burst, now_ms)
+            set_back = at_ms - now_ms > MAX_CLOCK_SKEW_MS
+            at_ms = now_ms if set_back else at_ms
+            balance = min(self._burst, balance + max(0, now_ms - at_ms) / 1000 * self._rate) + debt
+            taken = min(max_tokens, balance) if balance >= 1 else 0.0
+            wait_ms = math.ceil(max(0.0, 1 - balance) / self._rate * 1000)
+            changed = _Bucket(balance - taken, max(now_ms, at_ms)) if taken or debt or set_back else bucket
+            return changed, (taken, wait_ms, balance - taken)
+
+        bucket = StoredValue(self._store, b"{access:%s}tokens" % key_id.encode(), _FORMAT, self._ttl_ms)
+        try:
+            return await bucket.edit_with_result(change, MAX_ATTEMPTS)
+        except CommitConflict:
+            # Many processes spend tokens of one key: it exceeds its limit, too.
+            return 0.0, CONFLICT_RETRY_MS, 0.0
+
+    def _ttl_ms(self, bucket: _Bucket | None) -> int:
         """Upper bound of the time until the bucket is full; it may expire then: an absent bucket is full."""
-        return 1000 + int((self._burst - tokens + self._burst) / self._rate * 1000)
+        balance = bucket.tokens if bucket else 0.0
+        return 1000 + int((2 * self._burst - balance) / self._rate * 1000)
 
 
 def _limit_exceeded(rate: float, retry_after_ms: int) -> RateLimited:

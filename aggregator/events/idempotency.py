@@ -16,12 +16,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from itertools import accumulate
+from typing import TypeVar
 
 import msgspec
 
-from aggregator.store.base import Put, Store, Transaction, ValueEquals
-from aggregator.store.decoding import decode_value
-from aggregator.store.optimistic import commit_attempts
+from aggregator.store.base import Store
+from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import DAY_MS
 
 MAX_ANSWERS = 200
@@ -45,8 +45,9 @@ class StoredAnswer(msgspec.Struct, frozen=True, array_like=True):
     body: bytes = b""
 
 
+T = TypeVar("T")
 Answers = tuple[StoredAnswer, ...]
-_decoder = msgspec.msgpack.Decoder(Answers)
+_FORMAT = ValueFormat(msgspec.msgpack.Decoder(Answers), "The list of recorded answers", tuple)
 
 
 class IdempotentAnswers:
@@ -63,48 +64,41 @@ class IdempotentAnswers:
     async def reserve(self, owner: str, reservation: StoredAnswer) -> StoredAnswer | None:
         """Reserve a key. None: the caller acts; otherwise the answer or reservation of another request."""
 
-        def change(entries: Answers) -> Answers | None:
-            return None if _find(entries, reservation.key) else (*entries, reservation)
+        def change(entries: Answers) -> tuple[Answers, StoredAnswer | None]:
+            earlier = _find(entries, reservation.key)
+            return (entries if earlier else (*entries, reservation)), earlier
 
-        return _find(await self._update(owner, change) or (), reservation.key)
+        return await self._edit(owner, change)
 
     async def record(self, owner: str, answer: StoredAnswer) -> StoredAnswer:
         """Replace the reservation by an answer; returns the one that another request recorded, if any."""
 
-        def change(entries: Answers) -> Answers | None:
+        def change(entries: Answers) -> tuple[Answers, StoredAnswer]:
             earlier = _find(entries, answer.key)
             if earlier is not None and earlier.status != RESERVED:
-                return None
-            return (*_without(entries, earlier), answer)
+                return entries, earlier
+            return (*_without(entries, earlier), answer), answer
 
-        return _find(await self._update(owner, change) or (), answer.key) or answer
+        return await self._edit(owner, change)
 
     async def release(self, owner: str, reservation: StoredAnswer) -> None:
         """Remove a reservation whose request failed, if it is still that of the caller."""
+        await self._edit(owner, lambda entries: (_without(entries, reservation), None))
 
-        def change(entries: Answers) -> Answers | None:
-            return _without(entries, reservation) if reservation in entries else None
+    async def _edit(self, owner: str, change: Callable[[Answers], tuple[Answers, T]]) -> T:
+        """Edit the entries that have not expired, oldest first."""
 
-        await self._update(owner, change)
+        def edit(stored: Answers) -> tuple[Answers, T]:
+            current = self._without_expired(stored)
+            changed, result = change(current)
+            return (stored if changed == current else _bounded(changed)), result
 
-    async def _update(self, owner: str, change: Callable[[Answers], Answers | None]) -> Answers | None:
-        """Apply ``change``; returns the entries that made it return None, or None if it was applied."""
-        name = b"idempotency:" + owner.encode()
+        key = b"idempotency:" + owner.encode()
+        answers = StoredValue(self._store, key, _FORMAT, lambda _: RETENTION_MS)
         async with self._lock:
-            for _ in commit_attempts("The recorded answers kept changing; repeat the request."):
-                raw = (await self._store.read([name]))[0]
-                entries = self._current(raw)
-                changed = change(entries)
-                if changed is None:
-                    return entries
-                write = Put(name, msgspec.msgpack.encode(_bounded(changed)), RETENTION_MS)
-                if not await self._store.commit(Transaction((ValueEquals(name, raw),), (write,))):
-                    return None
-        raise AssertionError("unreachable")
+            return await answers.edit_with_result(edit)
 
-    def _current(self, raw: bytes | None) -> Answers:
-        """The entries that have not expired, oldest first."""
-        entries = decode_value(_decoder, raw, "A list of recorded answers") if raw else ()
+    def _without_expired(self, entries: Answers) -> Answers:
         now_ms = self._clock()
         return tuple(
             entry

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from aggregator.store.base import Put, Store, Transaction, ValueEquals
-from aggregator.store.decoding import decode_value
-from aggregator.store.optimistic import commit_attempts
+from aggregator.store.base import Store
+from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import DAY_MS
 
 MAX_SEEN = 200
@@ -34,36 +33,27 @@ class ReadMark(msgspec.Struct, frozen=True):
         return ReadMark(max(self.looked_ms, looked_ms), tuple(merged)[-MAX_SEEN:])
 
 
-_decoder = msgspec.msgpack.Decoder(ReadMark)
+_FORMAT = ValueFormat(msgspec.msgpack.Decoder(ReadMark | None), "The read mark", lambda: None)
 
 
 class ReadMarks:
-    """The read marks of all users of a store."""
+    """The read marks of all users of a store. ``user``: id of the API key."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def get(self, user: str) -> ReadMark | None:
-        """The mark of a user (id of the API key); None before the first. Raises StoreUnavailable."""
-        return _decode((await self._store.read([_key(user)]))[0])
+        """The mark of a user; None before the first. Raises StoreUnavailable."""
+        return await self._mark(user).read()
 
     async def advance(self, user: str, looked_ms: int, seen: Sequence[str]) -> ReadMark:
         """Add to the mark of a user and return it. Raises CommitConflict, StoreUnavailable."""
-        for _ in commit_attempts("The read mark kept changing; try again."):
-            raw = (await self._store.read([_key(user)]))[0]
-            mark = (_decode(raw) or ReadMark()).advanced(looked_ms, seen)
-            value = msgspec.msgpack.encode(mark)
-            write = Put(_key(user), value, RETENTION_MS)
-            if value == raw or not await self._store.commit(
-                Transaction((ValueEquals(_key(user), raw),), (write,))
-            ):
-                return mark
-        raise AssertionError("unreachable")
 
+        def change(mark: ReadMark | None) -> tuple[ReadMark | None, ReadMark]:
+            advanced = (mark or ReadMark()).advanced(looked_ms, seen)
+            return advanced, advanced
 
-def _key(user: str) -> bytes:
-    return b"read:" + user.encode()
+        return await self._mark(user).edit_with_result(change)
 
-
-def _decode(raw: bytes | None) -> ReadMark | None:
-    return decode_value(_decoder, raw, "A read mark") if raw else None
+    def _mark(self, user: str) -> StoredValue[ReadMark | None]:
+        return StoredValue(self._store, b"read:" + user.encode(), _FORMAT, lambda _: RETENTION_MS)

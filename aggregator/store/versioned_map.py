@@ -12,9 +12,8 @@ from typing import Generic, TypeVar
 import msgspec
 
 from aggregator.errors import Conflict, NotFound
-from aggregator.store.base import Put, Store, Transaction, ValueEquals
-from aggregator.store.decoding import decode_value
-from aggregator.store.optimistic import commit_attempts
+from aggregator.store.base import Store
+from aggregator.store.optimistic import StoredValue, ValueFormat
 
 T = TypeVar("T", bound=msgspec.Struct)
 R = TypeVar("R")
@@ -26,12 +25,13 @@ class VersionedMap(Generic[T]):
     def __init__(
         self, store: Store, key: bytes, value_type: type[T], kind_name: str, max_entries: int
     ) -> None:
-        self._store, self._key, self._kind_name, self._max_entries = store, key, kind_name, max_entries
-        self._decoder = msgspec.msgpack.Decoder(dict[str, value_type])  # type: ignore[valid-type]
+        self._kind_name, self._max_entries = kind_name, max_entries
+        decoder = msgspec.msgpack.Decoder(dict[str, value_type])  # type: ignore[valid-type]
+        self._map = StoredValue(store, key, ValueFormat(decoder, f"The list of the kind {kind_name}", dict))
 
     async def all(self) -> dict[str, T]:
         """All entries in insertion order. Raises StoreUnavailable."""
-        return self._decode((await self._store.read([self._key]))[0])
+        return await self._map.read()
 
     async def values(self) -> list[T]:
         """All values, oldest first. Raises StoreUnavailable."""
@@ -106,16 +106,13 @@ class VersionedMap(Generic[T]):
 
         Raises CommitConflict when other writers kept changing the map.
         """
-        for _ in commit_attempts(f"The list of the kind {self._kind_name} kept changing; try again."):
-            raw = (await self._store.read([self._key]))[0]
-            mapping = self._decode(raw)
-            result = mutation(mapping)
-            new = msgspec.msgpack.encode(mapping)
-            if new == raw or not await self._store.commit(
-                Transaction((ValueEquals(self._key, raw),), (Put(self._key, new),))
-            ):
-                return result
-        raise AssertionError("unreachable")
+
+        def change(known: dict[str, T]) -> tuple[dict[str, T], R]:
+            changed = dict(known)
+            result = mutation(changed)
+            return changed, result
+
+        return await self._map.edit_with_result(change)
 
     def check_space(self, known: dict[str, T]) -> None:
         """Raise Conflict if the map is full."""
@@ -124,9 +121,6 @@ class VersionedMap(Generic[T]):
                 f"There are {self._max_entries} of the kind {self._kind_name} already, the limit; "
                 "delete one first."
             )
-
-    def _decode(self, raw: bytes | None) -> dict[str, T]:
-        return decode_value(self._decoder, raw, f"The list of the kind {self._kind_name}") if raw else {}
 
     def _not_found(self, id_: str) -> NotFound:
         return NotFound(f"There is no {self._kind_name} {id_[:200]!r}.")

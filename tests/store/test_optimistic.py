@@ -1,11 +1,45 @@
-"""``commit_attempts``: bounded retries of an optimistic commit."""
+"""Optimistic concurrency control: bounded retries, and edits of one stored value on every kind of store."""
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+from collections.abc import Sequence
 
-from aggregator.errors import CommitConflict
-from aggregator.store.optimistic import commit_attempts
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.errors import CommitConflict, DamagedValue, StoreUnavailable
+from aggregator.store.base import Put, Store, Transaction
+from aggregator.store.memory import MemoryStore
+from aggregator.store.optimistic import StoredValue, ValueFormat, commit_attempts
+
+KEY = b"{list}"
+Numbers = tuple[int, ...]
+FORMAT = ValueFormat(msgspec.msgpack.Decoder(Numbers), "The list of numbers", tuple, b"\x07")
+
+
+class InterleavedStore(MemoryStore):
+    """A memory store whose operations first let other tasks run, as often as ``pauses`` say in turn."""
+
+    def __init__(self, pauses: Sequence[int]) -> None:
+        super().__init__()
+        self._pauses = list(pauses)
+
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Values after a pause."""
+        await self._pause()
+        return await super().read(keys)
+
+    async def commit(self, transaction: Transaction) -> tuple[int, ...]:
+        """Apply after a pause."""
+        await self._pause()
+        return await super().commit(transaction)
+
+    async def _pause(self) -> None:
+        for _ in range(self._pauses.pop() if self._pauses else 0):
+            await asyncio.sleep(0)
 
 
 def test_attempts_are_numbered_until_the_loop_body_returns() -> None:
@@ -27,3 +61,119 @@ def test_the_last_failed_attempt_raises_a_conflict() -> None:
             attempts.append(attempt)
 
     assert attempts == [0, 1, 2]
+
+
+async def test_an_edit_replaces_the_value_and_returns_it(store: Store) -> None:
+    """An absent value reads as the default; the stored form begins with the version byte."""
+    value = StoredValue(store, KEY, FORMAT)
+
+    assert await value.read() == ()
+    assert await value.edit(lambda numbers: (*numbers, 3)) == (3,)
+    assert await value.edit_with_result(lambda numbers: ((*numbers, 4), "done")) == "done"
+    assert await value.read() == (3, 4)
+    assert (await store.read([KEY]))[0] == b"\x07" + msgspec.msgpack.encode((3, 4))
+
+
+async def test_an_equal_value_is_not_written(store: Store) -> None:
+    """Also not in place of an absent one."""
+    value = StoredValue(store, KEY, FORMAT)
+    await value.edit(lambda numbers: numbers)
+
+    assert await store.read([KEY]) == [None]
+
+
+async def test_a_value_expires_after_the_time_to_live_that_it_asks_for() -> None:
+    """The time is that of the value that was written last."""
+    now_ms = 1_000
+    store = MemoryStore(lambda: now_ms)
+    value = StoredValue(store, KEY, FORMAT, lambda numbers: 100 * len(numbers))
+    await value.edit(lambda _: (1,))
+    await value.edit(lambda numbers: (*numbers, 2))
+    now_ms += 199
+    assert await value.read() == (1, 2)
+    now_ms += 1
+
+    assert await value.read() == ()
+
+
+async def test_replace_applies_further_writes_only_with_the_value(store: Store) -> None:
+    """It fails once the value is another one than the one read."""
+    value = StoredValue(store, KEY, FORMAT)
+    raw, _ = await value.read_with_raw()
+
+    assert await value.replace(raw, (1,), [Put(b"{list}log", b"first")])
+    assert not await value.replace(raw, (2,), [Put(b"{list}log", b"second")])
+    assert await store.read([b"{list}log"]) == [b"first"]
+    assert await value.read() == (1,)
+
+
+async def test_a_value_that_keeps_changing_is_a_conflict(store: Store) -> None:
+    """The sentence names the kind of value; the edit was tried as often as allowed."""
+    value, other = StoredValue(store, KEY, FORMAT), StoredValue(store, KEY, FORMAT)
+    calls: list[Numbers] = []
+
+    class Overtaken(StoredValue[Numbers]):
+        async def read_with_raw(self) -> tuple[bytes | None, Numbers]:
+            found = await super().read_with_raw()
+            await other.edit(lambda numbers: (*numbers, len(numbers)))
+            return found
+
+    def change(numbers: Numbers) -> tuple[Numbers, None]:
+        calls.append(numbers)
+        return (*numbers, 99), None
+
+    with pytest.raises(CommitConflict, match="The list of numbers kept changing; try again"):
+        await Overtaken(store, KEY, FORMAT).edit_with_result(change, attempts=3)
+
+    assert calls == [(), (0,), (0, 1)]
+    assert await value.read() == (0, 1, 2)
+
+
+async def test_damaged_values_and_other_versions_are_reported(store: Store) -> None:
+    """With the kind of value; an edit changes neither."""
+    value = StoredValue(store, KEY, FORMAT)
+    for stored, error, match in (
+        (b"\x07\xc1", DamagedValue, "The list of numbers in the store is damaged"),
+        (
+            b"\x08\x90",
+            StoreUnavailable,
+            "The list of numbers in the store has format 08, this version reads 07",
+        ),
+        (b"", StoreUnavailable, "has format none"),
+    ):
+        await store.put([Put(KEY, stored)])
+        with pytest.raises(error, match=match):
+            await value.edit(lambda _: (1,))
+        assert await store.read([KEY]) == [stored]
+
+
+async def test_concurrent_edits_are_never_lost(store: Store) -> None:
+    """Ten editors of one value, each with its own object as in ten processes."""
+    editors = [StoredValue(store, KEY, FORMAT) for _ in range(10)]
+    await asyncio.gather(*(e.edit(lambda v, i=i: (*v, i)) for i, e in enumerate(editors)))  # type: ignore[misc]
+
+    assert sorted(await editors[0].read()) == list(range(10))
+
+
+@given(st.lists(st.integers(0, 5), max_size=120), st.lists(st.integers(1, 4), min_size=1, max_size=5))
+def test_any_interleaving_equals_some_order_of_the_edits(pauses: list[int], counts: list[int]) -> None:
+    """Each editor's entries are in its order, all are there, and each result is what was stored then."""
+
+    async def edit_all() -> None:
+        store = InterleavedStore(pauses)
+        results: list[Numbers] = []
+
+        async def editor(name: int, count: int) -> None:
+            value = StoredValue(store, KEY, FORMAT)
+            for i in range(count):
+                results.append(await value.edit(lambda v, entry=10 * name + i: (*v, entry)))  # type: ignore[misc]
+
+        await asyncio.gather(*(editor(name, count) for name, count in enumerate(counts)))
+        final = await StoredValue(store, KEY, FORMAT).read()
+
+        assert len(final) == len(results) == sum(counts)
+        assert all(result == final[: len(result)] for result in results)
+        for name, count in enumerate(counts):
+            assert [n for n in final if n // 10 == name] == [10 * name + i for i in range(count)]
+
+    asyncio.run(edit_all())

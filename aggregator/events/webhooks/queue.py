@@ -11,15 +11,15 @@ that was read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from aggregator.errors import NotFound
 from aggregator.events.webhooks.outbox import Attempt, Delivery, Outbox, requeue, retry_now
-from aggregator.store.base import Put, Store, StreamAdd, Transaction, ValueEquals, Write
+from aggregator.store.base import Store, StreamAdd, Transaction, Write
 from aggregator.store.decoding import decode_value
-from aggregator.store.optimistic import commit_attempts
+from aggregator.store.optimistic import StoredValue, ValueFormat
 
 OUTBOX_KEY = b"{events}outbox"
 DEAD_LETTERS_KEY = b"{events}dead-calls"
@@ -27,7 +27,7 @@ ATTEMPTS_KEY = b"{events}deliveries"
 MAX_DEAD_LETTERS = 1000
 MAX_ATTEMPTS = 2000
 
-_outbox_decoder = msgspec.msgpack.Decoder(Outbox)
+_OUTBOX_FORMAT = ValueFormat(msgspec.msgpack.Decoder(Outbox), "The webhook outbox", Outbox)
 _delivery_decoder = msgspec.msgpack.Decoder(Delivery)
 _attempt_decoder = msgspec.msgpack.Decoder(Attempt)
 
@@ -37,11 +37,11 @@ class DeliveryQueue:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._outbox = StoredValue(store, OUTBOX_KEY, _OUTBOX_FORMAT)
 
     async def read(self) -> tuple[bytes | None, Outbox]:
         """The stored value, for the condition of the next commit, and the outbox."""
-        raw = (await self._store.read([OUTBOX_KEY]))[0]
-        return raw, decode_outbox(raw)
+        return await self._outbox.read_with_raw()
 
     async def save(
         self,
@@ -52,10 +52,9 @@ class DeliveryQueue:
         writes: Sequence[Write] = (),
     ) -> Outbox | None:
         """Commit all of it if the stored outbox is still ``raw``; None otherwise."""
-        changes: list[Write] = [Put(OUTBOX_KEY, msgspec.msgpack.encode(outbox)), *writes]
-        changes += [StreamAdd(DEAD_LETTERS_KEY, msgspec.msgpack.encode(letter)) for letter in dead_letters]
-        changes += [StreamAdd(ATTEMPTS_KEY, msgspec.msgpack.encode(attempt)) for attempt in attempts]
-        if await self._store.commit(Transaction((ValueEquals(OUTBOX_KEY, raw),), tuple(changes))):
+        entries = [StreamAdd(DEAD_LETTERS_KEY, msgspec.msgpack.encode(letter)) for letter in dead_letters]
+        entries += [StreamAdd(ATTEMPTS_KEY, msgspec.msgpack.encode(attempt)) for attempt in attempts]
+        if not await self._outbox.replace(raw, outbox, (*writes, *entries)):
             return None
         if dead_letters:
             await self._trim(DEAD_LETTERS_KEY, MAX_DEAD_LETTERS)
@@ -97,7 +96,7 @@ class DeliveryQueue:
 
     async def retry_now(self, target: str, now_ms: int) -> int:
         """Make the pending deliveries of a target due; returns their number."""
-        changed = await self._change(lambda outbox: retry_now(outbox, target, now_ms))
+        changed = await self._outbox.edit(lambda outbox: retry_now(outbox, target, now_ms))
         return sum(delivery.hook == target for delivery in changed.calls)
 
     async def resend(self, target: str, delivery_id: str, now_ms: int) -> None:
@@ -106,15 +105,7 @@ class DeliveryQueue:
         letter = next((found for found in letters if found.id == delivery_id), None)
         if letter is None:
             raise NotFound(f"There is no undelivered notification {delivery_id[:80]!r} of this target.")
-        await self._change(lambda outbox: requeue(outbox, letter, now_ms))
-
-    async def _change(self, transform: Callable[[Outbox], Outbox]) -> Outbox:
-        for _ in commit_attempts("The outbox kept changing; try again."):
-            raw, outbox = await self.read()
-            changed = transform(outbox)
-            if await self.save(raw, changed) is not None:
-                return changed
-        raise AssertionError("unreachable")
+        await self._outbox.edit(lambda outbox: requeue(outbox, letter, now_ms))
 
     async def _trim(self, key: bytes, limit: int) -> None:
         kept = await self._store.stream_tail(key, limit)
@@ -124,4 +115,4 @@ class DeliveryQueue:
 
 def decode_outbox(raw: bytes | None) -> Outbox:
     """The stored outbox; an empty one for an absent value. Raises StoreUnavailable when it is damaged."""
-    return decode_value(_outbox_decoder, raw, "The webhook outbox") if raw is not None else Outbox()
+    return _OUTBOX_FORMAT.decode(raw)

@@ -24,7 +24,7 @@ from aggregator.dedup.policy_profiles import PolicyProfiles, as_profiles
 from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, IndexLayout
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.events.broadcast import ChangeBroadcaster
-from aggregator.events.desks.model import Desks
+from aggregator.events.desks import Desks
 from aggregator.events.editor_actions import EditorActions
 from aggregator.events.idempotency import IdempotentAnswers
 from aggregator.events.own_sources import OwnSources

@@ -18,9 +18,9 @@ from aggregator.concurrency.yielding import YieldControl, yield_control
 from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule, RuleMode
-from aggregator.events.notifications.mail import SmtpServer, parse_smtp_url
 from aggregator.events.repository import NUMBER_KEY_PREFIX, EventRepository
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
+from aggregator.events.webhooks.mail import SmtpServer, parse_smtp_url
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
 from aggregator.index.clock_guard import ClockGuard

@@ -222,13 +222,11 @@ class DeskIn(Struct, forbid_unknown_fields=True):
 class TargetIn(Struct, forbid_unknown_fields=True):
     """A notification target of a desk.
 
-    kind     mail: an e-mail address; webhook: a signed call; apprise: a URL of Slack, Teams, Telegram,
-             Discord, Google Chat, Pushover, Pushbullet, ntfy, Gotify or Mattermost
-             (https://appriseit.com/services/)
+    kind     mail: an e-mail address; webhook: a signed call
     format   of a webhook: standard (Standard Webhooks) or slack (a text message)
     """
 
-    kind: Literal["mail", "apprise", "webhook"]
+    kind: Literal["mail", "webhook"]
     address: Annotated[str, Meta(min_length=1, max_length=2000)]
     format: Literal["standard", "slack"] = "standard"
 
@@ -252,7 +250,7 @@ class DeskForm(Struct, forbid_unknown_fields=True):
     time_zone: Annotated[str, Meta(max_length=60)] = ""
     quiet_size: Annotated[str, Meta(max_length=10)] = ""
     paused: Literal["", "on"] = ""
-    kind: Literal["mail", "apprise", "webhook", "slack"] = "mail"
+    kind: Literal["mail", "webhook", "slack"] = "mail"
     address: Annotated[str, Meta(max_length=2000)] = ""
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 VerdictName = Literal["new", "related", "duplicate"]
-TargetKind = Literal["webhook", "mail", "apprise"]
+TargetKind = Literal["webhook", "mail"]
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
 Severity = Literal["emerging", "breaking", "growing", "fading", "ended"]
 EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
@@ -452,7 +452,7 @@ class WatchesOut(Struct):
 class WebhookOut(Struct):
     """A webhook or a target of a desk, with its delivery status; ``secret`` is returned only on creation.
 
-    kind      webhook, mail or apprise
+    kind      webhook or mail
     url       masked unless it is the URL of a webhook: it contains credentials
     desk      the desk whose notifications it gets, null: every change of an event
     disabled  why deliveries are suspended, null: they are not

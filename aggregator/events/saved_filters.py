@@ -10,7 +10,7 @@ import secrets
 import msgspec
 
 from aggregator.errors import NotFound
-from aggregator.events.desks.model import Desks, view_filter
+from aggregator.events.desks import Desks, view_filter
 from aggregator.events.filter import EventFilter
 from aggregator.store.base import Store
 from aggregator.store.versioned_map import VersionedMap

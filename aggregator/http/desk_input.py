@@ -10,8 +10,8 @@ from aggregator.contract.decoding import convert_strings, to_single_line
 from aggregator.contract.requests import DeskForm, DeskIn, TargetIn
 from aggregator.contract.validation import ErrorCollector
 from aggregator.errors import InvalidInput
-from aggregator.events.desks.model import Desk, time_zone
-from aggregator.events.notifications.channels import validate_apprise_url, validate_mail_address
+from aggregator.events.desks import Desk, time_zone
+from aggregator.events.webhooks.mail import validate_mail_address
 from aggregator.events.webhooks.sender import validate_url
 
 _LIST_FIELDS = ("terms", "without", "sources", "languages")
@@ -87,8 +87,6 @@ def validate_target(body: TargetIn, *, allow_private: bool) -> str:
     """The checked address of a target. Raises InvalidInput; the message does not repeat the address."""
     if body.kind == "mail":
         return validate_mail_address(body.address)
-    if body.kind == "apprise":
-        return validate_apprise_url(body.address, allow_private=allow_private)
     return validate_url(body.address.strip(), allow_private=allow_private)
 
 

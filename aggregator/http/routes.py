@@ -277,7 +277,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST", "/v1/desks/{id}/targets", desks.post_target, "postTarget",
-        "Add a notification target to a desk: e-mail, chat, push or webhook.", TAG_EVENTS,
+        "Add a notification target to a desk: e-mail or webhook.", TAG_EVENTS,
         {201: responses.WebhookOut, 200: responses.WebhookOut},
         query=requests.NoQuery, body=requests.TargetIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
         permission="editor", audited=True, idempotency_key=True,

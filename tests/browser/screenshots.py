@@ -23,7 +23,7 @@ from playwright.async_api import Browser, async_playwright
 
 from aggregator.app import Service
 from aggregator.domain import Article
-from aggregator.events.desks.model import Desk
+from aggregator.events.desks import Desk
 from tests.browser.chromium import CHROMIUM, FLAGS
 from tests.browser.page_paths import page_paths
 from tests.browser.replayed_service import (
@@ -62,7 +62,7 @@ async def make_desks(service: Service) -> None:
     )  # fmt: skip
     subscribe = service.webhook_subscriptions.subscribe
     await subscribe("desk@newsroom.example", (), "standard", at_ms, kind="mail", desk=desk.id)
-    await subscribe("tgram://123456789:invented/4711", (), "standard", at_ms, kind="apprise", desk=desk.id)
+    await subscribe("https://chat.newsroom.example/hooks/invented", (), "slack", at_ms, desk=desk.id)
 
 
 def shrink(file: Path) -> None:

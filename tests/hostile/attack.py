@@ -143,7 +143,7 @@ def desk_requests() -> Iterator[tuple[str, bytes, str]]:
         "/webhooks": ("action", "url", "query", "format", "next"),
         "/watches": ("action", "id", "name", "query"),
     }
-    needed = {"action": "add", "name": "Bridges", "kind": "apprise", "url": "https://hook.example/"}
+    needed = {"action": "add", "name": "Bridges", "kind": "slack", "url": "https://hook.example/"}
     for odd in ODD_TEXTS:
         for path, names in fields.items():
             for name in names:
@@ -153,7 +153,7 @@ def desk_requests() -> Iterator[tuple[str, bytes, str]]:
     for value in (*ODD_TEXTS, None, 1e308, -1, [], [[]], {}, True):
         for name in ("name", "terms", "languages", "min_size", "quiet_from", "time_zone", "paused"):
             yield "/v1/desks", json.dumps({"name": "Bridges", name: value}).encode(), "application/json"
-        for kind in ("mail", "webhook", "apprise"):
+        for kind in ("mail", "webhook", "sms"):
             body: dict[str, object] = {"kind": kind, "address": value}
             yield "/v1/desks/unknown/targets", json.dumps(body).encode(), "application/json"
 

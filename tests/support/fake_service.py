@@ -34,7 +34,7 @@ from aggregator.domain import (
 )
 from aggregator.errors import AggregatorError, NoText, NotFound
 from aggregator.events.broadcast import ChangeBroadcaster
-from aggregator.events.desks.model import Desks
+from aggregator.events.desks import Desks
 from aggregator.events.detection.edits import apply_action
 from aggregator.events.detection.learning import LearnedHistory, LearningStatus
 from aggregator.events.detection.model import EditorAction, Event

@@ -3,9 +3,8 @@
     subscriptions.py  the registered URLs and their filters, and the targets of desks
     outbox.py         pending deliveries, retry schedule, dead letters (pure)
     queue.py          the stored outbox, dead letters and delivery log
-    payload.py        bodies of the calls (pure); alert_payload.py: of the notifications of desks
-    sender.py         one call: URL validation, signature, timeout
-    target_sender.py  one delivery to a target of any kind
+    payload.py        bodies of the calls and of the notifications of desks (pure)
+    sender.py         one delivery: URL validation, signature, timeout; mail.py: by e-mail
     dispatcher.py     periodic task of the leader: changes to deliveries, deliveries to calls, results to the
                       store
 

@@ -12,19 +12,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 
 from aggregator.errors import StoreUnavailable
-from aggregator.events.desks.alerts import Alert, DeskState, plan
-from aggregator.events.desks.model import Desk, Desks
+from aggregator.events.desks import Alert, Desk, Desks, DeskState, plan_alerts
 from aggregator.events.detection import Event
 from aggregator.events.filter import EventFilter
-from aggregator.events.notifications.mail import SmtpServer
 from aggregator.events.repository import ChangeRecord, EventRepository
-from aggregator.events.webhooks.alert_payload import alert_body, ping_body
+from aggregator.events.webhooks.mail import SmtpServer
 from aggregator.events.webhooks.outbox import Attempt, Delivery, Outbox, apply_results, enqueue
-from aggregator.events.webhooks.payload import event_payload, ping_payload
+from aggregator.events.webhooks.payload import alert_body, event_payload, ping_body, ping_payload
 from aggregator.events.webhooks.queue import DeliveryQueue
-from aggregator.events.webhooks.sender import DeliveryResult
+from aggregator.events.webhooks.sender import DeliveryResult, TargetSender
 from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
-from aggregator.events.webhooks.target_sender import TargetSender
 from aggregator.log_limits import ChangeFilter
 from aggregator.store.base import Put
 from aggregator.store.decoding import decode_value
@@ -148,7 +145,7 @@ class WebhookDispatcher:
             and _is_subscribed(subscription, events[change.event_id])
         )
         now_ms = self._clock()
-        new_states, alerts = plan(
+        new_states, alerts = plan_alerts(
             desks.values(), _active_desks(desks, subscriptions), states, changed, events, now_ms
         )
         if not changes and not alerts and new_states == states:

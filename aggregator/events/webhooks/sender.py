@@ -1,9 +1,10 @@
-"""Sends one webhook call, guarded against server-side request forgery (OWASP API7:2023).
+"""Sends one delivery: an e-mail, or a webhook call.
 
-The host name is resolved once, all its addresses must be public, and the connection uses exactly these
-addresses (a second look-up would allow DNS rebinding). Hosts that the system reads as IP literals are not
-resolved, and there are more notations than validation knows, so each address is checked again when its socket
-is created. Redirects are not followed, response bodies are cut off, and the whole call has a timeout.
+Calls are guarded against server-side request forgery (OWASP API7:2023). The host name is resolved once, all
+its addresses must be public, and the connection uses exactly these addresses (a second look-up would allow
+DNS rebinding). Hosts that the system reads as IP literals are not resolved, and there are more notations than
+validation knows, so each address is checked again when its socket is created. Redirects are not followed,
+response bodies are cut off, and the whole call has a timeout.
 """
 
 from __future__ import annotations
@@ -12,24 +13,35 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import ipaddress
 import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import aiohttp
+import msgspec
 from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from aggregator.errors import InvalidInput
-from aggregator.events.notifications.addresses import is_public_address
+from aggregator.events.webhooks.mail import SmtpServer, send_mail
 from aggregator.events.webhooks.outbox import Delivery
+from aggregator.events.webhooks.payload import decode_message
 from aggregator.events.webhooks.subscriptions import Subscription
 
 TIMEOUT_S = 15.0
 MAX_RESPONSE_BYTES = 16 * 1024
 MAX_URL_CHARS = 2000
 MAX_RETRY_AFTER_S = 3600
+NO_SMTP_SERVER = "e-mail is not set up: the administrator sets AGGREGATOR_SMTP_URL and AGGREGATOR_SMTP_SENDER"
+
+# Global unicast addresses of IPv6 (RFC 4291, section 2.4), and the NAT64 prefix (RFC 6052).
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Not global by the IANA registries, which some supported versions of Python do not know completely. Clouds
+# answer metadata at 192.0.0.192.
+_SPECIAL_PURPOSE = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +55,24 @@ class DeliveryResult:
 
 class ForbiddenAddress(OSError):
     """The host resolves to an address that webhooks must not reach."""
+
+
+def is_public_address(address: str) -> bool:
+    """Whether an IP address is public; an embedded IPv4 address (mapped, 6to4, Teredo, NAT64) must be too."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if inner is not None:
+            return is_public_address(str(inner))
+        if ip in _NAT64:
+            return is_public_address(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+        if ip not in _GLOBAL_UNICAST:
+            return False
+    is_special = any(ip in network for network in _SPECIAL_PURPOSE)
+    return ip.is_global and not ip.is_multicast and not is_special
 
 
 def validate_url(url: str, *, allow_private: bool) -> str:
@@ -161,6 +191,36 @@ def signature_headers(subscription: Subscription, delivery: Delivery, now_ms: in
     message = b".".join((delivery.id.encode(), seconds.encode(), delivery.body))
     signature = base64.b64encode(hmac.new(secret, message, hashlib.sha256).digest()).decode()
     return {"webhook-id": delivery.id, "webhook-timestamp": seconds, "webhook-signature": f"v1,{signature}"}
+
+
+class TargetSender:
+    """Sends deliveries. ``allow_private``: private addresses may be called; ``smtp``: None for no e-mail."""
+
+    def __init__(self, *, allow_private: bool, smtp: SmtpServer | None = None) -> None:
+        self.allow_private, self.smtp = allow_private, smtp
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, target: Subscription, delivery: Delivery, now_ms: int) -> DeliveryResult:
+        """One attempt. Never raises, except when cancelled."""
+        if target.kind == "webhook":
+            if self._session is None:
+                self._session = make_session(allow_private=self.allow_private)
+            return await send(self._session, target, delivery, now_ms, allow_private=self.allow_private)
+        try:
+            message = decode_message(delivery.body)
+        except msgspec.MsgspecError:
+            return DeliveryResult("the stored notification is damaged")
+        if self.smtp is None:
+            return DeliveryResult(NO_SMTP_SERVER)
+        return DeliveryResult(
+            await send_mail(self.smtp, target.url, message.title, message.body, delivery.id, now_ms)
+        )
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
 
 
 def _result_of(response: aiohttp.ClientResponse) -> DeliveryResult:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import re
 import secrets
 from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
-from aggregator.events.notifications.channels import TargetKind
 from aggregator.store.base import Store
 from aggregator.store.versioned_map import VersionedMap
 
@@ -17,6 +18,8 @@ MAX_SUBSCRIPTIONS = 100
 SECRET_BYTES = 32
 
 PayloadFormat = Literal["standard", "slack"]
+TargetKind = Literal["webhook", "mail"]
+_UNSAFE_HOST_CHARS = re.compile(r"[^\w.:-]", re.ASCII)
 
 
 class Subscription(msgspec.Struct, frozen=True):
@@ -24,7 +27,7 @@ class Subscription(msgspec.Struct, frozen=True):
 
     secret    "whsec_" + base64 of 32 random bytes; stored in clear, since it signs the calls
     queries   query strings of /v1/events; an event must match all of them
-    kind      "webhook", or how ``url`` is notified: "mail" (an address), "apprise" (a URL of that library)
+    kind      "webhook", or "mail": ``url`` is an e-mail address
     desk      id of the desk whose alerts it gets; "": a webhook of its own, which gets every change
     owner     id of the key that created it, "" where no key is required
     disabled  reason why no calls are made ("" while they are)
@@ -45,6 +48,25 @@ class Subscription(msgspec.Struct, frozen=True):
     owner: str = ""
     kind: TargetKind = "webhook"
     desk: str = ""
+
+    @property
+    def service(self) -> str:
+        """What it is called on the pages."""
+        return "E-mail" if self.kind == "mail" else "Webhook"
+
+    @property
+    def masked_url(self) -> str:
+        """The address without what is secret: "https://hooks.example/…", "d…@example.org"."""
+        if self.kind == "mail":
+            user, _, domain = self.url.rpartition("@")
+            return f"{user[:1]}…@{domain}"
+        scheme = self.url.partition("://")[0].lower()
+        try:
+            parts = urlsplit(self.url)
+            host, port = parts.hostname or "", f":{parts.port}" if parts.port else ""
+        except ValueError:
+            return f"{scheme}://…"
+        return f"{scheme}://{_UNSAFE_HOST_CHARS.sub('', host)}{port}/…"
 
 
 class Subscriptions(VersionedMap[Subscription]):

@@ -8,7 +8,7 @@ from aiohttp import web
 from aggregator.contract import requests, responses
 from aggregator.contract.decoding import check_path_id
 from aggregator.contract.encoding import to_datetime
-from aggregator.events.desks.model import Desk
+from aggregator.events.desks import Desk
 from aggregator.http import body as bodies
 from aggregator.http import json_response
 from aggregator.http.app_keys import BASE_PATH, SERVICE, caller_id, caller_name

@@ -11,7 +11,6 @@ from aggregator.contract import requests, responses
 from aggregator.contract.decoding import check_path_id
 from aggregator.contract.encoding import to_datetime, to_datetime_or_none
 from aggregator.errors import Conflict
-from aggregator.events.notifications.channels import masked_address
 from aggregator.events.webhooks import Subscription
 from aggregator.events.webhooks.outbox import Attempt
 from aggregator.events.webhooks.sender import validate_url
@@ -126,11 +125,7 @@ def webhook_out(subscription: Subscription, pending: int, secret: str | None = N
     """A webhook or target; the address of a target is masked."""
     return responses.WebhookOut(
         id=subscription.id,
-        url=(
-            subscription.url
-            if subscription.kind == "webhook"
-            else masked_address(subscription.kind, subscription.url)
-        ),
+        url=subscription.url if subscription.kind == "webhook" else subscription.masked_url,
         queries=list(subscription.queries),
         format=subscription.format,
         created_at=to_datetime(subscription.created_ms),

@@ -13,7 +13,6 @@ from aiohttp import web
 from aggregator.contract.requests import DeskPageQuery
 from aggregator.events.detection.model import Event
 from aggregator.events.formatting import title_of
-from aggregator.events.notifications.channels import masked_address, service_name
 from aggregator.events.webhooks import Delivery, Subscription
 from aggregator.events.webhooks.outbox import Attempt
 from aggregator.time_units import MINUTE_MS
@@ -131,8 +130,8 @@ def target_row(target: Subscription, pending: Sequence[Delivery], history: Seque
     return TargetRow(
         id=target.id,
         desk=target.desk,
-        service=service_name(target.kind, target.url),
-        address=masked_address(target.kind, target.url),
+        service=target.service,
+        address=target.masked_url,
         state=state,
         state_label=STATE_LABELS[state],
         reason=error,

@@ -13,13 +13,9 @@ from aiohttp import web
 from aggregator.contract.decoding import check_path_id, to_single_line
 from aggregator.contract.requests import DeskForm, DeskPageQuery, TargetIn, WatchForm
 from aggregator.errors import Conflict, InvalidInput, NotFound
-from aggregator.events.desks.alerts import is_reportable
-from aggregator.events.desks.model import Desk, busiest_hour, meets_thresholds, view_filter
-from aggregator.events.notifications import apprise_sender
-from aggregator.events.notifications.apprise_child import NOT_INSTALLED
-from aggregator.events.notifications.channels import TargetKind
-from aggregator.events.webhooks.subscriptions import PayloadFormat
-from aggregator.events.webhooks.target_sender import NO_SMTP_SERVER
+from aggregator.events.desks import Desk, busiest_hour, is_reportable, meets_thresholds, view_filter
+from aggregator.events.webhooks.sender import NO_SMTP_SERVER
+from aggregator.events.webhooks.subscriptions import PayloadFormat, TargetKind
 from aggregator.http.app_keys import CALLER_KEY, SERVICE, caller_id, caller_name
 from aggregator.http.body import read_form
 from aggregator.http.desk_input import desk_to_form, form_to_request, to_desk, validate_target
@@ -134,8 +130,6 @@ async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web
     payload_format: PayloadFormat = "slack" if form.kind == "slack" else "standard"
     if kind == "mail" and not service.settings.smtp_url:
         raise InvalidInput(f"address: {NO_SMTP_SERVER}.", field="address")
-    if kind == "apprise" and not apprise_sender.is_installed():
-        raise InvalidInput(f"address: {NOT_INSTALLED}.", field="address")
     address = validate_target(
         TargetIn(kind=kind, address=form.address),
         allow_private=service.settings.webhook_allow_private_addresses,
@@ -216,7 +210,6 @@ async def _desk_page(
         notice=notice,
         notice_is_problem=is_problem,
         has_mail=bool(service.settings.smtp_url),
-        has_apprise=apprise_sender.is_installed(),
         names={target.id: target.service for target in view.targets},
         back=f"/desks/{stored.id}",
     )

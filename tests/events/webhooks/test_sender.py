@@ -14,10 +14,10 @@ from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from aggregator.errors import InvalidInput
-from aggregator.events.notifications.addresses import is_public_address
 from aggregator.events.webhooks.outbox import Delivery
 from aggregator.events.webhooks.sender import (
     MAX_RESPONSE_BYTES,
+    is_public_address,
     make_session,
     send,
     signature_headers,

@@ -12,6 +12,7 @@ from aggregator.events.webhooks.subscriptions import (
     MAX_SUBSCRIPTIONS,
     Subscription,
     Subscriptions,
+    TargetKind,
     new_secret,
 )
 from aggregator.store.base import Store
@@ -79,3 +80,16 @@ async def test_no_more_than_the_limit_is_registered(store: Store) -> None:
         await subscriptions.subscribe(URL, (), "slack", 8)
 
     assert len(await subscriptions.all()) == MAX_SUBSCRIPTIONS
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "shown"),
+    [
+        ("mail", "desk@newsroom.example", "d…@newsroom.example"),
+        ("webhook", "https://hooks.example:8443/secret/path?token=1", "https://hooks.example:8443/…"),
+        ("webhook", "https://[bad", "https://…"),
+    ],
+)
+def test_addresses_are_masked(kind: TargetKind, url: str, shown: str) -> None:
+    """The host unless it is secret; never tokens, users and passwords."""
+    assert Subscription("h", url, "", kind=kind).masked_url == shown

@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from aggregator.contract.requests import DeskIn
-from aggregator.events.desks.model import Desk
+from aggregator.events.desks import Desk
 from aggregator.events.webhooks.outbox import Attempt, Delivery, Outbox
 from tests.support.factories import event
 from tests.support.fake_service import START_MS, Client, FakeService

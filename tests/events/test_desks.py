@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from aggregator.errors import Conflict
-from aggregator.events.desks.model import (
+from aggregator.events.desks import (
     MAX_DESKS,
     Desk,
     Desks,

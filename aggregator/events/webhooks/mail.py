@@ -6,14 +6,19 @@ import asyncio
 import smtplib
 import ssl
 from dataclasses import dataclass
+from email.errors import MessageError
+from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate
 from urllib.parse import unquote, urlsplit
+
+from aggregator.errors import InvalidInput
 
 TIMEOUT_S = 20.0
 # Of each step of the SMTP dialogue; the whole has TIMEOUT_S.
 STEP_TIMEOUT_S = 8.0
 SMTP_SCHEMES = ("smtp", "smtps")
+MAX_ADDRESS_CHARS = 254  # RFC 5321, section 4.5.3.1.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,25 @@ def parse_smtp_url(url: str, sender: str) -> SmtpServer:
         password=unquote(parts.password or ""),
         implicit_tls=implicit_tls,
     )
+
+
+def validate_mail_address(address: str) -> str:
+    """An e-mail address without a display name. Raises InvalidInput."""
+    address = address.strip().removeprefix("mailto:")
+    try:
+        parsed = Address(addr_spec=address)
+    except (MessageError, ValueError, IndexError):
+        parsed = Address()
+    if (
+        not parsed.username
+        or "." not in parsed.domain
+        or not address.isascii()
+        or not address.isprintable()
+        or len(address) > MAX_ADDRESS_CHARS
+        or any(character in address for character in ' ,;<>"()[]')
+    ):
+        raise InvalidInput("address: expected one e-mail address, such as desk@example.org.", field="address")
+    return address
 
 
 async def send_mail(

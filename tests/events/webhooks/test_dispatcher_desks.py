@@ -13,11 +13,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from aggregator.events.desks.model import Desk, Desks
-from aggregator.events.notifications.mail import SmtpServer
+from aggregator.events.desks import Desk, Desks
 from aggregator.events.repository import EventRepository
 from aggregator.events.webhooks import Subscription, Subscriptions, WebhookDispatcher
 from aggregator.events.webhooks.dispatcher import DESK_STATES_KEY
+from aggregator.events.webhooks.mail import SmtpServer
 from aggregator.events.webhooks.outbox import Attempt
 from aggregator.events.webhooks.queue import MAX_ATTEMPTS, OUTBOX_KEY
 from aggregator.store.base import Put, Store

@@ -8,8 +8,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from aggregator.events.desks.alerts import MAX_HELD, Alert, DeskState, plan
-from aggregator.events.desks.model import Desk
+from aggregator.events.desks import MAX_HELD, Alert, Desk, DeskState, plan_alerts
 from aggregator.events.detection.model import Event
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 from tests.support.factories import EVENT_MS, event
@@ -37,7 +36,7 @@ class Simulation:
         self.events |= {e.id: e for e in changed}
         active_ids = [self.desk.id] if active else []
         ids = [e.id for e in changed]
-        self.states, alerts = plan([self.desk], active_ids, self.states, ids, self.events, self.now_ms)
+        self.states, alerts = plan_alerts([self.desk], active_ids, self.states, ids, self.events, self.now_ms)
         return alerts
 
     def sent(self, *changed: Event, minutes: float = 0) -> list[list[str]]:
@@ -157,6 +156,6 @@ def test_growth_within_an_hour_is_a_threshold() -> None:
 def test_a_notification_in_the_future_delays_nothing(sent_ms: int) -> None:
     """The clock was wrong when it was sent."""
     states: Mapping[str, DeskState] = {"d1": DeskState(sent_ms=sent_ms)}
-    _, alerts = plan([DESK], ["d1"], states, ["e1"], {"e1": story("e1", 5)}, EVENT_MS)
+    _, alerts = plan_alerts([DESK], ["d1"], states, ["e1"], {"e1": story("e1", 5)}, EVENT_MS)
 
     assert len(alerts) == 1

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from aggregator.events.notifications.mail import SmtpServer, parse_smtp_url, send_mail
+from aggregator.errors import InvalidInput
+from aggregator.events.webhooks.mail import SmtpServer, parse_smtp_url, send_mail, validate_mail_address
 from tests.support.factories import EVENT_MS
 from tests.support.mail_server import MailServer, mail_server
 
@@ -88,3 +89,25 @@ def test_other_urls_are_refused(url: str) -> None:
     """No path, no other scheme."""
     with pytest.raises(ValueError):
         parse_smtp_url(url, "s")
+
+
+@pytest.mark.parametrize("address", ["desk@newsroom.example", "mailto:d.e+s_k@news.example"])
+def test_mail_addresses_are_accepted(address: str) -> None:
+    """With and without "mailto:"."""
+    assert validate_mail_address(address) == address.removeprefix("mailto:")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "", "desk", "desk@", "@news.example", "desk@localhost", "a@b.example, c@d.example",
+        "a@b.example;c@d.example",
+        "Desk <desk@news.example>", "desk@news.example\nBcc: x@y.example",
+        "d esk@news.example", "a@@b.example",
+        "dësk@news.example", "desk@" + "x" * 300 + ".example", '"x y"@news.example', "desk@[127.0.0.1]",
+    ],
+)  # fmt: skip
+def test_other_mail_addresses_are_refused(address: str) -> None:
+    """Several, with a name, with a line break."""
+    with pytest.raises(InvalidInput, match="expected one e-mail address"):
+        validate_mail_address(address)

@@ -166,7 +166,6 @@ def build_core(
     *,
     clock: Callable[[], int],
     store_texts: bool = False,
-    fingerprints_only: bool = False,
     related_min_cosine: float = MIN_SIMILARITY,
     search_headlines: int = DEFAULT_MAX_ROWS,
     events: EventRepository | None = None,
@@ -191,7 +190,6 @@ def build_core(
             policy,
             clock=clock,
             store_texts=store_texts,
-            fingerprints_only=fingerprints_only,
             event_ids_of=events.event_ids_of if events is not None else None,
             on_delete=on_delete,
             dual_writer=dual_writer,
@@ -293,11 +291,7 @@ def build_policy(settings: Settings) -> Policy:
 
 def build_policies(settings: Settings) -> PolicyProfiles:
     """The policy of the settings and the profiles of ``policy_profiles_file``. Raises ConfigurationError."""
-    return load_policy_profiles(
-        settings.policy_profiles_file,
-        build_policy(settings),
-        fingerprints_only=settings.fingerprints_only,
-    )
+    return load_policy_profiles(settings.policy_profiles_file, build_policy(settings))
 
 
 def build_api_keys(settings: Settings, store: Store, clock: Callable[[], int]) -> ApiKeys:
@@ -368,7 +362,6 @@ def _build_service(
         policies,
         clock=clock,
         store_texts=settings.store_texts or settings.demo,
-        fingerprints_only=settings.fingerprints_only,
         related_min_cosine=settings.related_min_cosine,
         search_headlines=settings.search_headlines,
         events=events,

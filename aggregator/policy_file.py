@@ -43,11 +43,10 @@ _SETTING_FIELDS = {option.name: option for option in dataclasses.fields(Settings
 _TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 
 
-def load_policy_profiles(file: str, default: Policy, *, fingerprints_only: bool = False) -> PolicyProfiles:
+def load_policy_profiles(file: str, default: Policy) -> PolicyProfiles:
     """The profiles of ``file``; "" for none. Raises ConfigurationError with one sentence per fault.
 
-    ``default``: the policy of the settings; ``fingerprints_only``: refuse profiles that need more than
-    fingerprints.
+    ``default``: the policy of the settings.
     """
     if not file:
         return PolicyProfiles(default)
@@ -60,7 +59,7 @@ def load_policy_profiles(file: str, default: Policy, *, fingerprints_only: bool 
         raise ConfigurationError(f"{SETTING}: {file} is not UTF-8 text (byte {error.start}).") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{SETTING}: {file} is not valid TOML: {error}.") from None
-    reader = _Reader(default, fingerprints_only=fingerprints_only)
+    reader = _Reader(default)
     profiles, rules = reader.read(document)
     if reader.problems:
         raise ConfigurationError([f"{SETTING}: {file}: {problem}" for problem in reader.problems])
@@ -70,9 +69,8 @@ def load_policy_profiles(file: str, default: Policy, *, fingerprints_only: bool 
 class _Reader:
     """Converts the document; collects all problems, each with the key that it concerns."""
 
-    def __init__(self, default: Policy, *, fingerprints_only: bool) -> None:
+    def __init__(self, default: Policy) -> None:
         self._default = default
-        self._fingerprints_only = fingerprints_only
         self.problems: list[str] = []
 
     def read(self, document: Mapping[str, Any]) -> tuple[dict[str, Policy], list[SourceRule]]:
@@ -113,8 +111,6 @@ class _Reader:
                 f"{where}: related_bits ({policy.related_bits}) must not be below "
                 f"duplicate_bits ({policy.duplicate_bits})."
             )
-        if self._fingerprints_only and policy.name != "hamming":
-            self.problems.append(f"{where}.policy: fingerprints_only needs policy hamming.")
         return policy
 
     def _read_rules(self, tables: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[SourceRule]:

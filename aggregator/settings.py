@@ -25,17 +25,6 @@ from aggregator.errors import ConfigurationError
 ENV_PREFIX = "AGGREGATOR_"
 # Names the configuration file; a variable and no setting, because the file cannot name itself.
 CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
-# Named sets of settings; a setting that is given explicitly takes precedence.
-PRESETS: Mapping[str, Mapping[str, float | str]] = {
-    "balanced": {},
-    "precise": {
-        "min_containment": 0.5,
-        "min_shared_shingles": 60.0,
-        "min_similarity": 0.3,
-        "strong_containment": 0.85,
-    },
-    "paper": {"policy": "hamming", "event_rule": "literal"},
-}
 EVENT_RULES = ("stories", "literal")
 POLICY_NAMES = ("verified", "hamming", "same-event")
 USER_ROLES = ("reader", "editor", "admin")  # of people; crawlers send keys
@@ -196,13 +185,6 @@ class Settings:
         "the rule of the paper) or same-event (one event, by a fitted model).",
         **_one_of(*POLICY_NAMES),
     )
-    preset: str = _option(
-        "balanced",
-        "Set of settings: balanced (the defaults below), precise (thresholds of the policy verified for "
-        "fewer false duplicates and more missed ones) or paper (policy hamming and event_rule literal, as "
-        "in Hu & You 2017).",
-        **_one_of(*PRESETS),
-    )
     duplicate_bits: int = _option(3, "Maximum Hamming distance of a duplicate.", **_in_range(0, 7))
     related_bits: int = _option(7, "Maximum Hamming distance of a related article.", **_in_range(0, 7))
     related_min_cosine: float = _option(
@@ -235,10 +217,6 @@ class Settings:
         "",
         "TOML file of policy profiles: named policies, and the sources that they apply to; empty: one policy "
         "for all articles.",
-    )
-    fingerprints_only: bool = _option(
-        False,
-        "Store ids and fingerprints only; needs policy hamming, and answers then contain ids only.",
     )
     store_texts: bool = _option(False, "Store each text, compressed, for explain, comparison and reindex.")
     retention_days: float = _option(
@@ -399,7 +377,7 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Settings, and where each came from: "--port", "AGGREGATOR_PORT", "FILE:3", "preset" (else: default)."""
+    """Settings, and where each came from: "--port", "AGGREGATOR_PORT", "FILE:3" (else: default)."""
 
     settings: Settings
     origins: Mapping[str, str]
@@ -453,12 +431,11 @@ def resolve(
             problems.append(f"{where}: {shown} must be {option.metadata['expects']}.")
         values[name] = value
     if not problems:
-        preset = PRESETS[values.get("preset", "balanced")]
-        settings = Settings(**(dict(preset) | values))
+        settings = Settings(**values)
         problems = _check_combinations(settings)
     if problems:
         raise ConfigurationError(problems)
-    return Resolution(settings, dict.fromkeys(preset, "preset") | origins)
+    return Resolution(settings, origins)
 
 
 def _find_value(
@@ -522,8 +499,6 @@ def _check_combinations(settings: Settings) -> list[str]:
             f"related_bits ({settings.related_bits}) must not be below "
             f"duplicate_bits ({settings.duplicate_bits})."
         )
-    if settings.fingerprints_only and (settings.policy != "hamming" or settings.store_texts or settings.demo):
-        problems.append("fingerprints_only: needs policy hamming, and neither store_texts nor demo.")
     url = settings.store_url
     scheme, separator, rest = url.partition("://")
     if url not in ("", "memory") and not (separator and rest and scheme in STORE_SCHEMES):

@@ -18,19 +18,17 @@ from aggregator.settings import Settings, load
 EXAMPLE = Path(__file__).resolve().parents[1] / "deploy" / "policy-profiles.toml"
 
 
-def read(
-    directory: Path, text: str, default: Policy | None = None, *, fingerprints_only: bool = False
-) -> PolicyProfiles:
+def read(directory: Path, text: str, default: Policy | None = None) -> PolicyProfiles:
     """The profiles of a file with this text."""
     file = directory / "profiles.toml"
     file.write_text(text, encoding="utf-8")
-    return load_policy_profiles(str(file), default or Policy(), fingerprints_only=fingerprints_only)
+    return load_policy_profiles(str(file), default or Policy())
 
 
-def problems(directory: Path, text: str, *, fingerprints_only: bool = False) -> list[str]:
+def problems(directory: Path, text: str) -> list[str]:
     """The faults of a file with this text, without the part that names setting and file."""
     with pytest.raises(ConfigurationError) as raised:
-        read(directory, text, fingerprints_only=fingerprints_only)
+        read(directory, text)
     prefix = f"policy_profiles_file: {directory / 'profiles.toml'}"
     assert all(problem.startswith(prefix) for problem in raised.value.problems)
     return [problem.removeprefix(prefix).removeprefix(":").strip() for problem in raised.value.problems]
@@ -47,8 +45,8 @@ def test_an_empty_file_has_no_profiles(tmp_path: Path) -> None:
 
 
 def test_a_profile_inherits_from_the_policy_of_the_settings(tmp_path: Path) -> None:
-    """What it does not name has the value of the service, preset included."""
-    settings = load({}, {"preset": "precise", "related_bits": 6})
+    """What it does not name has the value of the service."""
+    settings = load({}, {"min_containment": 0.5, "related_bits": 6})
     (tmp_path / "p.toml").write_text('[profiles.wire]\npolicy = "hamming"\nduplicate_bits = 2\n')
     policies = build_policies(dataclasses.replace(settings, policy_profiles_file=str(tmp_path / "p.toml")))
     default, wire = policies.default.policy, policies.named("wire").policy
@@ -149,16 +147,6 @@ def test_all_faults_are_reported_together(tmp_path: Path) -> None:
     )
 
     assert len(found) == 3
-
-
-def test_fingerprints_alone_need_policy_hamming(tmp_path: Path) -> None:
-    """A profile that needs sketches would call nothing a duplicate."""
-    hamming = Policy(name="hamming")
-    (problem,) = problems(tmp_path, "[profiles.a]\n", fingerprints_only=True)
-    profiles = read(tmp_path, "[profiles.a]\nduplicate_bits = 1\n", hamming, fingerprints_only=True)
-
-    assert problem == "profiles.a.policy: fingerprints_only needs policy hamming."
-    assert profiles.named("a").policy.duplicate_bits == 1
 
 
 @pytest.mark.parametrize(("content", "message"), [(None, "cannot be read: No such"), (b"\xff", "not UTF-8")])

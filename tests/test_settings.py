@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from aggregator.errors import ConfigurationError
-from aggregator.settings import ENV_PREFIX, PRESETS, Settings, load, markdown_table
+from aggregator.settings import ENV_PREFIX, Settings, load, markdown_table
 
 
 def problems(environment: dict[str, str], overrides: dict[str, object] | None = None) -> list[str]:
@@ -122,35 +122,9 @@ def test_every_setting_is_documented_and_its_default_is_valid() -> None:
         assert check is None or check(option.default)
 
 
-def test_the_preset_paper_sets_both_rules_of_the_paper() -> None:
-    """Duplicates and events by Hamming distance; an explicit setting takes precedence."""
-    paper = load({"AGGREGATOR_PRESET": "paper"})
-    assert (paper.policy, paper.event_rule) == ("hamming", "literal")
-    assert (load({}).policy, load({}).event_rule) == ("verified", "stories")
-
-    mixed = load({}, {"preset": "paper", "event_rule": "stories"})
-    assert (mixed.policy, mixed.event_rule) == ("hamming", "stories")
-
-
-def test_an_explicit_threshold_takes_precedence_over_the_preset() -> None:
-    """Every threshold of ``precise`` is higher than that of ``balanced``."""
-    balanced, precise = load({}), load({}, {"preset": "precise"})
-
-    assert all(getattr(precise, name) > getattr(balanced, name) for name in PRESETS["precise"])
-    mixed = load({"AGGREGATOR_PRESET": "precise", "AGGREGATOR_MIN_SHARED_SHINGLES": "50"})
-    assert (mixed.min_shared_shingles, mixed.min_containment) == (50.0, precise.min_containment)
-
-
 def test_a_unix_socket_needs_an_absolute_path() -> None:
     """redis-py takes the first part of a relative path for a host; only user and password may precede it."""
     for whole in ("unix:///run/a.sock", "unix://me:geheim@/run/a.sock?db=1"):
         assert load({}, {"store_url": whole}).store_url == whole
     with pytest.raises(ConfigurationError, match=r"expected the absolute path of the socket"):
         load({}, {"store_url": "unix://var/store.sock"})
-
-
-def test_fingerprints_only_needs_policy_hamming() -> None:
-    """Without sketches an overlap cannot be estimated."""
-    with pytest.raises(ConfigurationError, match="needs policy hamming"):
-        load({}, {"fingerprints_only": True})
-    assert load({}, {"fingerprints_only": True, "policy": "hamming"}).fingerprints_only

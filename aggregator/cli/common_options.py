@@ -15,7 +15,6 @@ SETTING_FIELDS = {option.name: option for option in dataclasses.fields(Settings)
 DEDUP_SETTINGS = (
     "policy",
     "policy_profiles_file",
-    "preset",
     "duplicate_bits",
     "related_bits",
     "related_min_cosine",
@@ -32,7 +31,6 @@ STORE_SETTINGS = (
     "appendfsync",
     "retention_days",
     "segment_max_articles",
-    "fingerprints_only",
     "store_texts",
 )
 DETECTION_SETTINGS = (
@@ -95,7 +93,6 @@ COMMON_SETTINGS = (
     "store_texts",
     "models_dir",
     "policy",
-    "preset",
     "log_format",
     "demo",
 )

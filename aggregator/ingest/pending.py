@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from aggregator import tracing
 from aggregator.dedup.policy_profiles import NamedPolicy
-from aggregator.domain import NO_SKETCH, Analysis, Answer, Article, ArticleRecord
+from aggregator.domain import Analysis, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError
 from aggregator.index.duplicate_groups import BindingSnapshot
 from aggregator.store.base import Transaction
@@ -61,20 +61,6 @@ class CommitPlan:
     superseded_number: int | None
     older_versions: tuple[BindingSnapshot, ...]
     duplicate_groups: tuple[int, ...]
-
-
-def strip_to_fingerprint(pending: PendingArticle) -> PendingArticle:
-    """Keep only what policy ``hamming`` needs: id, fingerprint, text hash (setting ``fingerprints_only``).
-
-    Also the source, if the caller's key is bound to sources.
-    """
-    analysis = replace(
-        pending.analysis, sketch=NO_SKETCH, terms=(), figures=(), title="", text="", minor_terms=b""
-    )
-    # The source of an article is what a source-bound key is checked by later.
-    source = pending.article.source if pending.sources else ""
-    article = Article(id=pending.article.id, source=source, backfill=pending.article.backfill)
-    return replace(pending, article=article, analysis=analysis)
 
 
 def split_batches(pending: Sequence[PendingArticle], size: int) -> Iterator[list[PendingArticle]]:

@@ -34,7 +34,7 @@ from aggregator.ingest.commit import Committer, EventIdsOf
 from aggregator.ingest.decide import Decider
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.load_control import LoadControl
-from aggregator.ingest.pending import PendingArticle, split_batches, strip_to_fingerprint
+from aggregator.ingest.pending import PendingArticle, split_batches
 from aggregator.ingest.pipeline import SEQUENTIAL, BatchPipeline, Execution
 from aggregator.ingest.throttle import throttled_slice
 
@@ -55,7 +55,6 @@ class IngestService:
     policy             thresholds of the verdicts, for all articles or by profile
     clock              ms since 1970 UTC
     store_texts        keep each text, compressed, for explanations and reindexing
-    fingerprints_only  store ids, fingerprints and text hashes alone (policy ``hamming``)
     event_ids_of       looks up the events named in answers; None: no events
     on_delete          removes a deleted article from its event; None: no events
     dual_writer        copies each commit to the shadow spaces during a migration
@@ -73,7 +72,6 @@ class IngestService:
         *,
         clock: Callable[[], int],
         store_texts: bool = False,
-        fingerprints_only: bool = False,
         event_ids_of: EventIdsOf | None = None,
         on_delete: OnDelete | None = None,
         dual_writer: DualWriter | None = None,
@@ -86,7 +84,6 @@ class IngestService:
         self._analyze_many = analyze_many
         self._clock = clock
         self._profiles = as_profiles(policy)
-        self._fingerprints_only = fingerprints_only
         self._on_delete = on_delete
         self._dual_writer = dual_writer
         self._load_control = load_control
@@ -137,7 +134,7 @@ class IngestService:
         if isinstance(analysis, AggregatorError):
             return analysis
         analyze_ms = (time.perf_counter() - started) * 1000
-        pending = self._to_pending(PendingArticle(0, article, analysis, sources=sources, policy=policy))
+        pending = PendingArticle(0, article, analysis, sources=sources, policy=policy)
         await self._check_writable()
         if self._load_control is None:
             await self._batcher.submit(pending)
@@ -146,9 +143,6 @@ class IngestService:
             with self._load_control.gate.high_priority():
                 await self._batcher.submit(pending)
         return _finished_answer(pending, analyze_ms)
-
-    def _to_pending(self, pending: PendingArticle) -> PendingArticle:
-        return strip_to_fingerprint(pending) if self._fingerprints_only else pending
 
     async def submit_many(
         self, articles: Sequence[Article], *, dry_run: bool = False, sources: tuple[str, ...] = ()
@@ -197,9 +191,7 @@ class IngestService:
             except InvalidInput as error:
                 results[position] = error
                 continue
-            pending.append(
-                self._to_pending(PendingArticle(position, article, analysis, sources=sources, policy=policy))
-            )
+            pending.append(PendingArticle(position, article, analysis, sources=sources, policy=policy))
         done = 0
         while done < len(pending):
             async with throttled_slice(

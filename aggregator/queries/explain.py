@@ -41,6 +41,9 @@ from aggregator.index.codec.stored_text import decompress_text
 from aggregator.queries.explanation_summary import Comparison, summarize
 
 MAX_ITEMS_SHOWN = 200
+MISSING_TEXTS_NOTE = (
+    " The shared wording is not shown, since store_texts is off; compare the texts themselves instead."
+)
 Passages = tuple[str, ...]
 
 
@@ -205,7 +208,6 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
     distance = hamming_distance(a.fingerprint, b.fingerprint) if comparable else None
     differing = a.fingerprint ^ b.fingerprint
     has_texts = a.text is not None and b.text is not None
-    has_sketches = bool(a.sketch.size and b.sketch.size)  # false under the setting fingerprints_only
     passages = _shared_and_own_passages(a, b) if has_texts else None
     evidence = Evidence(
         estimate_overlap(a.sketch, b.sketch),
@@ -231,12 +233,8 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
         shared_passages=passages[0] if passages else None,
         own_passages=passages[1:] if passages else None,
         figures=_differing_figures(a.text or "", b.text or "") if has_texts else None,
-        summary=(
-            _different_spaces_summary(a, b)
-            if comparison is None
-            else summarize(comparison, policy, has_sketches=has_sketches)
-        )
-        + ("" if has_texts else _missing_texts_note(has_sketches)),
+        summary=(_different_spaces_summary(a, b) if comparison is None else summarize(comparison, policy))
+        + ("" if has_texts else MISSING_TEXTS_NOTE),
     )
 
 
@@ -311,11 +309,6 @@ def _differing_figures(a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]
         tuple(f for f in first if f not in second)[:MAX_ITEMS_SHOWN],
         tuple(f for f in second if f not in first)[:MAX_ITEMS_SHOWN],
     )
-
-
-def _missing_texts_note(has_sketches: bool) -> str:
-    reason = "store_texts is off" if has_sketches else "only fingerprints are kept (fingerprints_only)"
-    return f" The shared wording is not shown, since {reason}; compare the texts themselves instead."
 
 
 def _different_spaces_summary(a: ComparedArticle, b: ComparedArticle) -> str:

@@ -44,10 +44,10 @@ class Comparison:
     probability: float | None
 
 
-def summarize(comparison: Comparison, policy: Policy, *, has_sketches: bool) -> str:
-    """The summary; without sketches (setting ``fingerprints_only``) it does not tell of wording."""
+def summarize(comparison: Comparison, policy: Policy) -> str:
+    """The summary of a decision under a policy."""
     summary = (
-        _content_summary(comparison, policy, has_sketches)
+        _content_summary(comparison, policy)
         if comparison.probability is None
         else _event_summary(comparison, comparison.probability)
     )
@@ -68,18 +68,16 @@ def _event_summary(comparison: Comparison, probability: float) -> str:
     )
 
 
-def _content_summary(comparison: Comparison, policy: Policy, has_sketches: bool) -> str:
+def _content_summary(comparison: Comparison, policy: Policy) -> str:
     evidence = comparison.evidence
     overlap, distance = evidence.overlap, evidence.distance
-    shared = (
-        f"; they share {overlap.containment:.0%} of the shorter one's wording "
-        f"(about {overlap.shared:.0f} shingles), {overlap.opening:.0%} of an opening, "
-        f"{overlap.common_opening:.0%} of both openings; the similarity of "
-        f"their headlines is {comparison.headlines:.2f}, that of their terms {evidence.similarity:.2f}"
-    )
     verdict = "copies" if comparison.is_match else "not copies"
     return (
-        f"The articles are {distance} bit{'s' * (distance != 1)} apart{shared if has_sketches else ''}, "
+        f"The articles are {distance} bit{'s' * (distance != 1)} apart; they share "
+        f"{overlap.containment:.0%} of the shorter one's wording "
+        f"(about {overlap.shared:.0f} shingles), {overlap.opening:.0%} of an opening, "
+        f"{overlap.common_opening:.0%} of both openings; the similarity of "
+        f"their headlines is {comparison.headlines:.2f}, that of their terms {evidence.similarity:.2f}, "
         f"so they are {verdict} ({_describe_rule(evidence, policy)})."
     )
 

@@ -201,22 +201,3 @@ async def test_a_key_bound_to_a_source_selects_its_profile(service: Service) -> 
         assert await post({**UPDATE, "id": "two", "policy": "default"}) == "duplicate"
         assert await post({**UPDATE, "id": "three"}) == "duplicate"  # equal to the text of "two"
         assert await post({"id": "four", "text": "At least 17 people were hurt. " + story(1)}) == "related"
-
-
-async def test_fingerprints_only_selects_by_the_source_that_is_not_stored(tmp_path: Path) -> None:
-    """The profile is selected before source and text are dropped."""
-    file = tmp_path / "profiles.toml"
-    file.write_text('[profiles.wide]\nduplicate_bits = 7\n[[rules]]\nsources = ["Wide"]\nprofile = "wide"\n')
-    settings = Settings(
-        store_url="memory", policy="hamming", duplicate_bits=0, fingerprints_only=True,
-        policy_profiles_file=str(file),
-    )  # fmt: skip
-    async with open_service(settings) as opened, serving(opened) as client:
-        await client.post("/v1/articles", json={"id": "first", "text": story(1, 60)})
-        near = {"text": edited(story(1, 60), 2, changes=8)}
-        response = await client.post("/v1/articles?dry_run=true", json=near)
-        distance = (await response.json())["distance"]
-
-        assert distance is not None and distance > 0
-        assert await verdict(client, near) == "related"
-        assert await verdict(client, {**near, "source": "wide"}) == "duplicate"

@@ -18,7 +18,6 @@ from aggregator.ingest.pending import (
     merge_metadata,
     metadata_of,
     split_batches,
-    strip_to_fingerprint,
 )
 from tests.support.factories import story
 
@@ -46,26 +45,6 @@ def test_batches_have_every_article_in_order_and_no_id_twice(ids: list[str], siz
         assert 0 < len(batch) == len(set(in_batch)) <= size
         following = [item.article.id for rest in batches[i + 1 :] for item in rest]
         assert not following or len(batch) == size or following[0] in in_batch
-
-
-def test_a_stripped_article_keeps_only_what_fingerprints_need() -> None:
-    """Setting ``fingerprints_only``: no text, title, url or term is left, and the original is unchanged."""
-    original = pending()
-
-    stripped = strip_to_fingerprint(original)
-
-    assert stripped.article == Article(id="ferry")
-    kept = ("lang", "space", "fingerprint", "text_hash", "short")
-    assert [getattr(stripped.analysis, name) for name in kept] == [getattr(ANALYSIS, name) for name in kept]
-    left = (
-        stripped.analysis.terms,
-        stripped.analysis.figures,
-        stripped.analysis.title,
-        stripped.analysis.text,
-    )
-    assert left == ((), (), "", "")
-    assert stripped.analysis.sketch.size == len(stripped.analysis.sketch.sample) == 0
-    assert (original.article.text, original.analysis) == (ARTICLE.text, ANALYSIS)
 
 
 def record(**changes: str | int | None) -> ArticleRecord:

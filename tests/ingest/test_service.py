@@ -14,7 +14,6 @@ from aggregator.concurrency.yielding import yield_control
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, NoText, NotFound, StoreUnavailable
-from aggregator.index.codec.records import encode_record
 from aggregator.ingest.throttle import BulkThrottle
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
@@ -423,18 +422,6 @@ async def test_an_id_twice_in_a_batch(newsroom: Core) -> None:
     assert [a.stored for a in answers if isinstance(a, Answer)] == [True, False, True, True]
     record = (await newsroom.index.articles.get("a")).record
     assert (record.source, record.first_version < record.number) == ("z", True)
-
-
-async def test_fingerprints_only_stores_nothing_else() -> None:
-    """Copies are found by fingerprint and text hash; the record has no metadata, sketch or terms."""
-    newsroom = core(MemoryStore(), policy=Policy(name="hamming"), store_texts=False, fingerprints_only=True)
-    await newsroom.post("a", story(1), title="Headline", url="https://example.org/a", source="one")
-    again = await newsroom.post("b", story(1))
-    record = (await newsroom.index.articles.get("a")).record
-
-    assert again.outcome.match is not None and again.outcome.match.rule == "exact"
-    assert (record.title, record.url, record.source, record.terms, record.sketch.size) == ("", "", "", (), 0)
-    assert len(encode_record(record)) < 80
 
 
 @pytest.mark.parametrize("batch_articles", [1, 64])

@@ -226,18 +226,3 @@ async def test_novelty_is_explained() -> None:
     assert "in texts this short the figures are the news" in figures.summary
     assert announced.is_copy and "But the shorter one only announces the longer one" in announced.summary
     assert "updates_are_new" not in announced.summary
-
-
-async def test_with_fingerprints_only_the_wording_is_not_mentioned() -> None:
-    """No "0% of the wording" of two texts that share all of it but whose sketches are not stored."""
-    policy = Policy(name="hamming")
-    newsroom = core(MemoryStore(), policy=policy, store_texts=False, fingerprints_only=True)
-    await newsroom.post("a", story(1))
-    await newsroom.post("b", story(1))
-
-    found = await newsroom.explain.explain_pair("a", "b")
-
-    assert (
-        found.is_copy and "The articles are 0 bits apart, so they are copies (policy hamming" in found.summary
-    )
-    assert "wording (about" not in found.summary and "fingerprints_only" in found.summary

@@ -8,11 +8,11 @@ from aggregator.dedup.policy import Policy
 from aggregator.queries.explanation_summary import Comparison, summarize
 
 
-def summary_of(evidence: Evidence, *, has_sketches: bool = True) -> str:
+def summary_of(evidence: Evidence) -> str:
     """Summary of two articles with this evidence, unlike headlines and no template."""
     is_match = Policy().copy_rule.is_copy(evidence, float)
     comparison = Comparison(evidence, 0.0, is_match, "", set(), confirmable=False, probability=None)
-    return summarize(comparison, Policy(), has_sketches=has_sketches)
+    return summarize(comparison, Policy())
 
 
 def test_the_summary_names_the_requirements_that_decided() -> None:
@@ -30,12 +30,3 @@ def test_the_summary_names_the_requirements_that_decided() -> None:
         "not copies (a copy from the same outlet shares 70% and 50% of an opening or a headline"
     ) in same_outlet
     assert "a copy from the same outlet, more than 16 hours apart, shares 90%" in later
-
-
-def test_without_sketches_the_wording_is_not_mentioned() -> None:
-    """Nothing is known about it."""
-    evidence = Evidence(OverlapEstimate(0.0, 0.0, 0.0, 0.0), distance=1)
-
-    assert summary_of(evidence, has_sketches=False).startswith(
-        "The articles are 1 bit apart, so they are not"
-    )

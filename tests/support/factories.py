@@ -128,7 +128,6 @@ def core(
     retention_ms: int | None = None,
     clock: Clock | None = None,
     store_texts: bool = True,
-    fingerprints_only: bool = False,
     segment_max_articles: int = SEGMENT_MAX_ARTICLES,
     batch_articles: int = BATCH_ARTICLES,
     throttle: BulkThrottle | None = None,
@@ -142,7 +141,6 @@ def core(
         policy or Policy(),
         clock=clock,
         store_texts=store_texts,
-        fingerprints_only=fingerprints_only,
         load_control=LoadControl(PriorityGate(), ActivityBeacon(store), throttle) if throttle else None,
         batch_articles=batch_articles,
     )

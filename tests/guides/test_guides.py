@@ -132,26 +132,3 @@ def test_the_compose_guide_uses_names_of_the_compose_file() -> None:
     assert compose["services"]["prometheus"]["profiles"] == ["monitoring"]
     assert override["services"].keys() <= compose["services"].keys()
     assert all(f"{name}" in json.dumps(compose) for name in ("REDIS_MAXMEMORY", "AGGREGATOR_BOOTSTRAP_KEY"))
-
-
-def test_the_kubernetes_guide_uses_names_of_the_manifests() -> None:
-    """Secret, key, deployment, service and port."""
-    paths = sorted((ROOT / "deploy" / "kubernetes").glob("*.yml"))
-    manifests = [m for path in paths for m in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
-    named = {(m["kind"].lower(), m["metadata"]["name"]): m for m in manifests}
-    text = GUIDES["kubernetes"].read_text(encoding="utf-8")
-
-    assert set(re.findall(r"\b(deployment|service)/(\w+)", text)) <= named.keys()
-    secret, key = re.search(r"secret generic (\w+) -n news --from-literal=([\w-]+)=", text).groups()  # type: ignore[union-attr]
-    assert {"name": secret, "key": key} in list(secret_references(manifests))
-    port = int(re.search(r"service/aggregator 8080:(\d+)", text)[1])  # type: ignore[index]
-    assert port in [p["port"] for p in named["service", "aggregator"]["spec"]["ports"]]
-
-
-def secret_references(value: object) -> Iterator[object]:
-    """All values of ``secretKeyRef`` in a manifest."""
-    if isinstance(value, dict):
-        yield from (ref for name, ref in value.items() if name == "secretKeyRef")
-        value = list(value.values())
-    for item in value if isinstance(value, list) else ():
-        yield from secret_references(item)

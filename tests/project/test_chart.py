@@ -1,13 +1,16 @@
-"""Helm chart and kustomizations: rendered by Helm itself, valid for Kubernetes, equal to plain manifests."""
+"""Helm chart: rendered by Helm itself, valid for Kubernetes, with probes, limits and network policies."""
 
 from __future__ import annotations
 
+import re
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from aggregator.cli import options
 from aggregator.settings import load
 
 helm = pytest.importorskip("helm_python", reason="needs helm-python-sdk (scripts/setup dev)")
@@ -35,43 +38,108 @@ def by_name(texts: Any) -> dict[tuple[str, str], Manifest]:
     return found
 
 
-def kustomize(directory: Path) -> dict[tuple[str, str], Manifest]:
-    """The objects of a kustomization that only lists resources, which is all that those in deploy/ do."""
-    kustomization = yaml.safe_load((directory / "kustomization.yaml").read_text(encoding="utf-8"))
-    assert set(kustomization) == {"apiVersion", "kind", "resources"}
-    paths = [directory / name for name in kustomization["resources"]]
-    found = by_name(path.read_text(encoding="utf-8") for path in paths if path.is_file())
-    for path in paths:
-        if path.is_dir():
-            found |= kustomize(path)
-    return found
+def pods(rendered: dict[tuple[str, str], Manifest]) -> list[Manifest]:
+    """Specifications of the pods that run all the time."""
+    return [
+        manifest["spec"]["template"]["spec"]
+        for (kind, _), manifest in rendered.items()
+        if kind in ("Deployment", "StatefulSet")
+    ]
 
 
-def test_the_default_values_render_the_plain_manifests() -> None:
-    """The chart, the kustomization and deploy/kubernetes are one deployment."""
-    rendered, plain = render(), kustomize(DEPLOY / "kubernetes")
+def test_containers_have_probes_limits_and_no_privileges() -> None:
+    """Every container has three probes and limits; at least one of two replicas stays during a rollout."""
+    rendered = render()
+    service = rendered["Deployment", "aggregator"]["spec"]
+    container = service["template"]["spec"]["containers"][0]
 
-    assert set(rendered) == set(plain)
-    for name, manifest in plain.items():
-        assert rendered[name] == manifest, name
+    for pod in pods(rendered):
+        assert pod["securityContext"]["runAsNonRoot"] and pod.get("restartPolicy", "Always") == "Always"
+        for spec in pod["containers"]:
+            assert {"startupProbe", "readinessProbe", "livenessProbe"} <= set(spec)
+            assert "memory" in spec["resources"]["limits"]
+            assert spec["securityContext"]["readOnlyRootFilesystem"]
+    assert (service["replicas"], service["strategy"]["rollingUpdate"]["maxUnavailable"]) == (2, 0)
+    assert rendered["PodDisruptionBudget", "aggregator"]["spec"]["minAvailable"] == 1
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert "noeviction" in rendered["ConfigMap", "aggregator-redis"]["data"]["redis.conf"]
+    assert "METRICS_PUBLIC" not in str(rendered)
 
 
-def test_monitoring_is_the_same_in_both() -> None:
+def test_service_variables_of_kubernetes_are_not_read_as_settings() -> None:
+    """Kubernetes sets ``AGGREGATOR_PORT=tcp://10.0.0.1:80`` unless service links are disabled."""
+    jobs = [job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+            for (kind, _), job in render().items() if kind == "CronJob"]  # fmt: skip
+    service = render()["Deployment", "aggregator"]["spec"]["template"]["spec"]
+
+    assert jobs and all(pod["enableServiceLinks"] is False for pod in (service, *jobs))
+
+
+def test_the_store_is_reached_by_the_service_and_its_backup_alone() -> None:
+    """It requires no password. The service reaches no private address, as that of a cloud's metadata."""
+    policies = [m["spec"] for (kind, _), m in render().items() if kind == "NetworkPolicy"]
+    (store,) = (policy for policy in policies if "ingress" in policy)
+    (service,) = (policy for policy in policies if "egress" in policy)
+    blocks = [to["ipBlock"] for rule in service["egress"] for to in rule.get("to", ()) if "ipBlock" in to]
+    addresses = (
+        "10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.31.0.1", "192.168.9.9", "fd00::1",
+        "93.184.215.14",
+    )  # fmt: skip
+    reachable = {
+        address
+        for address in addresses
+        for block in blocks
+        if ip_address(address) in ip_network(block["cidr"])
+        and not any(ip_address(address) in ip_network(excluded) for excluded in block.get("except", ()))
+    }
+
+    assert store["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "aggregator-redis"}
+    assert [from_["podSelector"]["matchLabels"] for from_ in store["ingress"][0]["from"]] == [
+        {"app.kubernetes.io/name": "aggregator"},
+        {"app.kubernetes.io/name": "aggregator-backup"},
+    ]
+    assert reachable == {"93.184.215.14"}
+
+
+def test_scheduled_backups_use_the_command_and_the_store_of_the_service() -> None:
+    """The same image, user and store."""
+    rendered = render()
+    job = rendered["CronJob", "aggregator-backup"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    pod = rendered["Deployment", "aggregator"]["spec"]["template"]["spec"]
+    (container,), (served,) = job["containers"], pod["containers"]
+
+    assert options.build_parser().parse_args(container["args"]).command == "backup"
+    assert container["image"] == served["image"]
+    assert container["env"][0] == served["env"][0] and served["env"][0]["name"] == "REDIS_URL"
+    assert job["securityContext"] == pod["securityContext"]
+    assert container["securityContext"] == served["securityContext"]
+
+
+def test_the_guide_uses_names_of_the_chart() -> None:
+    """Secret, key, deployment, service and port of docs/guides/kubernetes.md."""
+    rendered = render()
+    text = (DEPLOY.parent / "docs" / "guides" / "kubernetes.md").read_text(encoding="utf-8")
+    named = {(kind.lower(), name) for kind, name in rendered}
+
+    assert set(re.findall(r"\b(deployment|service)/(\w+)", text)) <= named
+    secret, key = re.search(r"secret generic (\w+) -n news --from-literal=([\w-]+)=", text).groups()  # type: ignore[union-attr]
+    assert f"'secretKeyRef': {{'name': '{secret}', 'key': '{key}'" in str(rendered)
+    port = int(re.search(r"service/aggregator 8080:(\d+)", text)[1])  # type: ignore[index]
+    assert port in [p["port"] for p in rendered["Service", "aggregator"]["spec"]["ports"]]
+
+
+def test_monitoring_selects_the_service() -> None:
     """The alert rules are those of deploy/alerts.yml; the scrape job has the name that they select."""
-    rendered, plain = render(**MONITORING), kustomize(DEPLOY / "kubernetes-monitoring")
-    rule = plain["PrometheusRule", "aggregator"]
-    (endpoint,) = plain["ServiceMonitor", "aggregator"]["spec"]["endpoints"]
-    service = plain["Service", "aggregator"]
+    rendered = render(**MONITORING)
+    monitor = rendered["ServiceMonitor", "aggregator"]["spec"]
+    (endpoint,) = monitor["endpoints"]
+    service = rendered["Service", "aggregator"]
 
-    assert set(rendered) == set(plain)
-    assert rendered["PrometheusRule", "aggregator"]["spec"] == rule["spec"] == ALERTS
-    assert rendered["ServiceMonitor", "aggregator"]["spec"] == plain["ServiceMonitor", "aggregator"]["spec"]
+    assert rendered["PrometheusRule", "aggregator"]["spec"] == ALERTS
     assert endpoint["relabelings"] == [{"targetLabel": "job", "replacement": "aggregator"}]
     assert endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
-    assert (
-        plain["ServiceMonitor", "aggregator"]["spec"]["selector"]["matchLabels"]
-        == service["metadata"]["labels"]
-    )
+    assert monitor["selector"]["matchLabels"] == service["metadata"]["labels"]
 
 
 def test_alerts_link_the_runbook_where_it_is_served() -> None:

@@ -14,7 +14,7 @@ from typing import cast
 from aggregator.analysis.models import load_term_rates
 from aggregator.background.maintenance import MAINTENANCE_INTERVAL_S, IndexMaintenance
 from aggregator.background.scheduler import PeriodicTask, Scheduler
-from aggregator.concurrency.yielding import YieldControl, yield_control
+from aggregator.concurrency.scheduling import YieldControl, yield_control
 from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule, RuleMode

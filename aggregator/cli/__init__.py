@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from aggregator import errors, settings
 from aggregator.cli import options
-from aggregator.concurrency.process_priority import lower_priority
+from aggregator.concurrency.scheduling import lower_priority
 from aggregator.runtime.exit_codes import EXIT_INTERRUPTED, EXIT_OK, exit_code
 from aggregator.runtime.logging import configure_logging
 

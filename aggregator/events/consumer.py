@@ -34,7 +34,7 @@ from typing import Protocol
 import msgspec
 
 from aggregator.analysis.term_rates import TermRates
-from aggregator.concurrency.yielding import YieldControl, yield_control
+from aggregator.concurrency.scheduling import YieldControl, yield_control
 from aggregator.domain import StreamItem
 from aggregator.events.detection import BurstDetector, BurstRule, EventChange, LearningStatus, RuleMode
 from aggregator.events.leader_state import LeaderState

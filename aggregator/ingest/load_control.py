@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aggregator.concurrency.priority_gate import PriorityGate
+from aggregator.concurrency.scheduling import PriorityGate
 from aggregator.ingest.activity import ActivityBeacon
 from aggregator.ingest.throttle import BulkThrottle
 from aggregator.store.base import Store

@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from aggregator.concurrency.yielding import YieldControl, yield_control
+from aggregator.concurrency.scheduling import YieldControl, yield_control
 from aggregator.index import Index
 from aggregator.log_limits import ChangeFilter
 from aggregator.provenance.directory import SourceDirectory

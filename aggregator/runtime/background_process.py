@@ -19,7 +19,7 @@ import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from aggregator.concurrency.process_priority import lower_priority
+from aggregator.concurrency.scheduling import lower_priority
 from aggregator.domain import IndexLayout
 from aggregator.http.metrics.multiprocess import PeerMetrics
 from aggregator.http.metrics.restarts import RestartCounts, Supervised

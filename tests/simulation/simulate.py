@@ -11,7 +11,7 @@ from functools import cache
 
 from aggregator.analysis.shingles import sketch_keys
 from aggregator.app import build_core
-from aggregator.concurrency.yielding import Spawn
+from aggregator.concurrency.scheduling import Spawn
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
 from aggregator.errors import AggregatorError, Forbidden, NotFound, StoreUnavailable

@@ -11,7 +11,7 @@ from typing import Any
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.app import build_core
-from aggregator.concurrency.priority_gate import PriorityGate
+from aggregator.concurrency.scheduling import PriorityGate
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError

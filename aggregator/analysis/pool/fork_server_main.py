@@ -32,7 +32,7 @@ from typing import Any, BinaryIO
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.pool.codec import LENGTH_BYTES, encode_result, length_prefixed
 from aggregator.analysis.warm_up import warm_up
-from aggregator.concurrency.process_priority import lower_priority
+from aggregator.concurrency.scheduling import lower_priority
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, AnalysisLimitExceeded
 from aggregator.parent_death import parent_death_hook

@@ -1,4 +1,4 @@
-"""Priority gate: interactive requests run before bulk work on one event loop.
+"""Scheduling of bulk work behind interactive requests: yielding, priority gate, tasks, process priority.
 
 Bulk work (batches, the event detector) awaits ``yield_control`` after each step. While an interactive request
 is active, the bulk task pauses, so the next step of the request does not wait behind a step of every bulk
@@ -9,13 +9,50 @@ load.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
 
 # About the duration of one interactive request without other load.
 MAX_WAIT_S = 0.005
 SLICE_S = 0.005
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+YieldControl = Callable[[], Awaitable[None]]
+
+
+class TaskHandle(Protocol[T_co]):
+    """A task that runs concurrently until it ends or is cancelled; awaiting it returns its result."""
+
+    def __await__(self) -> Generator[Any, Any, T_co]:
+        """Wait for the result."""
+
+    def cancel(self) -> object:
+        """Cancel the task; writes that it has already sent are not undone."""
+
+
+class Spawn(Protocol):
+    """Starts a coroutine as a task."""
+
+    def __call__(self, coroutine: Coroutine[Any, Any, T], /) -> TaskHandle[T]:
+        """Start ``coroutine``."""
+
+
+async def yield_control() -> None:
+    """Let other tasks of the event loop run once."""
+    await asyncio.sleep(0)
+
+
+def spawn_task(coroutine: Coroutine[Any, Any, T]) -> TaskHandle[T]:
+    """Run ``coroutine`` as a task of the event loop; its result may be ignored."""
+    task = asyncio.ensure_future(coroutine)
+    # Retrieve the exception, so that asyncio does not log it if the caller was cancelled.
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    return task
 
 
 class PriorityGate:
@@ -65,6 +102,12 @@ class TimeSlicer:
         if self._clock_s() >= self._slice_end_s:
             await asyncio.sleep(0)
             self._slice_end_s = self._clock_s() + SLICE_S
+
+
+def lower_priority(nice_increment: int) -> None:
+    """Raise the nice value of this process and its future children, where a seccomp filter permits it."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.nice(nice_increment)
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

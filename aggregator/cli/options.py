@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 from aggregator import __version__, config_file
@@ -35,12 +36,14 @@ def build_parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_ingest(commands, "ingest", "check and store the articles of files; print one verdict per line")
     _add_ingest(commands, "check", "like ingest, without storing anything")
+    _add_ingest(
+        commands, "learn", "like ingest --backfill: teach the event detector what is usual by dated articles"
+    )
     _add_work(commands)
     _add_explain(commands)
     _add_reindex(commands)
     _add_delete_index(commands)
     _add_replay(commands)
-    _add_learn(commands)
     archive_options.add_fit_command(commands)
     archive_options.add_dedupe_command(commands)
     evaluate_options.add_evaluate_command(commands)
@@ -82,13 +85,16 @@ def _add_ingest(commands: Any, name: str, help: str) -> None:
     command.add_argument(
         "files", nargs="*", default=["-"], metavar="FILE", help=f"{INPUT_HELP} (the default)"
     )
-    command.add_argument("--out", metavar="FILE", help="write the verdicts here (default: standard output)")
+    default_out = "nowhere" if name == "learn" else "standard output"
+    command.add_argument("--out", metavar="FILE", help=f"write the verdicts here (default: {default_out})")
     if name == "ingest":
         command.add_argument(
             "--backfill", action="store_true",
             help="the articles are an archive or a backlog: they fire no events, and dated ones teach the "
             "detector what is usual at their time",
         )  # fmt: skip
+    if name == "learn":
+        command.set_defaults(backfill=True, out=os.devnull)
     common_options.add_progress_option(command)
     common_options.add_target_options(command)
     common_options.add_policy_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))
@@ -190,25 +196,6 @@ def _add_replay(commands: Any) -> None:
     common_options.add_settings_options(
         command, (*common_options.DETECTION_SETTINGS, "models_dir", *common_options.LOG_SETTINGS)
     )
-
-
-def _add_learn(commands: Any) -> None:
-    command = common_options.add_command(
-        commands, "learn",
-        "teach the event detector what is usual by dated articles, without storing them or firing events",
-        "aggregator.cli.learn:run",
-    )  # fmt: skip
-    command.add_argument("files", nargs="*", metavar="FILE", help=INPUT_HELP)
-    command.add_argument(
-        "--forget", action="store_true", help="first forget all that was learned from files before"
-    )
-    common_options.add_progress_option(command)
-    common_options.add_target_options(command, server=False)
-    common_options.add_settings_options(
-        command,
-        ("data_dir", "models_dir", "max_body_bytes", *common_options.DETECTION_SETTINGS,
-         *common_options.LOG_SETTINGS),
-    )  # fmt: skip
 
 
 def _add_backup(commands: Any) -> None:

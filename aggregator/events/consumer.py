@@ -15,7 +15,6 @@ The commit also holds only while the editor overrides are those that the detecto
 (``editor_actions.py``); when they changed, the detector applies the new ones and the commit is retried.
 
     {events}position     checkpoint number, mode, positions in the article streams
-    {events}lessons      stream of what archives taught (``lessons.py``), read like the articles
     {events}learning     what the detector knows (``LearnedHistory``); empty under the literal rule
     {events}state        the detector (``BurstDetector.dump``), compressed
 
@@ -38,7 +37,6 @@ from aggregator.concurrency.scheduling import YieldControl, yield_control
 from aggregator.domain import StreamItem
 from aggregator.events.detection import BurstDetector, BurstRule, EventChange, LearningStatus, RuleMode
 from aggregator.events.leader_state import LeaderState
-from aggregator.events.lessons import Lessons
 from aggregator.events.repository import (
     INDEX_KEY,
     LEARNING_KEY,
@@ -81,7 +79,6 @@ class _Position(msgspec.Struct, array_like=True):
     checkpoint: int
     mode: RuleMode
     streams: dict[bytes, bytes]
-    lessons: bytes = b""
 
 
 _position_decoder = msgspec.msgpack.Decoder(_Position)
@@ -113,7 +110,6 @@ class DetectorRunner:
         term_rates: Callable[[], TermRates] | None = None,
     ) -> None:
         self.repository = repository
-        self.lessons = Lessons(repository.store)
         self._rule = rule
         self._items_per_read = items_per_read
         self._checkpoint_interval_ms = checkpoint_interval_ms
@@ -140,7 +136,6 @@ class DetectorRunner:
         self._leader = None  # after an exception from here on, the next call starts from the checkpoint
         self.has_backlog = await self._feed_new_items(leader, stream, now_ms)
         await self._run_cooperatively(leader.detector.tick_steps(now_ms))
-        await self._learn(leader)
         leader.pending_changes += leader.detector.drain_changes()
         if leader.checkpoint_is_due(now_ms, self._checkpoint_interval_ms) and not await self._save(
             leader, now_ms
@@ -159,14 +154,6 @@ class DetectorRunner:
         if saved is not None and saved[:1] == FORMAT_BYTE:
             streams = _decode_position(saved).streams
         return len((await stream.read(streams, limit))[0])
-
-    async def saved_lessons(self) -> tuple[RuleMode | None, bytes]:
-        """The rule of the last checkpoint (None: there is none), and the position of its last lesson."""
-        saved = (await self.repository.store.read([POSITION_KEY]))[0]
-        if saved is None or saved[:1] != FORMAT_BYTE:
-            return None, b""
-        position = _decode_position(saved)
-        return position.mode, position.lessons
 
     async def save_checkpoint(self, now_ms: int) -> None:
         """Save a checkpoint now, on an orderly stop, so that the next leader reads nothing again."""
@@ -208,16 +195,6 @@ class DetectorRunner:
         leader.streams = streams
         leader.pending_changes += leader.detector.drain_changes()
 
-    async def _learn(self, leader: LeaderState) -> None:
-        """Take new lessons, after the clock was set; the literal rule compares with no history."""
-        if self._rule.mode == "literal":
-            return
-        while lessons := await self.lessons.read(leader.lessons):
-            for position, lesson in lessons:
-                await self._yield_control()
-                leader.detector.learn(lesson)
-                leader.lessons, leader.has_learned = position, True
-
     async def _run_cooperatively(self, steps: Iterator[None]) -> None:
         """Run the steps, yielding to the event loop after each.
 
@@ -246,9 +223,7 @@ class DetectorRunner:
         except (ValueError, zlib.error):
             return LeaderState(self._new_detector(), {}, saved, position.checkpoint)
         if saved_rule == self._rule:
-            leader = LeaderState(detector, position.streams, saved, position.checkpoint)
-            leader.lessons = position.lessons
-            return leader
+            return LeaderState(detector, position.streams, saved, position.checkpoint)
         leader = LeaderState(self._new_detector(), position.streams, saved, position.checkpoint)
         leader.pending_changes += detector.close_events()
         return leader
@@ -262,7 +237,7 @@ class DetectorRunner:
     async def _save(self, leader: LeaderState, now_ms: int) -> bool:
         """Commit state, positions and changed events; False when another leader committed first."""
         number = leader.checkpoint + 1
-        position = FORMAT_BYTE + _encode(_Position(number, self._rule.mode, leader.streams, leader.lessons))
+        position = FORMAT_BYTE + _encode(_Position(number, self._rule.mode, leader.streams))
         for _ in range(MAX_SAVE_ATTEMPTS):
             state = await self._encode_state(leader)
             unit = await self._collect_changes(leader, now_ms)
@@ -275,7 +250,6 @@ class DetectorRunner:
                 leader.mark_saved(position, number, now_ms, unit.published)
                 if number % TRIM_EVERY_CHECKPOINTS == 0:
                     await self.repository.trim_changes(self._trusted_ms(now_ms))
-                    await self.lessons.trim(self._trusted_ms(now_ms))
                 return True
             if POSITION_KEY in conflicts:
                 break

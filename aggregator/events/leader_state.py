@@ -23,8 +23,6 @@ class LeaderState:
         self.pending_changes: list[EventChange] = []
         self.published: list[EventChange] = []
         self.deleted_articles: dict[int, str] = {}
-        self.lessons = b""
-        self.has_learned = False
         # b"" is never stored, so the first call applies the overrides.
         self.overrides_value: bytes | None = b""
         self.overrides_changed = False
@@ -38,11 +36,10 @@ class LeaderState:
             self.pending_changes += self.detector.drain_changes()
 
     def checkpoint_is_due(self, now_ms: int, interval_ms: int) -> bool:
-        """Return whether to save now, at least every ``interval_ms``; alerts, deletions, lessons at once."""
+        """Return whether to save now, at least every ``interval_ms``; alerts and deletions at once."""
         if (
             self.deleted_articles
             or self.overrides_changed
-            or self.has_learned
             or any(change.kind != "updated" for change in self.pending_changes)
         ):
             return True
@@ -54,4 +51,4 @@ class LeaderState:
         self.saved_position, self.checkpoint, self.checkpoint_at_ms = position, number, now_ms
         self.published += published
         self.unsaved_items, self.pending_changes = 0, []
-        self.deleted_articles, self.overrides_changed, self.has_learned = {}, False, False
+        self.deleted_articles, self.overrides_changed = {}, False

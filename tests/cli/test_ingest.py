@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.models import load_models
 from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, iter_batches
+from aggregator.events.consumer import DetectorRunner
+from aggregator.events.detection import BurstRule, EventChange
+from aggregator.events.repository import EventRepository
+from aggregator.index import Index
 from aggregator.ingest.activity import BEACON_KEY
 from aggregator.offline.jsonl import Line
+from aggregator.time_units import HOUR_MS, format_rfc3339
 from tests.cli.helpers import EDITED, ORIGINAL, OTHER, ROWS, article_body, run, write_jsonl
-from tests.support.stores import direct_client
+from tests.support.stores import direct_client, open_patient_store
 
 
 def test_each_line_is_answered_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,3 +157,39 @@ def test_the_policy_option_names_a_profile(tmp_path: Path, capsys: pytest.Captur
     assert second("--policy", "default", articles) == "duplicate"
     assert second("--policy", "paper", own) == "duplicate"
     assert second(own) == "duplicate"
+
+
+def test_learn_teaches_the_baseline_and_fires_nothing(
+    valkey_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Dated headlines of two days, 20 an hour; no verdicts are printed; repeating it changes nothing."""
+    now_ms = int(time.time() * 1000)
+    hour_ms = now_ms // HOUR_MS * HOUR_MS + 1
+    rows = [
+        {
+            "id": f"{age}-{n}",
+            "title": f"Ferry {age} late in harbour {age}",
+            "published_at": format_rfc3339(hour_ms - age * HOUR_MS),
+        }
+        for age in range(48, 0, -1)
+        for n in range(20)
+    ]
+    file = write_jsonl(tmp_path / "a.jsonl", *rows, "{bad")
+
+    assert run("learn", "--store", valkey_url, file) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "" and "1 bad" in captured.err
+
+    async def detect() -> tuple[list[EventChange], str]:
+        store = open_patient_store(valkey_url)
+        index = Index(store, Analyzer(load_models()).spaces)
+        detector = DetectorRunner(EventRepository(store), BurstRule())
+        changes = await detector.poll(index.stream, now_ms)
+        changes += await detector.poll(index.stream, now_ms + HOUR_MS)  # totals are refreshed each minute
+        await store.close()
+        return changes, str(detector.learning)
+
+    learned = asyncio.run(detect())
+    assert learned in (([], "learning: 1 of 7 days"), ([], "learning: 2 of 7 days"))
+    assert run("learn", "--store", valkey_url, file) == 1
+    assert asyncio.run(detect()) == learned

@@ -43,7 +43,6 @@ names the survivor.
 
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.learning import LearnedHistory, LearningStatus
-from aggregator.events.detection.lesson import Lesson
 from aggregator.events.detection.model import (
     BurstRule,
     ChangeKind,
@@ -66,7 +65,6 @@ __all__ = [
     "EventStatus",
     "LearnedHistory",
     "LearningStatus",
-    "Lesson",
     "Mute",
     "RuleMode",
 ]

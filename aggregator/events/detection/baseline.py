@@ -62,7 +62,6 @@ class Baseline:
 
     ``first_hour``: hour of the first document that was not late; ``known_hour``: first hour of the known
     history, as of the last ``refresh_totals``. None: no document yet.
-    ``learned_hours``: hours whose counts are those of an archive (``learn_hour``).
     ``idf_documents`` and ``idf_hour``: total number of documents and hour as of the last ``refresh_totals``.
     """
 
@@ -73,7 +72,6 @@ class Baseline:
         self.documents_by_hour: dict[int, int] = {}
         self.first_hour: int | None = None
         self.known_hour: int | None = None
-        self.learned_hours: set[int] = set()
         self._document_frequencies: dict[str, int] = {}
         # By hour with documents: its bit; by term: the bits of the hours that hold it.
         self._bit_of_hour: dict[int, int] = {}
@@ -101,8 +99,6 @@ class Baseline:
 
     def add_late(self, hour: int, terms: Sequence[str], clock_hour: int) -> bool:
         """Count a document of an ``hour`` before the window; False if it is older than the history."""
-        if hour in self.learned_hours:
-            return False
         if hour < clock_hour - HOURS_PER_WEEK - self._window_hours_ceil:
             return False
         if hour not in self.counts_by_hour:
@@ -111,28 +107,6 @@ class Baseline:
         for term in terms:
             self._expected_cache.pop(term, None)
         return True
-
-    def learn_hour(self, hour: int, documents: int, counts: dict[str, int], clock_hour: int) -> None:
-        """Take over the counts of an hour before the window, unless this one has seen as many documents.
-
-        Late documents are then not added to it: they are in those counts.
-        """
-        oldest = clock_hour - HOURS_PER_WEEK - self._window_hours_ceil
-        if not oldest <= hour < clock_hour - self._window_hours_ceil:
-            return
-        if documents <= self.documents_by_hour.get(hour, 0):
-            return
-        if hour in self.counts_by_hour:
-            self._drop_hour(hour)
-        self.learned_hours.add(hour)
-        self.restore_hour(hour, dict(counts), documents)
-        self._cache_hour = self.idf_hour = -1
-
-    def forget_learned_hours(self) -> None:
-        """Drop the hours that ``learn_hour`` took over."""
-        for hour in sorted(self.learned_hours):
-            self._drop_hour(hour)
-        self._cache_hour = self.idf_hour = -1
 
     def _count(self, hour: int, terms: Iterable[str]) -> None:
         counts = self.counts_by_hour.get(hour)
@@ -176,7 +150,6 @@ class Baseline:
             return
         self.counts_by_hour = {h + shift: counts for h, counts in self.counts_by_hour.items()}
         self.documents_by_hour = {h + shift: documents for h, documents in self.documents_by_hour.items()}
-        self.learned_hours = {h + shift for h in self.learned_hours}
         self._bit_of_hour = {h + shift: bit for h, bit in self._bit_of_hour.items()}
 
     @property
@@ -321,7 +294,6 @@ class Baseline:
             else:
                 del self._document_frequencies[term], self._hours_of_term[term]
         self._document_count -= self.documents_by_hour.pop(hour)
-        self.learned_hours.discard(hour)
         self._cache_hour = -1
 
     def _windows_at_same_hour(self, hour: int) -> list[tuple[float, list[dict[str, int]], int]]:

@@ -1,4 +1,4 @@
-"""Parts of a detector, which together are its state: created, taught by lessons, captured and restored."""
+"""Parts of a detector, which together are its state: created, captured and restored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from aggregator.events.detection.clustering import StoryIndex, WindowItem
 from aggregator.events.detection.cold_start import ColdStart
 from aggregator.events.detection.hamming_mode import HammingMode
 from aggregator.events.detection.learning import LearnedHistory
-from aggregator.events.detection.lesson import Lesson
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.model import BurstRule
 from aggregator.events.detection.series import SeriesMemory
@@ -40,22 +39,6 @@ class DetectorParts:
         self.undated = UndatedArticles()
         self.series = SeriesMemory()
 
-    def learn(self, lesson: Lesson) -> None:
-        """Take over what another detector learned of the time before the window; fires nothing."""
-        if lesson.forget:
-            self.baseline.forget_learned_hours()
-            self.series.forget_learned()
-        for hour, documents, counts in lesson.hours:
-            self.baseline.learn_hour(hour, documents, counts, self.clock_ms // HOUR_MS)
-        self.series.learn(lesson.bursts, self.clock_ms)
-        self.stories.invalidate_norms()
-        self.term_weights.refresh(self.clock_ms)
-
-    @property
-    def lesson(self) -> Lesson:
-        """What this detector learned."""
-        return Lesson(self.baseline.saved_hours(), self.series.bursts)
-
     @property
     def learned_history(self) -> LearnedHistory:
         """What the baseline knows, for the learning status."""
@@ -80,7 +63,6 @@ class DetectorParts:
             known_hour=baseline.known_hour,
             undated=self.undated,
             bursts=self.series.bursts,
-            learned_hours=sorted(baseline.learned_hours),
         )
 
     def restore(self, state: DetectorState) -> None:
@@ -108,7 +90,6 @@ class DetectorParts:
     def _restore_baseline(self, state: DetectorState) -> None:
         baseline, hour = self.baseline, state.clock_ms // HOUR_MS
         baseline.first_hour, baseline.known_hour = state.first_hour, state.known_hour
-        baseline.learned_hours = set(state.learned_hours)
         baseline.idf_documents = state.idf_documents
         baseline.idf_hour = self.term_weights.hour = hour
         self.cold_start.refresh(hour)

@@ -13,8 +13,6 @@ Bounded by ``MAX_ENTRIES``; a year of a newswire makes about 400.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from aggregator.events.detection.calendar_terms import CALENDAR_TERMS
@@ -32,8 +30,6 @@ PEAK_SHARE = 0.5
 COMMON_TERM_SHARE = 0.6
 MIN_JACCARD = 0.5
 MIN_RETURNS_OF_ONE_TERM = 2
-# Key of learned bursts, whose stories belong to another detector.
-NO_STORY = -1
 
 
 class Burst(msgspec.Struct, array_like=True):
@@ -81,26 +77,6 @@ class SeriesMemory:
             if burst.at_ms < since_ms:
                 return None
         return None
-
-    def learn(self, bursts: Iterable[Burst], now_ms: int) -> None:
-        """Add bursts of an archive, except for those that are known and those that are too old."""
-        for burst in bursts:
-            if now_ms - MAX_AGE_MS <= burst.at_ms <= now_ms and not self._is_known(burst):
-                self.bursts.append(Burst(NO_STORY, burst.at_ms, burst.peak, burst.terms))
-        self.bursts.sort(key=lambda burst: burst.at_ms)
-        del self.bursts[:-MAX_ENTRIES]
-
-    def forget_learned(self) -> None:
-        """Drop the bursts of archives."""
-        self.bursts = [burst for burst in self.bursts if burst.story_key != NO_STORY]
-
-    def _is_known(self, new: Burst) -> bool:
-        """Whether this memory has a burst at the same time with the same terms."""
-        return any(
-            abs(burst.at_ms - new.at_ms) <= SAME_TIME_MS
-            and _jaccard(set(new.terms), burst.terms) >= MIN_JACCARD
-            for burst in self.bursts
-        )
 
     def expected_items(self, story: Story, began_ms: int) -> float:
         """Return the items that earlier bursts with the same terms at this time of day let expect; else 0.

@@ -46,7 +46,6 @@ class DetectorState(msgspec.Struct, array_like=True):
     known_hour: int | None = None
     undated: UndatedArticles = msgspec.field(default_factory=UndatedArticles)
     bursts: list[Burst] = []
-    learned_hours: list[int] = []
 
 
 _state_decoder = msgspec.msgpack.Decoder(DetectorState)

@@ -21,7 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.errors import AggregatorError
+from aggregator.time_units import DAY_MS
 
+# published: the time that the source states; day: it states a day only; arrived: when the crawler sent it.
+TimeBasis = Literal["published", "day", "arrived"]
 VerdictName = Literal["new", "related", "duplicate"]
 MatchRule = Literal["exact", "hamming", "overlap", "title"]
 
@@ -40,6 +43,19 @@ def article_number_at(now_ms: int, low_bits: int = 0) -> int:
 def arrival_ms_of(number: int) -> int:
     """Arrival time of the article with this number, in ms since 1970 UTC."""
     return number >> NUMBER_RANDOM_BITS
+
+
+def publication_time(published_ms: int | None, arrived_ms: int) -> tuple[int, TimeBasis]:
+    """The time by which an article is ordered, and how well it is known.
+
+    Without a date, or with one after the arrival (a wrong clock or a scheduled time), it was published
+    by its arrival. Midnight UTC exactly is a day without a time: the arrival counts if it was on that day.
+    """
+    if published_ms is None or published_ms > arrived_ms:
+        return arrived_ms, "arrived"
+    if published_ms % DAY_MS == 0:
+        return (arrived_ms, "arrived") if arrived_ms < published_ms + DAY_MS else (published_ms, "day")
+    return published_ms, "published"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +160,11 @@ class ArticleRecord:
     def arrived_ms(self) -> int:
         """Arrival time of this version, in ms since 1970 UTC."""
         return arrival_ms_of(self.number)
+
+    @property
+    def publication_ms(self) -> int:
+        """The time by which this version is ordered (``publication_time``)."""
+        return publication_time(self.published_at_ms, self.arrived_ms)[0]
 
 
 @dataclass(frozen=True, slots=True)

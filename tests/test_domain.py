@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +14,13 @@ from aggregator.domain import (
     Outcome,
     arrival_ms_of,
     article_number_at,
+    publication_time,
 )
+from aggregator.time_units import DAY_MS, HOUR_MS
 
 times_ms = st.integers(0, 2**42 - 2)
+MIDNIGHT = 20_000 * DAY_MS
+NOON = MIDNIGHT + 12 * HOUR_MS
 low_bits = st.integers(0, 2**NUMBER_RANDOM_BITS - 1)
 
 
@@ -69,3 +74,22 @@ def test_a_record_arrived_when_its_version_did() -> None:
     )
 
     assert record.arrived_ms == 9_000
+
+
+@pytest.mark.parametrize(
+    ("published", "arrived", "expected"),
+    [
+        (NOON - 5, NOON, (NOON - 5, "published")),
+        (NOON, NOON, (NOON, "published")),
+        (None, NOON, (NOON, "arrived")),
+        (NOON + 1, NOON, (NOON, "arrived")),  # a clock that is ahead
+        (MIDNIGHT, NOON, (NOON, "arrived")),  # a day without a time, which arrived on that day
+        (MIDNIGHT, NOON + DAY_MS, (MIDNIGHT, "day")),
+        (MIDNIGHT + 1, NOON, (MIDNIGHT + 1, "published")),
+    ],
+)
+def test_the_arrival_replaces_a_time_that_is_missing_or_impossible(
+    published: int | None, arrived: int, expected: tuple[int, str]
+) -> None:
+    """A future time and a bare day say less than the arrival."""
+    assert publication_time(published, arrived) == expected

@@ -20,6 +20,7 @@ from aggregator.analysis.shingles import (
     estimate_overlaps,
     positions_of_common,
 )
+from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.evidence import is_same_source
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Sketch
@@ -155,7 +156,7 @@ class SourceBoilerplate:
     ) -> None:
         self._policy = policy
         self._subject, self._subject_source = subject, subject_source
-        self._sources = [source.casefold() for source, _ in candidates]
+        self._sources = [source_key(source) for source, _ in candidates]
         self._sketches = [sketch for _, sketch in candidates]
         self._overlaps = overlaps
         self._by_source: dict[str, dict[int, tuple[OverlapEstimate, float]]] = {}

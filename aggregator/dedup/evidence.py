@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.analysis.text.normalization import source_key
 from aggregator.time_units import HOUR_MS
 
 
@@ -56,14 +57,14 @@ def is_same_outlet(a: Published, b: Published) -> bool:
 
 
 def is_same_source(a: str, b: str) -> bool:
-    """Whether two sources are known and the same; case does not count."""
-    return bool(a) and a.casefold() == b.casefold()
+    """Whether two sources are known and the same, by ``source_key``."""
+    return bool(a) and source_key(a) == source_key(b)
 
 
 def hours_between(
     a: Published, b: Published, a_arrived_ms: int | None = None, b_arrived_ms: int | None = None
 ) -> float | None:
-    """Hours, >= 0, between the publications; between the arrivals if one has no date; None if unknown."""
+    """Hours, >= 0, between the publications as stated; between the arrivals if one has no date; or None."""
     if a.published_at_ms is not None and b.published_at_ms is not None:
         return abs(a.published_at_ms - b.published_at_ms) / HOUR_MS
     if a_arrived_ms is not None and b_arrived_ms is not None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.pair_comparison import compare_pair, novelty, shares_enough
 from aggregator.dedup.policy import Policy
@@ -76,7 +77,7 @@ def confirmed_by_group(subject: Analysis, candidates: Sequence[Candidate], polic
     sharing = [c for c in candidates if shares_enough(subject, c.record, c.evidence, policy)]
     outlets: dict[int, set[str | int]] = defaultdict(set)
     for c in sharing:
-        outlets[c.canonical[1]].add(c.record.source.casefold() or c.record.number)
+        outlets[c.canonical[1]].add(source_key(c.record.source) or c.record.number)
     return [c for c in sharing if len(outlets[c.canonical[1]]) >= CONFIRMING_OUTLETS]
 
 

@@ -45,7 +45,7 @@ def developments(events: Iterable[Event], articles: Mapping[str, ArticleRecord])
         by_day: dict[int, list[ArticleRecord]] = {}
         for id_ in event.items:
             if id_ in articles:
-                by_day.setdefault(_day_of(_published_or_arrived_ms(articles[id_])), []).append(articles[id_])
+                by_day.setdefault(_day_of(articles[id_].publication_ms), []).append(articles[id_])
         counts: Counter[int] = Counter()
         for at_ms, items in event.timeline:
             counts[_day_of(at_ms)] += items
@@ -55,9 +55,7 @@ def developments(events: Iterable[Event], articles: Mapping[str, ArticleRecord])
 
 
 def _choose_article(records: Sequence[ArticleRecord]) -> ArticleRecord | None:
-    candidates = [
-        Candidate(record.title, _published_or_arrived_ms(record), dict(record.terms)) for record in records
-    ]
+    candidates = [Candidate(record.title, record.publication_ms, dict(record.terms)) for record in records]
     return records[choose_headline(candidates)] if records else None
 
 
@@ -74,7 +72,3 @@ def _spread(items: Sequence[str], count: int) -> Sequence[str]:
 
 def _day_of(at_ms: int) -> int:
     return at_ms // DAY_MS * DAY_MS
-
-
-def _published_or_arrived_ms(record: ArticleRecord) -> int:
-    return record.arrived_ms if record.published_at_ms is None else record.published_at_ms

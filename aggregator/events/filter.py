@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 from urllib.parse import parse_qsl
 
-from aggregator.analysis.text.normalization import normalize
+from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.events.detection.model import Event, EventStatus
 
@@ -58,7 +58,7 @@ class EventFilter:
             return False
         if event.size < self.min_size or (self.status is not None and event.status != self.status):
             return False
-        if self.source and normalize(self.source) not in map(normalize, event.sources):
+        if self.source and source_key(self.source) not in map(source_key, event.sources):
             return False
         if self.lang and _primary_subtag(self.lang) not in event.languages:
             return False

@@ -17,10 +17,7 @@ MAX_RESEMBLANCE = 0.5
 def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) -> list[ArticleRecord]:
     """Return the articles with the best headlines that differ from ``current_title`` and from each other."""
     titled = [record for record in records if record.title]
-    candidates = [
-        Candidate(r.title, r.arrived_ms if r.published_at_ms is None else r.published_at_ms, dict(r.terms))
-        for r in titled
-    ]
+    candidates = [Candidate(r.title, r.publication_ms, dict(r.terms)) for r in titled]
     found: list[ArticleRecord] = []
     taken = [_terms(current_title, titled[0].lang)] if titled else []
     for position in rank_headlines(candidates):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from aggregator.analysis.text.normalization import normalize
+from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.events.detection.model import Event
 from aggregator.events.repository import EVENTS_PER_READ, EventRepository, EventSummary
@@ -52,7 +52,7 @@ class EventConditions:
         """Whether the event meets all of them."""
         return (
             (self.lang is None or self.lang in words.languages)
-            and (not self.source or normalize(self.source) in words.sources)
+            and (not self.source or source_key(self.source) in words.sources)
             and (self.since_ms is None or words.summary.last_seen_ms >= self.since_ms)
             and (self.until_ms is None or words.first_seen_ms < self.until_ms)
         )
@@ -109,7 +109,7 @@ def _words_of(event: Event, summary: EventSummary) -> EventWords:
         languages=event.languages,
         title_terms=frozenset(term for lang in languages for term in tokenize(event.title, lang)),
         other_terms=frozenset(event.terms).union(*(_source_terms(event.sources, lang) for lang in languages)),
-        sources=frozenset(normalize(source) for source in event.sources),
+        sources=frozenset(map(source_key, event.sources)),
         first_seen_ms=event.first_seen_ms,
     )
 

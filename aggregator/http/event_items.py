@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from aggregator.app import Service
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection import Event
-from aggregator.events.detection.items import plausible_date_ms
 from aggregator.events.headline_alternatives import headline_alternatives
 from aggregator.index import StoredArticle
 
@@ -99,7 +98,6 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
 
 def item_of(record: ArticleRecord, similarity: float = 1.0, copy_of: str = "") -> EventItem:
     """The item of a stored article."""
-    at_ms = plausible_date_ms(record)
     return EventItem(
         id=record.id,
         title=record.title,
@@ -108,7 +106,7 @@ def item_of(record: ArticleRecord, similarity: float = 1.0, copy_of: str = "") -
         lang=record.lang,
         published_at_ms=record.published_at_ms,
         arrived_ms=record.arrived_ms,
-        at_ms=record.arrived_ms if at_ms is None else at_ms,
+        at_ms=record.publication_ms,
         similarity=similarity,
         copy_of=copy_of,
     )

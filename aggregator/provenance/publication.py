@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from aggregator.domain import ArticleRecord, arrival_ms_of
-from aggregator.time_units import DAY_MS
-
-# published: the time that the outlet states; day: it states a day only; arrived: when the crawler sent it.
-TimeBasis = Literal["published", "day", "arrived"]
+from aggregator.domain import ArticleRecord, TimeBasis, arrival_ms_of, publication_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +30,3 @@ class Publication:
     def order(self) -> tuple[int, int]:
         """Sort key: by time, at equal times by arrival."""
         return self.at_ms, self.record.first_version
-
-
-def publication_time(published_ms: int | None, arrived_ms: int) -> tuple[int, TimeBasis]:
-    """The time to order an article by, and its basis.
-
-    ``arrived_ms``: arrival of the first version. An article without a time, or with one after its arrival
-    (a wrong clock or a scheduled time), was published by its arrival. Midnight UTC exactly is a day without a
-    time: the arrival is used if it was on that day.
-    """
-    if published_ms is None or published_ms > arrived_ms:
-        return arrived_ms, "arrived"
-    if published_ms % DAY_MS == 0:
-        return (arrived_ms, "arrived") if arrived_ms < published_ms + DAY_MS else (published_ms, "day")
-    return published_ms, "published"

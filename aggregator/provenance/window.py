@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.domain import StreamItem, arrival_ms_of
-from aggregator.provenance.publication import publication_time
+from aggregator.domain import StreamItem, arrival_ms_of, publication_time
 from aggregator.time_units import DAY_MS
 
 MAX_ARTICLES = 500_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 # Ideographs of the basic plane and the supplementary planes, with the iteration marks.
 HAN = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -111,6 +112,18 @@ def fold(text: str) -> str:
     composed = nfkc(_straighten_apostrophes(_INVISIBLE_RUN.sub("", text)))
     # Composed again: case folding decomposes some Greek letters.
     return nfkc(_straighten_apostrophes(composed).casefold())
+
+
+@lru_cache(maxsize=4096)
+def source_key(name: str) -> str:
+    """Key of a source: equal for spellings that differ in case, width, apostrophes or white space only.
+
+    API keys that are bound to a source, and ``source`` of a related query, compare names exactly instead.
+
+    >>> source_key("The  HARBOUR Times") == source_key("The Harbour Times")
+    True
+    """
+    return " ".join(normalize(name).split())
 
 
 def blanking_table(kept_pattern: str) -> bytes:

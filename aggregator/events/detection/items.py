@@ -17,10 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from aggregator.analysis.text.headline import split_headline
-from aggregator.domain import ArticleRecord, StreamItem
+from aggregator.domain import ArticleRecord, StreamItem, publication_time
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, WindowItem
 from aggregator.events.detection.name_variants import VARIANTS
-from aggregator.time_units import DAY_MS
 
 
 def to_window_item(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> WindowItem:
@@ -59,16 +58,9 @@ def placed_ms(item: StreamItem, now_ms: int) -> int:
 
 
 def plausible_date_ms(item: StreamItem | ArticleRecord) -> int | None:
-    """Return the time of publication; None for a missing one, one in the future and a date without a time.
-
-    Such a date, midnight UTC of the last 24 h, says nothing about the hour.
-    """
-    published_ms = item.published_at_ms
-    if published_ms is None or published_ms > item.arrived_ms:
-        return None
-    if published_ms % DAY_MS == 0 and item.arrived_ms - published_ms < DAY_MS:
-        return None
-    return published_ms
+    """Return the time of publication; None if ``publication_time`` takes the arrival instead."""
+    at_ms, basis = publication_time(item.published_at_ms, item.arrived_ms)
+    return None if basis == "arrived" else at_ms
 
 
 def _to_integer_weights(terms: Iterable[tuple[str, float]], largest: float) -> dict[str, int]:

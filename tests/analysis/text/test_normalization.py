@@ -17,6 +17,7 @@ from aggregator.analysis.text.normalization import (
     fold,
     nfkc,
     normalize,
+    source_key,
 )
 from tests.analysis.text.any_text import ANY_TEXT, DIFFICULT_TEXT
 
@@ -100,3 +101,9 @@ def test_shorter_runs_of_marks_are_unchanged(run: int, mark: str) -> None:
     text = ("x" + (mark * run)[:run]) * 300
 
     assert nfkc(text) == unicodedata.normalize("NFKC", text)
+
+
+def test_the_key_of_a_source_is_that_of_its_look_alikes() -> None:
+    """Case, width, apostrophes and white space do not distinguish sources; other letters do."""
+    assert source_key("  L’Écho  du Port") == source_key("l'écho du port") == source_key("Ｌ'ÉCHO DU PORT")
+    assert source_key("Echo") != source_key("Écho") and source_key("") == ""

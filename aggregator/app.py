@@ -34,7 +34,6 @@ from aggregator.events.saved_filters import SavedFilters
 from aggregator.events.search import EventSearch
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.index import Index, format_version, space_registry, unread_index
-from aggregator.index.blocks import PLANS
 from aggregator.index.space_registry import Registry, StoredSpace, describe
 from aggregator.index.unread_index import UnreadIndex
 from aggregator.ingest.dual_write import DualWriter
@@ -320,18 +319,7 @@ def build_unread_index(
             models_dir = _absolute(settings.models_dir if is_current else migrated_dir)
             own |= {space: describe(parts, models_dir) for space, parts in analyzer.space_parts.items()}
     read = serving.spaces if not current_is_serving else tuple(own)
-    return UnreadIndex(store, own, serving.spaces, read, clock, lambda: _spaces_of_other_settings(settings))
-
-
-def _spaces_of_other_settings(settings: Settings) -> Registry:
-    """The spaces of the bundled models and of ``models_dir`` with each block plan."""
-    found: Registry = {}
-    for models_dir in dict.fromkeys((settings.models_dir, "")):
-        models = _load_models(models_dir)
-        for plan_name in PLANS:
-            for space, parts in Analyzer(models, plan_name).space_parts.items():
-                found[space] = describe(parts, _absolute(models_dir))
-    return found
+    return UnreadIndex(store, own, serving.spaces, read, clock)
 
 
 def _absolute(directory: str) -> str:

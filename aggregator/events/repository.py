@@ -80,6 +80,13 @@ class ChangeRecord(msgspec.Struct, frozen=True):
     revision: int = 0
 
 
+class _Merge(msgspec.Struct):
+    """The field of a stored event that ``event_ids_of`` needs."""
+
+    merged_into: str | None = None
+
+
+_merge_decoder = msgspec.json.Decoder(_Merge)
 _index_decoder = msgspec.msgpack.Decoder(dict[str, EventSummary])
 _overrides_decoder = msgspec.msgpack.Decoder(EditorOverrides)
 _history_decoder = msgspec.msgpack.Decoder(LearnedHistory)
@@ -180,18 +187,26 @@ class EventRepository:
     async def event_ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
         """Event id by article number (of the first version), where there is one; merges are followed.
 
-        Articles of events that have expired have none, also before maintenance removes their keys.
+        Articles of events that have expired have none, also before maintenance removes their keys. One round
+        trip, and one more for each step along the events that the articles lead to.
         """
-        if not numbers:
-            return {}
-        raw, *values = await self.store.read([INDEX_KEY, *(number_key(n) for n in numbers)])
-        index = decode_index(raw)
-        found = {
-            number: merge_chain(index, value.decode())[-1]
-            for number, value in zip(numbers, values, strict=True)
-            if value is not None
-        }
-        return {number: event_id for number, event_id in found.items() if event_id in index}
+        values = await self.store.read([number_key(n) for n in numbers]) if numbers else []
+        found = {n: value.decode() for n, value in zip(numbers, values, strict=True) if value is not None}
+        merges: dict[str, str | None] = {}  # of the stored events that were met
+        wanted = set(found.values())
+        for _ in range(MAX_MERGE_HOPS):
+            if not wanted:
+                break
+            ids = sorted(wanted)
+            raw = await self.store.read([event_key(id_) for id_ in ids])
+            merges |= {
+                id_: decode_value(_merge_decoder, value, f"The event {id_!r}").merged_into
+                for id_, value in zip(ids, raw, strict=True)
+                if value is not None
+            }
+            wanted = {into for into in merges.values() if into is not None} - merges.keys() - wanted
+        ends = {number: _end_of_merges(merges, event_id) for number, event_id in found.items()}
+        return {number: event_id for number, event_id in ends.items() if event_id in merges}
 
     async def event_article_ids(self, number: int) -> tuple[str, ...]:
         """Article ids of the event that an article belongs to, oldest first; () without an event."""
@@ -239,6 +254,12 @@ class EventRepository:
     async def summaries(self) -> dict[str, EventSummary]:
         """The index of events: a summary of every stored event by id."""
         return decode_index((await self.store.read([INDEX_KEY]))[0])
+
+
+def _end_of_merges(merges: Mapping[str, str | None], event_id: str) -> str:
+    for _ in range(MAX_MERGE_HOPS):
+        event_id = merges.get(event_id) or event_id
+    return event_id
 
 
 def merge_chain(summaries: Mapping[str, EventSummary], event_id: str) -> list[str]:

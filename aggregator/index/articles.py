@@ -15,7 +15,13 @@ import numpy as np
 
 from aggregator.domain import ArticleRecord, Outcome
 from aggregator.index import keys
-from aggregator.index.bindings import Bindings, binding_in_space, expired_error
+from aggregator.index.bindings import (
+    Bindings,
+    binding_in_space,
+    expired_error,
+    foreign_article_error,
+    is_owned,
+)
 from aggregator.index.codec.bindings import Binding
 from aggregator.index.duplicate_groups import (
     BindingSnapshot,
@@ -23,7 +29,6 @@ from aggregator.index.duplicate_groups import (
     bindings_to_index,
     next_canonical,
 )
-from aggregator.index.ownership import foreign_article_error, is_owned
 from aggregator.index.records import Records
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
@@ -132,9 +137,8 @@ class Articles:
         """
         for _ in commit_attempts(_conflict_message(id_)):
             snapshot, found = await self._bindings.find_all(id_)
-            for known in found:
-                if not await self._is_owned(known, sources):
-                    raise foreign_article_error(id_, sources)
+            if not all(is_owned(known.binding, sources) for known in found):
+                raise foreign_article_error(id_, sources)
             removed = [await self._remove(snapshot, known, sources=sources) for known in found]
             if any(removed):
                 return [known for known in removed if known is not None]
@@ -154,20 +158,14 @@ class Articles:
         records = await self._records.read(spaces_by_number)
         return [record for record in records.values() if record.id == id_]
 
-    async def remove_older(
-        self, space: str, id_: str, *, below_number: int, sources: Sequence[str] = ()
-    ) -> bool:
-        """Remove an id from one space if its number is smaller; False if there was nothing to remove.
-
-        When an id is posted in two languages at the same moment, the version with the larger number stays.
-        An article of none of ``sources`` (empty: of any) stays as well.
-        """
+    async def remove_older(self, space: str, id_: str, *, below_number: int) -> bool:
+        """Remove an id from one space if its number is smaller; False if there was nothing to remove."""
         key = keys.binding_by_id(b"", id_)
         snapshot = await self._segments.read({space: [key]})
         known = binding_in_space(snapshot, space, key)
-        if known is None or not await self._is_owned(known, sources):
+        if known is None:
             return False
-        removed = await self._remove(snapshot, known, below_number=below_number, sources=sources)
+        removed = await self._remove(snapshot, known, below_number=below_number)
         if removed is None:
             return False
         await self._records.delete({removed.binding.number: space})
@@ -194,7 +192,7 @@ class Articles:
                 return known
             snapshot = await self._segments.read({space: [key]})
             current = binding_in_space(snapshot, space, key)
-            if current is None or not await self._is_owned(current, sources):
+            if current is None or not is_owned(current.binding, sources):
                 return None
             known = current
         raise AssertionError("unreachable")
@@ -239,12 +237,6 @@ class Articles:
         checks = [read.unchanged_check(space, list_key), read.unchanged_check(space, canonical_key)]
         checks += [members_read.unchanged_check(space, key) for key in member_keys]
         return DuplicateGroup(group_number, tuple(members), tuple(checks)), canonical
-
-    async def _is_owned(self, known: BindingSnapshot, sources: Sequence[str]) -> bool:
-        if not sources:
-            return True
-        number = known.binding.number
-        return is_owned((await self._records.read({number: known.space})).get(number), sources)
 
     async def _read_records(self, space: str, bindings: Sequence[Binding]) -> dict[int, ArticleRecord]:
         return await self._records.read(dict.fromkeys((b.number for b in bindings), space))

@@ -1,15 +1,20 @@
 """Bindings: the current version, first version and verdict of an id, in each space.
 
-An id has one binding, except while its article changes the language and so the space.
+An id has one binding, except while its article changes the language and so the space. Two first posts of an
+id in two languages at the same moment leave two: the newest one counts, and the next post of the id removes
+the other.
+
+The source of a stored version never changes: a post that names another source stores a new version
+(``ingest/decide.py``). So a commit that checks the binding it read also checks the owner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from aggregator.errors import Expired, NotFound
+from aggregator.errors import Expired, Forbidden, NotFound
 from aggregator.index import keys
-from aggregator.index.codec.bindings import decode_binding
+from aggregator.index.codec.bindings import Binding, decode_binding, source_hash
 from aggregator.index.duplicate_groups import BindingSnapshot
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
@@ -25,16 +30,6 @@ class Bindings:
     def of_hash(self, snapshot: Snapshot, id_hash: bytes) -> list[BindingSnapshot]:
         """The bindings of an id in all spaces of a snapshot, newest first."""
         return bindings_under(snapshot, keys.binding_by_hash(b"", id_hash))
-
-    async def in_other_spaces(self, spaces_by_id: Mapping[str, str]) -> dict[str, list[BindingSnapshot]]:
-        """The current bindings of ids, given with their spaces, in the other serving spaces."""
-        keys_by_id = {id_: keys.binding_by_id(b"", id_) for id_ in spaces_by_id}
-        wanted = {
-            space: [keys_by_id[id_] for id_, own in spaces_by_id.items() if own != space]
-            for space in self.spaces
-        }
-        snapshot = await self._segments.read({space: some for space, some in wanted.items() if some})
-        return {id_: bindings_under(snapshot, key) for id_, key in keys_by_id.items()}
 
     async def find(self, id_: str) -> BindingSnapshot:
         """The newest binding of an id. Raises NotFound, Expired."""
@@ -85,3 +80,16 @@ def binding_in_space(snapshot: Snapshot, space: str, key: bytes) -> BindingSnaps
 def expired_error(id_: str) -> Expired:
     """The error for an id whose article has expired."""
     return Expired(f"The article {id_[:200]!r} has expired; it is older than the retention of the index.")
+
+
+def is_owned(binding: Binding, sources: Sequence[str]) -> bool:
+    """Whether a caller bound to ``sources`` (empty: to none) may replace and delete the version."""
+    return not sources or binding.source in map(source_hash, sources)
+
+
+def foreign_article_error(id_: str, sources: Sequence[str]) -> Forbidden:
+    """The error for an id whose stored article is of another source, which the message does not name."""
+    return Forbidden(
+        f"id: the article {id_[:200]!r} is not one of {', '.join(sources)}, to which this key is restricted; "
+        "post yours under another id."
+    )

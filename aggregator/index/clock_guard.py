@@ -17,7 +17,7 @@ import msgspec
 
 from aggregator.domain import arrival_ms_of
 from aggregator.errors import ImplausibleClock
-from aggregator.index.codec.format_byte import FORMAT_1, decode_formatted
+from aggregator.index.codec.format_byte import PLAIN, decode_formatted
 from aggregator.index.index import Index
 from aggregator.index.trusted_time import (
     TrustedTime,
@@ -205,4 +205,4 @@ def _decode(raw: bytes) -> TrustedTime:
 
 
 def _encode(state: TrustedTime) -> Put:
-    return Put(TRUSTED_TIME_KEY, FORMAT_1 + msgspec.msgpack.encode(state))
+    return Put(TRUSTED_TIME_KEY, PLAIN + msgspec.msgpack.encode(state))

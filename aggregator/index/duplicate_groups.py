@@ -11,6 +11,8 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from aggregator.domain import Outcome
 from aggregator.index import keys
 from aggregator.index.codec.bindings import Binding
@@ -70,7 +72,7 @@ def repoint(binding: Binding, removed: Binding, new_canonical: Binding | None) -
 
 
 def _with_outcome(binding: Binding, outcome: Outcome) -> Binding:
-    return Binding(binding.number, binding.first_version, binding.text_hash, binding.id, outcome)
+    return msgspec.structs.replace(binding, outcome=outcome)
 
 
 def next_canonical(removed: Binding, group: DuplicateGroup) -> BindingSnapshot | None:

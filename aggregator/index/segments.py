@@ -28,7 +28,7 @@ import msgspec
 from aggregator.domain import arrival_ms_of
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
-from aggregator.index.codec.format_byte import FORMAT_1, decode_formatted
+from aggregator.index.codec.format_byte import PLAIN, decode_formatted
 from aggregator.index.segment_sampling import decode_samples, sampling_exponent_for
 from aggregator.index.sketch_width import INITIAL_WIDTH, SketchWidth, decode_sketch_width
 from aggregator.index.snapshot import SegmentBuckets, SegmentStack, Snapshot
@@ -169,7 +169,7 @@ class Segments:
         if moved == head:
             self._merge_head(space, head)
             return True
-        put = Put(keys.space_head(space), FORMAT_1 + msgspec.msgpack.encode(moved))
+        put = Put(keys.space_head(space), PLAIN + msgspec.msgpack.encode(moved))
         if await self._store.commit(Transaction((ValueEquals(put.key, raw),), (put,))):
             return False
         self._merge_head(space, moved)
@@ -182,7 +182,7 @@ class Segments:
             if head.floor <= floor:
                 return
             lowered = msgspec.structs.replace(head, floor=floor)
-            put = Put(keys.space_head(space), FORMAT_1 + msgspec.msgpack.encode(lowered))
+            put = Put(keys.space_head(space), PLAIN + msgspec.msgpack.encode(lowered))
             if not await self._store.commit(Transaction((ValueEquals(put.key, raw),), (put,))):
                 self._merge_head(space, lowered)
                 return

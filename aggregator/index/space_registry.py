@@ -1,8 +1,7 @@
 """Registry of the spaces in the store: which there are, and what is needed to read each of them.
 
 One key maps the name of each space to a ``StoredSpace``. A service adds its spaces before it stores an
-article, so a space that its settings do not read is known at the next start. A store that was written before
-the registry existed is searched once (``find_spaces``): the names of spaces are few enough to try them all.
+article, so a space that its settings do not read is known at the next start.
 
 **A space is covered** if the service reads it, or if all its articles have been copied to spaces that are
 covered (``covered_spaces``): what a completed migration leaves behind is not
@@ -17,15 +16,11 @@ import msgspec
 
 from aggregator import __version__
 from aggregator.analysis.analyzer import SpaceParts
-from aggregator.analysis.text.language import LANGUAGE_GROUPS
 from aggregator.index import keys
-from aggregator.index.codec.format_byte import FORMAT_1, decode_formatted
+from aggregator.index.codec.format_byte import PLAIN, decode_formatted
 from aggregator.index.segments import Segments
 from aggregator.store.base import Put, Store, Transaction, ValueEquals
 from aggregator.store.optimistic import commit_attempts
-
-KEYS_PER_READ = 1024
-SPACE_HASHES = range(1 << 16)
 
 
 class StoredSpace(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -55,7 +50,7 @@ def describe(parts: SpaceParts, models_dir: str) -> StoredSpace:
 
 
 async def read(store: Store) -> Registry:
-    """The registry; spaces that were stored before it existed are found first."""
+    """The registry."""
     return (await _read_with_raw(store))[0]
 
 
@@ -64,18 +59,17 @@ async def change(store: Store, edit: Callable[[Registry], Registry]) -> Registry
     for _ in commit_attempts("The list of indexes kept changing; try again."):
         registry, raw = await _read_with_raw(store)
         edited = edit(dict(registry))
-        if raw and edited == registry:
+        if edited == registry:
             return edited
-        put = Put(keys.SPACE_REGISTRY, FORMAT_1 + msgspec.msgpack.encode(edited))
+        put = Put(keys.SPACE_REGISTRY, PLAIN + msgspec.msgpack.encode(edited))
         if not await store.commit(Transaction((ValueEquals(put.key, raw),), (put,))):
             return edited
     raise AssertionError("unreachable")
 
 
 async def _read_with_raw(store: Store) -> tuple[Registry, bytes | None]:
-    """The registry and its stored value, None if it has to be stored."""
     raw = (await store.read([keys.SPACE_REGISTRY]))[0]
-    registry = decode_formatted(_decoder, raw, "The list of indexes") if raw else await find_spaces(store)
+    registry = decode_formatted(_decoder, raw, "The list of indexes") if raw else {}
     return registry, raw
 
 
@@ -127,46 +121,3 @@ async def space_version(store: Store, space: str) -> bytes:
     """The version of the writable segment: equal values mean that nothing was written in between."""
     last = (await Segments(store).head(space)).last
     return (await store.read([keys.version(keys.tag(space, last))]))[0] or b"none"
-
-
-async def find_spaces(store: Store) -> Registry:
-    """Every space in a store without a registry; nothing but the block plan is known of them.
-
-    Tries all names, 590,000 keys: about 1 s, on a cluster 16 s of processor time, for any number of articles.
-    """
-    if not await _has_records(store):
-        return {}
-    found: Registry = {}
-    names = [f"{group}.{digits:04x}" for group in LANGUAGE_GROUPS for digits in SPACE_HASHES]
-    step = KEYS_PER_READ
-    for start in range(0, len(names), step):
-        chunk = names[start : start + step]
-        tags = [keys.tag(space, 0) for space in chunk]
-        traces = [
-            [keys.space_head(space) for space in chunk],
-            [keys.version(tag) for tag in tags],
-            [keys.sampled_numbers(tag) for tag in tags],
-        ]
-        values = await store.read([key for group in traces for key in group])
-        for i, space in enumerate(chunk):
-            if any(values[i + offset] for offset in range(0, len(values), len(chunk))):
-                found[space] = StoredSpace(plan=await _find_plan(store, space))
-    return found
-
-
-async def _has_records(store: Store) -> bool:
-    async for batch in store.scan_batches(keys.RECORD_PREFIX):
-        if batch:
-            return True
-    return False
-
-
-async def _find_plan(store: Store, space: str) -> str:
-    """The block plan, by the buckets of blocks that only this plan has."""
-    tag = keys.tag(space, (await Segments(store).head(space)).last)
-    for plan, block, width in (("8x8", 7, 8), ("5x13", 4, 13)):
-        for start in range(0, 1 << width, KEYS_PER_READ):
-            values = range(start, min(start + KEYS_PER_READ, 1 << width))
-            if any(await store.read([keys.block_bucket(tag, block, value) for value in values])):
-                return plan
-    return "4x16"

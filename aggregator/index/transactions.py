@@ -20,7 +20,7 @@ from aggregator.analysis.shingles import sketch_keys
 from aggregator.domain import ArticleRecord, Match, Outcome, arrival_ms_of
 from aggregator.index import keys, sketch_buckets, term_index
 from aggregator.index.blocks import BlockPlan
-from aggregator.index.codec.bindings import Binding, encode_binding, encode_pointer
+from aggregator.index.codec.bindings import Binding, encode_binding, encode_pointer, source_hash
 from aggregator.index.codec.postings import (
     TERM_POSTING_BYTES,
     encode_postings,
@@ -95,7 +95,7 @@ class SegmentTransactions:
 
         An exact copy adds no index entries if it can share those of the article it repeats.
         """
-        binding = Binding(record.number, record.first_version, record.text_hash, record.id, outcome)
+        binding = _binding_of(record, record.first_version, outcome)
         checks: list[Check] = [*self._segment_checks(), *lookup_checks]
         writes: list[Write] = [
             self._binding_write(binding),
@@ -126,7 +126,7 @@ class SegmentTransactions:
         ``records_to_index``: exact copies of the old text that shared its entries and now need their own.
         """
         old = current.binding
-        binding = Binding(record.number, old.first_version, record.text_hash, record.id, old.outcome)
+        binding = _binding_of(record, old.first_version, old.outcome)
         writes: list[Write] = [
             self._binding_write(binding),
             *self._mark_dead(old),
@@ -327,3 +327,9 @@ class SegmentTransactions:
 
     def _binding_key(self, id_: str) -> bytes:
         return keys.binding_by_id(self._tag, id_)
+
+
+def _binding_of(record: ArticleRecord, first_version: int, outcome: Outcome) -> Binding:
+    return Binding(
+        record.number, first_version, record.text_hash, record.id, outcome, source_hash(record.source)
+    )

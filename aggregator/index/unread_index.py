@@ -47,8 +47,7 @@ class UnreadIndex:
     """The spaces in ``store`` that the service does not read, and the readiness check that reports them.
 
     ``own``: the serving and shadow spaces with what they depend on. ``read``: those that must contain every
-    article for the service to be complete. ``other_settings``: returns what is known of spaces that other
-    settings of this program would read; it is used for spaces that were stored before the registry existed.
+    article for the service to be complete.
     """
 
     def __init__(
@@ -58,14 +57,12 @@ class UnreadIndex:
         serving: Sequence[str],
         read: Sequence[str],
         clock: Callable[[], int],
-        other_settings: Callable[[], Registry] = dict,
     ) -> None:
         self._store = store
         self._own = dict(own)
         self._serving = tuple(serving)
         self._read = tuple(read)
         self._clock = clock
-        self._other_settings = other_settings
         self._counted: dict[str, tuple[int, UnreadSpace]] = {}
         self.articles = 0
 
@@ -75,14 +72,9 @@ class UnreadIndex:
         return " ".join(sentences) or None
 
     async def register(self) -> None:
-        """Add the own spaces to the registry, and what is known of the others."""
+        """Add the own spaces to the registry."""
 
         def edit(registry: Registry) -> Registry:
-            unknown = any(not entry.model for entry in registry.values())
-            known = self._other_settings() if unknown else {}
-            for space, entry in registry.items():
-                if not entry.model and space in known:
-                    registry[space] = known[space]
             for space, entry in self._own.items():
                 before = registry.get(space)
                 copied_to = before.copied_to if before else self._serving_if_shadow(space)
@@ -142,8 +134,6 @@ class UnreadIndex:
         own = next((self._own[name] for name in self._serving if group_of(name) == group), StoredSpace())
         if space in self._own:
             return "it is the former index of a migration that `aggregator reindex` has not completed"
-        if not entry.model:
-            return "another version, or another models_dir, wrote it"
         if own.recipe and entry.recipe != own.recipe:
             return f"version {entry.program or 'unknown'} wrote it with another recipe of text analysis"
         settings = []

@@ -16,11 +16,11 @@ from aggregator.domain import Answer, ArticleRecord, Outcome, arrival_ms_of
 from aggregator.errors import Forbidden, ImplausibleClock
 from aggregator.index import Index, Probe, Snapshot
 from aggregator.index.article_numbers import ArticleNumberGenerator
-from aggregator.index.bindings import bindings_under
+from aggregator.index.bindings import bindings_under, foreign_article_error, is_owned
 from aggregator.index.candidates import build_candidates
+from aggregator.index.codec.bindings import source_hash
 from aggregator.index.duplicate_groups import BindingSnapshot
 from aggregator.index.lookup_result import LookupResult
-from aggregator.index.ownership import foreign_article_error, is_owned
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.pending import (
     CommitPlan,
@@ -81,18 +81,13 @@ class Decider:
     async def ownership_error(
         self, pending: PendingArticle, probe: Probe, snapshot: Snapshot, now_ms: int
     ) -> Forbidden | None:
-        """The error if the id is stored, in any space, for a source that this caller may not replace.
-
-        A stored version keeps its source, and the commit checks that the binding is unchanged.
-        """
-        if not pending.sources:
+        """The error if the id is stored, in any space, for a source that this caller may not replace."""
+        known = bindings_under(snapshot, probe.binding_key) if pending.sources else []
+        if all(is_owned(each.binding, pending.sources) for each in known):
             return None
-        for known in bindings_under(snapshot, probe.binding_key):
-            if not is_owned(snapshot.record(known.binding.number), pending.sources):
-                if pending.record_written:  # by an earlier attempt, which lost the race to this version
-                    await self._index.records.delete({pending.number: pending.analysis.space})
-                return foreign_article_error(pending.article.id, pending.sources)
-        return None
+        if pending.record_written:  # by an earlier attempt, which lost the race to this version
+            await self._index.records.delete({pending.number: pending.analysis.space})
+        return foreign_article_error(pending.article.id, pending.sources)
 
     async def decide(
         self, pending: PendingArticle, lookup: ArticleLookup, snapshot: Snapshot, now_ms: int, dry_run: bool
@@ -127,7 +122,7 @@ class Decider:
         )
         if case.current is None:  # a new id, or one that changed its language: then it is another article
             return await self._plan_insert(case)
-        if case.current is bindings[0] and _is_repeat(pending, case.current, snapshot):
+        if case.current is bindings[0] and _is_repeat(pending, case.current):
             return await self._plan_repeat(case, case.current)
         return await self._plan_update(case, case.current)
 
@@ -214,7 +209,8 @@ class Decider:
             own_group = record.first_version if record is not None else None
         near = related_candidates(analysis, case.candidates, outcome, case.pending.policy.policy)
         groups = dict.fromkeys(c.canonical[1] for c in near)
-        if own_group is not None:
+        # A group that begins with this version can be in no event yet.
+        if own_group is not None and not (transaction and record and own_group == record.number):
             groups = {own_group: None, **groups}
         answer = Answer(
             id=case.pending.article.id,
@@ -238,12 +234,8 @@ class Decider:
         )
 
 
-def _is_repeat(pending: PendingArticle, current: BindingSnapshot, snapshot: Snapshot) -> bool:
-    """Whether the text is the stored one and the source does not change.
-
-    A version without a record was replaced meanwhile, perhaps by one of another source. For a caller that is
-    bound to sources this is an update, whose commit checks the binding.
-    """
-    record = snapshot.record(current.binding.number)
-    is_same_source = not pending.sources if record is None else pending.article.source in ("", record.source)
+def _is_repeat(pending: PendingArticle, current: BindingSnapshot) -> bool:
+    """Whether the text is the stored one and the source does not change."""
+    source = pending.article.source
+    is_same_source = not source or source_hash(source) == current.binding.source
     return is_same_source and current.binding.text_hash == pending.analysis.text_hash

@@ -28,7 +28,6 @@ from aggregator.dedup.policy_profiles import PolicyProfiles, as_profiles
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError, InvalidInput, NotFound
 from aggregator.index import Index
-from aggregator.index.ownership import is_owned
 from aggregator.ingest.batcher import MicroBatcher
 from aggregator.ingest.commit import Committer, EventIdsOf
 from aggregator.ingest.decide import Decider
@@ -235,7 +234,8 @@ class IngestService:
             if self._dual_writer is not None:
                 await self._dual_writer.ensure_absent(id_)
             orphaned = await self._index.articles.orphaned_records(id_)
-            versions = {r.number: (r.first_version, r.space) for r in orphaned if is_owned(r, sources)}
+            owned = [r for r in orphaned if not sources or r.source in sources]
+            versions = {r.number: (r.first_version, r.space) for r in owned}
             if not versions:
                 raise
         for first_version in dict.fromkeys(first_version for first_version, _ in versions.values()):

@@ -16,7 +16,7 @@ from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
 from aggregator.index import format_version
 from aggregator.index.clock_guard import TRUSTED_TIME_KEY
-from aggregator.index.codec.format_byte import FORMAT_1
+from aggregator.index.codec.format_byte import PLAIN
 from aggregator.index.trusted_time import TrustedTime
 from aggregator.runtime import demo
 from aggregator.settings import Settings
@@ -53,7 +53,7 @@ def test_data_is_replaced_only_if_told_so(
     """The refusal says whether it is newer."""
     former = {
         b"{format}": b"4 0.1.0", b"r:former": b"1", b"x:former": b"1", b"{en.0.0}former": b"1",
-        TRUSTED_TIME_KEY: FORMAT_1 + msgspec.msgpack.encode(TrustedTime(used_ms, used_ms)),
+        TRUSTED_TIME_KEY: PLAIN + msgspec.msgpack.encode(TrustedTime(used_ms, used_ms)),
     }  # fmt: skip
     with direct_client(valkey_url) as client:
         client.mset(former | FOREIGN)

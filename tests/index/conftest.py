@@ -1,10 +1,9 @@
 """Stores for index tests: what holds in one slot of one server must hold over the nodes of a cluster."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
-from aggregator.index import space_registry
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.support.stores import open_patient_store
@@ -25,22 +24,6 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     opened = open_patient_store(request.getfixturevalue(request.param))
     yield opened
     await opened.close()
-
-
-@pytest.fixture
-def few_space_names(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Call it with the spaces of a test: on a cluster only 1/64 of the other names are tried.
-
-    There each name takes a command: 16 s of processor time for all.
-    """
-
-    def restrict(*spaces: str) -> None:
-        if request.node.callspec.params["store"] == "cluster_url":
-            own = {int(space.rpartition(".")[2], 16) for space in spaces}
-            hashes = sorted(own | set(range(0, 1 << 16, 64)))
-            monkeypatch.setattr(space_registry, "SPACE_HASHES", hashes)
-
-    return restrict
 
 
 @pytest.fixture(params=SERVERS)

@@ -25,14 +25,14 @@ async def test_write_sets_the_key_of_an_empty_store(store: Store) -> None:
     for _ in range(2):
         await format_version.write(store)
 
-    assert await format_key(store) == b"5 " + __version__.encode()
+    assert await format_key(store) == b"6 " + __version__.encode()
 
 
 async def test_data_without_a_format_key_is_rejected(store: Store) -> None:
     """It has format 1, whose buckets would be misread; nothing is changed."""
     await store.put([Put(keys.record("en.3f2a", 7), b"\x01")])
     for operation in (format_version.check, format_version.write):
-        with pytest.raises(ConfigurationError, match=r"format 1, .* reads 3 to 5\."):
+        with pytest.raises(ConfigurationError, match=r"format 1, .* reads 6\."):
             await operation(store)
 
     assert await format_key(store) is None
@@ -42,10 +42,10 @@ async def test_data_without_a_format_key_is_rejected(store: Store) -> None:
     ("stored", "message"),
     [
         (
-            b"6 0.9.0",
-            r"format 6, written by version 0\.9\.0; this version .* reads 3 to 5\. Start that version",
+            b"7 0.9.0",
+            r"format 7, written by version 0\.9\.0; this version .* reads 6\. Start that version",
         ),
-        (b"2 0.0.1", r"format 2, written by version 0\.0\.1; .* reads 3 to 5\. Keep that version running"),
+        (b"2 0.0.1", r"format 2, written by version 0\.0\.1; .* reads 6\. Keep that version running"),
         (b"\xffjunk", "belongs to another program"),
     ],
 )

@@ -1,9 +1,8 @@
-"""The list of spaces: copies that count, spaces of a store without a list, and concurrent changes."""
+"""The list of spaces: copies that count, and concurrent changes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from aggregator.index import keys, space_registry
 from aggregator.index.space_registry import StoredSpace, covered_spaces, set_copied
@@ -58,27 +57,3 @@ async def test_concurrent_changes_are_all_kept(store: Store) -> None:
     """The list is one value."""
     await asyncio.gather(*(register(store, f"en.{n:04x}") for n in range(8)))
     assert len(await space_registry.read(store)) == 8
-
-
-async def test_spaces_of_a_store_without_a_list_are_found(
-    store: Store, few_space_names: Callable[..., None]
-) -> None:
-    """By their version, their head or their sample; the block plan by the buckets."""
-    few_space_names("en.ffff", "zh.0000", "xx.1234")
-    assert await space_registry.find_spaces(store) == {}
-    await store.put(
-        [
-            Put(keys.record("en.ffff", 7), b"record"),
-            Put(keys.version(keys.tag("en.ffff", 0)), b"version"),
-            Put(keys.block_bucket(keys.tag("en.ffff", 0), 7, 0xFE), b"bucket"),
-            Put(keys.sampled_numbers(keys.tag("zh.0000", 0)), b"sample"),
-            Put(keys.block_bucket(keys.tag("zh.0000", 0), 4, 0x1FFF), b"bucket"),
-            Put(keys.version(keys.tag("xx.1234", 0)), b"version"),
-        ]
-    )
-    found = await space_registry.find_spaces(store)
-    assert {space: entry.plan for space, entry in found.items()} == {
-        "en.ffff": "8x8",
-        "zh.0000": "5x13",
-        "xx.1234": "4x16",
-    }

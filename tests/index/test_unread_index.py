@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.app import build_core
@@ -62,21 +60,6 @@ async def test_articles_of_other_settings_are_reported(store: Store) -> None:
     await delete_space(store, OTHER_SPACE)
     assert await unread.check() is None
     assert unread.articles == 0
-
-
-async def test_a_store_without_a_list_is_recognized(
-    store: Store, few_space_names: Callable[..., None]
-) -> None:
-    """Articles of an earlier version; other settings of this program are tried as well."""
-    few_space_names(*OTHER.spaces, *CURRENT.spaces)
-    await post(store, OTHER, 1, 2)
-    sentence = str(await checker(store, CURRENT).check())
-    assert "another version, or another models_dir, wrote it" in sentence
-
-    await store.delete([keys.SPACE_REGISTRY])
-    own = described(CURRENT)
-    unread = UnreadIndex(store, own, CURRENT.spaces, tuple(own), Clock(), lambda: described(OTHER))
-    assert "block_plan=5x13 reads it" in str(await unread.check())
 
 
 async def test_copies_count_until_a_service_writes_to_the_space_alone(store: Store) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
+from aggregator.app import build_core
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, Outcome, article_number_at
-from aggregator.index import Index
+from aggregator.index import Index, Probe, Snapshot
 from aggregator.index.codec.stored_text import compress_text
 from aggregator.ingest.commit import Committer
 from aggregator.ingest.pending import CommitPlan, PendingArticle, build_record
 from aggregator.store.base import Put, Store, Transaction, ValueEquals
-from tests.support.factories import START_MS, story
+from aggregator.store.memory import MemoryStore
+from tests.support.factories import START_MS, Clock, in_process, story
 
 ANALYZER = Analyzer({"xx": HashedModel()})
 
@@ -77,6 +81,37 @@ async def test_conflicted_articles_are_returned_in_the_order_of_the_request(stor
 
     assert [(p.article.id, p.record_written) for p in conflicted] == [("early", True), ("late", True)]
     assert await store.read([b"{early}", b"{stored}", b"{late}"]) == [None, b"committed", None]
+
+
+async def test_an_id_posted_in_two_languages_at_once_is_repaired_by_its_next_post() -> None:
+    """Both first posts are acknowledged; the higher number is read, and the next post removes the other."""
+    store, clock = MemoryStore(), Clock()
+    analyzer = Analyzer({"en": HashedModel(group="en"), "xx": HashedModel()})
+    first, second = (
+        build_core(Index(store, analyzer.spaces), in_process(analyzer), Policy(), clock=clock)
+        for _ in range(2)
+    )
+    english, french = (Article(id="a", text=story(7), lang=lang) for lang in ("en", "fr"))
+    looked_up, read_snapshot = asyncio.Event(), second.index.lookup.read_snapshot
+
+    async def post_in_between(probes: Sequence[Probe]) -> Snapshot:
+        snapshot = await read_snapshot(probes)
+        if not looked_up.is_set():
+            looked_up.set()
+            await first.ingest.submit(english)
+        return snapshot
+
+    second.index.lookup.read_snapshot = post_in_between  # type: ignore[method-assign]
+    assert (await second.ingest.submit(french)).outcome.verdict == "new"
+    _, both = await second.index.bindings.find_all("a")
+    assert len({known.space for known in both}) == 2
+    newest = (await first.index.articles.get("a")).record
+    assert newest.number == max(known.binding.number for known in both)
+
+    await first.ingest.submit(english if newest.lang == "en" else french)
+
+    _, left = await first.index.bindings.find_all("a")
+    assert [known.binding.number for known in left] == [newest.number]
 
 
 async def test_an_answer_names_the_event_of_its_first_group_that_has_one(store: Store) -> None:

@@ -20,7 +20,7 @@ from aggregator.app import open_service
 from aggregator.domain import Article
 from aggregator.errors import ImplausibleClock
 from aggregator.index.clock_guard import TRUSTED_TIME_KEY
-from aggregator.index.codec.format_byte import FORMAT_1
+from aggregator.index.codec.format_byte import PLAIN
 from aggregator.index.trusted_time import TrustedTime
 from aggregator.runtime import demo
 from aggregator.settings import Settings, load
@@ -102,7 +102,7 @@ async def test_an_old_backup_is_not_used_before_its_clock_is_confirmed(tmp_path:
     async with open_service(Settings(data_dir=str(tmp_path / "data"))) as service:
         for article in ARTICLES[:10]:
             await service.ingest.submit(article)
-        stored = FORMAT_1 + msgspec.msgpack.encode(TrustedTime(used_ms, used_ms))
+        stored = PLAIN + msgspec.msgpack.encode(TrustedTime(used_ms, used_ms))
         await service.store.put([Put(TRUSTED_TIME_KEY, stored)])
     backed_up = aggregator("backup", str(tmp_path / "backups"), f"--data-dir={tmp_path / 'data'}")
     manifest = Path(backed_up.stdout.strip()) / "manifest.json"

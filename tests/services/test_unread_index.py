@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from aggregator.cli import main
 from aggregator.domain import Article
 from aggregator.errors import NotFound
 from aggregator.settings import load
-from tests.support import previous_recipe
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving
 
@@ -184,60 +183,6 @@ async def test_without_texts_nothing_is_said_to_be_copied(
         assert not await service.store.scan(b"{%s" % left.encode())
         assert not await service.store.scan(b"r:%s:" % left.encode())
         assert (await service.index.articles.get("a7")).outcome.verdict == "new"
-
-
-async def read_ids(url: str, ids: Sequence[str]) -> dict[str, str]:
-    """The verdicts of stored articles."""
-    found: dict[str, str] = {}
-    async with open_service(load(overrides={"store_url": url, "retention_days": 0})) as service:
-        for id_ in ids:
-            try:
-                found[id_] = (await service.index.articles.get(id_)).outcome.verdict
-            except NotFound:
-                continue
-    return found
-
-
-@pytest.mark.services
-async def test_data_of_an_earlier_recipe_is_found_and_migrated(
-    valkey_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """No list of indexes exists; ids, verdicts, an update and a deletion of the former version are kept."""
-    previous_recipe.load(valkey_url)
-    settings = load(overrides={"store_url": valkey_url, "retention_days": 0, "store_texts": True})
-    async with open_service(settings) as service:
-        unread = {found.space: found.articles for found in await service.unread_index.find()}
-        assert unread == {"en.c491": 3, "xx.3c02": 1, "zh.1d01": 1}
-        problem = await service.unread_index.check()
-        assert problem is not None
-        assert "another version, or another models_dir, wrote it" in problem
-
-    environment = pytest.MonkeyPatch()
-    environment.setenv("AGGREGATOR_RETENTION_DAYS", "0")
-    try:
-        assert await command("reindex", "--store", valkey_url, "--no-progress") == 0
-    finally:
-        environment.undo()
-    assert "5 articles examined, 0 could not be copied" in capsys.readouterr().err
-
-    expected = {"a0": "new", "a1": "new", "a3": "new", "a4": "new", "c0": "duplicate"}
-    assert await read_ids(valkey_url, list(previous_recipe.TEXTS)) == expected
-    async with open_service(settings) as service:
-        assert await service.unread_index.check() is None
-        for id_, (title, text) in {**previous_recipe.TEXTS, "a1": previous_recipe.UPDATE}.items():
-            if id_ != "a2":
-                repeated = await service.ingest.submit(Article(id=id_, title=title, text=text))
-                assert repeated.outcome.verdict == expected[id_]
-                assert not repeated.stored, "the same text under the same id does not count as an update"
-                copy = await service.ingest.submit(Article(id=f"copy-{id_}", title=title, text=text))
-                assert copy.outcome.verdict == "duplicate"
-        # Its shingles were runs of characters; carried over they are runs of words, found in a padded copy.
-        chinese = previous_recipe.TEXTS["a4"][1]
-        padded = f"本报奥斯特马克讯：{chinese}以上报道由港口记者提供，欢迎读者来信讨论渡轮票价。"
-        edited = await service.ingest.submit(Article(id="edited-a4", title="渡轮消息", text=padded))
-        assert edited.outcome.match is not None
-        assert edited.outcome.match.canonical_id == "a4"
-        assert edited.outcome.match.rule == "overlap"
 
 
 @pytest.mark.services

@@ -381,23 +381,14 @@ def _(patch: Patch) -> None:
     patch.setattr(BatchPipeline, "process_all", process_all)
 
 
-@mutant("spaces of other languages are not searched", "one id in two languages at once")
+@mutant("versions in other languages stay", "one id in two languages at once")
 def _(patch: Patch) -> None:
-    async def skipped(self: Committer, plans: Any) -> tuple[dict[str, Any], list[Any]]:
-        return {}, []
+    original = Committer._remove_replaced
 
-    patch.setattr(Committer, "_resolve_language_race", skipped)
+    async def partly(self: Committer, plan: Any) -> None:
+        await original(self, replace(plan, older_versions=()))
 
-
-@mutant("a withdrawn version is acknowledged", "a source and a key for all post one id in two languages")
-def _(patch: Patch) -> None:
-    original = Committer._resolve_language_race
-
-    async def acknowledged(self: Committer, plans: Any) -> tuple[dict[str, Any], list[Any]]:
-        older, withdrawn = await original(self, plans)
-        return older, [pending for pending in withdrawn if pending.sources]
-
-    patch.setattr(Committer, "_resolve_language_race", acknowledged)
+    patch.setattr(Committer, "_remove_replaced", partly)
 
 
 @mutant("entries of a removed text are not passed on", "update leaves an exact copy")

@@ -1,33 +1,26 @@
-"""Stored form of bindings and of states: a format byte, MessagePack, and in bindings a checksum.
-
-Bindings of format 2 have no checksum and are still read.
-"""
+"""Stored form of bindings and of states: a format byte, MessagePack, and in bindings a checksum."""
 
 from __future__ import annotations
 
 import msgspec
+import xxhash
 
 from aggregator.domain import Match, MatchRule, Outcome, VerdictName
-from aggregator.index.codec.format_byte import (
-    FORMAT_1,
-    FORMAT_2,
-    FORMAT_3,
-    append_checksum,
-    decode_checked,
-    decode_formatted,
-)
-
-BINDING_FORMATS = (FORMAT_3, FORMAT_2)
+from aggregator.index.codec.format_byte import PLAIN, append_checksum, decode_checked, decode_formatted
 
 
 class Binding(msgspec.Struct, frozen=True, array_like=True):
-    """The current version of an id, its first version, and the stored verdict."""
+    """The current version of an id, its first version, and the stored verdict.
+
+    ``source``: ``source_hash`` of the version's source, for callers that are bound to sources.
+    """
 
     number: int
     first_version: int
     text_hash: bytes
     id: str
     outcome: Outcome
+    source: int = 0
 
     @property
     def group(self) -> int:
@@ -58,6 +51,7 @@ class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
     distance: int | None
     updated_figures: bool
     match: _MatchRow | None
+    source: int
 
 
 class CanonicalPointer(msgspec.Struct, frozen=True, array_like=True):
@@ -84,8 +78,9 @@ def encode_binding(binding: Binding) -> bytes:
         distance=outcome.distance,
         updated_figures=outcome.updated_figures,
         match=_match_row(outcome.match) if outcome.match else None,
+        source=binding.source,
     )
-    return append_checksum(BINDING_FORMATS[0] + _encode(row))
+    return append_checksum(_encode(row))
 
 
 def _match_row(match: Match) -> _MatchRow:
@@ -102,7 +97,7 @@ def _match_row(match: Match) -> _MatchRow:
 
 def decode_binding(data: bytes) -> Binding:
     """Decode a binding. Raises StoreUnavailable if it is damaged or has another format."""
-    row = decode_checked(_binding_decoder, data, "A binding", BINDING_FORMATS)
+    row = decode_checked(_binding_decoder, data, "A binding")
     return Binding(
         row.number,
         row.number if row.first_version is None else row.first_version,
@@ -111,6 +106,7 @@ def decode_binding(data: bytes) -> Binding:
         Outcome(
             row.verdict, row.distance, _match_from_row(row.match) if row.match else None, row.updated_figures
         ),
+        row.source,
     )
 
 
@@ -128,9 +124,14 @@ def _match_from_row(row: _MatchRow) -> Match:
 
 def encode_pointer(id_: str, first_version: int) -> bytes:
     """The stored form of the state of a duplicate."""
-    return FORMAT_1 + _encode(CanonicalPointer(id_, first_version))
+    return PLAIN + _encode(CanonicalPointer(id_, first_version))
 
 
 def decode_pointer(data: bytes) -> CanonicalPointer:
     """Decode the state of a duplicate. Raises StoreUnavailable if it is damaged or has another format."""
     return decode_formatted(_pointer_decoder, data, "A state")
+
+
+def source_hash(source: str) -> int:
+    """32 bits that stand for a source; 0 for none."""
+    return xxhash.xxh32_intdigest(source.encode("utf-8", "surrogatepass")) if source else 0

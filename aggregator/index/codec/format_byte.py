@@ -13,44 +13,40 @@ import xxhash
 from aggregator.errors import StoreUnavailable
 from aggregator.store.decoding import Decoder, corrupt_error, decode_value
 
-FORMAT_1 = b"\x01"
-FORMAT_2 = b"\x02"
-FORMAT_3 = b"\x03"
-FORMAT_4 = b"\x04"
+PLAIN = b"\x01"
+CHECKSUMMED = b"\x04"
 CHECKSUM_BYTES = 4
 _SEED_MASK = 0xFFFF_FFFF
 T = TypeVar("T")
 
 
-def decode_formatted(decoder: Decoder[T], data: bytes, kind_name: str, format_byte: bytes = FORMAT_1) -> T:
+def decode_formatted(decoder: Decoder[T], data: bytes, kind_name: str) -> T:
     """Decode what follows the format byte. ``kind_name`` names the value in errors, e.g. "A record".
 
     Raises StoreUnavailable if the value is damaged or has another format.
     """
-    if data[:1] != format_byte:
-        raise StoreUnavailable(
-            f"{kind_name} in the store has format {data[:1].hex() or 'none'}, this version reads "
-            f"{format_byte.hex()}: run the version that wrote it, or reindex."
-        )
+    _check_format(data, PLAIN, kind_name)
     return decode_value(decoder, data[1:], kind_name)
 
 
-def append_checksum(data: bytes, seed: int = 0) -> bytes:
-    """``data`` followed by its checksum. ``seed``: its lowest 32 bits are used."""
+def append_checksum(payload: bytes, seed: int = 0) -> bytes:
+    """The value of ``payload``: format byte, payload, checksum. ``seed``: its lowest 32 bits are used."""
+    data = CHECKSUMMED + payload
     return data + xxhash.xxh32_intdigest(data, seed & _SEED_MASK).to_bytes(CHECKSUM_BYTES, "little")
 
 
-def decode_checked(
-    decoder: Decoder[T], data: bytes, kind_name: str, formats: tuple[bytes, bytes], seed: int = 0
-) -> T:
-    """Decode a value. ``formats``: the one with a checksum, and an earlier one without, still readable.
-
-    Raises StoreUnavailable if the value is damaged or has another format.
-    """
-    checked, plain = formats
-    if data[:1] != checked:
-        return decode_formatted(decoder, data, kind_name, plain)
+def decode_checked(decoder: Decoder[T], data: bytes, kind_name: str, seed: int = 0) -> T:
+    """Decode a value with a checksum; as ``decode_formatted``."""
+    _check_format(data, CHECKSUMMED, kind_name)
     end = len(data) - CHECKSUM_BYTES
     if xxhash.xxh32_intdigest(data[:end], seed & _SEED_MASK) != int.from_bytes(data[end:], "little"):
         raise corrupt_error(kind_name, "its checksum does not match")
     return decode_value(decoder, data[1:end], kind_name)
+
+
+def _check_format(data: bytes, expected: bytes, kind_name: str) -> None:
+    if data[:1] != expected:
+        raise StoreUnavailable(
+            f"{kind_name} in the store has format {data[:1].hex() or 'none'}, this version reads "
+            f"{expected.hex()}: run the version that wrote it, or reindex."
+        )

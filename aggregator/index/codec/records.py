@@ -1,7 +1,5 @@
 """Stored form of records: a format byte, MessagePack, and a checksum.
 
-Records of format 3 have no checksum and are still read.
-
 A record leaves out what its key says, number and space. Its texts are compressed together, since a headline
 is often repeated in the URL. ``sketches.py`` packs the sketch.
 """
@@ -22,12 +20,7 @@ from aggregator.domain import (
     ArticleRecord,
     Sketch,
 )
-from aggregator.index.codec.format_byte import (
-    FORMAT_3,
-    FORMAT_4,
-    append_checksum,
-    decode_checked,
-)
+from aggregator.index.codec.format_byte import append_checksum, decode_checked
 from aggregator.index.codec.sketches import (
     decode_opening,
     decode_sketch_sample,
@@ -36,7 +29,6 @@ from aggregator.index.codec.sketches import (
 )
 from aggregator.store.decoding import corrupt_error, decode_value
 
-RECORD_FORMATS = (FORMAT_4, FORMAT_3)
 _MIN_COMPRESS_BYTES = 100  # compressing shorter texts saves nothing
 _MAX_TEXT_BYTES = 1 << 24
 _WEIGHTS = tuple((np.arange(256) / TERM_WEIGHT_STEPS).tolist())
@@ -53,7 +45,7 @@ class TextFields(msgspec.Struct, frozen=True, array_like=True):
     terms: str
 
 
-class _ShortRecordRow(msgspec.Struct, frozen=True, array_like=True):
+class RecordRow(msgspec.Struct, frozen=True, array_like=True):
     """An ArticleRecord; ``first_version`` is None in a first version, ``texts`` are compressed if long."""
 
     first_version: int | None
@@ -67,13 +59,8 @@ class _ShortRecordRow(msgspec.Struct, frozen=True, array_like=True):
     term_weights: bytes
     figures: bytes
     texts: TextFields | bytes
-    sketch_opening: bytes = b""  # one bit per sampled hash; missing in records of earlier versions
-
-
-class RecordRow(_ShortRecordRow, frozen=True, array_like=True):
-    """A record that has minor terms; those of shorter texts and of earlier versions end before."""
-
-    minor_terms: bytes = b""
+    sketch_opening: bytes  # one bit per sampled hash
+    minor_terms: bytes
 
 
 _record_decoder = msgspec.msgpack.Decoder(RecordRow)
@@ -83,23 +70,22 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def encode_record(record: ArticleRecord) -> bytes:
     """The stored form of a record. Term weights keep 8 bits each, enough to rank related articles."""
-    fields: dict[str, Any] = {
-        "first_version": None if record.first_version == record.number else record.first_version,
-        "lang": record.lang,
-        "fingerprint": record.fingerprint,
-        "text_hash": record.text_hash,
-        "short": record.short,
-        "published_at_ms": record.published_at_ms,
-        "sketch_size": record.sketch.size,
-        "sketch_sample": encode_sketch_sample(record.sketch.sample),
-        "term_weights": bytes([round(weight * TERM_WEIGHT_STEPS) for _, weight in record.terms]),
-        "figures": struct.pack(f"<{len(record.figures)}I", *record.figures),
-        "texts": _compress_texts(record),
-        "sketch_opening": encode_opening(record.sketch.opening),
-    }
-    minor = record.minor_terms
-    row = RecordRow(**fields, minor_terms=minor) if minor else _ShortRecordRow(**fields)
-    return append_checksum(RECORD_FORMATS[0] + _encode(row), record.number)
+    row = RecordRow(
+        first_version=None if record.first_version == record.number else record.first_version,
+        lang=record.lang,
+        fingerprint=record.fingerprint,
+        text_hash=record.text_hash,
+        short=record.short,
+        published_at_ms=record.published_at_ms,
+        sketch_size=record.sketch.size,
+        sketch_sample=encode_sketch_sample(record.sketch.sample),
+        term_weights=bytes([round(weight * TERM_WEIGHT_STEPS) for _, weight in record.terms]),
+        figures=struct.pack(f"<{len(record.figures)}I", *record.figures),
+        texts=_compress_texts(record),
+        sketch_opening=encode_opening(record.sketch.opening),
+        minor_terms=record.minor_terms,
+    )
+    return append_checksum(_encode(row), record.number)
 
 
 def _compress_texts(record: ArticleRecord) -> TextFields | bytes:
@@ -183,7 +169,7 @@ def decode_stream_fields(data: bytes, space: str, number: int) -> dict[str, Any]
 
 def decode_row(data: bytes, space: str, number: int) -> RecordRow:
     """The stored fields, those that are packed still packed. Raises StoreUnavailable if damaged."""
-    return decode_checked(_record_decoder, data, _kind_name(space, number), RECORD_FORMATS, number)
+    return decode_checked(_record_decoder, data, _kind_name(space, number), number)
 
 
 def _kind_name(space: str, number: int) -> str:

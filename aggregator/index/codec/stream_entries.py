@@ -10,15 +10,12 @@ import msgspec
 from aggregator.analysis.story_terms import story_terms
 from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, StreamItem, VerdictName
 from aggregator.index.codec.bindings import Binding
-from aggregator.index.codec.format_byte import FORMAT_1, decode_formatted
+from aggregator.index.codec.format_byte import PLAIN, decode_formatted
 from aggregator.index.codec.records import decode_stream_fields
 
 
 class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A ``StreamItem`` without the fields of its record.
-
-    Earlier versions wrote neither ``opening_mask`` nor ``backfill``.
-    """
+    """A ``StreamItem`` without the fields of its record."""
 
     kind: str
     number: int
@@ -28,8 +25,8 @@ class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
     matched_number: int | None
     canonical_first: int | None
     exact: bool
-    opening_mask: int = 0
-    backfill: bool = False
+    opening_mask: int
+    backfill: bool
 
 
 _entry_decoder = msgspec.msgpack.Decoder(StreamEntry)
@@ -55,7 +52,7 @@ def encode_stream_entry(kind: str, binding: Binding, record: ArticleRecord | Non
         opening_mask=record.opening_mask if record else 0,
         backfill=record is not None and record.backfill,
     )
-    return FORMAT_1 + _encode(entry)
+    return PLAIN + _encode(entry)
 
 
 def decode_stream_entry(data: bytes) -> StreamEntry:

@@ -11,7 +11,6 @@ from aggregator.errors import StoreUnavailable
 from aggregator.index.codec.candidate_records import CANDIDATE_CACHE_ENTRIES, decode_candidates
 from aggregator.index.codec.records import decode_record, encode_record
 from tests.index.codec.test_records import (
-    FORMER_RECORD,
     record,
     record_with_a_cut_sample,
     with_cut_texts,
@@ -19,11 +18,11 @@ from tests.index.codec.test_records import (
 
 
 def test_candidates_are_the_records() -> None:
-    """What is decoded first, then the whole record; the former format and a repeated record among them."""
+    """What is decoded first, then the whole record; a repeated record among them."""
     stored = [
         (encode_record(record(build_sketch([f"w{n}" for n in range(size)]))), "en.0001", 7)
         for size in (0, 9, 700, 9)
-    ] + [(FORMER_RECORD, "en.0001", 7)]
+    ]
     for item, candidate in zip(stored, decode_candidates(stored), strict=True):
         whole = decode_record(*item)
         assert (candidate.number, candidate.fingerprint) == (7, whole.fingerprint)

@@ -2,7 +2,6 @@
 
 from dataclasses import fields, replace
 
-import msgspec
 import pytest
 
 from aggregator.analysis.shingles import build_sketch
@@ -42,15 +41,6 @@ def test_an_entry_is_completed_with_its_record() -> None:
     assert {name: getattr(item, name) for name in shared} == {name: getattr(record, name) for name in shared}
     assert len(shared) == 11 and item.title == RECORD.title
     assert item.terms == (("port", 1.0), ("crane", OPENING_WEIGHT))
-
-
-@pytest.mark.parametrize("missing", [1, 2])
-def test_an_entry_of_an_earlier_version_has_no_opening(missing: int) -> None:
-    """Its story terms are those of the headline, and it is no backfill."""
-    fields_before = decode_stream_entry(encode_stream_entry("article", COPY))
-    data = b"\x01" + msgspec.msgpack.encode(msgspec.structs.astuple(fields_before)[:-missing])
-
-    assert decode_stream_entry(data) == fields_before
 
 
 def test_a_declared_backfill_is_stored_in_the_entry() -> None:

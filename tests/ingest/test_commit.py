@@ -91,7 +91,8 @@ async def test_an_id_posted_in_two_languages_at_once_is_repaired_by_its_next_pos
         build_core(Index(store, analyzer.spaces), in_process(analyzer), Policy(), clock=clock)
         for _ in range(2)
     )
-    english, french = (Article(id="a", text=story(7), lang=lang) for lang in ("en", "fr"))
+    english = Article(id="a", text=f"This is what they have been with. {story(7)}", lang="en")
+    french = Article(id="a", text=story(7), lang="fr")
     looked_up, read_snapshot = asyncio.Event(), second.index.lookup.read_snapshot
 
     async def post_in_between(probes: Sequence[Probe]) -> Snapshot:

@@ -84,12 +84,12 @@ async def record(flow: Callable[[], Awaitable[object]]) -> Recorder:
     return recorder
 
 
-def article(number: int, copy: bool = False) -> dict[str, Any]:
-    """An invented article of 70 words; ``copy``: three words are others."""
-    words = [f"{word}{number}" if i % 3 == 0 else word for i, word in enumerate(SENTENCE.split())]
+def article(number: int, copy: bool = False, unlike: bool = False) -> dict[str, Any]:
+    """An invented article of 70 words; ``copy``: three words are others; ``unlike``: no word is another's."""
+    words = [f"{word}{number}" if unlike or i % 3 == 0 else word for i, word in enumerate(SENTENCE.split())]
     if copy:
         words[10:13] = ["yesterday", "evening", "finally"]
-    title = f"Harbor council {number} votes on breakwater {number}"
+    title = "" if unlike else f"Harbor council {number} votes on breakwater {number}"
     return {"id": f"a{number}{'c' * copy}", "title": title, "text": " ".join(words), "lang": "en"}
 
 
@@ -126,7 +126,8 @@ async def measure() -> dict[str, Recorder]:
                     await post(article(number))
                     await post(article(number, copy=True))
                     await get(f"/v1/articles/a{number}/related")
-                recorders["new"] = await record(lambda: post(article(50)))
+                recorders["new"] = await record(lambda: post(article(49, unlike=True)))
+                await post(article(50))
                 recorders["duplicate"] = await record(lambda: post(article(50, copy=True)))
                 recorders["related"] = await record(lambda: get("/v1/articles/a7/related"))
                 recorders["webhook"] = await record_webhook(post)

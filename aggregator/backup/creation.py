@@ -30,8 +30,7 @@ from aggregator.errors import ConfigurationError
 from aggregator.index import format_version, space_registry
 from aggregator.index.unread_index import count_articles
 from aggregator.store.base import Store
-from aggregator.store.directory import flush_directory, write_flushed
-from aggregator.store.file_lock import FileLock
+from aggregator.store.durable_files import FileLock, flush_directory, write_flushed
 from aggregator.store.snapshot import download_snapshot
 from aggregator.time_units import format_rfc3339
 

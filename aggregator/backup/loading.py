@@ -10,9 +10,9 @@ from pathlib import Path
 
 from aggregator.backup.manifest import Manifest, read_verified
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.directory import flush_directory, open_private
+from aggregator.store.append_log import LOG_DIRECTORY
+from aggregator.store.durable_files import flush_directory, open_private
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.log_checksums import LOG_DIRECTORY
 from aggregator.store.server_commands import count_keys, select_database
 
 # A log may begin with a base file in the format of a snapshot; without further files it is complete.

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from aggregator.errors import ConfigurationError
-from aggregator.store.directory import write_flushed
+from aggregator.store.durable_files import write_flushed
 
 MANIFEST_NAME: Final = "manifest.json"
 SNAPSHOT_NAME: Final = "store.rdb"

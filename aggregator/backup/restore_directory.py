@@ -2,23 +2,20 @@
 
 The backup is verified and loaded in a subdirectory first. Only then the log of the data directory is
 replaced; the former one is kept under another name. An interruption leaves the former data, or a directory
-that the service refuses to start on until the command is repeated (``log_checksums.py``), or the new data.
+that the service refuses to start on until the command is repeated (``append_log.py``), or the new data.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from aggregator.backup.loading import loaded, remove_directory
 from aggregator.backup.manifest import Manifest
 from aggregator.errors import ConfigurationError
 from aggregator.index import format_version
-from aggregator.store.directory import flush_directory
-from aggregator.store.file_lock import FileLock
-from aggregator.store.log_checksums import EMPTY_LOG_BYTES, LOG_DIRECTORY, RECORD_NAME
+from aggregator.store.append_log import EMPTY_LOG_BYTES, LOG_DIRECTORY, RECORD_NAME
+from aggregator.store.durable_files import exclude_service, flush_directory
 from aggregator.store.redis import open_redis_store
 from aggregator.store.server_commands import rewrite_log
 from aggregator.time_units import format_rfc3339
@@ -36,7 +33,7 @@ def restore_directory(
     backup is damaged or of a format that this version does not read; OSError.
     """
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(data_dir):
+    with exclude_service(data_dir):
         log, partial = data_dir / LOG_DIRECTORY, data_dir / PARTIAL_NAME
         if not replace and (written_ms := last_written_ms(log)) is not None:
             raise ConfigurationError(_refusal(data_dir, written_ms, manifest))
@@ -70,22 +67,6 @@ def _refusal(data_dir: Path, written_ms: int, manifest: Manifest) -> str:
         f"data_dir: {data_dir} holds data, last written {age}; "
         "choose an empty directory, or replace the data with --replace (the former log is kept)."
     )
-
-
-@contextmanager
-def _locked(data_dir: Path) -> Iterator[None]:
-    """Exclude a service and its server. Raises ConfigurationError if one uses the directory."""
-    locks = [FileLock(data_dir / name) for name in ("lock", "server.lock")]
-    try:
-        if not all(lock.try_lock() for lock in locks):
-            raise ConfigurationError(
-                f"data_dir: {data_dir} is in use by process {locks[0].holder_info or 'unknown'}; stop that "
-                "service first, or choose another directory."
-            )
-        yield
-    finally:
-        for lock in locks:
-            lock.close(unlock=False)
 
 
 async def _check_format(url: str) -> None:

@@ -18,8 +18,8 @@ from aggregator.index import format_version, keys
 from aggregator.index.clock_guard import read_last_use_ms
 from aggregator.store.base import Put, Store
 from aggregator.store.copying import OnProgress, copy_keys
+from aggregator.store.durable_files import TemporaryDirectory
 from aggregator.store.redis import open_redis_store
-from aggregator.store.temporary_directory import TemporaryDirectory
 from aggregator.time_units import format_rfc3339
 
 # All keys of the service begin like this; a server may also hold keys of other programs.

@@ -37,8 +37,8 @@ from aggregator.runtime.exit_codes import (
     exit_code,
 )
 from aggregator.settings import Settings
+from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
 from aggregator.store.disk_space import read_disk_space
-from aggregator.store.log_checksums import LOG_DIRECTORY, RECORD_NAME, LogChecksums
 
 if TYPE_CHECKING:
     from aggregator.dedup.policy_profiles import PolicyProfiles
@@ -219,7 +219,7 @@ def _check_embedded_store(directory: Path) -> Finding:
 
 def _check_stopped_store(directory: Path) -> Finding:
     try:
-        LogChecksums(directory).verify()
+        AppendLog(directory).check()
     except ConfigurationError as error:
         return Finding("store", "wrong", str(error), EXIT_CONFIGURATION_ERROR)
     disk = read_disk_space(directory)

@@ -18,7 +18,7 @@ from aggregator.errors import ConfigurationError
 from aggregator.index.trusted_time import ACCEPT_COMMAND, MAX_AHEAD_MS
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
-from aggregator.store.temporary_directory import TemporaryDirectory
+from aggregator.store.durable_files import TemporaryDirectory
 from aggregator.time_units import DAY_MS, wall_clock_ms
 
 

@@ -26,8 +26,8 @@ from aggregator.runtime.startup import announce
 from aggregator.runtime.supervisor import supervise
 from aggregator.runtime.web_process import fork_analysis, run_server
 from aggregator.settings import Settings
+from aggregator.store.durable_files import TemporaryDirectory
 from aggregator.store.factory import with_store_url
-from aggregator.store.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
     from aggregator.app import AnalysisPools, Service

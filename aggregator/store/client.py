@@ -136,29 +136,55 @@ class RedisClient:
         self._role_checked_s = float("-inf")
         self._translated_errors = _TranslatedErrors(address)
 
-    async def send(self, commands: Sequence[Command], *, retry_read: bool = False) -> list[Any]:
+    async def run_script(self, source: bytes, sha1: str, calls: Sequence[Command]) -> list[Any]:
+        """Replies of a script that is called once per element of ``calls`` (number of keys, keys, values).
+
+        In one round trip, without the source. A server that does not have the script (since a restart)
+        refuses the calls, and so applied nothing of them: they are repeated with the source, which loads it.
+        Should another process load it between two calls, the second one is applied before the first one is
+        repeated: a call that needs the effect of another one must check it, as against any other process.
+        """
+        replies = await self.send([("EVALSHA", sha1, *call) for call in calls], allowed=driver.NoScriptError)
+        refused = [i for i, reply in enumerate(replies) if isinstance(reply, driver.NoScriptError)]
+        repeated = await self.send([("EVAL", source, *calls[i]) for i in refused])
+        for i, reply in zip(refused, repeated, strict=True):
+            replies[i] = reply
+        return replies
+
+    async def send(
+        self,
+        commands: Sequence[Command],
+        *,
+        retry_read: bool = False,
+        allowed: type[Exception] | tuple[()] = (),
+    ) -> list[Any]:
         """Replies in the order of ``commands``, in one round trip; raises the first error of any command.
 
         ``retry_read``: retry once when the connection breaks. Only for commands that change nothing.
+        ``allowed``: an error reply of this type is returned in place of the reply.
         """
         if not commands:
             return []
         with self._translated_errors:
             if self._concurrency is None:
-                return await self._round_trip(commands, retry_read)
+                return await self._round_trip(commands, retry_read, allowed)
             try:
                 async with asyncio.timeout(self._acquire_timeout_s):
                     await self._concurrency.acquire()
             except TimeoutError:
                 raise driver.MaxConnectionsError from None
             try:
-                return await self._round_trip(commands, retry_read)
+                return await self._round_trip(commands, retry_read, allowed)
             finally:
                 self._concurrency.release()
 
-    async def _round_trip(self, commands: Sequence[Command], retry_read: bool) -> list[Any]:
+    async def _round_trip(
+        self, commands: Sequence[Command], retry_read: bool, allowed: type[Exception] | tuple[()]
+    ) -> list[Any]:
         try:
-            return await (self._read_from_primary(commands) if retry_read else self._execute(commands))
+            return await (
+                self._read_from_primary(commands) if retry_read else self._execute(commands, allowed)
+            )
         except driver.BusyLoadingError:
             raise
         except driver.ReadOnlyError:
@@ -181,13 +207,15 @@ class RedisClient:
             raise driver.ReadOnlyError
         return replies
 
-    async def _execute(self, commands: Sequence[Command]) -> list[Any]:
+    async def _execute(
+        self, commands: Sequence[Command], allowed: type[Exception] | tuple[()] = ()
+    ) -> list[Any]:
         if self._pool is not None:
             replies = await self._pool.execute(commands)
         else:
             replies = await self._execute_on_cluster(commands)
         for command, reply in zip(commands, replies, strict=True):
-            if isinstance(reply, Exception):
+            if isinstance(reply, Exception) and not isinstance(reply, allowed):
                 if self.is_cluster and isinstance(reply, TOPOLOGY_ERRORS):
                     self._invalidate_topology(first_key(command))
                 raise reply
@@ -197,7 +225,10 @@ class RedisClient:
         await self._discover_primaries()
         try:
             if len(commands) == 1:
-                return [await self._driver_client.execute_command(*commands[0])]
+                try:
+                    return [await self._driver_client.execute_command(*commands[0])]
+                except driver.NoScriptError as refusal:
+                    return [refusal]
             pipeline = self._driver_client.pipeline(transaction=False)
             for command in commands:
                 pipeline.execute_command(*command)

@@ -1,24 +1,16 @@
-"""Free space on the disk of a store: from when on writes are refused, and space allocated ahead for its log.
+"""Disk-space limits of a store: when writes are refused, and when its log cannot be rewritten.
 
 A store refuses writes below ``DiskSpace.low_bytes`` of free space and accepts them again from twice as much.
-Below that mark only writes in progress need space; they get it from the allocation ahead of the log, which
-other programs cannot take.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 MAX_LOW_BYTES = 64 * 2**20
-MAX_AHEAD_BYTES = 16 * 2**20
 _LOW_PART = 20  # 1/20 of the disk, if that is less
-_FALLOC_FL_KEEP_SIZE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,34 +70,6 @@ def rewrite_message(disk: DiskSpace, log_bytes: int) -> str:
         f"The log in {disk.directory} cannot be rewritten and keeps growing: it has {_megabytes(log_bytes)}, "
         f"and a second copy must fit into the {_megabytes(disk.free_bytes)} that are free; enlarge the disk."
     )
-
-
-def allocate_ahead(path: Path, size: int) -> None:
-    """Allocate ``size`` bytes beyond the end of a file without changing its length, where that is possible.
-
-    Linux only; file systems without support and full disks are ignored.
-    """
-    fallocate = _fallocate()
-    if fallocate is None:
-        return
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    except OSError:
-        return
-    try:
-        fallocate(descriptor, _FALLOC_FL_KEEP_SIZE, os.fstat(descriptor).st_size, size)
-    finally:
-        os.close(descriptor)
-
-
-@lru_cache(maxsize=1)
-def _fallocate() -> Callable[[int, int, int, int], int] | None:
-    """The function of the C library: ``os.posix_fallocate`` would change the length."""
-    if sys.platform != "linux":
-        return None
-    function = ctypes.CDLL(None, use_errno=True).fallocate
-    function.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-    return function
 
 
 def _megabytes(size: int) -> str:

@@ -11,9 +11,8 @@ File locks of the kernel protect a directory, never a pid file that may be stale
   ``start`` shuts the orphan down. In both cases ``start`` waits for this lock, so two servers never write one
   file.
 
-After a crash, an incomplete last command of the append-only file is dropped (``aof-load-truncated``) and
-logged; a log that is damaged otherwise is not loaded (``log_checksums.py``). An
-acknowledged write survives any kill of service or server, and a power loss as ``appendfsync`` guarantees.
+An acknowledged write survives any kill of service or server, and a power loss as ``appendfsync`` guarantees.
+``append_log.py`` repairs what a power loss leaves at the end of the log; a damaged log is not loaded.
 
 ``refuse_writes`` makes the server readable only, before its disk is full: under ``appendfsync always`` a
 server exits when it cannot write its log. ``watchdog.py`` decides when.
@@ -32,19 +31,23 @@ from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
 
-from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavailable
 from aggregator.parent_death import parent_death_hook
+from aggregator.store.append_log import LOG_DIRECTORY, AppendLog
 from aggregator.store.disk_space import read_disk_space
-from aggregator.store.file_lock import FileLock
-from aggregator.store.inline_command import send_command
-from aggregator.store.log_checksums import LOG_DIRECTORY, LogChecksums
-from aggregator.store.server_config import READ_ONLY, server_config
-from aggregator.store.server_log import ServerLog
-from aggregator.store.temporary_directory import TemporaryDirectory
+from aggregator.store.durable_files import FileLock, TemporaryDirectory
+from aggregator.store.server_process import READ_ONLY, ServerLog, send_command, server_config
 
 _MAX_SOCKET_PATH_BYTES = 100  # the address of a unix socket has 104 (macOS) or 108 bytes
 _POLL_INTERVAL_S = 0.01
 _ORPHAN_TIMEOUT_S = 60.0
+# Beginnings of the message that a server ends with when it cannot load its log.
+_DAMAGE_MESSAGES = (
+    "Bad file format",
+    "Unknown command",
+    "Unexpected end of file",
+    "Unrecoverable error reading",
+)
 
 
 class EmbeddedServer:
@@ -68,9 +71,9 @@ class EmbeddedServer:
         self._appendfsync = appendfsync
         self._config_overrides = dict(config_overrides or {})
         self._binary = binary
-        self._log = ServerLog(self.data_dir)
+        self._server_log = ServerLog(self.data_dir)
         self.refuses_writes = False  # as last configured
-        self._checksums = LogChecksums(self.data_dir)
+        self._append_log = AppendLog(self.data_dir)
         self._is_loaded = False
         self._process: subprocess.Popen[bytes] | None = None
         self._owner_pid = 0
@@ -113,7 +116,7 @@ class EmbeddedServer:
         deadline_s = time.monotonic() + timeout_s
         try:
             self._lock_directory(deadline_s)
-            self._checksums.verify()
+            self._append_log.prepare()
             self._launch()
             self._wait_until_ready(deadline_s, wait_until_loaded)
         except OSError as error:
@@ -127,29 +130,27 @@ class EmbeddedServer:
         """Restart the server if it has died; returns the reason of its death, "" if it is alive.
 
         Cheap while the server is alive, so it may be called every second. Does not wait for the data to load.
-        Raises StoreUnavailable if the server cannot be started now, ConfigurationError if files of its log
-        are missing; call again to retry.
+        Raises StoreUnavailable if the server cannot be started now, ConfigurationError if its log is damaged;
+        call again to retry.
         """
         if self._process is None or self._process.poll() is None or os.getpid() != self._owner_pid:
             return ""
         code = self._process.returncode
-        reason = f"signal {-code}" if code < 0 else f"last log message: {self._log.last_message()}"
+        reason = f"signal {-code}" if code < 0 else f"last log message: {self._server_log.last_message()}"
         try:
-            self._checksums.check_files()
+            self._append_log.prepare()
             self._launch()
         except OSError as error:
             raise self._start_error(error) from error
         return reason
 
-    def record_checksums(self) -> None:
-        """Record what the server appended to its log since the last call; nothing while it is loading."""
+    def record_log_lengths(self) -> None:
+        """Record how long the log is; nothing while the server is loading it."""
         if not self._is_loaded:
             reply = send_command(self._socket_path, b"PING\r\n")
-            if reply is None or reply.startswith(b"-LOADING"):
-                return
-            self._is_loaded = True
-            self._checksums.report_dropped_commands()
-        self._checksums.advance()
+            self._is_loaded = reply is not None and not reply.startswith(b"-LOADING")
+        if self._is_loaded:
+            self._append_log.record()
 
     def refuse_writes(self, refuse: bool) -> bool:
         """Refuse all writes, or accept them again; False if the server does not answer now or is loading.
@@ -181,7 +182,7 @@ class EmbeddedServer:
                 self._process.kill()
                 self._process.wait()
             if self._is_loaded:
-                self._checksums.finish()
+                self._append_log.finish()
         self._release()
 
     def _lock_directory(self, deadline_s: float) -> None:
@@ -223,7 +224,7 @@ class EmbeddedServer:
         self._is_loaded = False
         self._prepare_socket_path()
         lock.holder_info = str(self._socket_path)
-        with self._log.open_for_launch() as output:
+        with self._server_log.open_for_launch() as output:
             self._process = subprocess.Popen(
                 [self._binary or bundled_binary(), "-"],
                 stdin=subprocess.PIPE,
@@ -261,18 +262,23 @@ class EmbeddedServer:
         while True:
             reply = send_command(self._socket_path, b"PING\r\n")
             if reply is not None and (reply.startswith(b"+PONG") or not until_loaded):
-                self.record_checksums()
+                self.record_log_lengths()
                 return
             if self._process.poll() is not None:
-                raise StoreUnavailable(
-                    f"The embedded store on {self.data_dir} exited at its start: {self._log.last_message()}; "
-                    f"see {self._log.path}."
-                )
+                raise self._exit_error(self._server_log.last_message())
             if time.monotonic() > deadline_s:
                 raise StoreUnavailable(
                     f"The embedded store on {self.data_dir} did not answer in time; see server.log in it."
                 )
             time.sleep(_POLL_INTERVAL_S)
+
+    def _exit_error(self, message: str) -> AggregatorError:
+        if message.startswith(_DAMAGE_MESSAGES):
+            return self._append_log.damage_reported(message.partition(": make a backup")[0])
+        return StoreUnavailable(
+            f"The embedded store on {self.data_dir} exited at its start: {message}; "
+            f"see {self._server_log.path}."
+        )
 
     def _start_error(self, error: OSError) -> StoreUnavailable:
         return StoreUnavailable(

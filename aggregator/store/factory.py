@@ -32,7 +32,7 @@ async def with_store_url(
         server = EmbeddedServer(Path(settings.data_dir), appendfsync=settings.appendfsync)
         stack.enter_context(server)
         watchdog = Watchdog(server, on_restart)
-        await asyncio.to_thread(watchdog.check_disk)  # the first write finds space allocated ahead
+        await asyncio.to_thread(watchdog.check_disk)
         stack.callback(asyncio.create_task(watchdog.run()).cancel)
         yield dataclasses.replace(settings, store_url=server.url)
 

@@ -28,7 +28,6 @@ from aggregator.store.errors import first_line, is_configuration_error, refuses_
 from aggregator.store.protocol import (
     COMMIT_SCRIPT,
     COMMIT_SCRIPT_SHA1,
-    Command,
     encode_transaction,
     failed_checks,
     parse_stream_entries,
@@ -98,39 +97,17 @@ class RedisStore:
 
     async def commit(self, transaction: Transaction) -> tuple[int, ...]:
         """Run the commit script. Returns () if it was applied, else the indices of the failed checks."""
-        call = encode_transaction(transaction)
-        if not call[0]:
-            return ()
-        try:
-            (numbers,) = await self._client.send([("EVALSHA", COMMIT_SCRIPT_SHA1, *call)])
-        except StoreUnavailable as error:
-            if not isinstance(error.__cause__, driver.NoScriptError):
-                raise
-            # The server does not have the script (restart, SCRIPT FLUSH), so nothing was applied: sending its
-            # source is safe and loads it.
-            (numbers,) = await self._client.send([("EVAL", COMMIT_SCRIPT, *call)])
-        return failed_checks(numbers, transaction.checks)
+        return (await self._commit_each([transaction]))[0]
 
     async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
         """Apply in order (on a cluster: in order within each hash slot), merged by ``CommitBatcher``."""
         return await self._batcher.commit(transactions)
 
     async def _commit_each(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
-        """One script call per transaction, in one round trip.
-
-        The first call to each hash slot sends the source of the script: if a later one were rejected as
-        unknown, it would be repeated out of order.
-        """
+        """One script call per transaction, in one round trip."""
         calls = [encode_transaction(transaction) for transaction in transactions]
-        loaded_slots: set[int] = set()
-        commands: list[Command] = []
-        for call in calls:
-            if call[0]:
-                slot = key_slot(call[1]) if self._client.is_cluster else 0
-                script = ("EVALSHA", COMMIT_SCRIPT_SHA1) if slot in loaded_slots else ("EVAL", COMMIT_SCRIPT)
-                loaded_slots.add(slot)
-                commands.append((*script, *call))
-        answers = iter(await self._client.send(commands))
+        with_keys = [call for call in calls if call[0]]
+        answers = iter(await self._client.run_script(COMMIT_SCRIPT, COMMIT_SCRIPT_SHA1, with_keys))
         return [
             failed_checks(next(answers), transaction.checks) if call[0] else ()
             for transaction, call in zip(transactions, calls, strict=True)

@@ -20,7 +20,7 @@ from redis import exceptions as driver
 from redis.connection import ConnectionPool
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.directory import open_private
+from aggregator.store.durable_files import open_private
 from aggregator.store.errors import describe, first_line
 from aggregator.store.rdb_header import MAX_HEADER_BYTES, RdbHeader, parse_header
 

@@ -8,6 +8,7 @@ server that keeps ending        is restarted at most RESTART_BURST times per min
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import deque
@@ -16,13 +17,7 @@ from pathlib import Path
 
 from aggregator.errors import AggregatorError
 from aggregator.log_limits import ChangeFilter
-from aggregator.store.disk_space import (
-    MAX_AHEAD_BYTES,
-    DiskSpace,
-    allocate_ahead,
-    read_disk_space,
-    rewrite_message,
-)
+from aggregator.store.disk_space import DiskSpace, read_disk_space, rewrite_message
 from aggregator.store.embedded import EmbeddedServer
 
 CHECK_INTERVAL_S = 1.0
@@ -54,7 +49,6 @@ class Watchdog:
         self._restarts_s: deque[float] = deque(maxlen=RESTART_BURST)
         self._full = ChangeFilter()
         self._rewrite_is_off = False
-        self._allocated: tuple[Path, int] | None = None  # of which file, up to which length
 
     async def run(self) -> None:
         """Check the server every CHECK_INTERVAL_S, without end."""
@@ -81,12 +75,11 @@ class Watchdog:
             self._restarts_s.append(self._monotonic())
             # It read its configuration again, for the space that was free at that moment.
             self._rewrite_is_off = False
-            self._allocated = None
 
     def _check_files(self) -> None:
         self.check_disk()
         if self._server.pid is not None:
-            self._server.record_checksums()
+            self._server.record_log_lengths()
 
     def check_disk(self) -> None:
         """One check of the free space; blocks while the server answers (at most 1 s)."""
@@ -94,10 +87,7 @@ class Watchdog:
         if disk is None or self._server.pid is None:
             return
         self._switch_writes(disk)
-        files = _log_files(self._server.log_directory)
-        if not disk.is_low:
-            self._allocate_ahead(files, disk)
-        self._switch_rewrite(disk, sum(files.values()))
+        self._switch_rewrite(disk, _total_bytes(self._server.log_directory))
 
     def _switch_writes(self, disk: DiskSpace) -> None:
         if disk.is_low and not self._server.refuses_writes:
@@ -110,18 +100,6 @@ class Watchdog:
         elif self._full.clear():
             log.warning("the disk of %s has space again: articles are stored", disk.directory)
 
-    def _allocate_ahead(self, files: dict[Path, int], disk: DiskSpace) -> None:
-        """Keep space allocated beyond the end of the file that the server appends to."""
-        written = [path for path in files if path.name.endswith(".incr.aof")]
-        if not written:
-            return
-        path = max(written, key=lambda path: path.stat().st_mtime_ns)
-        ahead = min(MAX_AHEAD_BYTES, disk.low_bytes)
-        former = self._allocated
-        if former is None or former[0] != path or files[path] + ahead // 2 > former[1]:
-            allocate_ahead(path, ahead)
-            self._allocated = path, files[path] + ahead
-
     def _switch_rewrite(self, disk: DiskSpace, log_bytes: int) -> None:
         fits = disk.fits_copy(log_bytes)
         if not fits and not self._rewrite_is_off and log_bytes >= MIN_REWRITE_BYTES:
@@ -133,12 +111,10 @@ class Watchdog:
             log.warning("the log in %s can be rewritten again", disk.directory)
 
 
-def _log_files(directory: Path) -> dict[Path, int]:
-    """Sizes of the files in the log's directory; a file that vanishes meanwhile is left out."""
-    sizes = {}
-    try:
+def _total_bytes(directory: Path) -> int:
+    """Size of the files in a directory; a file that vanishes meanwhile is left out."""
+    total = 0
+    with contextlib.suppress(OSError):
         for path in directory.iterdir():
-            sizes[path] = path.stat().st_size
-    except OSError:
-        pass
-    return sizes
+            total += path.stat().st_size
+    return total

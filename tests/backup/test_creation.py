@@ -18,8 +18,8 @@ from aggregator.domain import Article
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.index.format_version import CURRENT_FORMAT
 from aggregator.settings import Settings
+from aggregator.store.durable_files import FileLock
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.file_lock import FileLock
 from tests.backup.helpers import NOW_MS, VALUES, back_up, backup_of
 from tests.cli.helpers import run
 from tests.support.server_fixture import ROOT

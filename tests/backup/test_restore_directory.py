@@ -12,8 +12,8 @@ import pytest
 from aggregator.backup.manifest import Manifest, read_manifest
 from aggregator.backup.restore_directory import restore_directory
 from aggregator.errors import ConfigurationError
+from aggregator.store.append_log import LOG_DIRECTORY
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.log_checksums import LOG_DIRECTORY
 from tests.backup.helpers import NOW_MS, VALUES, back_up, backup_of, content
 from tests.support.stores import direct_client
 
@@ -47,7 +47,7 @@ def test_an_empty_directory_gets_the_data(backup: Backup, tmp_path: Path, replac
     assert restore_directory(*backup, target, NOW_MS, replace=replace) is None
 
     assert {path.name for path in target.iterdir()} == {
-        LOG_DIRECTORY, "lock", "server.lock", "log-checksums.json",
+        LOG_DIRECTORY, "lock", "server.lock", "log-lengths.json",
     }  # fmt: skip
     assert {path.stat().st_mode & 0o077 for path in target.rglob("*")} == {0}
     assert stored(target) == VALUES

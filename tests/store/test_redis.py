@@ -252,6 +252,21 @@ async def test_a_flushed_script_is_loaded_again(valkey_url: str) -> None:
             assert await store.commit_many(more) == [()] * 4
 
 
+async def test_the_source_of_the_script_is_sent_once(valkey_url: str) -> None:
+    """Single commits and lists send its hash."""
+    async with opened(valkey_url) as store:
+        with direct_client(valkey_url) as client:
+            client.script_flush()
+            for i in range(3):
+                grow = Transaction((LengthEquals(b"{t}a", 2 * i),), (Append(b"{t}a", b"x"),))
+                after = Transaction((LengthEquals(b"{t}a", 2 * i + 1),), (Append(b"{t}a", b"x"),))
+                client.config_resetstat()
+                assert await store.commit_many([grow, after]) == [(), ()]
+                calls = client.info("commandstats")
+                assert ("cmdstat_eval" in calls) == (i == 0)
+                assert calls["cmdstat_evalsha"]["calls"] == 2
+
+
 async def test_a_commit_whose_reply_is_lost_is_not_retried(valkey_url: str) -> None:
     """The write was applied, the connection broke: the call raises, and the write is applied once."""
     unchecked = Transaction((), (Append(b"{t}a", b"x"),))

@@ -1,11 +1,11 @@
-"""Log of the embedded server: what explains an exit, and the size of the file."""
+"""Log of the embedded server's process: what explains an exit, and the size of the file."""
 
 from pathlib import Path
 
 import pytest
 
-from aggregator.store import server_log
-from aggregator.store.server_log import ServerLog
+from aggregator.store import server_process
+from aggregator.store.server_process import ServerLog
 
 ADVICE = (
     "1:M * oO0OoO0OoO0Oo Valkey is starting oO0OoO0OoO0Oo\n1:M # WARNING Memory overcommit must be enabled\n"
@@ -36,7 +36,7 @@ def test_the_last_warning_explains_an_exit(tmp_path: Path, lines: str, message: 
 
 def test_a_large_log_is_renamed_at_a_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is kept until the next large one; only its owner may read it."""
-    monkeypatch.setattr(server_log, "_MAX_BYTES", 10)
+    monkeypatch.setattr(server_process, "_MAX_LOG_BYTES", 10)
     log = ServerLog(tmp_path)
     for size in (11, 3):
         with log.open_for_launch() as output:

@@ -1,0 +1,292 @@
+"""Append-only log of the embedded store: checked and repaired before the server starts.
+
+Valkey starts empty without the manifest of its log, and drops the end of a log that was cut. So the service
+records the lengths of the log's files in ``log-lengths.json``: a log that is shorter, or another one, is
+damage, which prevents the start. A record is saved SAVE_INTERVAL_S after its lengths were seen: by then they
+are on disk, so a power loss is not taken for damage.
+
+A power loss may leave an incomplete command at the end, or zeros, with which Valkey does not start. Both are
+cut off and kept in a file next to the log: they were not acknowledged under ``appendfsync always``.
+
+    python -m aggregator.store.append_log DATA_DIR    cut the log of a stopped store where it is damaged
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import mmap
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from aggregator.errors import ConfigurationError
+from aggregator.store.durable_files import exclude_service, flush_directory, open_private
+
+LOG_DIRECTORY: Final = "appendonlydir"
+RECORD_NAME: Final = "log-lengths.json"
+TAIL_PREFIX: Final = "log-tail-"
+SAVE_INTERVAL_S: Final = 10.0
+_MANIFEST_NAME = "appendonly.aof.manifest"
+# A server that ended during its very first start leaves a base file of about 100 bytes without a manifest.
+EMPTY_LOG_BYTES: Final = 1024
+_COUNT, _LENGTH = re.compile(rb"\*(\d{1,9})\r\n"), re.compile(rb"\$(\d{1,9})\r\n")
+_ANNOTATION = re.compile(rb"#[^\r\n]*\r\n")
+_LONGEST_PREFIX_BYTES = 64  # of a count, a length or an annotation
+
+log = logging.getLogger("aggregator.store")
+
+
+class LogFile(msgspec.Struct, frozen=True):
+    """A file of the log: ``kind`` b (base) or i (appended to)."""
+
+    name: str
+    sequence: int
+    kind: str
+    length: int = 0
+
+
+_decoder = msgspec.json.Decoder(list[LogFile])
+
+
+class AppendLog:
+    """The log in one data directory. ``monotonic``: clock in seconds."""
+
+    def __init__(self, data_dir: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._data_dir = data_dir
+        self._directory = data_dir / LOG_DIRECTORY
+        self._record = data_dir / RECORD_NAME
+        self._monotonic = monotonic
+        self._lock = threading.Lock()  # the watchdog records in a thread
+        self._unsaved: tuple[float, list[LogFile]] | None = None
+
+    def check(self) -> list[LogFile]:
+        """The files of the log, in order. Raises ConfigurationError if it is damaged. Changes nothing."""
+        saved = self._read_record()
+        files = self._read_manifest(saved)
+        found = {file.name: file for file in files}
+        for file in saved:
+            if file.name in found:
+                if (lost := file.length - found[file.name].length) > 0:
+                    raise self._loss(file, lost)
+            elif not any(f.kind == file.kind and f.sequence > file.sequence for f in files):
+                raise self._damage(f"{self._directory} is another log: {file.name} is not part of it")
+        return files
+
+    def prepare(self, *, force: bool = False) -> None:
+        """``check``, then cut off what a power loss left at the end; call before each launch of the server.
+
+        ``force``: cut the log at its first damage instead, whatever follows. Raises ConfigurationError.
+        """
+        self._unsaved = None
+        files = self.check() if not force else self._read_manifest([])
+        if not files or files[-1].kind != "i":
+            return
+        last = files[-1]
+        recorded = next((f.length for f in self._read_record() if f.name == last.name), 0)
+        path = self._directory / last.name
+        end = _find_end(path, 0 if force else min(recorded, last.length), force=force)
+        if end is None or end == last.length:
+            return
+        if end < recorded and not force:
+            raise self._loss(msgspec.structs.replace(last, length=recorded), recorded - end)
+        kept = self._cut(path, end)
+        log.warning(
+            "the log of the store ended with %d bytes that are no complete command, as a crash or a power "
+            "loss leaves them; they were cut off %s and are kept in %s",
+            last.length - end,
+            path,
+            kept,
+        )
+
+    def record(self) -> None:
+        """Note the lengths of now; save them when it is time. The server must have loaded its log."""
+        with self._lock:
+            now_s = self._monotonic()
+            if self._unsaved is not None and now_s < self._unsaved[0] + SAVE_INTERVAL_S:
+                return
+            if self._unsaved is not None:
+                self._save(self._unsaved[1])
+            self._unsaved = now_s, self._current()
+
+    def finish(self) -> None:
+        """Save the lengths of a log that nobody writes any more."""
+        with self._lock:
+            self._save(self._current())
+
+    def damage_reported(self, message: str) -> ConfigurationError:
+        """The error for damage that the server itself reports at its start."""
+        return self._damage(f"the log in {self._directory} is damaged ({message})")
+
+    def _current(self) -> list[LogFile]:
+        with contextlib.suppress(OSError, ConfigurationError):  # a file may vanish at the end of a rewrite
+            return self._read_manifest([])
+        return self._read_record()
+
+    def _read_manifest(self, saved: list[LogFile]) -> list[LogFile]:
+        """The files that the manifest names, with their lengths; all of them exist."""
+        try:
+            lines = (self._directory / _MANIFEST_NAME).read_text(errors="replace").splitlines()
+        except FileNotFoundError:
+            self._require_empty(saved)
+            return []
+        files = []
+        for line in lines:  # file NAME seq NUMBER type b, i or h (history: no longer part of the log)
+            words = line.split()
+            if len(words) < 6 or words[0] != "file" or not words[3].isdigit() or words[5] not in "bi":
+                continue
+            path = self._directory / words[1]
+            if not path.is_file():
+                raise self._damage(f"{path} is missing, which {_MANIFEST_NAME} names")
+            files.append(LogFile(words[1], int(words[3]), words[5], path.stat().st_size))
+        return files
+
+    def _require_empty(self, saved: list[LogFile]) -> None:
+        """Raise ConfigurationError if there was a log."""
+        left = [path for path in self._directory.glob("appendonly.aof.*") if path.is_file()]
+        if sum(path.stat().st_size for path in left) > EMPTY_LOG_BYTES:
+            raise self._damage(
+                f"{self._directory} has log files ({', '.join(sorted(path.name for path in left))}) but "
+                f"no {_MANIFEST_NAME}, so the store would start empty"
+            )
+        if sum(file.length for file in saved) > EMPTY_LOG_BYTES:
+            raise self._damage(f"the log in {self._directory} is gone, so the store would start empty")
+
+    def _cut(self, path: Path, end: int) -> Path:
+        """Shorten a file; returns the file that its end is kept in. Raises OSError."""
+        kept = self._data_dir / time.strftime(f"{TAIL_PREFIX}%Y%m%dT%H%M%SZ", time.gmtime())
+        with open(path, "r+b") as file, open(kept, "ab", opener=open_private) as copy:
+            file.seek(end)
+            while block := file.read(1 << 20):
+                copy.write(block)
+            copy.flush()
+            os.fsync(copy.fileno())
+            flush_directory(self._data_dir)
+            file.truncate(end)
+            os.fsync(file.fileno())
+        return kept
+
+    def _loss(self, file: LogFile, lost: int) -> ConfigurationError:
+        return self._damage(
+            f"{self._directory / file.name} has lost its last {lost:,} of {file.length:,} bytes, and with "
+            "them acknowledged articles"
+        )
+
+    def _damage(self, what: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"data_dir: {what}; restore a backup, or accept the loss as docs/runbook.md describes under "
+            f"'Damaged log' (`python -m aggregator.store.append_log {self._data_dir}`)."
+        )
+
+    def _read_record(self) -> list[LogFile]:
+        try:
+            return _decoder.decode(self._record.read_bytes())
+        except FileNotFoundError:
+            return []
+        except (OSError, msgspec.MsgspecError) as error:
+            log.warning("%s cannot be read (%s): the log of the store is not verified", self._record, error)
+            return []
+
+    def _save(self, files: list[LogFile]) -> None:
+        """Replace the record; a full disk keeps the former one, which remains true."""
+        draft = self._record.with_suffix(".tmp")
+        try:
+            with open(draft, "wb", opener=open_private) as output:
+                output.write(msgspec.json.encode(files))
+            draft.replace(self._record)
+        except OSError:
+            draft.unlink(missing_ok=True)
+
+
+def _find_end(path: Path, start: int, *, force: bool) -> int | None:
+    """Offset behind the last complete command (or transaction) of a file whose end may be cut or zeros.
+
+    ``start``: an offset that probably is such an end; before anything is cut, the whole file is read. None if
+    other bytes follow the commands, which ``force`` cuts off, too.
+    """
+    if not path.stat().st_size:
+        return 0
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        written = _without_zeros(data)
+        if start and _scan(data, min(start, written), written) == (len(data), False):
+            return len(data)
+        end, is_damaged = _scan(data, 0, written)
+        return end if force or not is_damaged else None
+
+
+def _without_zeros(data: mmap.mmap) -> int:
+    """Length of the file without the zeros at its end."""
+    written = len(data)
+    while written:
+        block = data[max(0, written - 4096) : written]
+        if kept := len(block.rstrip(b"\0")):
+            return written - len(block) + kept
+        written -= len(block)
+    return 0
+
+
+def _scan(data: mmap.mmap, start: int, written: int) -> tuple[int, bool]:
+    """End of the last complete command or transaction, and whether bytes that are no command follow it."""
+    end = position = start
+    in_transaction = False
+    while position < written:
+        try:
+            position, name = _read_command(data, position, written)
+        except EOFError:
+            return end, False
+        except ValueError:
+            return end, True
+        in_transaction = name == b"MULTI" or (in_transaction and name != b"EXEC")
+        if not in_transaction:
+            end = position
+    return end, False
+
+
+def _read_command(data: mmap.mmap, position: int, written: int) -> tuple[int, bytes]:
+    """End and name of the command at ``position``. Raises EOFError if it is cut, ValueError if it is none."""
+    if annotation := _ANNOTATION.match(data, position, written):
+        return annotation.end(), b""
+    count, position = _read_number(_COUNT, data, position, written)
+    name = b""
+    for i in range(count):
+        length, position = _read_number(_LENGTH, data, position, written)
+        if position + length + 2 > written:
+            raise EOFError
+        if i == 0:
+            name = data[position : position + length].upper()
+        position += length + 2
+        if data[position - 2 : position] != b"\r\n":
+            raise ValueError
+    return position, name
+
+
+def _read_number(pattern: re.Pattern[bytes], data: mmap.mmap, position: int, written: int) -> tuple[int, int]:
+    if found := pattern.match(data, position, written):
+        return int(found[1]), found.end()
+    rest = data[position : min(written, position + _LONGEST_PREFIX_BYTES)]
+    if b"\n" in rest or len(rest) == _LONGEST_PREFIX_BYTES or rest[:1] not in (b"", b"*", b"$", b"#"):
+        raise ValueError
+    raise EOFError
+
+
+def main(data_dir: Path) -> None:
+    """Cut the log of a stopped store at its first damage, and forget its recorded lengths."""
+    logging.basicConfig(format="%(message)s")
+    with exclude_service(data_dir):
+        AppendLog(data_dir).prepare(force=True)
+        (data_dir / RECORD_NAME).unlink(missing_ok=True)
+    print(f"The store starts with what can be read of its log in {data_dir}.")
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1]))
+    except (ConfigurationError, OSError) as error:
+        sys.exit(str(error))

@@ -104,11 +104,15 @@ DURATION_UNITS_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
 
 class ConciseArgumentParser(argparse.ArgumentParser):
-    """Parser that reports a usage error in one line, and lists advanced options with ``--help-all`` only."""
+    """Parser that reports a usage error in one line, and lists advanced options with ``--help-all`` only.
 
-    def __init__(self, **options: Any) -> None:
+    ``distribution``: that of a command which is not installed; calling it is an error that names it.
+    """
+
+    def __init__(self, distribution: str = "", **options: Any) -> None:
         super().__init__(**options)
         self._advanced: list[argparse.Action] = []
+        self._distribution = distribution
 
     def hide_advanced(self, actions: list[argparse.Action]) -> None:
         """Leave these options out of ``--help``, and add ``--help-all``, which lists them."""
@@ -135,6 +139,8 @@ class ConciseArgumentParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """The options; unknown ones are an error of the command that they follow."""
+        if self._distribution:
+            self.exit(2, f"{self.prog}: not installed; run `pip install {self._distribution}`.\n")
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             known = difflib.get_close_matches(unknown[0], self._option_string_actions, n=1)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from aggregator import jsonl
 from aggregator.cli.common_options import requested_profile
 from aggregator.cli.ingest_targets import (
     ServerTarget,
@@ -22,7 +23,6 @@ from aggregator.clients.transport import JSON_TYPE
 from aggregator.contract import encoding, requests
 from aggregator.contract.decoding import to_article
 from aggregator.errors import InvalidInput, NotFound
-from aggregator.offline import jsonl
 from aggregator.runtime.addresses import service_url
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK

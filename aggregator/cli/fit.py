@@ -9,13 +9,12 @@ from typing import Any
 
 from aggregator.analysis.analyzer import space_name
 from aggregator.analysis.extractor_model import ExtractorModel
-from aggregator.analysis.extractors.registry import TFIDF_PCA
+from aggregator.analysis.extractors.registry import TFIDF_PCA, extractor_class
 from aggregator.analysis.features import FeatureModel
 from aggregator.cli.progress import ItemProgress
 from aggregator.errors import InvalidInput
-from aggregator.offline.extractor_fitting import fit_extractor_file
-from aggregator.offline.fitting import FitSettings, fit_file
-from aggregator.offline.model_card import extractor_card, model_card
+from aggregator.fit.fitting import FitSettings, fit_file
+from aggregator.fit.model_card import extractor_card, model_card
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
@@ -37,7 +36,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         if args.features == TFIDF_PCA:
             model = fit_file(args.files, args.group, args.out, rules, **common).model
         else:
-            model = fit_extractor_file(args.features, args.files, args.group, args.out, **common)
+            extractor_class(args.features).fit_file(args.files, args.group, args.out, **common)
+            model = ExtractorModel.load(args.out)
     out = Path(args.out)
     size = out.stat().st_size
     if isinstance(model, FeatureModel):

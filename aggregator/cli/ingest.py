@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from aggregator import jsonl
 from aggregator.cli.ingest_targets import check_target_options, open_target
 from aggregator.cli.progress import ByteProgress
-from aggregator.offline import jsonl
-from aggregator.offline.jsonl import Line
+from aggregator.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings

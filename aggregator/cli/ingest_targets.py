@@ -22,6 +22,7 @@ from urllib.parse import urlencode
 import aiohttp
 import msgspec
 
+from aggregator import jsonl
 from aggregator.app import Service, open_service
 from aggregator.cli.common_options import requested_profile
 from aggregator.cli.policy_option import check_profile
@@ -48,8 +49,7 @@ from aggregator.errors import (
     NotFound,
     StoreUnavailable,
 )
-from aggregator.offline import jsonl
-from aggregator.offline.jsonl import Line
+from aggregator.jsonl import Line
 from aggregator.runtime.addresses import service_url
 from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.settings import Settings

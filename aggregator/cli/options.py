@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import Any
 
-from aggregator import __version__, config_file
-from aggregator.cli import archive_options, common_options, evaluate_options
+from aggregator import __version__, config_file, extensions
+from aggregator.analysis.extractors.registry import TFIDF_PCA, feature_names
+from aggregator.cli import common_options
 from aggregator.settings import config_variable
 from aggregator.time_units import DAY_MS
 
@@ -33,26 +35,15 @@ def build_parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"aggregator {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_serve(commands)
-    _add_ingest(commands, "ingest", "check and store the articles of files; print one verdict per line")
-    _add_ingest(commands, "check", "like ingest, without storing anything")
-    _add_ingest(
-        commands, "learn", "like ingest --backfill: teach the event detector what is usual by dated articles"
-    )
-    _add_work(commands)
-    _add_explain(commands)
-    _add_reindex(commands)
-    _add_delete_index(commands)
-    _add_replay(commands)
-    archive_options.add_fit_command(commands)
-    archive_options.add_dedupe_command(commands)
-    evaluate_options.add_evaluate_command(commands)
-    _add_backup(commands)
-    _add_restore(commands)
-    _add_config(commands)
-    _add_keys(commands)
-    _add_clock(commands)
-    _add_doctor(commands)
+    known, added = _commands(), extensions.installed(extensions.COMMANDS)
+    for name in (*known, *(name for name in added if name not in known)):
+        add = known.get(name)
+        if callable(add):
+            add(commands)
+        elif name in added:
+            added[name].load()(commands)
+        else:
+            commands.add_parser(name, distribution=add)
     return top
 
 
@@ -71,6 +62,39 @@ def setting_overrides(args: argparse.Namespace) -> dict[str, Any]:
     if store is not None:
         given["store_url"] = "" if store == "embedded" else store
     return given
+
+
+def _commands() -> dict[str, Callable[[Any], None] | str]:
+    """The commands in the order of the help, by the function that adds them.
+
+    A string is the distribution that has the command, as an extension (``extensions.COMMANDS``).
+    """
+    return {
+        "serve": _add_serve,
+        "ingest": lambda commands: _add_ingest(
+            commands, "ingest", "check and store the articles of files; print one verdict per line"
+        ),
+        "check": lambda commands: _add_ingest(commands, "check", "like ingest, without storing anything"),
+        "learn": lambda commands: _add_ingest(
+            commands,
+            "learn",
+            "like ingest --backfill: teach the event detector what is usual by dated articles",
+        ),
+        "work": _add_work,
+        "explain": _add_explain,
+        "reindex": _add_reindex,
+        "delete-index": _add_delete_index,
+        "replay": _add_replay,
+        "fit": _add_fit,
+        "dedupe": "newsdedup-archive",
+        "evaluate": "newsdedup-lab",
+        "backup": _add_backup,
+        "restore": _add_restore,
+        "config": _add_config,
+        "keys": _add_keys,
+        "clock": _add_clock,
+        "doctor": _add_doctor,
+    }
 
 
 def _add_serve(commands: Any) -> None:
@@ -196,6 +220,40 @@ def _add_replay(commands: Any) -> None:
     common_options.add_settings_options(
         command, (*common_options.DETECTION_SETTINGS, "models_dir", *common_options.LOG_SETTINGS)
     )
+
+
+def _add_fit(commands: Any) -> None:
+    command = common_options.add_command(
+        commands, "fit", "fit a feature model to your own articles", "aggregator.cli.fit:run"
+    )
+    command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz or - for standard input")
+    command.add_argument("--group", required=True, metavar="NAME", help="language group: en, zh, ...")
+    command.add_argument("--out", required=True, metavar="FILE", help="model file to write, e.g. en.model")
+    command.add_argument(
+        "--features", choices=feature_names(), default=TFIDF_PCA,
+        help=f"feature extractor (default {TFIDF_PCA}, that of the shipped models)",
+    )  # fmt: skip
+    command.add_argument("--card", metavar="FILE", help="Markdown file for the model card")
+    command.add_argument("--corpus", metavar="TEXT", help="description of the articles, for the model card")
+    command.add_argument("--licence", metavar="TEXT", help="license of the articles, for the model card")
+    common_options.add_progress_option(command)
+    group = command.add_argument_group("experiments", "The defaults are those of the shipped models.")
+    group.add_argument("--components", metavar="N", type=int, help="number of principal components")
+    group.add_argument("--terms", metavar="N", type=int, help="maximum size of the vocabulary")
+    group.add_argument(
+        "--hyperplanes", choices=("hashed", "orthogonal", "learned"),
+        help="hashed: as in the paper; learned: more duplicates by fingerprint, and more false positives "
+        "(default orthogonal)",
+    )  # fmt: skip
+    group.add_argument(
+        "--counts", choices=("log", "power", "raw"), help="weight of a term's frequency (default log)"
+    )
+    group.add_argument(
+        "--whiten", metavar="X", type=float,
+        help="scale the components towards equal variance (up to 1), or away from it (down to -2): more "
+        "duplicates by fingerprint, and more false positives",
+    )  # fmt: skip
+    common_options.add_settings_options(command, common_options.LOG_SETTINGS)
 
 
 def _add_backup(commands: Any) -> None:

@@ -11,6 +11,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 
+from aggregator import jsonl
 from aggregator.analysis.analyzer import group_of
 from aggregator.app import Service, build_unread_migration, open_service
 from aggregator.cli.embedded_store import with_running_store_url
@@ -28,8 +29,7 @@ from aggregator.ingest.backfill import (
     remove_deleted,
 )
 from aggregator.ingest.dual_write import DualWriter
-from aggregator.offline import jsonl
-from aggregator.offline.jsonl import Line
+from aggregator.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings

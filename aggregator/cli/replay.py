@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from aggregator import jsonl
 from aggregator.background.wiring import build_burst_rule
 from aggregator.cli.progress import ItemProgress
 from aggregator.errors import InvalidInput
-from aggregator.offline import jsonl
 from aggregator.offline import replay as replaying
 from aggregator.offline.fingerprints import ServiceFingerprints
 from aggregator.runtime.exit_codes import EXIT_OK

@@ -44,6 +44,7 @@ import numpy as np
 import redis
 import uvloop
 
+from aggregator import jsonl
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import build_core
@@ -51,7 +52,6 @@ from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
-from aggregator.offline import jsonl
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import wall_clock_ms

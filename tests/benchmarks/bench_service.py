@@ -31,11 +31,10 @@ from typing import Any
 
 import aiohttp
 
-from aggregator import __version__
+from aggregator import __version__, jsonl
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.domain import Article
-from aggregator.offline import jsonl
 from aggregator.runtime import demo
 from aggregator.settings import Settings
 from tests.support.development_data import DATA

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import uvloop
 
-from aggregator.offline import jsonl
+from aggregator import jsonl
 from tests.benchmarks.bench_http import BATCH_LINES, PEER_PERMUTATIONS, wait_for_detector
 from tests.support.cpu_spinner import add_option, awake
 from tests.support.development_data import DATA

@@ -17,7 +17,7 @@ from aggregator.http.app_keys import METRICS
 from aggregator.http.metrics.registry import Metrics
 from aggregator.http.server import make_runner
 from aggregator.index import clock_guard
-from aggregator.offline.jsonl import read_rows
+from aggregator.jsonl import read_rows
 from aggregator.runtime import demo
 from aggregator.runtime.demo.stories import article_bodies
 from aggregator.settings import Settings

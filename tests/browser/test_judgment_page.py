@@ -9,10 +9,10 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from aggregator.domain import Article
-from aggregator.offline.evaluation.duplicate_counter import judge_pair
-from aggregator.offline.evaluation.duplicate_stream import DuplicatePair
-from aggregator.offline.evaluation.judgment_page import render_page
-from aggregator.offline.evaluation.judgments import read_judgments
+from aggregator_lab.evaluation.duplicate_counter import judge_pair
+from aggregator_lab.evaluation.duplicate_stream import DuplicatePair
+from aggregator_lab.evaluation.judgment_page import render_page
+from aggregator_lab.evaluation.judgments import read_judgments
 from tests.browser.pages import accessibility_violations, opened, overflow_px
 from tests.support.factories import edited, story
 

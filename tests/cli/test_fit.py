@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from aggregator.analysis.features import FeatureModel
-from tests.analysis.extractors.corpus import mixed_texts
 from tests.cli.helpers import OTHER, ROWS, article_body, run, write_jsonl
+from tests.lab.extractors.corpus import mixed_texts
 
 
 def test_a_model_is_fitted_and_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

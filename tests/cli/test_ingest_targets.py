@@ -25,7 +25,7 @@ from aggregator.errors import (
     StoreUnavailable,
     Unauthenticated,
 )
-from aggregator.offline.jsonl import Line
+from aggregator.jsonl import Line
 from aggregator.settings import Settings
 from tests.support.factories import story
 

@@ -11,7 +11,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 # A package (or top-level module) imports only names in its row, itself and the base modules.
-BASE = {"config_file", "domain", "errors", "log_limits", "optional_imports", "parent_death", "readiness"} | {
+BASE = {
+    "config_file",
+    "domain",
+    "errors",
+    "extensions",
+    "jsonl",
+    "log_limits",
+    "parent_death",
+    "readiness",
+} | {
     "settings",
     "time_units",
     "tracing",
@@ -42,11 +51,13 @@ ALLOWED: dict[str, set[str]] = {
     "http": SERVICES,
     "clients": {"contract"},
     "runtime": SERVICES | {"http"},
-    "offline": DOMAIN_LAYERS | {"ingest", "queries", "provenance", "events"},
-    "notebook": {"analysis", "dedup", "events", "offline"},
-    "cli": SERVICES | {"backup", "http", "clients", "runtime", "offline"},
+    "fit": {"analysis"},
+    "offline": {"analysis", "events"},
+    "cli": SERVICES | {"backup", "http", "clients", "runtime", "fit", "offline"},
     "__main__": {"cli"},
 }
+# Distributions beside the server, in packages/: each may import the whole server, and those in its row.
+DISTRIBUTIONS: dict[str, set[str]] = {"archive": set(), "lab": {"archive"}}
 # The same arguments give the same result: no clock, network, randomness, thread or environment.
 PURE = (
     "analysis",
@@ -67,17 +78,19 @@ IMPURE_MODULES = {"asyncio", "aiohttp", "redis", "random", "socket", "subprocess
 ENVIRONMENT_AND_CLOCK = {"os.environ", "os.getenv", "datetime.now", "datetime.utcnow", "date.today"}
 
 
-def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name."""
+def modules(package: Path) -> dict[str, Path]:
+    """Every module of a package by its dotted name."""
     found = {}
-    for path in sorted((ROOT / "aggregator").rglob("*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
-MODULES = modules()
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+MODULES = modules(ROOT / "aggregator")
+BESIDE = {name: modules(ROOT / "packages" / name / f"aggregator_{name}") for name in DISTRIBUTIONS}
+PATHS = {name: path for found in (MODULES, *BESIDE.values()) for name, path in found.items()}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in PATHS.items()}
 
 
 def is_below(module: str, packages: tuple[str, ...]) -> bool:
@@ -98,11 +111,11 @@ def imported(module: str) -> list[tuple[int, str]]:
 
 
 def internal_imports(module: str) -> list[tuple[int, str]]:
-    """(line, module of this package) of its imports."""
+    """(line, module of this repository) of its imports."""
     found = []
     for line, name in imported(module):
         target = name
-        while target and target not in MODULES:
+        while target and target not in PATHS:
             target = target.rpartition(".")[0]
         if target and target != module:
             found.append((line, target))
@@ -123,8 +136,25 @@ def test_imports_follow_the_layer_table(module: str) -> None:
     allowed = {own} | BASE | ALLOWED.get(own, set())
 
     for line, target in internal_imports(module):
+        assert target in MODULES, f"{module}:{line} must not import {target}, of another distribution."
         package = target.split(".")[1] if "." in target else ""
         assert not package or package in allowed, f"{module}:{line} must not import {target}; see ALLOWED."
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_distributions_follow_the_table(distribution: str) -> None:
+    """A distribution imports the server, itself and those in its row."""
+    rows = {distribution} | DISTRIBUTIONS[distribution]
+    allowed = MODULES.keys() | {name for row in rows for name in BESIDE[row]}
+
+    wrong = [
+        f"{module}:{line} must not import {target}"
+        for module in BESIDE[distribution]
+        for line, target in internal_imports(module)
+        if target not in allowed
+    ]
+
+    assert wrong == []
 
 
 @pytest.mark.parametrize(
@@ -141,7 +171,7 @@ def test_only_settings_reads_the_environment() -> None:
     """One module owns every environment variable."""
     readers = [
         module
-        for module, path in MODULES.items()
+        for module, path in PATHS.items()
         if re.search(r"\benviron\b|\bgetenv\b", path.read_text(encoding="utf-8"))
         and module != "aggregator.settings"
     ]
@@ -151,7 +181,7 @@ def test_only_settings_reads_the_environment() -> None:
 
 def test_there_is_no_import_cycle() -> None:
     """Modules can be ordered so that each imports earlier ones only, type-checking imports included."""
-    remaining = {name: {target for _, target in internal_imports(name)} for name in MODULES if "." in name}
+    remaining = {name: {target for _, target in internal_imports(name)} for name in PATHS if "." in name}
     while remaining:
         leaves = {name for name, targets in remaining.items() if not targets & remaining.keys()}
         assert leaves, f"import cycle among: {', '.join(sorted(remaining))}"

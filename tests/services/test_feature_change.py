@@ -13,9 +13,10 @@ import pytest
 
 from aggregator.analysis.analyzer import space_name
 from aggregator.analysis.models import BUNDLED_DIR
-from aggregator.offline.extractor_fitting import fit_extractor
 from aggregator.store.embedded import EmbeddedServer
-from tests.analysis.extractors.corpus import TEXTS, mixed_texts
+from aggregator_lab.extractor_fitting import fit_extractor
+from aggregator_lab.extractors.hashing import HashingExtractor
+from tests.lab.extractors.corpus import TEXTS, mixed_texts
 from tests.support.server_fixture import serving
 
 
@@ -25,7 +26,7 @@ async def test_a_service_moves_from_hashed_features_to_the_shipped_ones(
 ) -> None:
     """Fit, serve, post, reindex, switch: copies are found in each index; a worker analyzes the batch."""
     corpus = mixed_texts(100)
-    model = fit_extractor("hashing", corpus, ["en"] * len(corpus), "en")
+    model = fit_extractor(HashingExtractor, corpus, ["en"] * len(corpus), "en")
     model.save(tmp_path / "en.model")
     texts = {f"a{n}": text for n, text in enumerate(TEXTS[:12])}
     common: dict[str, Any] = {

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.models import load_models
-from aggregator.offline.archive.arrays import Floats, Rows
+from aggregator_archive.arrays import Floats, Rows
 
 COPY_KINDS = ("truncated", "boilerplate", "changed", "joined", "header")
 ARTICLES_PER_COPY = 10  # the numbers of copies end in 9, those of their originals in 3 and 4

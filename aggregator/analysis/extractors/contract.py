@@ -5,7 +5,8 @@ The framework of Hu & You (MECS 2017) is general: any vectors serve, and everyth
     texts -> (n, d) features -> centering -> 64 hyperplanes -> 64 bits
 
 ``extractor_model.ExtractorModel`` computes the steps after the features and stores the extractor in its file.
-To add an extractor: a module with a ``StoredExtractor``, and a line in ``registry.py``.
+To add an extractor: a class that is a ``StoredExtractor``, as an entry point of the group
+``aggregator.extractors``.
 
 An extractor is loaded before analysis workers are forked and used after it: ``restore`` and ``transform``
 must not leave threads or open files behind.
@@ -13,7 +14,8 @@ must not leave threads or open files behind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -48,11 +50,30 @@ class FeatureExtractor(Protocol):
 
 
 class StoredExtractor(FeatureExtractor, Protocol):
-    """Extractor that can be fitted, stored as plain values and arrays, and restored from them."""
+    """Extractor that can be fitted, stored as plain values and arrays, and restored from them.
+
+    summary  one line for model cards
+    limits   sentences for model cards
+    """
+
+    summary: ClassVar[str]
+    limits: ClassVar[str]
 
     @classmethod
     def fit(cls, texts: Sequence[str], languages: Sequence[str]) -> Self:
         """Fit to a corpus; seeded. Raises ConfigurationError if an extra is missing."""
+
+    @classmethod
+    def fit_file(
+        cls,
+        paths: Sequence[Path | str],
+        group: str,
+        out: Path | str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Fit to the articles of one group in JSON lines files and write an ``ExtractorModel`` to ``out``."""
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Arrays) -> Self:

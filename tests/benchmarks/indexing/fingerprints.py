@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from aggregator import jsonl
 from aggregator.analysis.models import load_models
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.text import tokenizer
-from aggregator.offline import jsonl
 from tests.support.development_data import DATA
 
 Fingerprints = npt.NDArray[np.uint64]

@@ -1,0 +1,17 @@
+"""Parts that other distributions add: entry points of the two groups below, which load at first use."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+# Name of a command -> function that adds it to argparse's subparsers.
+COMMANDS = "aggregator.commands"
+# Name of a feature extractor -> its class, a ``StoredExtractor``.
+EXTRACTORS = "aggregator.extractors"
+
+
+@cache
+def installed(group: str) -> dict[str, EntryPoint]:
+    """The entry points of a group by name."""
+    return {point.name: point for point in entry_points(group=group)}

@@ -1,0 +1,1 @@
+"""Commands of `aggregator` that this distribution adds."""

@@ -1,0 +1,167 @@
+"""``aggregator dedupe``: deduplicate an archive; writes pairs, groups, the deduplicated rows and reports."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from aggregator import jsonl
+from aggregator.cli.progress import open_bar
+from aggregator.errors import ConfigurationError
+from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
+from aggregator.settings import Settings
+from aggregator_archive.encode import Encoding
+from aggregator_archive.executors import open_pool
+from aggregator_archive.job import Job, Method, prepare_work_dir
+from aggregator_archive.output import table_file_name
+from aggregator_archive.peak_memory import track_peak_memory
+from aggregator_archive.pipeline import ProgressListener, run_pipeline
+from aggregator_archive.rows import ARTICLE_FIELDS
+from aggregator_archive.write_results import write_results
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Exit code 0 if all rows were used, 1 if some were invalid. Raises for errors of the whole run."""
+    job = build_job(args, settings)
+    if args.load and args.no_copy:
+        raise ConfigurationError(
+            "load: --load reads the deduplicated copy, so it cannot be combined with --no-copy."
+        )
+    if prepare_work_dir(job, fresh=args.fresh):
+        print(f"resuming the run in {job.work_dir}", file=sys.stderr)
+    progress = ProgressBars(shown=not args.no_progress)
+    try:
+        with track_peak_memory() as peak:
+            with open_pool(args.processes, args.dask or "") as pool:
+                result = run_pipeline(job, pool, progress)
+            worker_count = pool.worker_count if pool.executor else 1
+            summary = write_results(
+                job,
+                result,
+                progress,
+                worker_count=worker_count,
+                peak_memory=peak,
+                keep_work=args.keep_work,
+            )
+    finally:
+        progress.close()
+    _print_summary(summary, job.out_dir)
+    if args.load and _load_into_index(job, args, settings):
+        return EXIT_PARTIAL_FAILURE
+    return EXIT_PARTIAL_FAILURE if summary["bad_rows"] else EXIT_OK
+
+
+def build_job(args: argparse.Namespace, settings: Settings) -> Job:
+    """The job for the options. Raises ConfigurationError."""
+    from aggregator.cli.policy_option import selected_policy
+
+    method = Method(
+        encode=args.encode, verify=args.verify, cluster=args.cluster,
+        radius_bits=args.radius, cosine=args.cosine,
+        vector_index=args.index, vector_workers=args.vector_workers,
+        **({} if args.threshold is None else {"threshold": args.threshold}),
+        **({} if args.trained_words is None else {"trained_words": args.trained_words}),
+    )  # fmt: skip
+    if args.cluster == "average" and not 0 <= method.threshold <= 1:
+        raise ConfigurationError(f"threshold: {method.threshold:g} is not a resemblance from 0 to 1.")
+    encoding = Encoding(settings.models_dir, _parse_columns(args.column), args.lang or "", args.shingles)
+    if (args.verify == "classifier") != bool(args.labelled):
+        raise ConfigurationError("labelled: --verify classifier and --labelled FILE require each other.")
+    if args.labelled:
+        method = replace(method, weights=_train_classifier(args.labelled, encoding, method))
+    return Job(
+        inputs=tuple(args.files),
+        out_dir=Path(args.out),
+        encoding=encoding,
+        method=method,
+        policy=selected_policy(args, settings)[1],
+        within_ms=args.within,
+        cap=args.cap,
+        representative=args.representative,
+        format=args.format,
+        write_copy=not args.no_copy,
+    )
+
+
+def _train_classifier(file: str, encoding: Encoding, method: Method) -> tuple[float, ...]:
+    """Weights of a pair classifier, trained on articles with a ``cluster`` each."""
+    from aggregator_archive.classifier import train
+    from aggregator_archive.labeled_articles import load_labeled
+
+    jsonl.check_readable([file])
+    labeled = load_labeled([file], unique_ids=False)
+    articles, labels = [item.article for item in labeled], [item.label for item in labeled]
+    return train(articles, labels, encoding, method.radius_bits)
+
+
+def _load_into_index(job: Job, args: argparse.Namespace, settings: Settings) -> int:
+    from aggregator_archive.cli.load_archive import load
+
+    return load(
+        job.out_dir / table_file_name("deduplicated", job.format), dict(job.encoding.columns), args, settings
+    )
+
+
+def _parse_columns(options: list[str]) -> tuple[tuple[str, str], ...]:
+    columns = []
+    for option in options:
+        field, separator, column = option.partition("=")
+        if not separator or field not in ARTICLE_FIELDS:
+            raise ConfigurationError(
+                f"column: {option!r} is not FIELD=COLUMN with FIELD one of {', '.join(ARTICLE_FIELDS)}."
+            )
+        columns.append((field, column))
+    return tuple(sorted(columns))
+
+
+class ProgressBars(ProgressListener):
+    """A progress bar per stage, with the estimated time left."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+        self._bar: Any = None
+
+    def start_stage(self, name: str, total: int | None, unit: str) -> None:
+        """Replace the bar; ``unit``: "B" for bytes, or a plural noun."""
+        self.close()
+        is_bytes = unit == "B"
+        self._bar = open_bar(
+            self._shown, desc=name, total=total, unit=unit if is_bytes else f" {unit}", unit_scale=is_bytes
+        )
+
+    def advance(self, done: int) -> None:
+        """Add units that are done."""
+        if self._bar is not None:
+            self._bar.update(done)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _print_summary(summary: dict[str, Any], out: Path) -> None:
+    print(f"{'size':>12} {'clusters':>10} {'articles':>10}")
+    for row in summary["cluster_sizes"]:
+        if row["clusters"]:
+            print(f"{row['size']:>12} {row['clusters']:>10,} {row['articles']:>10,}")
+    print(f"\n{'words':>12} {'articles':>10} {'clustered':>10} {'removed':>10}")
+    for row in summary["lengths"]:
+        if row["articles"]:
+            numbers = " ".join(f"{row[name]:>10,}" for name in ("articles", "in_clusters", "removed"))
+            print(f"{row['words']:>12} {numbers}")
+    for cut in summary["cuts"]:
+        removed = f"{cut['links_cut']:,} links removed"
+        print(f"split: a component of {cut['articles']:,} texts, {removed}", file=sys.stderr)
+    if summary["bad_rows"]:
+        print(f"{summary['bad_rows']:,} bad rows, the first: {summary['first_bad_row']}", file=sys.stderr)
+    print(
+        f"{summary['articles']:,} articles, {summary['clusters']:,} clusters, {summary['removed']:,} "
+        f"duplicates removed; {summary['total_seconds']:.1f} s ({summary['articles_per_second']:,.0f}/s), "
+        f"peak memory {summary['peak_memory_gb']:.2f} GB; {out}",
+        file=sys.stderr,
+    )

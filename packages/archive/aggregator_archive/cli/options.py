@@ -1,0 +1,125 @@
+"""Options of ``aggregator dedupe``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aggregator.cli import common_options
+
+
+def add_dedupe_command(commands: Any) -> None:
+    """Add ``aggregator dedupe``."""
+    command = common_options.add_command(
+        commands, "dedupe", "find the duplicate groups of an archive and write it without duplicates",
+        "aggregator_archive.cli.dedupe:run",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz, .csv, .tsv or .parquet")
+    command.add_argument("--out", required=True, metavar="DIR", help="directory of the results")
+    command.add_argument("--fresh", action="store_true", help="discard an unfinished run in DIR")
+    command.add_argument("--keep-work", action="store_true", help="keep the working files in DIR")
+    common_options.add_progress_option(command)
+    _add_io_options(command.add_argument_group("input and output"))
+    _add_grouping_options(command.add_argument_group("grouping"))
+    _add_execution_options(command.add_argument_group("execution"))
+    _add_method_options(
+        command.add_argument_group("other methods", "Compare them with `aggregator evaluate methods`.")
+    )
+    command.add_argument(
+        "--load",
+        action="store_true",
+        help="load the deduplicated articles into an index (--server or --store)",
+    )
+    common_options.add_target_options(command)
+    common_options.add_policy_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))
+
+
+def _add_io_options(group: Any) -> None:
+    group.add_argument(
+        "--column", metavar="FIELD=NAME", action="append", default=[],
+        help="column of a field (id, title, text, html, url, source, published_at, lang); repeatable",
+    )  # fmt: skip
+    group.add_argument(
+        "--lang", metavar="TAG", help="language of articles that declare none (default: detect)"
+    )
+    group.add_argument(
+        "--format", choices=("jsonl", "parquet"), default="jsonl", help="format of the tables (default jsonl)"
+    )
+    group.add_argument("--no-copy", action="store_true", help="do not write the deduplicated rows")
+    group.add_argument(
+        "--representative", choices=("earliest", "longest", "medoid"), default="earliest",
+        help="article of a group that is kept (default earliest)",
+    )  # fmt: skip
+
+
+def _add_grouping_options(group: Any) -> None:
+    group.add_argument(
+        "--within", metavar="SPAN", type=common_options.duration_ms,
+        help="link only articles whose dates differ by less, e.g. 7d; undated articles are always linked",
+    )  # fmt: skip
+    group.add_argument(
+        "--shingles", choices=("words", "letters"), default="words",
+        help="words: as in the service (default); letters: 8-character n-grams, which tolerate OCR errors "
+        "and split words",
+    )  # fmt: skip
+    group.add_argument(
+        "--radius", metavar="BITS", type=int, choices=range(4), default=3,
+        help="maximum Hamming distance of fingerprints that are compared, 0 to 3 (default 3)",
+    )  # fmt: skip
+    group.add_argument(
+        "--threshold", metavar="X", type=float,
+        help="minimum average resemblance within a group; for leiden and louvain the resolution "
+        "(default 0.02)",
+    )  # fmt: skip
+    group.add_argument(
+        "--cap", metavar="N", type=common_options.positive_int, default=1000,
+        help="maximum number of distinct texts in a group (default 1000)",
+    )  # fmt: skip
+
+
+def _add_method_options(group: Any) -> None:
+    group.add_argument(
+        "--encode", default="combined",
+        choices=("combined", "simhash", "sketch", "tfidf", "doc2vec", "embedding"),
+        help="source of candidate pairs: joins of fingerprints and sketches (default combined), or the 64 "
+        "nearest vectors (doc2vec, with all vectors in memory; tfidf, embedding, with all texts)",
+    )  # fmt: skip
+    group.add_argument(
+        "--cosine", metavar="X", type=float, default=0.8,
+        help="minimum cosine of candidate pairs by vectors (default 0.8)",
+    )  # fmt: skip
+    group.add_argument(
+        "--index", choices=("exact", "hnsw", "ivf"), default="exact",
+        help="index of doc2vec and embedding vectors: exact (default), or the approximate hnsw or ivf",
+    )  # fmt: skip
+    group.add_argument(
+        "--vector-workers", metavar="N", type=common_options.positive_int, default=1,
+        help="threads that train doc2vec (default 1, the only reproducible number)",
+    )  # fmt: skip
+    group.add_argument(
+        "--trained-words", metavar="N", type=common_options.positive_int,
+        help="words that all passes of doc2vec train together: 20 passes, and fewer over more than N / 20 "
+        "words, but at least 5 (default 200 million: 7 minutes of CPU)",
+    )  # fmt: skip
+    group.add_argument(
+        "--verify", choices=("containment", "titles", "classifier", "none"), default="containment",
+        help="check of candidate pairs: shared wording (default containment); titles: a cosine threshold "
+        "that depends on the titles, with the texts in memory; classifier: trained on --labelled",
+    )  # fmt: skip
+    group.add_argument(
+        "--labelled", metavar="FILE", help="articles with a `cluster` each, to train --verify classifier"
+    )
+    group.add_argument(
+        "--cluster", choices=("average", "union-find", "leiden", "louvain"), default="average",
+        help="how groups are formed from pairs: average linkage (default average), connected components, or "
+        "communities (leiden, louvain)",
+    )  # fmt: skip
+
+
+def _add_execution_options(group: Any) -> None:
+    group.add_argument(
+        "--processes", metavar="N", type=common_options.positive_int, default=0,
+        help="worker processes (default: one per core)",
+    )  # fmt: skip
+    group.add_argument(
+        "--dask", metavar="ADDRESS", help="use a Dask scheduler, whose workers must see the same files"
+    )

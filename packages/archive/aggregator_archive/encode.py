@@ -1,0 +1,208 @@
+"""Encoding of articles: fingerprint, sample, top terms, headline and date; texts are not stored.
+
+A block of rows becomes a chunk: one numpy array per column, in one file that is written whole or not at
+all. All values are those of the service (``analysis/analyzer.py``), except that with ``Encoding.shingles``
+"letters" the sample is of character n-grams for languages that separate words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aggregator.analysis.analyzer import Analyzer, uses_spaces
+from aggregator.analysis.models import load_models
+from aggregator.domain import Article, Sketch, WeightedTerms
+from aggregator.errors import InvalidInput
+from aggregator_archive import rows
+from aggregator_archive.arrays import Array
+from aggregator_archive.bitmap_filter import BITMAP_BITS, sample_bitmaps
+from aggregator_archive.char_ngrams import char_ngram_sketch
+from aggregator_archive.checkpoint import save_once
+from aggregator_archive.details import Details, encode_details
+
+UNDATED = np.iinfo(np.int64).min
+
+# (name, dtype, width) of the columns of fixed width, except the sketch keys, which depend on all articles.
+FIXED_WIDTH_COLUMNS: tuple[tuple[str, str, int], ...] = (
+    ("fingerprint", "<u8", 1),
+    ("text_hash", "<u8", 2),
+    ("space", "<u2", 1),  # index into the list of spaces, likewise source
+    ("source", "<u4", 1),
+    ("date_ms", "<i8", 1),
+    ("words", "<u4", 1),
+    ("size", "<u4", 1),  # distinct shingles
+    ("sample_size", "<u2", 1),  # hashes in the sample
+    ("figure_count", "|u1", 1),  # distinct figures
+    ("uses_char_ngrams", "|u1", 1),  # 1: character n-grams, 0: the service's shingles
+    ("bitmap", "<u8", BITMAP_BITS // 64),  # of the sample (``bitmap_filter.py``)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """Parameters of the encoding; part of the identity of a run (``Job.identity``).
+
+    models_dir  directory of feature models; empty: the shipped ones
+    columns     (field, column) pairs for input columns that are not named like their field
+    lang        language of articles that declare none; empty: detect
+    shingles    "words" (as in the service) or "letters" (character n-grams, for languages that separate
+                words)
+    """
+
+    models_dir: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    lang: str = ""
+    shingles: str = "words"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What is stored of one article; fields as in ``Analysis``, except for the sketch of n-grams."""
+
+    id: str
+    source: str
+    space: str
+    fingerprint: int
+    text_hash: int  # 128 bits
+    date_ms: int
+    words: int
+    sketch: Sketch
+    uses_char_ngrams: bool = False
+    figures: tuple[int, ...] = ()
+    lang: str = "en"
+    title: str = ""
+    short: bool = False
+    terms: WeightedTerms = ()
+
+
+class Encoder:
+    """Encoder of articles: the analysis of the service; holds the models."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self.encoding = encoding
+        self._column_names = dict(encoding.columns)
+        self._analyzer = Analyzer(load_models(Path(encoding.models_dir) if encoding.models_dir else None))
+
+    def parse_article(self, row: rows.Row) -> Article:
+        """The article of a row. Raises InvalidInput."""
+        return rows.parse_article(row, self._column_names)
+
+    def encode(self, article: Article) -> Signature:
+        """The signature of an article. Raises NoText if it has no words, InputTooLarge if it is too long."""
+        if not article.lang and self.encoding.lang:
+            article = replace(article, lang=self.encoding.lang)
+        analysis, words = self._analyzer.analyze_with_words(article)
+        uses_char_ngrams = self.encoding.shingles == "letters" and uses_spaces(analysis.lang)
+        return Signature(
+            id=article.id,
+            source=article.source,
+            space=analysis.space,
+            fingerprint=analysis.fingerprint,
+            text_hash=int.from_bytes(analysis.text_hash, "big"),
+            date_ms=UNDATED if article.published_at_ms is None else article.published_at_ms,
+            words=len(words),
+            sketch=char_ngram_sketch(words) if uses_char_ngrams else analysis.sketch,
+            uses_char_ngrams=uses_char_ngrams,
+            figures=analysis.figures,
+            lang=analysis.lang,
+            title=analysis.title,
+            short=analysis.short,
+            terms=analysis.terms,
+        )
+
+
+@cache
+def cached_encoder(encoding: Encoding) -> Encoder:
+    """The encoder of this process; the models are loaded for the first block."""
+    return Encoder(encoding)
+
+
+def encode_block(block: rows.Block, encoding: Encoding, out: str) -> None:
+    """Encode a block into the chunk file ``out``, unless the file exists."""
+    save_once(Path(out), lambda: _chunk_arrays(block, cached_encoder(encoding)))
+
+
+def _chunk_arrays(block: rows.Block, encoder: Encoder) -> dict[str, Array]:
+    """Arrays of a chunk: the columns of the usable rows, which rows those are, and metadata as JSON."""
+    signatures, kept, bad = [], [], []
+    for number, row in block.rows:
+        try:
+            if isinstance(row, InvalidInput):
+                raise row
+            signatures.append(encoder.encode(encoder.parse_article(row)))
+            kept.append(True)
+        except InvalidInput as error:
+            data = row.decode("utf-8", "replace") if isinstance(row, bytes) else None
+            bad.append({"file": block.file, "row": number, "reason": str(error), "data": data})
+            kept.append(False)
+    columns, spaces, sources = arrays_from_signatures(signatures)
+    metadata = json.dumps({"spaces": spaces, "sources": sources, "bad": bad}).encode()
+    return {"about": np.frombuffer(metadata, np.uint8), "kept": np.array(kept, bool), **columns}
+
+
+def arrays_from_signatures(
+    signatures: Sequence[Signature],
+) -> tuple[dict[str, Array], list[str], list[str]]:
+    """Columns of signatures, and the lists of spaces and sources that the columns of these names index."""
+    spaces = _positions_by_name(s.space for s in signatures)
+    sources = _positions_by_name(s.source for s in signatures)
+    sample_sizes = [len(s.sketch.sample) for s in signatures]
+    sample = np.concatenate([np.empty(0, np.uint32), *(s.sketch.sample for s in signatures)])
+    values: Mapping[str, Any] = {
+        "fingerprint": [s.fingerprint for s in signatures],
+        "text_hash": [(s.text_hash >> 64, s.text_hash & (2**64 - 1)) for s in signatures],
+        "space": [spaces[s.space] for s in signatures],
+        "source": [sources[s.source] for s in signatures],
+        "date_ms": [s.date_ms for s in signatures],
+        "words": [s.words for s in signatures],
+        "size": [s.sketch.size for s in signatures],
+        "sample_size": sample_sizes,
+        "figure_count": [len(s.figures) for s in signatures],
+        "uses_char_ngrams": [s.uses_char_ngrams for s in signatures],
+        "bitmap": sample_bitmaps(sample, np.array(sample_sizes, np.int64)),
+    }
+    arrays = {
+        name: np.array(values[name], dtype).reshape((-1, width) if width > 1 else -1)
+        for name, dtype, width in FIXED_WIDTH_COLUMNS
+    }
+    arrays["sample"] = sample
+    arrays["figure"] = np.array([figure for s in signatures for figure in sorted(s.figures)], np.uint32)
+    details = [
+        encode_details(Details(s.lang, s.short, s.title, s.terms, s.sketch.opening)) for s in signatures
+    ]
+    ids = [s.id.encode("utf-8", "surrogatepass") for s in signatures]
+    for name, texts in (("id", ids), ("detail", details)):
+        arrays[name] = np.frombuffer(b"".join(texts), np.uint8)
+        arrays[f"{name}_size"] = np.array([len(text) for text in texts], "<u4")
+    return arrays, list(spaces), list(sources)
+
+
+def _positions_by_name(names: Iterable[str]) -> dict[str, int]:
+    """Each distinct name and its position, in order of first occurrence."""
+    return {name: position for position, name in enumerate(dict.fromkeys(names))}
+
+
+def chunk_metadata(file: Path) -> dict[str, Any]:
+    """The ``spaces``, ``sources`` and ``bad`` rows of a chunk."""
+    with np.load(file) as chunk:
+        metadata: dict[str, Any] = json.loads(chunk["about"].tobytes())
+    return metadata
+
+
+def usable_rows(
+    inputs: Sequence[str], chunks: Sequence[Path], progress: Callable[[int], None] | None = None
+) -> Iterator[rows.Row]:
+    """The rows that were encoded, in the order of the columns, by reading the input again."""
+    for block, chunk in zip(rows.read_blocks(inputs, progress), chunks, strict=True):
+        with np.load(chunk) as arrays:
+            kept = arrays["kept"].tolist()
+        for usable, (_, row) in zip(kept, block.rows, strict=True):
+            if usable and not isinstance(row, InvalidInput):
+                yield row

@@ -1,0 +1,122 @@
+"""Parameters of a run, its directories, and the check whether unfinished work can be resumed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from aggregator import jsonl
+from aggregator.dedup.policy import Policy
+from aggregator.errors import InvalidInput
+from aggregator_archive.checkpoint import write_bytes
+from aggregator_archive.encode import Encoding
+from aggregator_archive.paragraph_vectors import TRAINED_WORDS
+
+WORK_FORMAT_VERSION = 7  # of the files in ``Job.work_dir``; work of another version is refused
+OutputFormat = Literal["jsonl", "parquet"]
+RepresentativeRule = Literal["earliest", "longest", "medoid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """The method of each stage.
+
+    encode       simhash | sketch | combined: joins that propose candidates; or tfidf | doc2vec | embedding:
+                 the 64 nearest vectors with at least this ``cosine``, by a ``vector_index``
+                 (approximate), doc2vec trained by ``vector_workers`` threads in fewer passes above
+                 ``trained_words`` words
+    verify       none | containment | titles (``titles.py``) | classifier with ``weights`` (``classifier.py``)
+    cluster      union-find | average | leiden | louvain, with ``threshold``
+    radius_bits  radius of the fingerprint join, 0 to 3
+    """
+
+    encode: str = "combined"
+    verify: str = "containment"
+    cluster: str = "average"
+    threshold: float = 0.02
+    radius_bits: int = 3
+    cosine: float = 0.8  # as Zhang (2023)
+    weights: tuple[float, ...] = ()
+    vector_index: str = "exact"
+    vector_workers: int = 1
+    trained_words: int = TRAINED_WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything that determines the result of a run.
+
+    within_ms   link only articles whose dates differ by less; None: of any dates
+    cap         maximum number of distinct texts in a group
+    write_copy  write the deduplicated rows
+    seed        of the random choice of clusters for review
+    """
+
+    inputs: tuple[str, ...]
+    out_dir: Path
+    encoding: Encoding = field(default_factory=Encoding)
+    method: Method = field(default_factory=Method)
+    policy: Policy = field(default_factory=Policy)
+    within_ms: int | None = None
+    cap: int = 1_000
+    representative: RepresentativeRule = "earliest"
+    format: OutputFormat = "jsonl"
+    write_copy: bool = True
+    seed: int = 1
+
+    @property
+    def work_dir(self) -> Path:
+        """Directory of the working files of an unfinished run."""
+        return self.out_dir / "work"
+
+    def identity(self) -> dict[str, Any]:
+        """The parameters that must be equal for work to be resumed."""
+        stats = [Path(file).stat() for file in self.inputs]
+        files = [
+            [str(Path(file).resolve()), stat.st_size, stat.st_mtime_ns]
+            for file, stat in zip(self.inputs, stats, strict=True)
+        ]
+        return {
+            "version": WORK_FORMAT_VERSION,
+            "files": files,
+            "encoding": asdict(self.encoding),
+            "method": asdict(self.method),
+            "policy": asdict(self.policy),
+            "within_ms": self.within_ms,
+            "cap": self.cap,
+        }
+
+
+def prepare_work_dir(job: Job, *, fresh: bool) -> bool:
+    """Create the directories of a run; True if it resumes unfinished work. ``fresh`` discards such work.
+
+    Raises InvalidInput if the work is of other files, other settings or another version.
+    """
+    if jsonl.STDIN in job.inputs:
+        raise InvalidInput("dedupe reads its input twice and cannot use standard input; name a file.")
+    jsonl.check_readable(job.inputs)
+    if fresh:
+        shutil.rmtree(job.work_dir, ignore_errors=True)
+    try:
+        for name in ("chunks", "columns", "candidates", "confirmed"):
+            (job.work_dir / name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{job.out_dir} cannot be written: {error.strerror}.") from None
+    return _can_resume(job)
+
+
+def _can_resume(job: Job) -> bool:
+    file = job.work_dir / "job.json"
+    now = json.loads(json.dumps(job.identity()))
+    if not file.exists():
+        write_bytes(file, json.dumps(now).encode())
+        return False
+    if json.loads(file.read_bytes()) != now:
+        raise InvalidInput(
+            f"{job.work_dir} holds unfinished work of other files, other settings or another version; "
+            "choose another --out, or discard it with --fresh."
+        )
+    return True

@@ -1,0 +1,122 @@
+"""Candidate pairs: articles that may be duplicates because they share a key.
+
+Two joins over sorted entries, the batch counterpart of the service's lookups: fingerprints that agree in
+two blocks (``join_bits.py``), and articles that share sketch keys (``join_sketch_keys.py``). Most pairs
+that share a key share little else; the bitmap filter (``bitmap_filter.py``) rejects them early.
+
+A partition is a range of keys of one table of blocks, or a range of rows whose partners are looked up in
+the sorted sketch keys. Partitions are independent: they run in any order, in any process, on any machine
+that can read the columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from aggregator_archive.arrays import Array, Flags, Rows, batches
+from aggregator_archive.bitmap_filter import may_share
+from aggregator_archive.buckets import Entries
+from aggregator_archive.checkpoint import load_or_compute
+from aggregator_archive.columns import Columns, open_array, open_columns
+from aggregator_archive.join_bits import BLOCK_PAIRS, KEY_BITS, join_bits
+from aggregator_archive.join_sketch_keys import join_sketch_keys
+from aggregator_archive.pairs import Pairs, merge_pairs, unpack_pairs
+from aggregator_archive.sketch_keys import sorted_entries
+
+_ROWS_PER_TABLE_RANGE = 1 << 22
+_ROWS_PER_ROW_RANGE = 1 << 16
+_PAIRS_PER_BATCH = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Range of keys in the table of two blocks; without ``blocks``, range of positions among the rows."""
+
+    low: int
+    high: int
+    blocks: tuple[int, int] | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the partition's file."""
+        kind = "sketch-keys" if self.blocks is None else "blocks{}{}".format(*self.blocks)
+        return f"{kind}-{self.low:010}"
+
+
+def partitions(row_count: int, *, bits: bool, sketch_keys: bool) -> list[Partition]:
+    """Partitions of the joins, each a few seconds of work."""
+    found = []
+    if bits:
+        parts = row_count // _ROWS_PER_TABLE_RANGE + 1
+        edges = [(k << KEY_BITS) // parts for k in range(parts + 1)]
+        found += [Partition(low, high, blocks) for blocks in BLOCK_PAIRS for low, high in pairwise(edges)]
+    if sketch_keys:
+        found += [
+            Partition(low, min(row_count, low + _ROWS_PER_ROW_RANGE))
+            for low in range(0, row_count, _ROWS_PER_ROW_RANGE)
+        ]
+    return found
+
+
+def join_to_file(
+    partition: Partition, directory: str, radius_bits: int, min_containment: float, out: str
+) -> int:
+    """Join one partition of the columns in ``directory`` into the file ``out``.
+
+    Only pairs that may reach ``min_containment`` are kept. Returns the number of pairs that were not
+    compared.
+    """
+
+    def compute() -> dict[str, Array]:
+        columns = open_columns(Path(directory))
+        rows, entries = (open_array(Path(directory, f"{name}.npy")) for name in ("distinct", "entries"))
+        pairs, uncompared = join_partition(partition, columns, rows, entries, radius_bits)
+        return {
+            "pairs": pairs[may_reach_containment(columns, pairs, min_containment)],
+            "uncompared": np.array(uncompared),
+        }
+
+    return int(load_or_compute(Path(out), compute)["uncompared"])
+
+
+def find_candidates(
+    columns: Columns, rows: Rows, radius_bits: int, *, bits: bool = True, sketch_keys: bool = True
+) -> Pairs:
+    """Ascending candidate pairs of both joins of ``rows`` (ascending), for a corpus in memory."""
+    entries = sorted_entries(columns.sketch_keys, rows)
+    parts = partitions(len(rows), bits=bits, sketch_keys=sketch_keys)
+    return merge_pairs([join_partition(part, columns, rows, entries, radius_bits)[0] for part in parts])
+
+
+def join_partition(
+    partition: Partition, columns: Columns, rows: Rows, key_entries: Entries, radius_bits: int
+) -> tuple[Pairs, int]:
+    """Join one partition of ``rows``; ``key_entries``: ``sketch_keys.sorted_entries`` of these rows.
+
+    Returns:
+        Ascending candidate pairs, and the number of pairs of large buckets that were not compared.
+    """
+    low, high = partition.low, partition.high
+    if partition.blocks is not None:
+        return join_bits(partition.blocks, low, high, columns, rows, radius_bits)
+    return join_sketch_keys(np.asarray(rows[low:high]), columns, key_entries)
+
+
+def may_reach_containment(columns: Columns, pairs: Pairs, min_containment: float) -> Flags:
+    """Which pairs may reach this containment according to their bitmaps; all if it is 0."""
+    possible = np.ones(len(pairs), bool)
+    if min_containment <= 0:
+        return possible
+    for batch in batches(len(pairs), _PAIRS_PER_BATCH):
+        a, b = unpack_pairs(pairs[batch])
+        sample_a, sample_b = columns.sample_size[a].astype(np.int64), columns.sample_size[b].astype(np.int64)
+        size_a, size_b = columns.size[a], columns.size[b]
+        # A sample is complete up to some hash: this share of the hashes can be in both samples.
+        share = np.minimum(sample_a / np.maximum(1, size_a), sample_b / np.maximum(1, size_b))
+        needed = min_containment * share * np.minimum(size_a, size_b)
+        possible[batch] = may_share(columns.bitmap[a], columns.bitmap[b], sample_a, sample_b, needed)
+    return possible

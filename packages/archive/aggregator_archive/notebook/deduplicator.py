@@ -1,0 +1,159 @@
+"""Duplicate groups of a table, by the rule and the stages of ``aggregator dedupe``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from aggregator.analysis.simhash import hamming_distance
+from aggregator.dedup.policy import Policy
+from aggregator.dedup.similarity import cosine
+from aggregator.domain import WeightedTerms
+from aggregator.errors import InvalidInput
+from aggregator_archive.columns import Columns as ArticleColumns
+from aggregator_archive.details import decode_details
+from aggregator_archive.encode import Encoding, chunk_metadata
+from aggregator_archive.executors import open_pool
+from aggregator_archive.job import Job, RepresentativeRule, prepare_work_dir
+from aggregator_archive.notebook.tables import Columns, Row, read_rows, rename_fields
+from aggregator_archive.pipeline import ProgressListener, run_pipeline
+from aggregator_archive.representatives import choose_representatives
+from aggregator_archive.rows import ARTICLE_FIELDS
+
+POLICIES = ("verified", "hamming", "same-event")
+RESULT_COLUMNS = ("group", "verdict", "original", "distance", "similarity", "problem")
+
+
+class Deduplicator:
+    """Finds duplicates in a table.
+
+    policy      a rule by name (``POLICIES``) or a ``Policy`` with thresholds of its own
+    language    tag of texts that declare none ("en"); empty: detect it
+    within      link only articles whose ``published_at`` differ by less; None: of any dates
+    keep        article of a group that is its original: "earliest", "longest" or "medoid"
+    shingles    "words" as in the service, or "letters", which tolerates OCR errors
+    columns     field -> column, for columns with other names than ``ARTICLE_FIELDS``
+    models_dir  directory of fitted models; empty: the shipped ones
+    processes   worker processes; 0: one per core
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: str | Policy = "verified",
+        language: str = "",
+        within: timedelta | None = None,
+        keep: RepresentativeRule = "earliest",
+        shingles: str = "words",
+        columns: Mapping[str, str] | None = None,
+        models_dir: str = "",
+        processes: int = 1,
+    ) -> None:
+        if isinstance(policy, str) and policy not in POLICIES:
+            raise InvalidInput(f"policy: {policy!r} is not a rule; known: {', '.join(POLICIES)}.")
+        self._columns = dict(columns or {})
+        if unknown := [field for field in self._columns if field not in ARTICLE_FIELDS]:
+            raise InvalidInput(f"columns: {unknown[0]!r} is not one of {', '.join(ARTICLE_FIELDS)}.")
+        self._policy = policy if isinstance(policy, Policy) else Policy(name=policy)
+        self._within_ms = None if within is None else round(within.total_seconds() * 1000)
+        self._encoding = Encoding(models_dir, (), language, shingles)
+        self._keep: RepresentativeRule = keep
+        self._processes = processes
+
+    def run(self, table: Any) -> Columns:
+        """Return columns with one value per row of ``table`` (see ``tables.read_rows``), in its order.
+
+        group       number of the duplicate group, from 0 in order of first row; rows without copies have
+                    one of their own; None for unusable rows
+        verdict     "new", "duplicate" or "invalid"
+        original    id of the row that a duplicate repeats; None otherwise
+        distance    Hamming distance to the original in bits, 0 to 64; None otherwise, and if the two are in
+                    different languages
+        similarity  cosine of the heaviest terms of both, 0 to 1; None otherwise
+        problem     why a row is invalid; empty otherwise
+
+        Ids are the column ``id``, else derived from the URL or the text. Raises InvalidInput if there are no
+        rows, and as ``read_rows``.
+        """
+        with TemporaryDirectory(prefix="aggregator-") as directory:
+            file = Path(directory) / "rows.jsonl"
+            count = _write_rows(file, rename_fields(read_rows(table), self._columns))
+            if not count:
+                raise InvalidInput("The table has no rows.")
+            job = Job(
+                inputs=(str(file),),
+                out_dir=Path(directory) / "result",
+                encoding=self._encoding,
+                policy=self._policy,
+                within_ms=self._within_ms,
+                representative=self._keep,
+            )
+            prepare_work_dir(job, fresh=False)
+            with open_pool(self._processes) as pool:
+                result = run_pipeline(job, pool, ProgressListener())
+            problems = {
+                bad["row"] - 1: bad["reason"] for c in result.chunks for bad in chunk_metadata(c)["bad"]
+            }
+            copy_of = choose_representatives(result, self._keep).copy_of
+            return _result_columns(result.columns, result.labels.tolist(), copy_of.tolist(), count, problems)
+
+
+def _write_rows(file: Path, rows: Iterable[Row]) -> int:
+    """Write the article fields of all rows as lines of JSON, and return their number."""
+    encode = msgspec.json.Encoder(enc_hook=_plain_value).encode
+    count = 0
+    with file.open("wb") as out:
+        for row in rows:
+            out.write(encode({field: row[field] for field in ARTICLE_FIELDS if field in row}) + b"\n")
+            count += 1
+    return count
+
+
+def _plain_value(value: Any) -> Any:
+    """A value of numpy as one of Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise InvalidInput(f"A field has a value of type {type(value).__name__}; expected text, number or time.")
+
+
+def _result_columns(
+    columns: ArticleColumns,
+    labels: Sequence[int],
+    copy_of: Sequence[int],
+    count: int,
+    problems: Mapping[int, str],
+) -> Columns:
+    """The columns of ``Deduplicator.run``; ``labels`` and ``copy_of`` count usable rows only."""
+    result: Columns = {name: [None] * count for name in RESULT_COLUMNS}
+    numbers: dict[int, int] = {}
+    usable = 0
+    for at in range(count):
+        result["problem"][at] = problems.get(at, "")
+        if at in problems:
+            result["verdict"][at] = "invalid"
+            continue
+        original = copy_of[usable]
+        result["group"][at] = numbers.setdefault(labels[usable], len(numbers))
+        result["verdict"][at] = "new" if original == usable else "duplicate"
+        if original != usable:
+            result["original"][at] = columns.id_of(original)
+            result["distance"][at] = _distance(columns, usable, original)
+            result["similarity"][at] = round(cosine(_terms(columns, usable), _terms(columns, original)), 3)
+        usable += 1
+    return result
+
+
+def _distance(columns: ArticleColumns, a: int, b: int) -> int | None:
+    if columns.space[a] != columns.space[b]:
+        return None
+    return hamming_distance(int(columns.fingerprint[a]), int(columns.fingerprint[b]))
+
+
+def _terms(columns: ArticleColumns, row: int) -> WeightedTerms:
+    return decode_details(columns.variable("detail", row).tobytes(), int(columns.sample_size[row])).terms

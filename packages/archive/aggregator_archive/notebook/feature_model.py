@@ -1,0 +1,83 @@
+"""Feature vectors and fingerprints of texts as a transformer of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from aggregator.analysis import features, models
+from aggregator.analysis.simhash import FINGERPRINT_BITS
+from aggregator.analysis.text.language import FALLBACK_GROUP, language_group
+from aggregator.analysis.text.tokenizer import tokenize, words
+from aggregator.errors import InvalidInput
+from aggregator_archive.notebook.tables import read_rows
+
+
+class FeatureModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A feature model, shipped or fitted by ``aggregator fit``, as a transformer.
+
+    It is fitted already: ``fit`` changes nothing, and pipelines may call it.
+
+    language  tag of the texts: "en", "ru" and "zh" have shipped models, others share an unfitted one
+    path      model file; empty: the shipped model of the language
+    """
+
+    def __init__(self, language: str = "en", path: str | Path = "") -> None:
+        self.language = language
+        self.path = path
+
+    def fit(self, texts: Any = None, y: Any = None) -> Self:
+        """Load the model and return the transformer. Raises ModelError if the file is not a model."""
+        self._load()
+        return self
+
+    def transform(self, texts: Any) -> npt.NDArray[np.float32]:
+        """Return (n, 64) float32: the sums whose signs are the fingerprints, one row per text.
+
+        ``texts``: an iterable of texts, or a table with a column ``text`` (and ``title``). Cosines of rows
+        approximate those of the model's principal components. A text without words gives zeros.
+        """
+        return self._sums(texts).astype(np.float32)
+
+    def fingerprints(self, texts: Any) -> npt.NDArray[np.uint64]:
+        """Return (n,) uint64: bit k is set if sum k is above 0.
+
+        Equal to the fingerprints of the service for articles of this language.
+        """
+        packed = np.packbits(self._sums(texts) > 0, axis=1, bitorder="little")
+        return packed.view("<u8").astype(np.uint64).reshape(-1)
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Names of the 64 columns."""
+        return np.array([f"bit{k}" for k in range(FINGERPRINT_BITS)], dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def _load(self) -> features.FeatureModel | features.HashedModel:
+        if self.path:
+            model = features.FeatureModel.load(self.path)
+            if model.group != language_group(self.language):
+                raise InvalidInput(
+                    f"{self.path} is a model of language group {model.group!r}, not of {self.language!r}."
+                )
+            return model
+        shipped = models.load_models()
+        return shipped.get(language_group(self.language), shipped[FALLBACK_GROUP]).for_language(self.language)
+
+    def _sums(self, texts: Any) -> npt.NDArray[np.float64]:
+        model, lang = self._load(), self.language
+        # As in the analysis, a text of stop words only uses its words as terms.
+        rows = [model.project(tokenize(text, lang) or words(text, lang)) for text in _texts(texts)]
+        return np.array(rows, np.float64).reshape(-1, FINGERPRINT_BITS)
+
+
+def _texts(table: Any) -> Iterable[str]:
+    """Headline and text of each row, joined as the analysis does."""
+    for row in read_rows(table):
+        yield f"{row.get('title') or ''}\n{row.get('text') or ''}"

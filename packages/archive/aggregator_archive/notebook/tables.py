@@ -1,0 +1,76 @@
+"""Rows of the tables that notebooks use: iterables, columns, pandas, Polars and Arrow.
+
+Data frames are read by the Arrow PyCapsule interface, batch by batch, so none of the data frame libraries is
+imported here; pyarrow is (extra ``corpus``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from aggregator.errors import InvalidInput
+from aggregator_archive.optional_imports import import_optional
+
+Row = Mapping[str, Any]
+Columns = dict[str, list[Any]]  # name -> one value per row
+
+
+def read_rows(table: Any) -> Iterator[Row]:
+    """Yield the rows of a table in order; a text alone is a row with the field ``text``.
+
+    ``table``: an object with ``__arrow_c_stream__`` (pandas, Polars, PyArrow), a mapping of columns of equal
+    length, or an iterable of mappings or texts. Raises InvalidInput for anything else, and
+    ConfigurationError for a data frame when pyarrow is not installed.
+    """
+    if hasattr(table, "to_pylist"):  # PyArrow, also its arrays
+        return _plain_rows(table.to_pylist())
+    if hasattr(table, "__arrow_c_stream__"):
+        return _arrow_rows(table)
+    if isinstance(table, Mapping):
+        return _rows_of_columns(table)
+    if isinstance(table, str | bytes) or not isinstance(table, Iterable):
+        raise InvalidInput(
+            f"Expected rows, columns or a data frame, got {type(table).__name__}; put one text in a list."
+        )
+    return _plain_rows(table)
+
+
+def rename_fields(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
+    """Yield the rows with ``columns``, field -> name of its column, applied; other fields are unchanged."""
+    for row in rows:
+        yield {**row, **{field: row.get(name) for field, name in columns.items()}} if columns else row
+
+
+def _arrow_rows(table: Any) -> Iterator[Row]:
+    pyarrow = import_optional("pyarrow", "newsdedup-archive[parquet]", "Reading data frames")
+    try:
+        if hasattr(table, "dtype"):  # of one column; a data frame has several
+            rows = pyarrow.chunked_array(table).to_pylist()
+        else:
+            rows = (
+                row for batch in pyarrow.RecordBatchReader.from_stream(table) for row in batch.to_pylist()
+            )
+        yield from _plain_rows(rows)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+        raise InvalidInput(f"The data frame has a column that Arrow cannot represent: {error}.") from None
+
+
+def _rows_of_columns(table: Mapping[str, Any]) -> Iterator[Row]:
+    names = list(table)
+    try:
+        yield from (dict(zip(names, values, strict=True)) for values in zip(*table.values(), strict=True))
+    except (ValueError, TypeError):
+        raise InvalidInput(
+            "A mapping must have columns of equal length as its values; put a single row in a list."
+        ) from None
+
+
+def _plain_rows(table: Iterable[Any]) -> Iterator[Row]:
+    for number, row in enumerate(table, 1):
+        if isinstance(row, Mapping):
+            yield row
+        elif isinstance(row, str) or row is None:
+            yield {"text": row}
+        else:
+            raise InvalidInput(f"Row {number} is neither a mapping nor a text but {type(row).__name__}.")

@@ -1,0 +1,191 @@
+"""Output tables of a run: pairs, clusters, representatives, bad rows and the deduplicated copy.
+
+Tables are JSON Lines or Parquet. The copy is made by reading the input again; a JSON row is copied byte for
+byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from aggregator import jsonl
+from aggregator.errors import InvalidInput
+from aggregator_archive import rows
+from aggregator_archive.arrays import Flags
+from aggregator_archive.confirm import DIFFERENT_SPACES
+from aggregator_archive.encode import chunk_metadata, usable_rows
+from aggregator_archive.job import Job, OutputFormat
+from aggregator_archive.optional_imports import import_optional
+from aggregator_archive.pairs import unpack_pairs
+from aggregator_archive.pipeline import DedupeResult
+from aggregator_archive.representatives import RepresentativeChoice
+
+PARQUET_BATCH_ROWS = 20_000
+RowWriter = Callable[[dict[str, Any] | bytes], None]
+
+
+@contextlib.contextmanager
+def open_table(path: Path, format: OutputFormat) -> Iterator[RowWriter]:
+    """Open a table and yield a function that adds a row; the file ``path`` appears when it is complete."""
+    with _parquet_table(path) if format == "parquet" else _json_lines_table(path) as write:
+        yield write
+
+
+def table_file_name(table: str, format: OutputFormat) -> str:
+    """Name of the file of a table."""
+    return f"{table}.{format}"
+
+
+def write_pairs(job: Job, result: DedupeResult) -> None:
+    """Write the confirmed pairs, and each row of equal text paired with the first row of its text."""
+    columns, confirmed = result.columns, result.confirmed
+    a, b = unpack_pairs(confirmed.pairs)
+    with open_table(job.out_dir / table_file_name("pairs", job.format), job.format) as write:
+        distance = confirmed.distance
+        for at in range(len(a)):
+            write(
+                {
+                    "id1": columns.id_of(int(a[at])),
+                    "id2": columns.id_of(int(b[at])),
+                    "rule": "overlap",
+                    "distance": None if distance[at] == DIFFERENT_SPACES else int(distance[at]),
+                    "containment": round(float(confirmed.overlaps.containment[at]), 4),
+                    "resemblance": round(float(confirmed.overlaps.resemblance[at]), 4),
+                    "shared": round(float(confirmed.overlaps.shared[at])),
+                }
+            )
+        first = result.distinct_texts.first_row
+        for row in np.flatnonzero(first != np.arange(len(first))).tolist():
+            write(
+                {
+                    "id1": columns.id_of(int(first[row])), "id2": columns.id_of(row), "rule": "exact",
+                    "distance": 0, "containment": 1.0, "resemblance": 1.0, "shared": int(columns.size[row]),
+                }
+            )  # fmt: skip
+
+
+def write_clusters(job: Job, result: DedupeResult, choice: RepresentativeChoice) -> None:
+    """Write one row per article in a group of two or more, group by group, and one row per group."""
+    columns, labels = result.columns, result.labels
+    sizes = np.bincount(labels, minlength=len(labels))
+    members = np.flatnonzero(sizes[labels] > 1)
+    members = members[np.argsort(labels[members], kind="stable")]
+    with (
+        open_table(job.out_dir / table_file_name("clusters", job.format), job.format) as write,
+        open_table(job.out_dir / table_file_name("representatives", job.format), job.format) as write_group,
+    ):
+        number, last = 0, -1
+        for row in members.tolist():
+            label = int(labels[row])
+            if label != last:
+                number, last = number + 1, label
+                chosen = columns.id_of(int(choice.representative[row]))
+                write_group({"cluster": number, "id": chosen, "size": int(sizes[label])})
+            copy_of = int(choice.copy_of[row])
+            write(
+                {
+                    "cluster": number,
+                    "id": columns.id_of(row),
+                    "representative": bool(choice.representative[row] == row),
+                    "copy_of": None if copy_of == row else columns.id_of(copy_of),
+                }
+            )
+
+
+def write_bad_rows(job: Job, chunks: Iterable[Path]) -> tuple[int, str]:
+    """Write the invalid rows with file, row number and reason; returns their number and the first reason."""
+    count, example = 0, ""
+    with _json_lines_table(job.out_dir / "bad_rows.jsonl") as write:
+        for chunk in chunks:
+            for bad in chunk_metadata(chunk)["bad"]:
+                write(bad)
+                example = example or f"{bad['file']}, row {bad['row']}: {bad['reason']}"
+                count += 1
+    return count, example
+
+
+def write_copy_and_collect(
+    job: Job,
+    chunks: Sequence[Path],
+    is_kept: Flags,
+    wanted_rows: Iterable[int],
+    on_progress: Callable[[int], None],
+) -> dict[int, dict[str, Any]]:
+    """Write the deduplicated copy (if ``job.write_copy``), and return the rows ``wanted_rows`` by number.
+
+    Both are done in one pass over the input.
+    """
+    wanted, articles = set(wanted_rows), {}
+    with contextlib.ExitStack() as stack:
+        write = None
+        if job.write_copy:
+            path = job.out_dir / table_file_name("deduplicated", job.format)
+            write = stack.enter_context(open_table(path, job.format))
+        for at, row in enumerate(usable_rows(job.inputs, chunks, on_progress)):
+            if at in wanted:
+                articles[at] = rows.row_as_dict(row)
+            if write is not None and is_kept[at]:
+                write(row)
+    return articles
+
+
+@contextlib.contextmanager
+def _json_lines_table(path: Path) -> Iterator[RowWriter]:
+    encode = msgspec.json.Encoder().encode
+    with jsonl.open_output(str(path)) as line:
+        yield lambda row: line(row if isinstance(row, bytes) else encode(row))
+
+
+@contextlib.contextmanager
+def _parquet_table(path: Path) -> Iterator[RowWriter]:
+    """Rows written in batches; the first batch determines the schema."""
+    pyarrow = import_optional("pyarrow", "newsdedup-archive[parquet]", "Writing Parquet")
+    parquet = import_optional("pyarrow.parquet", "newsdedup-archive[parquet]", "Writing Parquet")
+    part = path.with_name(path.name + ".part")
+    buffered: list[dict[str, Any]] = []
+    writer: list[Any] = []
+
+    def flush() -> None:
+        if not buffered and writer:
+            return
+        schema = writer[0].schema if writer else _infer_schema(pyarrow, buffered)
+        if not writer:
+            writer.append(parquet.ParquetWriter(part, schema))
+        try:
+            writer[0].write_table(pyarrow.Table.from_pylist(buffered, schema=schema))
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+            raise InvalidInput(
+                f"{path}: a column holds values of several kinds ({error}); use --format jsonl."
+            ) from None
+        buffered.clear()
+
+    def write(row: dict[str, Any] | bytes) -> None:
+        buffered.append(rows.row_as_dict(row))
+        if len(buffered) == PARQUET_BATCH_ROWS:
+            flush()
+
+    try:
+        yield write
+        flush()
+    finally:
+        for opened in writer:
+            opened.close()
+    os.replace(part, path)
+
+
+def _infer_schema(pyarrow: Any, batch: Sequence[dict[str, Any]]) -> Any:
+    """The schema of these rows; a column without values is a string column."""
+    names = dict.fromkeys(name for row in batch for name in row)
+    inferred = pyarrow.Table.from_pylist([{name: row.get(name) for name in names} for row in batch]).schema
+    fields = [
+        pyarrow.field(field.name, pyarrow.string()) if pyarrow.types.is_null(field.type) else field
+        for field in inferred
+    ]
+    return pyarrow.schema(fields)

@@ -1,0 +1,204 @@
+"""The service's decision on the candidates of an archive, pair by pair, from the columns.
+
+The rules are those of ``dedup/``, called as the service calls them when the later article of a pair arrives
+and the earlier one is stored (``index/lookup.py``): outlets, times, headlines and terms count, and the
+boilerplate of an outlet is estimated from the article's candidates. Undated articles arrive in the order of
+their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.analysis.shingles import OverlapEstimate, estimate_overlaps
+from aggregator.analysis.simhash import hamming_distance
+from aggregator.dedup.boilerplate import SourceBoilerplate
+from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
+from aggregator.dedup.pair_comparison import compare_pair, novelty, shares_enough
+from aggregator.dedup.policy import Policy
+from aggregator.dedup.similarity import cosine
+from aggregator.dedup.templates import is_teaser_of
+from aggregator.domain import Sketch, WeightedTerms
+from aggregator_archive.arrays import Flags, Floats, Rows
+from aggregator_archive.char_ngrams import (
+    NGRAMS_PER_WORD_SHINGLE,
+    compare_char_ngrams,
+    policy_for_char_ngrams,
+)
+from aggregator_archive.columns import Columns
+from aggregator_archive.details import decode_details
+from aggregator_archive.encode import UNDATED
+from aggregator_archive.pairs import Pairs, unpack_pairs
+
+CACHED_ARTICLES = 4_096
+# Decisions on a pair. ``SHARES_ENOUGH``: a copy if a second outlet confirms it (``group_confirmation.py``).
+DIFFERENT, COPY, SHARES_ENOUGH = range(3)
+# The vectorized estimate compares all 32 bits of a hash, the service's fewer: it may be smaller by chance.
+ESTIMATE_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArchivedArticle:
+    """One row as the rules read it (``pair_comparison.Comparable``, ``evidence.Published``)."""
+
+    lang: str
+    space: int
+    title: str
+    short: bool
+    sketch: Sketch
+    terms: WeightedTerms
+    figures: tuple[int, ...]
+    fingerprint: int
+    source: str
+    published_at_ms: int | None
+    uses_char_ngrams: bool
+
+
+class PairRule:
+    """Decides pairs of the articles in ``columns`` by ``policy``."""
+
+    def __init__(self, columns: Columns, policy: Policy) -> None:
+        self._columns = columns
+        self._policies = (policy, policy_for_char_ngrams(policy))
+        self._outlets = outlet_codes(columns.sources)
+        self._read_row = lru_cache(CACHED_ARTICLES)(self._read)
+
+    def decide(self, pairs: Pairs, containment: Floats) -> npt.NDArray[np.uint8]:
+        """(n,) ``COPY``, ``SHARES_ENOUGH`` or ``DIFFERENT``.
+
+        Copies are of one text without replaced figures; a teaser is a copy of its story.
+
+        ``containment``: (n,) as estimated by ``verify.estimate_overlaps``. All candidates of an article
+        should be among the pairs, since its boilerplate is estimated from them.
+        """
+        decisions = np.full(len(pairs), DIFFERENT, np.uint8)
+        earlier, later = order_by_arrival(self._columns, pairs)
+        is_near = containment >= containment_floor(self._policies[0]) - ESTIMATE_TOLERANCE
+        order = self._relevant(earlier, later, is_near)
+        for at in np.split(order, np.flatnonzero(np.diff(later[order])) + 1):
+            if len(at):
+                decisions[at] = self._decide_one(int(later[at[0]]), earlier[at], is_near[at])
+        return decisions
+
+    def _relevant(self, earlier: Rows, later: Rows, is_near: Flags) -> Rows:
+        """Pairs by later article: the near ones, and those that show the boilerplate of their outlet."""
+        outlet = self._outlets[self._columns.source[earlier]]
+        has_outlet = outlet > 0
+        keys = later * (len(self._columns.sources) + 1) + outlet
+        chosen = np.flatnonzero(is_near | (has_outlet & np.isin(keys, keys[is_near & has_outlet])))
+        ordered: Rows = chosen[np.argsort(later[chosen], kind="stable")]
+        return ordered
+
+    def _decide_one(self, row: int, candidate_rows: Rows, is_near: Flags) -> list[int]:
+        subject = self._read_row(row)
+        policy = self._policies[subject.uses_char_ngrams]
+        candidates = [self._read_row(candidate) for candidate in candidate_rows.tolist()]
+        overlaps = estimate_overlaps(
+            subject.sketch, [candidate.sketch for candidate in candidates], containment_floor(policy)
+        )
+        boilerplate = (
+            SourceBoilerplate(
+                subject.sketch,
+                subject.source,
+                [(candidate.source, candidate.sketch) for candidate in candidates],
+                overlaps,
+                policy,
+            )
+            if policy.name == "verified"
+            else None
+        )
+        decided = []
+        for i, (candidate, near) in enumerate(zip(candidates, is_near.tolist(), strict=True)):
+            if not near:
+                decided.append(DIFFERENT)
+                continue
+            overlap, share = boilerplate.remove_from(i) if boilerplate is not None else (overlaps[i], 0.0)
+            decided.append(self._decide_pair(candidate, subject, overlap, share, policy))
+        return decided
+
+    @staticmethod
+    def _decide_pair(
+        earlier: ArchivedArticle,
+        later: ArchivedArticle,
+        overlap: OverlapEstimate,
+        boilerplate_share: float,
+        policy: Policy,
+    ) -> int:
+        is_char_ngrams = later.uses_char_ngrams
+        if earlier.space != later.space and not is_char_ngrams:
+            return DIFFERENT  # the service compares within one space
+        evidence = Evidence(
+            overlap,
+            cosine(later.terms, earlier.terms),
+            hamming_distance(later.fingerprint, earlier.fingerprint),
+            is_same_outlet(earlier, later),
+            hours_between(earlier, later),
+            boilerplate_share,
+        )
+        compare = compare_char_ngrams if is_char_ngrams else compare_pair
+        if compare(later, earlier, evidence, policy)[0]:
+            added = novelty(_in_word_shingles(earlier), _in_word_shingles(later), policy)
+            return DIFFERENT if added == "figures" else COPY
+        if is_char_ngrams or not shares_enough(later, earlier, evidence, policy):
+            return DIFFERENT
+        return SHARES_ENOUGH
+
+    def _read(self, row: int) -> ArchivedArticle:
+        columns = self._columns
+        sample_size = int(columns.sample_size[row])
+        details = decode_details(columns.variable("detail", row).tobytes(), sample_size)
+        sample = columns.variable("sample", row)
+        date = int(columns.date_ms[row])
+        return ArchivedArticle(
+            lang=details.lang,
+            space=int(columns.space[row]),
+            title=details.title,
+            short=details.short,
+            sketch=Sketch(int(columns.size[row]), sample, details.opening),
+            terms=details.terms,
+            figures=tuple(columns.variable("figure", row).tolist()),
+            fingerprint=int(columns.fingerprint[row]),
+            source=columns.sources[int(columns.source[row])],
+            published_at_ms=None if date == UNDATED else date,
+            uses_char_ngrams=bool(columns.uses_char_ngrams[row]),
+        )
+
+
+def outlet_codes(sources: Sequence[str]) -> Rows:
+    """(n,) a number for each source, equal for sources that differ in case only; 0 is an unknown outlet."""
+    codes: dict[str, int] = {"": 0}
+    return np.array([codes.setdefault(name.casefold(), len(codes)) for name in sources], np.int64)
+
+
+def containment_floor(policy: Policy) -> float:
+    """Containment, 0..1, below which no pair is a copy by this policy."""
+    return policy.containment_floor if policy.name == "verified" else 0.0
+
+
+def order_by_arrival(columns: Columns, pairs: Pairs) -> tuple[Rows, Rows]:
+    """(n,) the earlier and the later row of each pair: by date, and by row if a date is unknown or equal."""
+    a, b = unpack_pairs(pairs)
+    date_a, date_b = columns.date_ms[a], columns.date_ms[b]
+    dated = (date_a != UNDATED) & (date_b != UNDATED)
+    swapped = dated & (date_a > date_b)
+    return np.where(swapped, b, a), np.where(swapped, a, b)
+
+
+def is_teaser_row(columns: Columns, row: int, longer_row: int) -> bool:
+    """Whether ``row`` is a teaser of ``longer_row`` (``templates.is_teaser_of``)."""
+    unit = NGRAMS_PER_WORD_SHINGLE if columns.uses_char_ngrams[row] else 1.0
+    return is_teaser_of(float(columns.size[row]) / unit, float(columns.size[longer_row]) / unit)
+
+
+def _in_word_shingles(article: ArchivedArticle) -> ArchivedArticle:
+    """The article with the size of its text in word shingles."""
+    if not article.uses_char_ngrams:
+        return article
+    sketch = article.sketch
+    size = round(sketch.size / NGRAMS_PER_WORD_SHINGLE)
+    return replace(article, sketch=Sketch(size, sketch.sample, sketch.opening))

@@ -1,0 +1,128 @@
+"""HTML pages of a run: ``report.html`` (tables, plots, examples) and ``review.html`` (manual review)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aggregator_archive import plots
+from aggregator_archive.checkpoint import write_bytes
+from aggregator_archive.page_templates import load_templates
+from aggregator_archive.pairs import unpack_pairs
+from aggregator_archive.pipeline import DedupeResult
+from aggregator_archive.summary import format_date
+
+MAX_EXAMPLES = 12
+OPENING_CHARS = 280
+# As in the manual check of Zhang (2023): five random clusters of each size from 2 to 10, one of each from
+# 11 to 30.
+REVIEW_CLUSTERS_PER_SIZE = {**dict.fromkeys(range(2, 11), 5), **dict.fromkeys(range(11, 31), 1)}
+
+_TEMPLATES = load_templates(Path(__file__).parent / "pages")
+
+
+def style_sheet() -> str:
+    """The ``<style>`` element of the pages."""
+    return (Path(__file__).parent / "pages" / "style.html").read_text(encoding="utf-8")
+
+
+def example_pairs(result: DedupeResult) -> list[tuple[int, int, int]]:
+    """(position, row, row) of confirmed pairs, evenly spaced in ascending order of containment."""
+    a, b = unpack_pairs(result.confirmed.pairs)
+    if not len(a):
+        return []
+    order = np.argsort(result.confirmed.overlaps.containment, kind="stable")
+    chosen = order[np.unique(np.linspace(0, len(order) - 1, MAX_EXAMPLES).astype(int))]
+    return [(int(at), int(a[at]), int(b[at])) for at in chosen]
+
+
+def sample_review_clusters(result: DedupeResult, seed: int) -> list[list[int]]:
+    """Rows of randomly chosen clusters, smallest clusters first; the same for the same seed."""
+    labels = result.labels
+    sizes = np.bincount(labels, minlength=max(1, len(labels)))
+    rng = random.Random(seed)
+    clusters = []
+    for size, count in REVIEW_CLUSTERS_PER_SIZE.items():
+        of_size = np.flatnonzero(sizes == size).tolist()
+        for label in sorted(rng.sample(of_size, min(count, len(of_size)))):
+            clusters.append(np.flatnonzero(labels == label).tolist())
+    return clusters
+
+
+def write_report(
+    out: Path, result: DedupeResult, summary: Mapping[str, Any], articles_by_row: Mapping[int, dict[str, Any]]
+) -> None:
+    """Write ``report.html``: the summary as tables and plots, and the openings of example pairs."""
+    overlaps = result.confirmed.overlaps
+    examples = [
+        {
+            "containment": float(overlaps.containment[at]),
+            "shared": float(overlaps.shared[at]),
+            "distance": int(result.confirmed.distance[at]),
+            "articles": [_article_context(row, result, articles_by_row) for row in pair],
+        }
+        for at, *pair in example_pairs(result)
+    ]
+    page = _TEMPLATES.get_template("report.html").render(
+        summary=summary, plots=_plots(summary), examples=examples
+    )
+    write_bytes(out / "report.html", page.encode())
+
+
+def write_review(
+    out: Path,
+    result: DedupeResult,
+    clusters: Sequence[Sequence[int]],
+    articles_by_row: Mapping[int, dict[str, Any]],
+) -> None:
+    """Write ``review.html``: the chosen clusters, with a checkbox per article that is not a duplicate."""
+    shown = [[_article_context(row, result, articles_by_row) for row in cluster] for cluster in clusters]
+    page = _TEMPLATES.get_template("review.html").render(clusters=shown)
+    write_bytes(out / "review.html", page.encode())
+
+
+def _plots(summary: Mapping[str, Any]) -> list[str]:
+    sizes = [row for row in summary["cluster_sizes"] if row["size"] != "1"]
+    names = [row["size"] for row in sizes]
+    charts = [
+        plots.bar_chart("Clusters per size", names, [row["clusters"] for row in sizes], logarithmic=True),
+        plots.bar_chart(
+            "Confirmed pairs per Hamming distance", [str(d) for d in range(65)], summary["distances"]
+        ),
+        plots.bar_chart(
+            "Confirmed pairs per containment", [f"{k / 20:.2f}" for k in range(20)], summary["containments"]
+        ),
+        plots.bar_chart("Seconds per stage", list(summary["seconds"]), list(summary["seconds"].values())),
+    ]
+    if len(summary["sources"]) > 1:
+        names = [row["source"][:12] for row in summary["sources"]]
+        charts.append(
+            plots.bar_chart("Copies per source", names, [row["copies"] for row in summary["sources"]])
+        )
+    if len(summary["months"]) > 1:
+        months = [row["month"] for row in summary["months"]]
+        charts.append(
+            plots.bar_chart("Articles per month", months, [row["articles"] for row in summary["months"]])
+        )
+        charts.append(
+            plots.bar_chart("Copies per month", months, [row["copies"] for row in summary["months"]])
+        )
+    return charts
+
+
+def _article_context(
+    row: int, result: DedupeResult, articles_by_row: Mapping[int, dict[str, Any]]
+) -> dict[str, str]:
+    given = articles_by_row.get(row, {})
+    text = str(given.get("text") or given.get("html") or "")
+    return {
+        "id": result.columns.id_of(row),
+        "title": str(given.get("title") or ""),
+        "source": str(given.get("source") or ""),
+        "day": format_date(int(result.columns.date_ms[row])),
+        "opening": text[:OPENING_CHARS],
+    }

@@ -1,0 +1,123 @@
+"""Representatives of the groups, and the rows that are removed from the deduplicated copy.
+
+A row is removed only if its text equals, or was confirmed to be a duplicate of, the text of a row that is
+kept: a group may contain articles that share nothing but a third article, and none of those is lost. A
+story is not removed in favor of its teaser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from aggregator.index.codec.distinct import distinct
+from aggregator_archive.arrays import Array, Flags, Floats, Rows
+from aggregator_archive.columns import Columns
+from aggregator_archive.encode import UNDATED
+from aggregator_archive.pair_rule import is_teaser_row
+from aggregator_archive.pairs import unpack_pairs
+from aggregator_archive.pipeline import DedupeResult
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RepresentativeChoice:
+    """Representatives and removed rows.
+
+    representative  (n,) the representative of each row's group
+    copy_of         (n,) the row that is kept in place of each row; the row itself if it is kept
+    """
+
+    representative: Rows
+    copy_of: Rows
+
+    @property
+    def is_kept(self) -> Flags:
+        """(n,) whether each row is part of the deduplicated copy."""
+        kept: Flags = self.copy_of == np.arange(len(self.copy_of))
+        return kept
+
+
+def choose_representatives(result: DedupeResult, preference: str) -> RepresentativeChoice:
+    """Choose the representative of each group and the rows to remove.
+
+    ``preference``: earliest (undated last), longest, or medoid (largest total resemblance to its group).
+    """
+    rank = _preference_ranks(result, preference)
+    representative = _best_per_group(result.labels, rank)
+    first_row = result.distinct_texts.first_row
+    preferred = _best_per_group(first_row, rank)  # among rows of equal text
+    copy_of = preferred
+    neighbors = _neighbor_lookup(result)
+    replacement: dict[int, int] = {}  # of removed texts, by their first row
+    linked = distinct(np.concatenate(unpack_pairs(result.confirmed.pairs)))
+    for row in linked[np.argsort(rank[preferred[linked]])].tolist():
+        for other in neighbors(row):
+            if other in replacement or rank[preferred[other]] >= rank[preferred[row]]:
+                continue
+            if not is_teaser_row(result.columns, other, row):
+                replacement[row] = int(preferred[other])
+                break
+    if replacement:
+        replaced = np.arange(len(first_row))
+        replaced[np.fromiter(replacement, np.int64)] = np.fromiter(replacement.values(), np.int64)
+        is_removed = replaced[first_row] != first_row
+        copy_of = np.where(is_removed, replaced[first_row], preferred)
+    return RepresentativeChoice(representative, copy_of)
+
+
+def _preference_ranks(result: DedupeResult, preference: str) -> Rows:
+    """(n,) rank of each row, 0 for the most preferred; ties by date, then by row."""
+    columns, count = result.columns, len(result.columns)
+    first_key = {"earliest": _earliest_first_key, "longest": _longest_first_key}.get(preference)
+    key: Array = first_key(columns) if first_key else -_total_resemblance(result)
+    order = np.lexsort((np.arange(count), _earliest_first_key(columns), key))
+    rank = np.empty(count, np.int64)
+    rank[order] = np.arange(count)
+    return rank
+
+
+def _earliest_first_key(columns: Columns) -> Rows:
+    return np.where(columns.date_ms == UNDATED, np.iinfo(np.int64).max, columns.date_ms)
+
+
+def _longest_first_key(columns: Columns) -> Rows:
+    return -columns.words.astype(np.int64)
+
+
+def _total_resemblance(result: DedupeResult) -> Floats:
+    """(n,) sum of the resemblance of each row to the others of its group."""
+    a, b = unpack_pairs(result.confirmed.pairs)
+    same = result.labels[a] == result.labels[b]
+    strength = np.where(same, result.confirmed.overlaps.resemblance, 0.0).astype(np.float64)
+    count = len(result.columns)
+    total = np.bincount(a, strength, count).astype(np.float64) + np.bincount(b, strength, count)
+    per_row: Floats = total[result.distinct_texts.first_row]
+    return per_row
+
+
+def _best_per_group(groups: Rows, rank: Rows) -> Rows:
+    """(n,) the most preferred row of each row's group."""
+    best = np.full(len(groups), len(groups), np.int64)
+    np.minimum.at(best, groups, rank)
+    by_rank = np.empty(len(rank), np.int64)
+    by_rank[rank] = np.arange(len(rank))
+    best_row: Rows = by_rank[best[groups]]
+    return best_row
+
+
+def _neighbor_lookup(result: DedupeResult) -> Callable[[int], list[int]]:
+    """A function that returns the rows linked to a row within its group."""
+    a, b = unpack_pairs(result.confirmed.pairs)
+    same = result.labels[a] == result.labels[b]
+    source, target = np.r_[a[same], b[same]], np.r_[b[same], a[same]]
+    order = np.argsort(source, kind="stable")
+    source, target = source[order], target[order]
+    starts = np.searchsorted(source, np.arange(len(result.columns) + 1))
+
+    def neighbors_of(row: int) -> list[int]:
+        neighbors: list[int] = target[starts[row] : starts[row + 1]].tolist()
+        return neighbors
+
+    return neighbors_of

@@ -1,0 +1,262 @@
+"""Input rows of an archive in reproducible blocks: JSON Lines (also gzip), CSV with a header, and Parquet.
+
+A block is a number of consecutive rows of one file. The same files always give the same blocks, so an
+interrupted run knows which ones are done. A row is decoded by a worker (``parse_article``), and leniently:
+archives do not follow the service's contract. Parquet needs the extra ``corpus``.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import msgspec
+
+from aggregator import jsonl
+from aggregator.analysis.article_id import derive_id
+from aggregator.domain import Article
+from aggregator.errors import AggregatorError, InvalidInput
+from aggregator_archive.optional_imports import import_optional
+
+MAX_BLOCK_ROWS = 2_000
+MAX_BLOCK_BYTES = 16_000_000
+MAX_LINE_BYTES = 64 * 1024 * 1024
+PARQUET_MAGIC = b"PAR1"
+MAX_NAMED_COLUMNS = 8  # in an error message
+
+Row = bytes | dict[str, Any]  # a line of JSON, or a decoded row
+NumberedRow = tuple[int, Row | InvalidInput]  # with the row's number in its file, from 1
+ProgressCallback = Callable[[int], None]  # is called with the number of bytes read since the last call
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Consecutive rows of one file; a row that cannot be read from the file is an InvalidInput."""
+
+    number: int  # over all files, from 0
+    file: str
+    rows: Sequence[NumberedRow]
+
+
+class _ArticleColumns(msgspec.Struct):
+    """The columns that are read; other columns of a row are only copied."""
+
+    id: str | int | None = None
+    title: str | None = None
+    text: str | None = None
+    html: str | None = None
+    url: str | None = None
+    source: str | None = None
+    published_at: Any = None  # str, number, or (Parquet) datetime
+    lang: str | None = None
+
+
+ARTICLE_FIELDS = _ArticleColumns.__struct_fields__
+
+_decode = msgspec.json.Decoder(_ArticleColumns).decode
+
+
+def read_blocks(files: Sequence[str], progress: ProgressCallback | None = None) -> Iterator[Block]:
+    """All rows of all files, in blocks of at most ``MAX_BLOCK_ROWS`` rows and about ``MAX_BLOCK_BYTES``."""
+    number = 0
+    for file in files:
+        for rows in _group_into_blocks(_read_rows(file, progress)):
+            yield Block(number, file, rows)
+            number += 1
+
+
+def read_rows(files: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield every row as a mapping; of CSV and Parquet the columns that have a value, times as ISO 8601 text.
+
+    Raises InvalidInput at the first row that cannot be read.
+    """
+    for block in read_blocks(files):
+        for number, row in block.rows:
+            try:
+                yield _row_with_values(row, jsonl.Line(block.file, number))
+            except InvalidInput as error:
+                raise InvalidInput(f"{jsonl.Line(block.file, number).location}: {error}") from None
+
+
+def _row_with_values(row: Row | InvalidInput, line: jsonl.Line) -> dict[str, Any]:
+    if isinstance(row, InvalidInput):
+        raise row
+    if isinstance(row, bytes):
+        return jsonl.decode_row(replace(line, data=row))
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in row.items()
+        if value is not None
+    }
+
+
+def parse_article(row: Row, column_names: Mapping[str, str]) -> Article:
+    """The article of one row; ``column_names``: column of each field that is not named like its column.
+
+    Raises InvalidInput if there is nothing to compare or a field has the wrong type.
+    """
+    given = _decode_row(row, column_names)
+    title, text, html = given.title or "", given.text or "", given.html or ""
+    if not (title.strip() or text.strip() or html.strip()):
+        raise InvalidInput(f"The row has neither text, html nor title{_column_hint(row, column_names)}.")
+    return Article(
+        id=_article_id(given, title, text or html),
+        title=title,
+        text=text if text.strip() else "",
+        html=html if not text.strip() else "",
+        url=given.url or "",
+        source=given.source or "",
+        published_at_ms=_timestamp_ms(given.published_at),
+        lang=given.lang or None,
+    )
+
+
+def row_as_dict(row: Row) -> dict[str, Any]:
+    """All columns of a row that ``parse_article`` has accepted."""
+    decoded = msgspec.json.decode(row) if isinstance(row, bytes) else row
+    return cast("dict[str, Any]", decoded)
+
+
+def _column_hint(row: Row, column_names: Mapping[str, str]) -> str:
+    """For a row without columns for text, html and title: its columns and the option to map them."""
+    present = row_as_dict(row)
+    if not present or any(column_names.get(name, name) in present for name in ("text", "html", "title")):
+        return ""
+    columns = ", ".join(list(present)[:MAX_NAMED_COLUMNS])
+    return f": its columns are {columns}; map them with --column FIELD=NAME"
+
+
+def _decode_row(row: Row, column_names: Mapping[str, str]) -> _ArticleColumns:
+    try:
+        if isinstance(row, bytes) and not column_names:
+            return _decode(row)
+        full = row_as_dict(row)
+        if not isinstance(full, dict):
+            raise InvalidInput(f"Expected a JSON object, got {type(full).__name__}.")
+        return msgspec.convert(
+            {name: full.get(column_names.get(name, name)) for name in ARTICLE_FIELDS}, _ArticleColumns
+        )
+    except msgspec.MsgspecError as error:
+        raise InvalidInput(f"The row cannot be read: {error}.") from None
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"The row cannot be read: {type(error).__name__}.") from None
+
+
+def _article_id(given: _ArticleColumns, title: str, text: str) -> str:
+    if given.id is not None and given.id != "":
+        return str(given.id)
+    try:
+        return derive_id(None, given.url or "", title, text)
+    except AggregatorError:  # invalid URL: derive the id from the content
+        return derive_id(None, "", title, text)
+
+
+def _timestamp_ms(value: Any) -> int | None:
+    """Milliseconds since 1970 UTC. Times without zone are UTC; numbers are seconds, or ms above 1e11."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, int | float):
+        return int(value if abs(value) > 1e11 else value * 1000)
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise InvalidInput(
+                f"published_at: {value[:40]!r} is not an ISO 8601 time.", field="published_at"
+            ) from None
+    if not isinstance(value, datetime):
+        raise InvalidInput(
+            f"published_at: expected a time, got {type(value).__name__}.", field="published_at"
+        )
+    return round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _group_into_blocks(rows: Iterable[NumberedRow]) -> Iterator[list[NumberedRow]]:
+    group: list[NumberedRow] = []
+    size = 0
+    for at, row in rows:
+        group.append((at, row))
+        size += len(row) if isinstance(row, bytes) else 1_000
+        if len(group) == MAX_BLOCK_ROWS or size > MAX_BLOCK_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _read_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
+    if Path(file).name.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
+        return _csv_rows(file, progress)
+    if file != jsonl.STDIN and _starts_with(file, PARQUET_MAGIC):
+        return _parquet_rows(file, progress)
+    return _json_rows(file, progress)
+
+
+def _json_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
+    for line in jsonl.read_lines([file], max_line_bytes=MAX_LINE_BYTES, progress=progress):
+        yield line.number, line.error if line.error is not None else line.data
+
+
+def _csv_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
+    csv.field_size_limit(MAX_LINE_BYTES)
+    with open(file, "rb") as raw:
+        content = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == jsonl.GZIP_MAGIC else raw
+        text = io.TextIOWrapper(cast(BinaryIO, content), "utf-8-sig", errors="replace", newline="")
+        reader = csv.DictReader(text, delimiter="\t" if ".tsv" in Path(file).name.lower() else ",")
+        number = reported = 0
+        while True:
+            try:
+                row = _next_row(reader)
+            except (EOFError, gzip.BadGzipFile, zlib.error):
+                yield number + 1, InvalidInput("The gzip data is damaged or truncated from here on.")
+                break
+            if row is None:
+                break
+            number += 1
+            yield number, row
+            if progress and number % 1024 == 0:
+                progress(raw.tell() - reported)
+                reported = raw.tell()
+        if progress:
+            progress(raw.tell() - reported)
+
+
+def _next_row(reader: csv.DictReader[str]) -> Row | InvalidInput | None:
+    """The next row, the error in it, or None at the end of the file. Raises for damaged gzip data."""
+    try:
+        row = next(reader, None)
+    except csv.Error as error:
+        return InvalidInput(f"The row is not CSV: {error}.")
+    if row is None:
+        return None
+    if None in row or None in row.values():
+        return InvalidInput("The row has more or fewer values than the header has columns.")
+    return {name: value or None for name, value in row.items()}
+
+
+def _parquet_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
+    parquet = import_optional("pyarrow.parquet", "newsdedup-archive[parquet]", "Reading Parquet")
+    try:
+        opened = parquet.ParquetFile(file)
+        share = Path(file).stat().st_size / max(1, opened.metadata.num_rows)
+        number = 0
+        for batch in opened.iter_batches(batch_size=MAX_BLOCK_ROWS):
+            for row in batch.to_pylist():
+                number += 1
+                yield number, row
+            if progress:
+                progress(round(share * len(batch)))
+    except OSError as error:  # pyarrow raises OSError for a damaged file
+        yield 0, InvalidInput(f"The Parquet file is damaged from here on ({error}).")
+
+
+def _starts_with(file: str, magic: bytes) -> bool:
+    with open(file, "rb") as raw:
+        return raw.read(len(magic)) == magic

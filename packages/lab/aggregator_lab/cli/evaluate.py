@@ -1,0 +1,297 @@
+"""``aggregator evaluate``: near-duplicates, clusters, pairs, related and events."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import dataclasses
+import json
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aggregator import jsonl
+from aggregator.domain import Analysis, Article
+from aggregator.errors import InvalidInput
+from aggregator.runtime.exit_codes import EXIT_OK
+from aggregator.settings import Settings
+from aggregator_archive.labeled import originals_first, shuffle
+from aggregator_archive.labeled_articles import load_articles, load_labeled
+from aggregator_archive.rows import read_rows
+from aggregator_lab.evaluation import calibration
+from aggregator_lab.evaluation.calibration import Curve
+
+if TYPE_CHECKING:
+    from aggregator.analysis.analyzer import Analyzer
+    from aggregator.events.detection import RuleMode
+    from aggregator_archive.labeled import LabeledArticle
+
+RULE_MODES: tuple[RuleMode, ...] = ("stories", "literal")
+
+
+def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
+    """Score verdicts on labeled articles, under the rule of the paper and under the current policy."""
+    from aggregator.cli.policy_option import selected_policy
+    from aggregator_lab.evaluation import near_duplicates as protocol
+
+    jsonl.check_readable([*args.files, *args.background])
+    gold, background = _load_gold(args)
+    if args.grid:
+        return _evaluate_grid(args, gold, background)
+    analyzer = _load_analyzer(settings)
+    name, policy = selected_policy(args, settings)
+    policies = {n: p for n, p in protocol.POLICIES.items() if p.name == "hamming"} | {name: policy}
+    rows = asyncio.run(
+        protocol.evaluate(
+            gold,
+            analyzer,
+            orders=args.orders,
+            policies=policies,
+            background=background,
+            order=originals_first if args.plant else shuffle,
+        )
+    )
+    sizes = (
+        f"{len(gold)} labeled articles, {len(background)} background articles, random orders: {args.orders}"
+    )
+    table = f"{sizes}\n{protocol.format_table(rows)}"
+    curves = _duplicate_curves(args, gold, analyzer)
+    return _print_rows(args, [row.as_json() for row in rows], table, curves)
+
+
+def _load_gold(args: argparse.Namespace) -> tuple[list[LabeledArticle], list[Article]]:
+    """Labeled articles and those stored before them; with ``--plant`` both are made from unlabeled files."""
+    background = load_articles(args.background)
+    if not args.plant:
+        return _load_labeled(args), background
+    from aggregator_lab.evaluation.article_files import read_articles
+    from aggregator_lab.evaluation.planted import plant_copies
+
+    if args.html:
+        raise InvalidInput("plant: copies are made from texts; leave out --html.")
+    gold, others = plant_copies(read_articles(args.files).articles, args.plant)
+    return gold, [*background, *others]
+
+
+def _load_labeled(args: argparse.Namespace) -> list[LabeledArticle]:
+    """Labeled articles; with ``--html`` the texts are replaced by the markup of their pages."""
+    labeled = load_labeled(args.files)
+    if not args.html:
+        return labeled
+    from aggregator_lab.evaluation.html_articles import with_page_html
+
+    pages = with_page_html([item.article for item in labeled], Path(args.html))
+    return [dataclasses.replace(item, article=page) for page, item in zip(pages, labeled, strict=True)]
+
+
+def _evaluate_grid(args: argparse.Namespace, gold: list[LabeledArticle], background: list[Article]) -> int:
+    """Score shingling over a grid of settings: our reading, or the published rule with one row of ours."""
+    from aggregator_lab.evaluation import published_shingling, shingling
+
+    given = {
+        "n": args.shingle, "k": args.sample, "p": args.sketch,
+        "t": args.collisions, "f": args.leading, "r": args.overlap,
+    }  # fmt: skip
+    given = {letter: values for letter, values in given.items() if values is not None}
+    if args.grid == "ours":
+        settings = shingling.settings_grid(**{**shingling.OUR_VALUES, **given})
+        ours = shingling.evaluate(gold, settings, orders=args.orders, background=background)
+        print(json.dumps([row.as_json() for row in ours]) if args.json else shingling.format_table(ours))
+        return EXIT_OK
+    if "r" in given:
+        raise InvalidInput("--overlap: the published rule computes no overlap; use --grid ours.")
+    published = published_shingling.evaluate(
+        gold,
+        published_shingling.settings_grid(**{**published_shingling.GRID_VALUES, **given}),
+        orders=args.orders,
+        background=background,
+    )
+    ours = shingling.evaluate(
+        gold, [shingling.COMPARED_SETTING], orders=args.orders, background=background,
+        order=originals_first,
+    )  # fmt: skip
+    if args.json:
+        table_4 = dict(published_shingling.TABLE_4)
+        rows = {"published": [r.as_json() for r in published], "ours": [r.as_json() for r in ours]}
+        print(json.dumps({**rows, "table_4": table_4}))
+    else:
+        table = published_shingling.format_table(published)
+        print(f"{table}\n\nour reading (shingling.py), the same orders:\n{shingling.format_table(ours)}")
+    return EXIT_OK
+
+
+def clusters(args: argparse.Namespace, settings: Settings) -> int:
+    """Compare duplicate groups with labeled ones."""
+    from aggregator.cli.policy_option import selected_policy
+    from aggregator_lab.evaluation import clusters as protocol
+
+    jsonl.check_readable([*args.files, *args.background])
+    gold, analyzer = _load_labeled(args), _load_analyzer(settings)
+    background = load_articles(args.background)
+    rows = asyncio.run(
+        protocol.evaluate(
+            gold,
+            analyzer,
+            policy=selected_policy(args, settings)[1],
+            orders=args.orders,
+            background=background,
+        )
+    )
+    curves = _duplicate_curves(args, gold, analyzer)
+    return _print_rows(args, [row.as_json() for row in rows], protocol.format_table(rows), curves)
+
+
+def pairs(args: argparse.Namespace, settings: Settings) -> int:
+    """Score human-judged pairs."""
+    from aggregator_lab.evaluation import pairs as protocol
+
+    jsonl.check_readable(args.files)
+    report = protocol.evaluate(protocol.parse_pairs(read_rows(args.files)), _load_analyzer(settings))
+    curves = report.calibration_curves()
+    _draw_curves(args, curves)
+    result = report.as_json() | {"curves": calibration.as_json(curves)}
+    return _print_report(args, result, protocol.format_table(report), curves)
+
+
+def related(args: argparse.Namespace, settings: Settings) -> int:
+    """Score related articles."""
+    from aggregator.cli.policy_option import selected_policy
+    from aggregator_lab.evaluation import related as protocol
+
+    jsonl.check_readable([*args.files, *args.background])
+    gold, analyzer = load_labeled(args.files), _load_analyzer(settings)
+    report = asyncio.run(
+        protocol.evaluate(
+            gold,
+            analyzer,
+            background=load_articles(args.background),
+            k=args.limit,
+            policy=selected_policy(args, settings)[1],
+        )
+    )
+    curves: list[Curve] = []
+    if args.plot or args.calibrate:
+        curves = calibration.event_curves(*_analyze_labeled(gold, analyzer))
+        _draw_curves(args, curves)
+    return _print_report(args, report.as_json(), protocol.format_table(report), curves)
+
+
+def blocks(args: argparse.Namespace, settings: Settings) -> int:
+    """Report bucket sizes and false neighbors of the fingerprints of real articles."""
+    from aggregator_lab.evaluation import block_statistics
+    from aggregator_lab.evaluation.article_files import read_articles
+
+    jsonl.check_readable(args.files)
+    results = _load_analyzer(settings).analyze_many(read_articles(args.files, args.max).articles)
+    rows = block_statistics.evaluate([result for result in results if isinstance(result, Analysis)])
+    print(json.dumps([row.as_json() for row in rows]) if args.json else block_statistics.format_table(rows))
+    return EXIT_OK
+
+
+def open_benchmark(args: argparse.Namespace, settings: Settings) -> int:
+    """Write the open benchmark."""
+    from aggregator_lab.open_benchmark.directory import write_directory
+
+    count = write_directory(Path(args.out), args.stories, args.seed)
+    print(f"{count:,} articles of {args.stories:,} stories written to {args.out}")
+    return EXIT_OK
+
+
+def events(args: argparse.Namespace, settings: Settings) -> int:
+    """Score event detection on known events."""
+    from aggregator.background.wiring import build_burst_rule
+    from aggregator.offline.fingerprints import ServiceFingerprints
+    from aggregator_lab.evaluation import event_metrics
+    from aggregator_lab.evaluation import events as protocol
+
+    lists = [Path(file) for file in args.files]
+    windows = Path(args.windows) if args.windows else lists[0].parent
+    rule = build_burst_rule(settings)
+    fingerprints = ServiceFingerprints(settings.models_dir)
+    with contextlib.ExitStack() as stack:
+        executor = stack.enter_context(ProcessPoolExecutor(args.processes)) if args.processes > 1 else None
+        reports = [
+            protocol.evaluate(
+                windows,
+                lists,
+                dataclasses.replace(rule, mode=mode),
+                executor=executor,
+                fingerprints=fingerprints,
+            )
+            for mode in (RULE_MODES if args.mode == "both" else (args.mode or rule.mode,))
+        ]
+    if args.plot:
+        from aggregator_lab.evaluation import plots
+
+        for report in reports:
+            plots.draw_windows(report, Path(args.plot))
+    if args.json:
+        results = [report.as_json() for report in reports]
+        print(json.dumps(results if args.mode == "both" else results[0]))
+    else:
+        print(event_metrics.format_table(reports))
+    return EXIT_OK
+
+
+def _print_rows(
+    args: argparse.Namespace, rows: list[dict[str, Any]], table: str, curves: Sequence[Curve]
+) -> int:
+    """Print a result of several rows, with curves if there are any."""
+    if args.json:
+        print(json.dumps({"rows": rows, "curves": calibration.as_json(curves)} if curves else rows))
+    else:
+        _print_table(table, curves)
+    return EXIT_OK
+
+
+def _print_report(
+    args: argparse.Namespace, report: dict[str, Any], table: str, curves: Sequence[Curve]
+) -> int:
+    """Print a result that is one object, with curves if there are any."""
+    if args.json:
+        print(json.dumps(report | ({"curves": calibration.as_json(curves)} if curves else {})))
+    else:
+        _print_table(table, curves)
+    return EXIT_OK
+
+
+def _print_table(table: str, curves: Sequence[Curve]) -> None:
+    print(table)
+    if curves:
+        print(f"\n{calibration.threshold_advice(curves)}")
+
+
+def _duplicate_curves(
+    args: argparse.Namespace, labeled: Sequence[LabeledArticle], analyzer: Analyzer
+) -> list[Curve]:
+    """Calibration curves, drawn with ``--plot``; empty without ``--calibrate`` and ``--plot``."""
+    if not args.plot and not args.calibrate:
+        return []
+    curves = calibration.duplicate_curves(*_analyze_labeled(labeled, analyzer))
+    _draw_curves(args, curves)
+    return curves
+
+
+def _analyze_labeled(
+    labeled: Sequence[LabeledArticle], analyzer: Analyzer
+) -> tuple[list[Analysis], list[str]]:
+    """Analyses of the articles that can be analyzed, and their labels."""
+    results = analyzer.analyze_many([item.article for item in labeled])
+    usable = [(r, item.label) for r, item in zip(results, labeled, strict=True) if isinstance(r, Analysis)]
+    return [analysis for analysis, _ in usable], [label for _, label in usable]
+
+
+def _draw_curves(args: argparse.Namespace, curves: Sequence[Curve]) -> None:
+    if args.plot:
+        from aggregator_lab.evaluation import plots
+
+        plots.draw_curves(curves, Path(args.plot))
+
+
+def _load_analyzer(settings: Settings) -> Analyzer:
+    from aggregator.analysis.analyzer import Analyzer
+    from aggregator.analysis.models import load_models
+
+    return Analyzer(load_models(Path(settings.models_dir) if settings.models_dir else None))

@@ -1,0 +1,137 @@
+"""``aggregator evaluate duplicates``: wrong duplicates among unlabeled articles, edited copies, judgments."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from aggregator import jsonl
+from aggregator.cli.progress import open_bar
+from aggregator.domain import Article
+from aggregator.errors import InvalidInput
+from aggregator.runtime.exit_codes import EXIT_OK
+from aggregator.settings import Settings
+from aggregator_lab.evaluation import duplicates, edit_recall, judgments
+from aggregator_lab.evaluation.article_files import ArticleFile, read_articles
+from aggregator_lab.evaluation.duplicate_stream import DuplicateStream
+from aggregator_lab.evaluation.judgments import LabeledPair
+from aggregator_lab.evaluation.published_shingling import COMPARED_SETTING, PublishedSettings
+from aggregator_lab.evaluation.shingling import ShinglingSettings, settings_grid
+
+SENT_AT_ONCE = 512  # articles per step of the progress bar
+DEFAULT_OVERLAPS, DEFAULT_COLLISIONS = [0.2], [3]  # of --compare shingling and published
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Count the duplicates of the files, or report the judgments of a person."""
+    jsonl.check_readable(args.files)
+    if args.judgments:
+        return _report_judgments(args)
+    return asyncio.run(_evaluate(args, settings))
+
+
+async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
+    from aggregator.analysis.analyzer import Analyzer
+    from aggregator.analysis.models import load_models
+    from aggregator.cli.policy_option import selected_policy
+
+    compared, published = _compared_settings(args)
+    read = read_articles(args.files, args.max)
+    _print_left_out(read)
+    analyzer = Analyzer(load_models(Path(settings.models_dir) if settings.models_dir else None))
+    stream = DuplicateStream(analyzer, selected_policy(args, settings)[1])
+    await _send_with_progress(stream, read.articles)
+    report = duplicates.service_report(stream)
+    if args.page:
+        _write_page(args, report)
+    if args.write_pairs:
+        _write_pairs(args.write_pairs, judgments.label_by_counter(report.pairs))
+    others = [duplicates.shingling_report(stream, setting) for setting in compared]
+    others += [duplicates.published_report(stream, setting) for setting in published]
+    edits = await edit_recall.evaluate(stream, args.edits, args.seed) if args.edits else []
+    if args.json:
+        result: dict[str, Any] = report.as_json()
+        if args.compare:
+            result["compared"] = [other.as_json() for other in others]
+        if args.edits:
+            result["edits"] = [row.as_json() for row in edits]
+        print(json.dumps(result, ensure_ascii=False))
+    else:
+        tables = [*map(duplicates.format_table, [report, *others])]
+        print("\n\n".join(tables + ([edit_recall.format_table(edits)] if args.edits else [])))
+    return EXIT_OK
+
+
+def _compared_settings(args: argparse.Namespace) -> tuple[list[ShinglingSettings], list[PublishedSettings]]:
+    """The settings of our reading and of the published rule; an option without its rule is refused."""
+    options = (("--overlap", args.overlap, "shingling"), ("--collisions", args.collisions, "published"))
+    for option, given, rule in options:
+        if given is not None and args.compare != rule:
+            raise InvalidInput(f"{option} belongs to --compare {rule}; add that or leave it out.")
+    if args.compare == "shingling":
+        return settings_grid([3], [1], [64], [1], [1.0], args.overlap or DEFAULT_OVERLAPS), []
+    if args.compare == "published":
+        return [], _published_settings(args.collisions or DEFAULT_COLLISIONS)
+    return [], []
+
+
+def _published_settings(collisions: Iterable[int]) -> list[PublishedSettings]:
+    most = COMPARED_SETTING.k * COMPARED_SETTING.p
+    if not all(0 <= t < most for t in collisions):
+        raise InvalidInput(f"--collisions: expected numbers from 0 to {most - 1}.")
+    return [replace(COMPARED_SETTING, t=t) for t in collisions]
+
+
+async def _send_with_progress(stream: DuplicateStream, articles: list[Article]) -> None:
+    bar = open_bar(len(articles) > SENT_AT_ONCE, desc="articles", total=len(articles), unit=" articles")
+    try:
+        for start in range(0, len(articles), SENT_AT_ONCE):
+            part = articles[start : start + SENT_AT_ONCE]
+            await stream.send(part)
+            if bar is not None:
+                bar.update(len(part))
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _write_page(args: argparse.Namespace, report: duplicates.DuplicatesReport) -> None:
+    from aggregator_lab.evaluation.judgment_page import render_page, sample_pairs
+
+    if not report.pairs:
+        raise InvalidInput("page: no duplicate was found that could be judged.")
+    chosen = sample_pairs(report.pairs, args.pairs, args.seed)
+    Path(args.page).write_text(
+        render_page(chosen, len(report.pairs), report.method), encoding="utf-8", errors="replace"
+    )
+
+
+def _report_judgments(args: argparse.Namespace) -> int:
+    read = read_articles(args.files, args.max)
+    _print_left_out(read)
+    report = judgments.evaluate(judgments.read_judgments(args.judgments), read.articles)
+    if args.write_pairs:
+        _write_pairs(args.write_pairs, report.labeled)
+    print(json.dumps(report.as_json()) if args.json else judgments.format_table(report))
+    return EXIT_OK
+
+
+def _write_pairs(file: str, pairs: Iterable[LabeledPair]) -> None:
+    with jsonl.open_output(file) as write:
+        for pair in pairs:
+            write(msgspec.json.encode(pair.as_json()))
+
+
+def _print_left_out(read: ArticleFile) -> None:
+    if read.invalid:
+        print(f"{read.invalid:,} invalid rows, the first: {read.first_invalid}", file=sys.stderr)
+    if read.repeated_id:
+        print(f"{read.repeated_id:,} rows left out whose id occurred before", file=sys.stderr)

@@ -1,0 +1,321 @@
+"""Options of ``aggregator evaluate``, one subcommand per protocol."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from aggregator.analysis.extractors.registry import feature_names
+from aggregator.cli import common_options
+
+POLICY_SETTINGS = (
+    *common_options.DEDUP_SETTINGS,
+    *common_options.MODEL_SETTINGS,
+    *common_options.LOG_SETTINGS,
+)
+
+
+def add_evaluate_command(commands: Any) -> None:
+    """Add ``aggregator evaluate`` with its protocols."""
+    command = commands.add_parser(
+        "evaluate",
+        help="measure quality on labeled articles or events",
+        description="Measure quality by a published protocol.",
+        allow_abbrev=False,
+    )
+    protocols = command.add_subparsers(title="protocols", metavar="PROTOCOL", required=True)
+    _add_near_duplicates(protocols)
+    _add_duplicates(protocols)
+    _add_clusters(protocols)
+    _add_pairs(protocols)
+    _add_related(protocols)
+    _add_events(protocols)
+    _add_blocks(protocols)
+    _add_methods(protocols)
+    _add_features(protocols)
+    _add_open_benchmark(protocols)
+
+
+def _add_near_duplicates(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "near-duplicates", "precision, recall and F1 on articles with a `cluster` each",
+        "aggregator_lab.cli.evaluate:near_duplicates",
+    )  # fmt: skip
+    _add_input_options(command)
+    _add_background_option(command, "unlabeled articles that are stored first; repeatable")
+    command.add_argument(
+        "--plant", metavar="N", type=common_options.positive_int,
+        help="for files without labels: plant copies of N articles per language and store the others first",
+    )  # fmt: skip
+    _add_html_option(command)
+    _add_calibration_options(command)
+    _add_json_option(command)
+    command.add_argument(
+        "--grid", nargs="?", const="ours", choices=("ours", "published"),
+        help="evaluate shingling (Rodier & Carter 2020) over a grid of settings: our reading of it, or the "
+        "published rule with ours for comparison",
+    )  # fmt: skip
+    group = command.add_argument_group("values of --grid, with the letters of the publication")
+    for flag, kind, help in (
+        ("--shingle", common_options.positive_int, "n: words per shingle"),
+        ("--sample", common_options.positive_int, "k: one shingle in k is kept; published: samples of each"),
+        ("--sketch", common_options.positive_int, "p: shingles that are looked up; published: permutations"),
+        ("--collisions", int, "t: minimum shared sketch shingles of a candidate; published: more than t"),
+        ("--leading", float, "f: share of the text that is used, from its beginning"),
+        ("--overlap", float, "r: minimum overlap coefficient of a duplicate; not in the published rule"),
+    ):  # fmt: skip
+        group.add_argument(flag, metavar="X,...", type=common_options.comma_separated(kind), help=help)
+    common_options.add_policy_options(command, POLICY_SETTINGS)
+
+
+def _add_duplicates(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "duplicates", "duplicates and wrong ones among articles without labels, per source",
+        "aggregator_lab.cli.evaluate_duplicates:run",
+    )  # fmt: skip
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="articles as .jsonl, .jsonl.gz, .csv or .parquet, in order"
+    )
+    command.add_argument(
+        "--max", metavar="N", type=common_options.positive_int, help="use only the first N articles"
+    )
+    command.add_argument(
+        "--compare", choices=("shingling", "published"),
+        help="also count the duplicates of shingling among the same articles: our reading of Rodier & Carter "
+        "2020, or the published rule",
+    )  # fmt: skip
+    command.add_argument(
+        "--overlap", metavar="X,...", type=common_options.comma_separated(float),
+        help="minimum overlap coefficients of a duplicate for --compare shingling (default 0.2)",
+    )  # fmt: skip
+    command.add_argument(
+        "--collisions", metavar="T,...", type=common_options.comma_separated(int),
+        help="collisions that a duplicate exceeds for --compare published (default 3)",
+    )  # fmt: skip
+    command.add_argument(
+        "--edits", metavar="N", type=common_options.positive_int,
+        help="also edit N articles per language in six ways and report the share found as duplicates",
+    )  # fmt: skip
+    group = command.add_argument_group("judgment by hand")
+    group.add_argument(
+        "--page", metavar="FILE.html", help="write a page on which to judge random duplicates side by side"
+    )
+    group.add_argument(
+        "--pairs", metavar="N", type=common_options.positive_int, default=50,
+        help="number of duplicates on the page (default 50)",
+    )  # fmt: skip
+    group.add_argument(
+        "--seed", metavar="N", type=int, default=0, help="of the random sample, and of --edits (default 0)"
+    )
+    group.add_argument(
+        "--judgments", metavar="FILE.json",
+        help="instead of deciding the articles, report the judgments saved on the page",
+    )  # fmt: skip
+    group.add_argument(
+        "--write-pairs", metavar="FILE.jsonl",
+        help="write labeled pairs of articles: judged ones with --judgments, otherwise all duplicates with "
+        "the counter's result as label",
+    )  # fmt: skip
+    _add_json_option(command)
+    common_options.add_policy_options(command, POLICY_SETTINGS)
+
+
+def _add_clusters(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "clusters", "agreement of duplicate groups with labeled ones (ARI, V-measure, B-cubed)",
+        "aggregator_lab.cli.evaluate:clusters",
+    )  # fmt: skip
+    _add_input_options(command)
+    _add_background_option(command)
+    _add_html_option(command)
+    _add_calibration_options(command)
+    _add_json_option(command)
+    common_options.add_policy_options(command, POLICY_SETTINGS)
+
+
+def _add_pairs(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols,
+        "pairs",
+        "ROC AUC and thresholds on human-judged pairs",
+        "aggregator_lab.cli.evaluate:pairs",
+    )
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="rows with text1, text2, and `same` or `overall`"
+    )
+    _add_plot_option(command)
+    _add_json_option(command)
+    common_options.add_settings_options(command, ("models_dir", *common_options.LOG_SETTINGS))
+
+
+def _add_related(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "related", "recall and nDCG of related articles, compared with brute force",
+        "aggregator_lab.cli.evaluate:related",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help="articles with an event in `cluster` each")
+    _add_background_option(command)
+    command.add_argument(
+        "--limit", metavar="K", type=common_options.positive_int, default=10,
+        help="number of related articles requested (default 10)",
+    )  # fmt: skip
+    _add_calibration_options(command)
+    _add_json_option(command)
+    common_options.add_policy_options(command, POLICY_SETTINGS)
+
+
+def _add_events(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "events", "known events found in recorded headlines, delay, alerts per day",
+        "aggregator_lab.cli.evaluate:events",
+    )  # fmt: skip
+    command.add_argument(
+        "windows", metavar="WINDOWS", nargs="?", help="directory of the recordings (default: that of FILE)"
+    )
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="lists of known events, each with its recording"
+    )
+    _add_processes_option(command, "recordings")
+    _add_json_option(command)
+    command.add_argument(
+        "--plot", metavar="DIR", help="draw the timeline of each recording in DIR (needs matplotlib)"
+    )
+    command.add_argument(
+        "--mode", choices=("stories", "literal", "both"),
+        help="event rule to score, or both to compare them (default: the setting event_rule)",
+    )  # fmt: skip
+    common_options.add_settings_options(
+        command, (*common_options.DETECTION_SETTINGS, "models_dir", *common_options.LOG_SETTINGS)
+    )
+
+
+def _add_blocks(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "blocks", "bucket sizes and false neighbors of real fingerprints under the block plan",
+        "aggregator_lab.cli.evaluate:blocks",
+    )  # fmt: skip
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="articles as .jsonl, .jsonl.gz, .csv or .parquet"
+    )
+    command.add_argument(
+        "--max", metavar="N", type=common_options.positive_int, help="use only the first N articles"
+    )
+    _add_json_option(command)
+    common_options.add_settings_options(command, ("models_dir", *common_options.LOG_SETTINGS))
+
+
+def _add_methods(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "methods", "archive methods of the literature, on clean and on noisy text",
+        "aggregator_lab.cli.compare_methods:run",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
+    command.add_argument("--method", metavar="NAME", action="append", help="only this method; repeatable")
+    command.add_argument(
+        "--level", metavar="NAME", action="append",
+        help="only this level of noise: clean, light, medium or heavy, or one kind of it: ocr, abridged, "
+        "joined or columns; repeatable",
+    )  # fmt: skip
+    _add_per_label_option(command)
+    command.add_argument("--out", metavar="FILE", help="write an HTML page with the table and a plot")
+    _add_processes_option(command, "methods")
+    _add_json_option(command)
+    common_options.add_settings_options(command, common_options.LOG_SETTINGS)
+
+
+def _add_features(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "features", "feature extractors, fitted to the same articles and measured on others",
+        "aggregator_lab.cli.evaluate_features:run",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help="copies: articles with a `cluster` each")
+    command.add_argument(
+        "--corpus", metavar="FILE", action="append", required=True,
+        help="unlabeled articles: every second one is fitted to, the others are the background; repeatable",
+    )  # fmt: skip
+    command.add_argument(
+        "--pairs", metavar="FILE", action="append", default=[], help="human-judged pairs; repeatable"
+    )
+    command.add_argument(
+        "--events", metavar="FILE", action="append", default=[],
+        help="articles with an event in `cluster` each, for related articles; repeatable",
+    )  # fmt: skip
+    command.add_argument(
+        "--features", metavar="NAME", action="append", choices=feature_names(),
+        help=f"only this extractor ({', '.join(feature_names())}); repeatable",
+    )  # fmt: skip
+    command.add_argument("--group", metavar="NAME", default="en", help="language group (default en)")
+    command.add_argument(
+        "--max", metavar="N", type=common_options.positive_int, default=4_000,
+        help="use N articles of the corpus, evenly spaced (default 4000)",
+    )  # fmt: skip
+    _add_per_label_option(command)
+    _add_json_option(command)
+    common_options.add_settings_options(command, ("models_dir", *common_options.LOG_SETTINGS))
+
+
+def _add_open_benchmark(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "open-benchmark", "write a benchmark in ten languages, usable without the service",
+        "aggregator_lab.cli.evaluate:open_benchmark",
+    )  # fmt: skip
+    command.add_argument("out", metavar="DIR", help="directory for articles, data card and scoring script")
+    command.add_argument(
+        "--stories", metavar="N", type=common_options.positive_int, default=200,
+        help="number of stories, about 7 articles each (default 200)",
+    )  # fmt: skip
+    command.add_argument("--seed", metavar="N", type=int, default=1, help="of the stories (default 1)")
+    common_options.add_settings_options(command, common_options.LOG_SETTINGS)
+
+
+def _add_input_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
+    command.add_argument(
+        "--orders", metavar="N", type=common_options.positive_int, default=1,
+        help="number of random orders (default 1)",
+    )  # fmt: skip
+
+
+def _add_html_option(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--html", metavar="PATH", default="",
+        help="directory or tar archive with the page of each id; texts are extracted from the pages",
+    )  # fmt: skip
+
+
+def _add_calibration_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--calibrate", action="store_true", help="report the thresholds that these labels support, per score"
+    )
+    _add_plot_option(command, "; implies --calibrate")
+
+
+def _add_plot_option(command: argparse.ArgumentParser, note: str = "") -> None:
+    command.add_argument(
+        "--plot", metavar="FILE",
+        help=f"draw precision and recall per threshold as .png or .svg (needs matplotlib){note}",
+    )  # fmt: skip
+
+
+def _add_per_label_option(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--per-label", metavar="N", type=common_options.positive_int,
+        help="use only the first N articles of each label, to save time",
+    )  # fmt: skip
+
+
+def _add_json_option(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def _add_processes_option(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument(
+        "--processes", metavar="N", type=common_options.positive_int, default=1,
+        help=f"number of {what} evaluated in parallel (default 1)",
+    )  # fmt: skip
+
+
+def _add_background_option(
+    command: argparse.ArgumentParser, help: str = "unlabeled articles; repeatable"
+) -> None:
+    command.add_argument("--background", metavar="FILE", action="append", default=[], help=help)

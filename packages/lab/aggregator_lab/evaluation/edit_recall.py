@@ -1,0 +1,115 @@
+"""Share of synthetically edited copies (``edits.py``) that the service calls duplicates, per language.
+
+The service holds all articles, the original among them. Each edited copy of a sample of the articles is then
+checked without being stored. It counts as found if it is a duplicate of its original, or of another article
+of the original's duplicate group.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from aggregator.domain import Article
+from aggregator_lab.evaluation.duplicate_stream import DuplicateStream
+from aggregator_lab.evaluation.edits import EDITS, Editor, count_words, split_pieces
+
+MIN_WORDS = 80  # of an article that is edited
+MIN_LANGUAGE_ARTICLES = 10  # of at least so many words; a language with fewer is left out
+TARGETS = {**dict.fromkeys(EDITS, 0.98), "reordered": 0.95}
+
+
+@dataclass(slots=True)
+class EditResult:
+    """Copies made by one edit in one language.
+
+    copies  number of edited copies
+    found   duplicates of the original's group
+    other   duplicates of an article outside the original's group
+    missed  ids of the originals whose copies were not found
+    """
+
+    lang: str
+    edit: str
+    copies: int = 0
+    found: int = 0
+    other: int = 0
+    missed: list[str] = field(default_factory=list)
+
+    @property
+    def share(self) -> float | None:
+        """Share found, 0..1; None without copies."""
+        return self.found / self.copies if self.copies else None
+
+    def as_json(self) -> dict[str, Any]:
+        """All values."""
+        share = self.share
+        return {
+            "lang": self.lang,
+            "edit": self.edit,
+            "copies": self.copies,
+            "found": self.found,
+            "share": None if share is None else round(share, 4),
+            "target": TARGETS[self.edit],
+            "other": self.other,
+            "missed": self.missed,
+        }
+
+
+async def evaluate(stream: DuplicateStream, count: int, seed: int = 0) -> list[EditResult]:
+    """Edit a seeded sample of ``count`` articles of at least 80 words per language, in every way."""
+    by_lang: dict[str, list[Article]] = defaultdict(list)
+    for item in stream.stored.values():
+        by_lang[item.lang].append(item.article)
+    results = []
+    for lang, articles in sorted(by_lang.items()):
+        long = [a for a in articles if count_words(split_pieces(a.text, lang)) >= MIN_WORDS]
+        if len(long) < MIN_LANGUAGE_ARTICLES:
+            continue
+        chosen = random.Random(seed).sample(long, min(count, len(long)))
+        editor = Editor(long, lang, seed)
+        results += [await _evaluate_edit(stream, editor, name, chosen) for name in EDITS]
+    return results
+
+
+async def _evaluate_edit(
+    stream: DuplicateStream, editor: Editor, name: str, articles: list[Article]
+) -> EditResult:
+    result = EditResult(editor.lang, name)
+    for article in articles:
+        copy = editor.edit(name, article)
+        if copy is None:
+            continue
+        result.copies += 1
+        group = await stream.group_of_match(copy)
+        if group == stream.stored[article.id].group:
+            result.found += 1
+        else:
+            result.other += group is not None
+            result.missed.append(article.id)
+    return result
+
+
+def format_table(results: list[EditResult]) -> str:
+    """Table for a terminal: a row per language, a column per edit; "!" marks a share below its target."""
+    langs = dict.fromkeys(result.lang for result in results)
+    lines = [
+        f"edited copies found as duplicates, of articles of at least {MIN_WORDS} words "
+        f"(target {TARGETS['cut']:.0%}, reordered {TARGETS['reordered']:.0%})",
+        f"{'lang':6} {'copies':>7} " + " ".join(f"{name:>10}" for name in EDITS) + f" {'of another':>11}",
+    ]
+    for lang in langs:
+        row = [result for result in results if result.lang == lang]
+        cells = " ".join(f"{_format_share(result):>10}" for result in row)
+        copies, other = max(r.copies for r in row), sum(r.other for r in row)
+        lines.append(f"{lang:6} {copies:7,} {cells} {other:11,}")
+    return "\n".join(lines)
+
+
+def _format_share(result: EditResult) -> str:
+    share = result.share
+    if share is None:
+        return "-"
+    return f"{share:.1%}{'!' if share < TARGETS[result.edit] else ''}"

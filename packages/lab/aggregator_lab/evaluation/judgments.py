@@ -1,0 +1,193 @@
+"""Judgments of duplicate pairs by a person: the page's JSON file, the share of wrong pairs, labeled pairs.
+
+The file is saved by the page of ``judgment_page.py``::
+
+    {"format": "duplicate-judgments/1", "pairs": [{"a": ID, "b": ID, "lang": "en", "judgment": "wrong"}]}
+
+``a`` is the duplicate, ``b`` the article that it was matched to; ``judgment`` is "right", "wrong" or
+"unsure". A labeled pair is one line of JSON: the two articles, ``label`` ("duplicate" or "different"), the
+``judge`` ("person" or "counter") and the evidence of the counter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from aggregator.analysis.text.html import extract_article
+from aggregator.domain import Article
+from aggregator.errors import InvalidInput
+from aggregator.time_units import format_rfc3339
+from aggregator_lab.evaluation.duplicate_counter import judge_pair
+from aggregator_lab.evaluation.duplicate_stream import DuplicatePair
+
+FORMAT = "duplicate-judgments/1"
+Z_95 = 1.959964  # standard normal quantile of a two-sided 95 % interval
+Label = Literal["duplicate", "different"]
+LABELS: dict[str, Label] = {"right": "duplicate", "wrong": "different"}
+
+
+class Judgment(msgspec.Struct, frozen=True):
+    """One pair by the ids of its articles."""
+
+    a: str
+    b: str
+    judgment: Literal["right", "wrong", "unsure"]
+    lang: str
+
+
+class _JudgmentFile(msgspec.Struct):
+    format: Literal["duplicate-judgments/1"]
+    pairs: list[Judgment]
+
+
+@dataclass(frozen=True, slots=True)
+class LabeledPair:
+    """A pair with its label; ``judge``: who gave it."""
+
+    pair: DuplicatePair
+    label: Label
+    judge: Literal["person", "counter"]
+
+    def as_json(self) -> dict[str, Any]:
+        """The line of a file of labeled pairs."""
+        return {
+            "a": _article_json(self.pair.article),
+            "b": _article_json(self.pair.match),
+            "label": self.label,
+            "judge": self.judge,
+            "lang": self.pair.lang,
+            "counter": self.pair.evidence.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class JudgmentReport:
+    """Judgments of pairs whose articles were found in the input.
+
+    judgments  number of pairs per judgment
+    labeled    the pairs judged right or wrong
+    missing    number of pairs that were left out, since an article is not in the input
+    """
+
+    judgments: Counter[str]
+    labeled: list[LabeledPair]
+    missing: int
+
+    @property
+    def judged(self) -> int:
+        """Pairs judged right or wrong."""
+        return len(self.labeled)
+
+    @property
+    def wrong_interval(self) -> tuple[float, float]:
+        """95 % Wilson interval of the share of wrong pairs among those judged right or wrong, 0..1."""
+        return wilson_interval(self.judgments["wrong"], self.judged)
+
+    def counted_as_wrong(self, label: Label) -> int:
+        """Pairs with this label that the counter counts as wrong."""
+        return sum(item.label == label and item.pair.evidence.wrong for item in self.labeled)
+
+    def as_json(self) -> dict[str, Any]:
+        """Every value of the table."""
+        low, high = self.wrong_interval
+        return {
+            "right": self.judgments["right"],
+            "wrong": self.judgments["wrong"],
+            "unsure": self.judgments["unsure"],
+            "missing": self.missing,
+            "wrong_share": round(self.judgments["wrong"] / self.judged, 4) if self.judged else None,
+            "wrong_share_95": [round(low, 4), round(high, 4)],
+            "counted_wrong_of_wrong": self.counted_as_wrong("different"),
+            "counted_wrong_of_right": self.counted_as_wrong("duplicate"),
+        }
+
+
+def read_judgments(file: str) -> list[Judgment]:
+    """The judgments saved by the page. Raises InvalidInput."""
+    try:
+        return msgspec.json.decode(Path(file).read_bytes(), type=_JudgmentFile).pairs
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}.") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{file} is not a file of judgments: {error}.") from None
+
+
+def evaluate(judgments: Iterable[Judgment], articles: Sequence[Article]) -> JudgmentReport:
+    """Join the judgments with their articles."""
+    by_id = {article.id: _with_text(article) for article in articles}
+    counts: Counter[str] = Counter()
+    labeled: list[LabeledPair] = []
+    missing = 0
+    for item in judgments:
+        if item.a not in by_id or item.b not in by_id:
+            missing += 1
+            continue
+        counts[item.judgment] += 1
+        if item.judgment in LABELS:
+            pair = _pair(item, by_id)
+            labeled.append(LabeledPair(pair, LABELS[item.judgment], "person"))
+    return JudgmentReport(counts, labeled, missing)
+
+
+def label_by_counter(pairs: Iterable[DuplicatePair]) -> Iterator[LabeledPair]:
+    """The pairs with the counter's result as label: a wrong duplicate is a pair of different articles."""
+    for pair in pairs:
+        yield LabeledPair(pair, "different" if pair.evidence.wrong else "duplicate", "counter")
+
+
+def wilson_interval(count: int, total: int, z: float = Z_95) -> tuple[float, float]:
+    """Wilson score interval of a share (Wilson 1927), 0..1; (0, 1) for ``total`` 0."""
+    if total == 0:
+        return 0.0, 1.0
+    share = count / total
+    center = share + z * z / (2 * total)
+    margin = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
+    scale = 1 + z * z / total
+    # The share itself is the bound where it is 0 or 1; rounding must not put it outside.
+    return max(0.0, min(share, (center - margin) / scale)), min(1.0, max(share, (center + margin) / scale))
+
+
+def format_table(report: JudgmentReport) -> str:
+    """Lines for a terminal."""
+    low, high = report.wrong_interval
+    counts = report.judgments
+    lines = [f"{counts['right']} right, {counts['wrong']} wrong, {counts['unsure']} unsure"]
+    if report.judged:
+        share = counts["wrong"] / report.judged
+        lines += [
+            f"wrong: {share:.1%} of {report.judged} judged pairs, 95 % interval {low:.1%} to {high:.1%}",
+            f"the counter: {report.counted_as_wrong('different')} of the {counts['wrong']} wrong, "
+            f"{report.counted_as_wrong('duplicate')} of the {counts['right']} right counted as wrong",
+        ]
+    if report.missing:
+        lines.append(f"{report.missing} judged pairs left out: an article is not in the input")
+    return "\n".join(lines)
+
+
+def _pair(item: Judgment, by_id: Mapping[str, Article]) -> DuplicatePair:
+    a, b = by_id[item.a], by_id[item.b]
+    return DuplicatePair(a, b, item.lang, judge_pair(a, b, item.lang))
+
+
+def _with_text(article: Article) -> Article:
+    """The article with title and text extracted if it was HTML, as analyzed."""
+    if article.text or not article.html:
+        return article
+    extracted = extract_article(article.html)
+    return replace(article, title=article.title or extracted.title, text=extracted.text, html="")
+
+
+def _article_json(article: Article) -> dict[str, Any]:
+    """The fields of ``POST /v1/articles`` that are set."""
+    fields = {name: getattr(article, name) for name in ("id", "title", "text", "url", "source", "lang")}
+    given = {name: value for name, value in fields.items() if value}
+    if article.published_at_ms is not None:
+        given["published_at"] = format_rfc3339(article.published_at_ms)
+    return given

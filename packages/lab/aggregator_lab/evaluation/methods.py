@@ -1,0 +1,289 @@
+"""Comparison of duplicate detection methods on labeled articles, clean and with the noise of scanned print.
+
+For each method and clustering the threshold is tuned on every other cluster (by B-cubed F1) and scored on the
+rest, and the reverse; the measures are the means of both. A method that is trained is trained on the clusters
+that its threshold is tuned on. Overlapping labels are merged first
+(``labeled.SPOTSIGS_LABEL_MERGES``); the adjusted Rand index is given for the labels as they are too.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.domain import Article
+from aggregator.errors import InvalidInput
+from aggregator_archive.cluster import IGRAPH, Links, cluster
+from aggregator_archive.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle
+from aggregator_archive.libraries import ENCODERS
+from aggregator_archive.optional_imports import import_optional
+from aggregator_archive.vector_candidates import DEFAULT_LANG
+from aggregator_archive.vectors import FAISS
+from aggregator_lab.evaluation.metrics import adjusted_rand, b_cubed, pair_count, precision_recall_f1
+from aggregator_lab.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, NoiseLevel
+from aggregator_lab.evaluation.pair_scorers import METHODS, TRANSFORMER_METHODS, default_methods, ngrams
+from aggregator_lab.evaluation.print_noise import add_noise
+from aggregator_lab.evaluation.scored_pairs import ScoredPairs
+from aggregator_lab.evaluation.transformer_scorers import RERANKING, TRAINED_METHODS, train
+
+HALVES = ("even", "odd")  # clusters, in order of names
+CLUSTERINGS = ("union-find", "average", "leiden")
+# Evenly spaced in log odds, 0.005 to 0.99: cosines and distances need high thresholds, overlaps low ones.
+THRESHOLDS = tuple(float(t) for t in 1 / (1 + np.exp(-np.linspace(-5.3, 4.6, 41))))
+COMMON_NGRAM_WORDS = 10
+MAX_LINKS = 200_000  # strongest pairs that are clustered; weaker ones of 1,000 articles are not similar
+
+
+@dataclass(frozen=True, slots=True)
+class MethodResult:
+    """One method with one clustering at one noise level; means of both directions of tuning."""
+
+    level: str
+    method: str
+    clustering: str
+    b_cubed_f1: float
+    adjusted_rand: float
+    adjusted_rand_as_labelled: float
+    pair_precision: float
+    pair_recall: float
+    pair_f1: float
+    mean_group: float
+    thresholds: tuple[float, float]  # tuned on the even and on the odd clusters
+    whole_b_cubed_f1: float  # of all clusters at the first threshold
+    seconds: float  # CPU time from articles to scored pairs
+    memory_mb: float  # increase of the peak memory
+
+
+def evaluate(
+    gold: Sequence[LabeledArticle],
+    *,
+    methods: Sequence[str] | None = None,
+    levels: Sequence[NoiseLevel] = (CLEAN, *NOISE_LEVELS),
+    label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
+    processes: int = 1,
+) -> list[MethodResult]:
+    """One row per level, method (by default those of ``default_methods``) and clustering.
+
+    Raises ConfigurationError if a method's extra is missing, InvalidInput if a half has no copies to tune on.
+    """
+    truth = _merged_labels(gold, label_merges)
+    is_even = _is_even_cluster(truth)
+    if not all(_has_copies(_select(truth, half)) for half in (is_even, ~is_even)):
+        raise InvalidInput(
+            "Give copies of at least two articles, each with an equal `cluster`: "
+            "thresholds are tuned on every other one and scored on the rest."
+        )
+    methods = methods or default_methods()
+    _check_libraries(methods)
+    tasks = [(gold, method, level, label_merges) for level in levels for method in methods]
+    with (
+        TemporaryDirectory() as encoders,
+        # One process per task: the peak memory of a process never falls.
+        ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor,
+    ):
+        if not TRAINED_METHODS.keys().isdisjoint(methods):
+            rerank = RERANKING in methods
+            executor.submit(train_encoders, gold, label_merges, Path(encoders), rerank=rerank).result()
+        results = executor.map(evaluate_method, *zip(*tasks, strict=True), repeat(Path(encoders)))
+        return [row for rows in results for row in rows]
+
+
+def _check_libraries(methods: Sequence[str]) -> None:
+    needed = [IGRAPH, *(each for name in methods for each in ENCODERS.get(name, ()))]
+    if not TRANSFORMER_METHODS.isdisjoint(methods):
+        needed.append(FAISS)
+    for library in dict.fromkeys(needed):
+        import_optional(*library)
+
+
+def train_encoders(
+    gold: Sequence[LabeledArticle], label_merges: Mapping[str, str], directory: Path, *, rerank: bool
+) -> None:
+    """Write a directory of weights for each of ``HALVES``, trained on its articles (``TRAINED_METHODS``)."""
+    truth = _merged_labels(gold, label_merges)
+    even = _is_even_cluster(truth)
+    for name, half in zip(HALVES, (even, ~even), strict=True):
+        articles = [item.article for item, chosen in zip(gold, half.tolist(), strict=True) if chosen]
+        train(articles, _select(truth, half), directory / name, rerank=rerank)
+
+
+def evaluate_method(
+    gold: Sequence[LabeledArticle],
+    method: str,
+    level: NoiseLevel,
+    label_merges: Mapping[str, str],
+    encoders: Path | None = None,
+) -> list[MethodResult]:
+    """One row per clustering, computed in this process. ``encoders``: directory of ``train_encoders``."""
+    articles = _noisy_articles(gold, level)
+    memory_before_mb = _peak_mb()
+    started = time.process_time()
+    if method in TRAINED_METHODS and encoders is not None:
+        by_half = [TRAINED_METHODS[method](articles, encoders / half) for half in HALVES]
+    else:
+        by_half = [METHODS[method](articles)]
+    seconds = time.process_time() - started
+    memory_mb = _peak_mb() - memory_before_mb
+    labels, truth = [item.label for item in gold], _merged_labels(gold, label_merges)
+    return [
+        MethodResult(
+            level.name,
+            method,
+            clustering,
+            **tune_and_score(by_half, clustering, truth, labels),
+            seconds=seconds,
+            memory_mb=memory_mb,
+        )
+        for clustering in CLUSTERINGS
+    ]
+
+
+def shares_without_common_ngram(
+    gold: Sequence[LabeledArticle], levels: Sequence[NoiseLevel]
+) -> dict[str, float]:
+    """Return per level the share, 0..1, of the pairs of copies that have no word 10-gram in common.
+
+    Labels as they are: most articles of two merged labels share nothing.
+    """
+    labels = np.array([item.label for item in gold])
+    copies = max(1, pair_count(labels.tolist()))
+    shares = {}
+    for level in levels:
+        sharing = ngrams(_noisy_articles(gold, level), COMMON_NGRAM_WORDS)
+        shares[level.name] = 1 - int((labels[sharing.a] == labels[sharing.b]).sum()) / copies
+    return shares
+
+
+def _noisy_articles(gold: Sequence[LabeledArticle], level: NoiseLevel) -> list[Article]:
+    articles = [item.article for item in gold]
+    return add_noise(articles, level, [article.lang or DEFAULT_LANG for article in articles])
+
+
+def tune_and_score(
+    by_half: Sequence[ScoredPairs], clustering: str, truth: Sequence[str], labels: Sequence[str]
+) -> dict[str, Any]:
+    """Measures and thresholds of a ``MethodResult``: tuned on one half, scored on the other, both ways.
+
+    ``by_half``: scores of a method trained on each half, or one for both.
+    """
+    even = _is_even_cluster(truth)
+    thresholds: list[float] = []
+    metrics: list[dict[str, float]] = []
+    whole_f1 = 0.0
+    groups_by_threshold: dict[float, npt.NDArray[np.int64]] = {}
+    for half, scored in zip((even, ~even), (by_half[0], by_half[-1]), strict=True):
+        # Only the scores of trained methods depend on the half.
+        if not thresholds or scored.features is not None or len(by_half) > 1:
+            links = strongest_links(scored, _link_strength(scored, truth, half), len(truth))
+            groups_by_threshold = {t: group_labels(links, clustering, t) for t in THRESHOLDS}
+        best = _best_threshold(
+            {
+                threshold: b_cubed(_select(truth, half), groups[half].tolist())[2]
+                for threshold, groups in groups_by_threshold.items()
+            }
+        )
+        if not thresholds:
+            whole_f1 = b_cubed(truth, groups_by_threshold[best].tolist())[2]
+        thresholds.append(best)
+        metrics.append(_half_metrics(truth, labels, groups_by_threshold[best], ~half))
+    means = {name: mean(half[name] for half in metrics) for name in metrics[0]}
+    return {**means, "thresholds": tuple(thresholds), "whole_b_cubed_f1": whole_f1}
+
+
+def _best_threshold(f1_by_threshold: Mapping[float, float]) -> float:
+    """The threshold with the highest F1; of several the middle one, which is the most robust."""
+    highest = max(f1_by_threshold.values())
+    best = [threshold for threshold, f1 in f1_by_threshold.items() if f1 >= highest - 1e-9]
+    return best[len(best) // 2]
+
+
+def _link_strength(
+    scored: ScoredPairs, truth: Sequence[str], half: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float64]:
+    """(n,) scores, or the probabilities of a classifier trained on the pairs within this half."""
+    if scored.features is None:
+        return scored.score
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    known = half[scored.a] & half[scored.b]
+    same = np.array(truth)[scored.a] == np.array(truth)[scored.b]
+    scaler = StandardScaler().fit(scored.features[known])
+    model = LogisticRegression(max_iter=1_000).fit(scaler.transform(scored.features[known]), same[known])
+    strength: npt.NDArray[np.float64] = model.predict_proba(scaler.transform(scored.features))[:, 1]
+    return strength
+
+
+def strongest_links(scored: ScoredPairs, strength: npt.NDArray[np.float64], count: int) -> Links:
+    """At most ``MAX_LINKS`` pairs with a positive strength, strongest first."""
+    order = np.argsort(-strength, kind="stable")[:MAX_LINKS]
+    order = order[strength[order] > 0]
+    return Links(count, scored.a[order], scored.b[order], strength[order])
+
+
+def group_labels(links: Links, clustering: str, threshold: float) -> npt.NDArray[np.int64]:
+    """(n,) group labels: union-find over pairs from the threshold on, or a partition of the whole graph."""
+    if clustering == "union-find":
+        end = int(np.searchsorted(-links.strength, -threshold, side="right"))
+        links = Links(links.article_count, links.a[:end], links.b[:end], links.strength[:end])
+    return cluster(links, clustering, threshold, links.article_count).labels
+
+
+def _half_metrics(
+    truth: Sequence[str], labels: Sequence[str], predicted: npt.NDArray[np.int64], half: npt.NDArray[np.bool_]
+) -> dict[str, float]:
+    half_truth, groups = _select(truth, half), predicted[half].tolist()
+    precision, recall, f1 = pairwise_precision_recall_f1(half_truth, groups)
+    sizes = [size for size in Counter(groups).values() if size > 1]
+    return {
+        "b_cubed_f1": b_cubed(half_truth, groups)[2],
+        "adjusted_rand": adjusted_rand(half_truth, groups),
+        "adjusted_rand_as_labelled": adjusted_rand(_select(labels, half), groups),
+        "pair_precision": precision,
+        "pair_recall": recall,
+        "pair_f1": f1,
+        "mean_group": mean(sizes) if sizes else 0.0,
+    }
+
+
+def pairwise_precision_recall_f1(
+    truth: Sequence[str], predicted: Sequence[int]
+) -> tuple[float, float, float]:
+    """Precision, recall and F1 over pairs of articles in one group."""
+    return precision_recall_f1(
+        pair_count(zip(truth, predicted, strict=True)), pair_count(predicted), pair_count(truth)
+    )
+
+
+def _merged_labels(gold: Sequence[LabeledArticle], label_merges: Mapping[str, str]) -> list[str]:
+    return [label_merges.get(item.label, item.label) for item in gold]
+
+
+def _is_even_cluster(truth: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """(n,) whether the article belongs to the first, third, ... cluster in order of names."""
+    numbers = {label: number for number, label in enumerate(sorted(set(truth)))}
+    return np.array([numbers[label] % 2 == 0 for label in truth], bool)
+
+
+def _has_copies(labels: Sequence[str]) -> bool:
+    return len(set(labels)) < len(labels)
+
+
+def _select(labels: Sequence[str], half: npt.NDArray[np.bool_]) -> list[str]:
+    return [label for label, chosen in zip(labels, half.tolist(), strict=True) if chosen]
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

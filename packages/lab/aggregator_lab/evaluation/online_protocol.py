@@ -1,0 +1,92 @@
+"""Online protocol of near-duplicate detection (Rodier & Carter, LREC 2020, section 5).
+
+The labeled articles are decided in a random order, each against those before it. An article
+
+* called a duplicate is a true positive if the matched article has the same label, else a false positive;
+* not called a duplicate is a false negative if an earlier article has the same label, else a true negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.dedup.policy import Policy
+from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
+from aggregator.errors import AggregatorError
+from aggregator.index import Index
+from aggregator.ingest.service import IngestService
+from aggregator.store.memory import MemoryStore
+from aggregator_archive.labeled import LabeledArticle
+
+CLOCK_START_MS = 1_600_000_000_000  # virtual time, so that two runs agree
+
+Analyses = Mapping[str, Analysis | AggregatorError]  # by article id
+
+
+class DecisionCounts(NamedTuple):
+    """Decisions of one order under one labeling."""
+
+    true_positive: int
+    false_positive: int
+    false_negative: int
+
+
+def count_decisions(
+    decisions: Iterable[tuple[str, str | None]], label_by_id: Mapping[str, str]
+) -> DecisionCounts:
+    """Count (article id, id of the matched article or None) in order. A match without a label is false."""
+    seen: set[str] = set()
+    correct = false = missed = 0
+    for id_, matched_id in decisions:
+        label = label_by_id[id_]
+        if matched_id is not None:
+            is_correct = label_by_id.get(matched_id) == label
+            correct += is_correct
+            false += not is_correct
+        else:
+            missed += label in seen
+        seen.add(label)
+    return DecisionCounts(correct, false, missed)
+
+
+def analyze_by_id(analyzer: Analyzer, articles: Sequence[Article]) -> Analyses:
+    """Analyze each article once, for any number of orders; of several with one id the last counts."""
+    return dict(zip((a.id for a in articles), analyzer.analyze_many(articles), strict=True))
+
+
+def precomputed(analyses: Analyses) -> AnalyzeMany:
+    """The ``analyze_many`` of a service over articles that are analyzed already."""
+
+    async def analyze_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return [analyses[article.id] for article in articles]
+
+    return analyze_many
+
+
+async def decide_in_order(
+    gold: Sequence[LabeledArticle],
+    background: Sequence[Article],
+    analyses: Analyses,
+    policy: Policy,
+    spaces: Sequence[str],
+) -> list[Answer | AggregatorError]:
+    """The answers to ``gold`` in its order, after all of ``background``, by the ingest service in memory.
+
+    ``analyses``: of the articles of both.
+    """
+    clock = iter(range(CLOCK_START_MS, CLOCK_START_MS + 10**12))
+    ingest = IngestService(
+        Index(MemoryStore(), spaces), precomputed(analyses), policy, clock=lambda: next(clock)
+    )
+    await ingest.submit_many(background)
+    # A decision does not need the text, which would be stored once more.
+    return await ingest.submit_many([replace(item.article, text="") for item in gold])
+
+
+def duplicate_group(article_id: str, answer: Answer | AggregatorError) -> str:
+    """Id of the canonical article of the article's duplicate group; its own id if it matched nothing."""
+    match = answer.outcome.match if isinstance(answer, Answer) else None
+    return article_id if match is None else match.canonical_id

@@ -1,0 +1,238 @@
+"""Pair scorers: duplicate detection methods of the literature as functions from articles to scored pairs.
+
+A score is in 0..1, and a threshold is applied to it. Pairs that a method does not compare are absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from aggregator.analysis.shingles import shingle_hashes
+from aggregator.analysis.simhash import FINGERPRINT_BITS
+from aggregator.analysis.text import tokenizer
+from aggregator.dedup.title_rule import required_similarity
+from aggregator.domain import Article
+from aggregator_archive import vectors
+from aggregator_archive.arrays import Floats, Rows
+from aggregator_archive.cluster import Links, components, pairs_within_components
+from aggregator_archive.columns import Columns, columns_from_signatures
+from aggregator_archive.encode import Encoder, Encoding
+from aggregator_archive.join import find_candidates
+from aggregator_archive.pairs import Pairs, merge_pairs, pack_pairs, unpack_pairs
+from aggregator_archive.titles import pair_products, required_similarities
+from aggregator_archive.vector_candidates import DEFAULT_LANG
+from aggregator_archive.verify import estimate_overlaps
+from aggregator_lab.evaluation.scored_pairs import PairScorer, ScoredPairs
+from aggregator_lab.evaluation.spot_signatures import compressed_signatures, spotsigs
+from aggregator_lab.evaluation.transformer_scorers import TRAINED_METHODS, bi_encoder
+from aggregator_lab.extractors import minilm
+
+NGRAM_WIDTHS = (3, 4, 5, 10, 15)
+MAX_SIMHASH_DISTANCE_BITS = 16
+CANDIDATE_DISTANCE_BITS = 3
+_RANDOM_SEED = 1
+
+TermWeights = Callable[[Sequence[str], Sequence[str]], vectors.Vectors]  # of texts and their languages
+
+
+def simhash(articles: Sequence[Article]) -> ScoredPairs:
+    """1 - Hamming distance / 64 of pairs within ``MAX_SIMHASH_DISTANCE_BITS``."""
+    columns = _columns(articles)
+    a, b = np.triu_indices(len(columns), 1)
+    distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b])
+    near = distance <= MAX_SIMHASH_DISTANCE_BITS
+    return ScoredPairs(a[near], b[near], 1 - distance[near] / FINGERPRINT_BITS)
+
+
+def sketch(articles: Sequence[Article]) -> ScoredPairs:
+    """Resemblance of all pairs within connected components of pairs that share a sketch key."""
+    return _resemblance_within_components(_columns(articles), bits=False)
+
+
+def combined(articles: Sequence[Article], shingles: str = "letters") -> ScoredPairs:
+    """As ``sketch``, with candidates within ``CANDIDATE_DISTANCE_BITS`` too: the method of ``dedupe``."""
+    return _resemblance_within_components(_columns(articles, shingles), bits=True)
+
+
+def tfidf(articles: Sequence[Article]) -> ScoredPairs:
+    """Cosine of TF-IDF vectors, 64 nearest articles of each."""
+    return ScoredPairs(*vectors.nearest_pairs(vectors.tfidf(_texts(articles), _langs(articles))))
+
+
+def tfidf_with_titles(articles: Sequence[Article]) -> ScoredPairs:
+    """TF-IDF cosine c relative to the cosine r that the titles require (``titles.py``): c / (c + r)."""
+    near = tfidf(articles)
+    titles = list(zip((article.title for article in articles), _langs(articles), strict=True))
+    required = required_similarities(titles, near.a, near.b)
+    return ScoredPairs(near.a, near.b, near.score / (near.score + required))
+
+
+def tfidf_by_titles(
+    articles: Sequence[Article], titles: str, weights: TermWeights = vectors.tfidf
+) -> ScoredPairs:
+    """As ``tfidf_with_titles``, with the titles compared by "tfidf" cosine, "jaccard" of terms, or "boolean".
+
+    Boolean: 1 if the sets of terms are equal, else 0. The formulas of tf and idf in the publication of the
+    rule are not on record here, so there is a row with ``weights`` of ``vectors.tfidf`` and one with those of
+    textbooks.
+    """
+    near = ScoredPairs(*vectors.nearest_pairs(weights(_texts(articles), _langs(articles))))
+    pairs = list(zip(near.a.tolist(), near.b.tolist(), strict=True))
+    if titles == "tfidf":
+        rows = weights([article.title for article in articles], _langs(articles))
+        similarity = pair_products(rows, near.a, near.b)
+    else:
+        terms = [
+            frozenset(tokenizer.tokenize(article.title, lang))
+            for article, lang in zip(articles, _langs(articles), strict=True)
+        ]
+        compare = _jaccard if titles == "jaccard" else _equal
+        similarity = np.array([compare(terms[a], terms[b]) for a, b in pairs], np.float64)
+    required = np.array([required_similarity(value) for value in similarity.tolist()], np.float64)
+    return ScoredPairs(near.a, near.b, near.score / (near.score + required))
+
+
+def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    return len(a & b) / len(a | b) if a or b else 0.0
+
+
+def _equal(a: frozenset[str], b: frozenset[str]) -> float:
+    return float(bool(a) and a == b)
+
+
+def doc2vec(articles: Sequence[Article]) -> ScoredPairs:
+    """Cosine of paragraph vectors, 64 nearest articles of each by faiss (Zhang 2023)."""
+    return ScoredPairs(*vectors.nearest_pairs(vectors.doc2vec(_texts(articles), _langs(articles))))
+
+
+def embedding(articles: Sequence[Article]) -> ScoredPairs:
+    """Cosine of static sentence vectors, 64 nearest articles of each by faiss."""
+    return ScoredPairs(*vectors.nearest_pairs(vectors.embedding(_texts(articles), _langs(articles))))
+
+
+def ngrams(articles: Sequence[Article], width: int) -> ScoredPairs:
+    """Overlap coefficient |A and B| / min(|A|, |B|) of exact sets of word n-grams, for pairs above 0."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    grams = CountVectorizer(analyzer=partial(_word_ngrams, width=width), binary=True, dtype=np.float32)
+    counted = grams.fit_transform(zip(_texts(articles), _langs(articles), strict=True))
+    common = (counted @ counted.T).tocoo()
+    upper = common.row < common.col
+    a, b = common.row[upper].astype(np.int64), common.col[upper].astype(np.int64)
+    sizes = np.asarray(counted.sum(axis=1)).ravel()
+    return ScoredPairs(a, b, (common.data[upper] / np.minimum(sizes[a], sizes[b])).astype(np.float64))
+
+
+def minhash(articles: Sequence[Article], hashes: int, band_rows: int) -> ScoredPairs:
+    """Share of equal MinHash values of word 3-grams, for pairs that agree in a band of ``band_rows``."""
+    rng = np.random.default_rng(_RANDOM_SEED)
+    odd = rng.integers(0, 2**63, hashes, np.uint64) * np.uint64(2) + np.uint64(1)
+    signatures = np.zeros((len(articles), hashes), np.uint64)
+    for row, (text, lang) in enumerate(zip(_texts(articles), _langs(articles), strict=True)):
+        shingles = shingle_hashes(tokenizer.shingle_units(text, lang))
+        for at in range(hashes if len(shingles) else 0):
+            mixed = (shingles ^ odd[at]) * odd[(at + 1) % hashes]
+            signatures[row, at] = (mixed ^ mixed >> np.uint64(29)).min()
+    a, b = np.triu_indices(len(articles), 1)
+    equal = signatures[a] == signatures[b]
+    banded = equal.reshape(len(a), -1, band_rows).all(axis=2).any(axis=1)
+    return ScoredPairs(a[banded], b[banded], equal[banded].mean(axis=1))
+
+
+def pair_classifier_features(articles: Sequence[Article]) -> ScoredPairs:
+    """Candidates of ``combined`` and ``tfidf`` with the features that a pair classifier is trained on."""
+    columns = _columns(articles)
+    near = tfidf(articles)
+    pairs = merge_pairs([pack_pairs(near.a, near.b), _candidates(columns, bits=True)])
+    a, b = unpack_pairs(pairs)
+    overlaps = estimate_overlaps(columns, pairs)
+    cosine = np.zeros(len(pairs))
+    cosine[np.searchsorted(pairs, pack_pairs(near.a, near.b))] = near.score
+    distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b]) / FINGERPRINT_BITS
+    features = (
+        overlaps.containment,
+        overlaps.resemblance,
+        np.log1p(overlaps.shared),
+        overlaps.size_ratio,
+        cosine,
+        distance,
+        _title_agreement(articles, a, b),
+    )
+    return ScoredPairs(a, b, overlaps.containment, np.stack(features, axis=1))
+
+
+METHODS: Mapping[str, PairScorer] = {
+    "simhash": simhash,
+    "sketch": sketch,
+    "combined": combined,
+    "combined, words": partial(combined, shingles="words"),
+    "tfidf": tfidf,
+    "tfidf, by title": tfidf_with_titles,
+    "tfidf, titles by tfidf": partial(tfidf_by_titles, titles="tfidf"),
+    "tfidf, titles, textbook": partial(tfidf_by_titles, titles="tfidf", weights=vectors.textbook_tfidf),
+    "tfidf, titles by Jaccard": partial(tfidf_by_titles, titles="jaccard"),
+    "tfidf, equal titles": partial(tfidf_by_titles, titles="boolean"),
+    "pair classifier": pair_classifier_features,
+    **{f"n-gram overlap {width}": partial(ngrams, width=width) for width in NGRAM_WIDTHS},
+    "LSH 10 hashes": partial(minhash, hashes=10, band_rows=1),
+    "LSH 15x2": partial(minhash, hashes=30, band_rows=2),
+    "SpotSigs": spotsigs,
+    "NCD of spot signatures": compressed_signatures,
+    "doc2vec": doc2vec,
+    "embedding": embedding,
+    "bi-encoder": bi_encoder,
+}
+TRANSFORMER_METHODS = frozenset({"bi-encoder", *TRAINED_METHODS})
+NEURAL_METHODS = frozenset({"doc2vec", "embedding", *TRANSFORMER_METHODS})
+METHOD_NAMES = (*METHODS, *TRAINED_METHODS)
+
+
+def default_methods() -> list[str]:
+    """Return all methods, without those by PyTorch if it is not installed."""
+    return [name for name in METHOD_NAMES if minilm.is_installed() or name not in TRANSFORMER_METHODS]
+
+
+def _columns(articles: Sequence[Article], shingles: str = "words") -> Columns:
+    encoder = Encoder(Encoding(shingles=shingles))
+    return columns_from_signatures([encoder.encode(article) for article in articles])
+
+
+def _resemblance_within_components(columns: Columns, *, bits: bool) -> ScoredPairs:
+    count = len(columns)
+    pairs = _candidates(columns, bits=bits)
+    linked = components(Links(count, *unpack_pairs(pairs), np.ones(len(pairs))))
+    pairs = merge_pairs([pairs, pairs_within_components(linked, count)])
+    return ScoredPairs(*unpack_pairs(pairs), estimate_overlaps(columns, pairs).resemblance)
+
+
+def _candidates(columns: Columns, *, bits: bool) -> Pairs:
+    return find_candidates(columns, np.arange(len(columns)), CANDIDATE_DISTANCE_BITS, bits=bits)
+
+
+def _texts(articles: Sequence[Article]) -> list[str]:
+    return [article.text or article.title for article in articles]
+
+
+def _langs(articles: Sequence[Article]) -> list[str]:
+    return [article.lang or DEFAULT_LANG for article in articles]
+
+
+def _word_ngrams(text_and_lang: tuple[str, str], width: int) -> list[str]:
+    words = tokenizer.shingle_units(*text_and_lang)
+    return [" ".join(words[at : at + width]) for at in range(max(1, len(words) - width + 1))]
+
+
+def _title_agreement(articles: Sequence[Article], a: Rows, b: Rows) -> Floats:
+    """(n,) share of the shorter title's terms that both titles have."""
+    titles = [
+        frozenset(tokenizer.tokenize(article.title, lang))
+        for article, lang in zip(articles, _langs(articles), strict=True)
+    ]
+    shares = [
+        len(titles[i] & titles[j]) / max(1, min(len(titles[i]), len(titles[j])))
+        for i, j in zip(a.tolist(), b.tolist(), strict=True)
+    ]
+    return np.array(shares, np.float64)

@@ -1,0 +1,269 @@
+"""ROC AUC, thresholds and policies on pairs of articles that people judged alike or not.
+
+Every row of a pair file has two articles, ``text1`` and ``text2`` (optionally ``title1``, ``lang1``, ...),
+and a judgment: ``same`` (true or false), or ``overall`` from 1 (same story) to 4 (unrelated) as in
+SemEval-2022 task 8, where <= 2 counts as alike, >= 3 as different, and pairs between are left out.
+
+Four scores are compared, each 0..1 and higher for more alike:
+
+* **similarity**  cosine of the term profiles, by which ``/related`` ranks;
+* **tf-idf**      cosine of all index terms, with the idf of the file itself: the plain baseline;
+* **overlap**     containment of the stored shingle samples, which decides about duplicates;
+* **bits**        1 - Hamming distance / 64.
+
+ROC AUC needs no threshold; the table of thresholds shows which one reaches a required precision. In addition,
+the pairs that each policy calls duplicates are scored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.shingles import estimate_overlap
+from aggregator.analysis.simhash import FINGERPRINT_BITS, hamming_distance
+from aggregator.analysis.term_profile import cosines
+from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.policy import Policy
+from aggregator.dedup.similarity import cosine
+from aggregator.dedup.verdict import Candidate, decide
+from aggregator.domain import Analysis, Article, ArticleRecord
+from aggregator.errors import InvalidInput
+from aggregator_lab.evaluation.calibration import Curve, build_curve
+from aggregator_lab.evaluation.metrics import precision_recall_f1, roc_auc
+from aggregator_lab.evaluation.near_duplicates import POLICIES
+
+SCORES = ("similarity", "tf-idf", "overlap", "bits")
+COMPARED_POLICIES = {**POLICIES, "same-event": Policy(name="same-event")}
+MEASURES = ("precision", "recall", "f1")
+MAX_SAME_RATING = 2.0
+MIN_DIFFERENT_RATING = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPair:
+    """Two articles, and whether people judged them alike."""
+
+    first: Article
+    second: Article
+    same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPair:
+    """One pair under every score of ``SCORES`` and every policy of ``COMPARED_POLICIES``.
+
+    ``languages``: "en", or "de-en" if the articles differ.
+    """
+
+    languages: str
+    same: bool
+    scores: Mapping[str, float]
+    same_by_policy: Mapping[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class PairReport:
+    """All pairs of a file."""
+
+    pairs: Sequence[ScoredPair]
+
+    @property
+    def languages(self) -> list[str]:
+        """The word "all", then the languages that have pairs of both judgments, most pairs first."""
+        counts = Counter(p.languages for p in self.pairs)
+        both = [lang for lang, _ in counts.most_common() if len({p.same for p in self.pairs_in(lang)}) == 2]
+        return ["all", *both]
+
+    @property
+    def same_count(self) -> int:
+        """Number of pairs judged alike."""
+        return sum(p.same for p in self.pairs)
+
+    def pairs_in(self, languages: str) -> list[ScoredPair]:
+        """The pairs of a value of ``languages``."""
+        return [p for p in self.pairs if languages in ("all", p.languages)]
+
+    def auc(self, languages: str, score: str) -> float:
+        """ROC AUC, 0..1."""
+        chosen = self.pairs_in(languages)
+        return roc_auc([p.same for p in chosen], [p.scores[score] for p in chosen])
+
+    def curve(self, score: str) -> Curve:
+        """Precision and recall of a score of ``SCORES`` over its thresholds."""
+        return build_curve(score, ((p.scores[score], p.same) for p in self.pairs), self.same_count)
+
+    def policy_metrics(self, policy: str) -> tuple[float, float, float]:
+        """Precision, recall and F1 of the pairs that a policy calls duplicates."""
+        called = [p.same for p in self.pairs if p.same_by_policy[policy]]
+        return precision_recall_f1(sum(called), len(called), self.same_count)
+
+    def calibration_curves(self) -> list[Curve]:
+        """The curves of the scores that have a setting, the distance in bits."""
+        distances = ((FINGERPRINT_BITS * (1 - p.scores["bits"]), p.same) for p in self.pairs)
+        return [
+            build_curve("distance", distances, self.same_count),
+            self.curve("overlap"),
+            self.curve("similarity"),
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """Every value of the table."""
+        curves = {score: self.curve(score) for score in SCORES}
+        return {
+            "pairs": len(self.pairs),
+            "alike": self.same_count,
+            "roc_auc": {
+                lang: {"pairs": len(self.pairs_in(lang))} | {s: round(self.auc(lang, s), 4) for s in SCORES}
+                for lang in self.languages
+            },
+            "thresholds": {
+                score: [
+                    {"at": p.threshold, "precision": round(p.precision, 4), "recall": round(p.recall, 4),
+                     "f1": round(p.f1, 4)}
+                    for p in curve.points
+                ]
+                for score, curve in curves.items()
+            },
+            "best": {score: curve.best_f1_point.threshold for score, curve in curves.items()},
+            "policies": {
+                name: {
+                    key: round(value, 4)
+                    for key, value in zip(MEASURES, self.policy_metrics(name), strict=True)
+                }
+                for name in COMPARED_POLICIES
+            },
+        }  # fmt: skip
+
+
+def parse_pairs(rows: Iterable[Mapping[str, Any]]) -> list[JudgedPair]:
+    """The judged pairs of a file without the undecided ones. Raises InvalidInput naming the row."""
+    judged = []
+    for number, row in enumerate(rows, 1):
+        same = _parse_judgment(row, number)
+        if same is not None:
+            judged.append(
+                JudgedPair(_parse_article(row, number, "1"), _parse_article(row, number, "2"), same)
+            )
+    if len({pair.same for pair in judged}) < 2:
+        raise InvalidInput("These pairs are all of one kind: give some that are alike and some that are not.")
+    return judged
+
+
+def evaluate(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> PairReport:
+    """Score every pair. A pair with an article that cannot be analyzed is left out."""
+    firsts = analyzer.analyze_many([p.first for p in pairs])
+    seconds = analyzer.analyze_many([p.second for p in pairs])
+    usable = [
+        (pair.same, a, b)
+        for pair, a, b in zip(pairs, firsts, seconds, strict=True)
+        if isinstance(a, Analysis) and isinstance(b, Analysis)
+    ]
+    cosines = _tfidf_cosines([(a, b) for _, a, b in usable])
+    return PairReport(
+        [
+            ScoredPair(
+                _language_pair(a, b), same, _scores(a, b) | {"tf-idf": tfidf_cosine}, _same_by_policy(a, b)
+            )
+            for (same, a, b), tfidf_cosine in zip(usable, cosines, strict=True)
+        ]
+    )
+
+
+def format_table(report: PairReport) -> str:
+    """Tables for a terminal: AUC per language, thresholds of the similarity, best thresholds, policies."""
+    lines = [f"ROC AUC {'pairs':>8} {'alike':>6}" + "".join(f"{score:>12}" for score in SCORES)]
+    for lang in report.languages:
+        chosen = report.pairs_in(lang)
+        values = "".join(f"{report.auc(lang, score):12.3f}" for score in SCORES)
+        lines.append(f"{lang:7} {len(chosen):8} {sum(p.same for p in chosen):6}{values}")
+    lines += ["", f"{'similarity':>10} {'P':>6} {'R':>6} {'F1':>6}"]
+    lines += [
+        f"{p.threshold:10.2f} {p.precision:6.3f} {p.recall:6.3f} {p.f1:6.3f}"
+        for p in report.curve("similarity").points
+    ]
+    best_points = {score: report.curve(score).best_f1_point for score in SCORES}
+    best = "; ".join(f"{score} from {p.threshold:.2f} (F1 {p.f1:.3f})" for score, p in best_points.items())
+    lines += ["", f"Highest F1: {best}.", "", f"{'policy':12} {'P':>6} {'R':>6} {'F1':>6}"]
+    lines += [
+        f"{name:12} " + " ".join(f"{value:6.3f}" for value in report.policy_metrics(name))
+        for name in COMPARED_POLICIES
+    ]
+    return "\n".join(lines)
+
+
+def _parse_judgment(row: Mapping[str, Any], row_number: int) -> bool | None:
+    same, overall = _from_text(row.get("same")), _from_text(row.get("overall"))
+    if isinstance(same, bool):
+        return same
+    if isinstance(overall, int | float) and not isinstance(overall, bool):
+        return True if overall <= MAX_SAME_RATING else False if overall >= MIN_DIFFERENT_RATING else None
+    raise InvalidInput(f"Pair {row_number} has neither `same` (true or false) nor `overall` (1 to 4).")
+
+
+def _from_text(value: Any) -> Any:
+    """The value of a cell of CSV that holds true, false or a number; other values unchanged."""
+    try:
+        return json.loads(value.lower()) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _parse_article(row: Mapping[str, Any], row_number: int, side: str) -> Article:
+    title, text, lang = row.get("title" + side) or "", row.get("text" + side) or "", row.get("lang" + side)
+    if not isinstance(title, str) or not isinstance(text, str) or not (title or text):
+        raise InvalidInput(f"Pair {row_number} has no `text{side}`.")
+    return Article(
+        id=f"{row_number}.{side}", title=title, text=text, lang=lang if isinstance(lang, str) else None
+    )
+
+
+def _scores(a: Analysis, b: Analysis) -> dict[str, float]:
+    comparable = a.space == b.space
+    return {
+        "similarity": float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0]),
+        "overlap": estimate_overlap(a.sketch, b.sketch).containment,
+        "bits": 1 - hamming_distance(a.fingerprint, b.fingerprint) / FINGERPRINT_BITS if comparable else 0.0,
+    }
+
+
+def _same_by_policy(a: Analysis, b: Analysis) -> dict[str, bool]:
+    """Whether each policy calls the second article a duplicate of the first."""
+    if a.space != b.space:
+        return dict.fromkeys(COMPARED_POLICIES, False)
+    record = ArticleRecord(
+        1, 1, "first", a.space, a.lang, a.fingerprint, a.text_hash, a.short, a.title, "", "", None,
+        a.sketch, a.terms, a.figures,
+    )  # fmt: skip
+    evidence = Evidence(
+        estimate_overlap(b.sketch, a.sketch),
+        cosine(b.terms, a.terms),
+        hamming_distance(a.fingerprint, b.fingerprint),
+    )
+    candidate = Candidate(record, ("first", 1), evidence)
+    return {
+        name: decide(b, [candidate], policy).match is not None for name, policy in COMPARED_POLICIES.items()
+    }
+
+
+def _tfidf_cosines(pairs: Sequence[tuple[Analysis, Analysis]]) -> list[float]:
+    """Cosine of each pair's TF-IDF vectors (Salton & Buckley 1988), with smoothed idf over all articles."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    terms = [tokenize(f"{article.title}\n{article.text}", article.lang) for pair in pairs for article in pair]
+    if not any(terms):
+        return [0.0] * len(pairs)
+    vectors = TfidfVectorizer(analyzer=list).fit_transform(terms)
+    cosines: list[float] = np.asarray(vectors[0::2].multiply(vectors[1::2]).sum(axis=1)).ravel().tolist()
+    return cosines
+
+
+def _language_pair(a: Analysis, b: Analysis) -> str:
+    return a.lang if a.lang == b.lang else "-".join(sorted((a.lang, b.lang)))

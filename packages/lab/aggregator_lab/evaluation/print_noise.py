@@ -1,0 +1,91 @@
+"""Noise of printed newspapers: editors shorten agency copy, and scans confuse the layout of a page.
+
+    abridgement  the first sentence and 30 to 80 % of the others, early ones more likely, in their order
+    join         a passage of another article, 20 to 60 % as long, before or after the text: both were read as
+                 one region of the page
+    columns      a passage of 30 to 100 % of the text, set in two columns of 6-word lines, is read across them
+
+With OCR errors (``ocr_noise.py``) these are why reprints of one text differ. Pure; a word is that of
+``edits.py``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aggregator.analysis.analyzer import uses_spaces
+from aggregator.domain import Article
+from aggregator_lab.evaluation.edits import split_pieces, split_sentences
+from aggregator_lab.evaluation.ocr_noise import NoiseLevel, add_ocr_noise
+
+KEPT_SHARES = (0.3, 0.8)
+JOINED_SHARES = (0.2, 0.6)
+MIXED_SHARES = (0.3, 1.0)
+LINE_WORDS = 6
+
+
+def add_noise(articles: Sequence[Article], level: NoiseLevel, langs: Sequence[str]) -> list[Article]:
+    """Return the articles with the noise of ``level``; their ids are the seeds. Joins take from each other.
+
+    The abridgement comes first, as before printing, then the layout, then the characters.
+    """
+    return [
+        replace(article, text=noisy_text(article.text, articles, level, lang, article.id))
+        for article, lang in zip(articles, langs, strict=True)
+    ]
+
+
+def noisy_text(text: str, articles: Sequence[Article], level: NoiseLevel, lang: str, seed: str) -> str:
+    """Return one text with the noise of ``level``; ``articles``: those that it may be joined with."""
+
+    def applies(kind: str, rate: float) -> random.Random | None:
+        # One generator per kind: another rate of one kind leaves the others as they were.
+        rng = random.Random(f"{seed}|{level.name}|{kind}")
+        return rng if rng.random() < rate else None
+
+    if rng := applies("abridgement", level.abridgement_rate):
+        text = abridge(text, lang, rng)
+    if rng := applies("join", level.join_rate):
+        text = join_passage(text, rng.choice(articles).text, lang, rng)
+    if rng := applies("columns", level.columns_rate):
+        text = mix_columns(text, lang, rng)
+    return add_ocr_noise(text, level, seed)
+
+
+def abridge(text: str, lang: str, rng: random.Random) -> str:
+    """Return the first sentence and a weighted sample of the others; a text of one sentence is unchanged."""
+    sentences = split_sentences(text, lang)
+    if len(sentences) < 2:
+        return text
+    rest = range(1, len(sentences))
+    count = round(rng.uniform(*KEPT_SHARES) * len(rest))
+    # Weighted sampling without replacement (Efraimidis & Spirakis 2006); weights fall from n - 1 to 1.
+    keys = {at: rng.random() ** (1 / (len(sentences) - at)) for at in rest}
+    kept = [0, *sorted(sorted(rest, key=lambda at: -keys[at])[:count])]
+    return (" " if uses_spaces(lang) else "").join(sentences[at] for at in kept)
+
+
+def join_passage(text: str, other: str, lang: str, rng: random.Random) -> str:
+    """Return the text with a passage of ``other`` before or after it; unchanged if they are equal."""
+    if text == other:
+        return text
+    own, others = split_pieces(text, lang), split_pieces(other, lang)
+    size = min(len(others), round(rng.uniform(*JOINED_SHARES) * len(own)))
+    begin = rng.randint(0, len(others) - size)
+    passage = "".join(others[begin : begin + size])
+    return f"{passage}\n{text}" if rng.random() < 0.5 else f"{text}\n{passage}"
+
+
+def mix_columns(text: str, lang: str, rng: random.Random) -> str:
+    """Return the text with the lines of a passage read across two columns; all words remain."""
+    pieces = split_pieces(text, lang)
+    if pieces and uses_spaces(lang) and not pieces[-1][-1].isspace():
+        pieces[-1] += " "  # the last word may move into the text
+    lines = ["".join(pieces[at : at + LINE_WORDS]) for at in range(0, len(pieces), LINE_WORDS)]
+    size = round(rng.uniform(*MIXED_SHARES) * len(lines)) // 2 * 2
+    begin = rng.randint(0, len(lines) - size)
+    left, right = lines[begin : begin + size // 2], lines[begin + size // 2 : begin + size]
+    mixed = [line for row in zip(left, right, strict=True) for line in row]
+    return "".join([*lines[:begin], *mixed, *lines[begin + size :]]).rstrip()

@@ -1,0 +1,226 @@
+"""Recall and nDCG of related articles about labeled events, compared with brute force.
+
+Labeled articles (``cluster`` = event) are mixed with background articles, evenly over a window of time, and
+all are stored by the ingest service. Then the ``k`` related articles of each are requested. Two measures,
+each the mean over the labeled articles whose event has other articles:
+
+* **recall@k**  share of the event's other articles among the first k, of at most k;
+* **nDCG@k**    the same, weighted towards the first ranks.
+
+Brute force ranks every stored article by the cosine of the full TF-IDF vectors (the model's weights, not only
+the stored heaviest terms). Copies of one text count once in both rankings, as in an answer of the service.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.dedup.policy import Policy
+from aggregator.domain import Analysis, Answer, Article
+from aggregator.errors import InvalidInput
+from aggregator.index import Index
+from aggregator.ingest.service import IngestService
+from aggregator.queries.related import RelatedArticles
+from aggregator.store.memory import MemoryStore
+from aggregator.time_units import HOUR_MS
+from aggregator_archive.labeled import LabeledArticle
+from aggregator_lab.evaluation.metrics import ndcg_at, recall_at
+from aggregator_lab.evaluation.online_protocol import (
+    CLOCK_START_MS,
+    Analyses,
+    analyze_by_id,
+    duplicate_group,
+    precomputed,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RankingScore:
+    """Quality of one ranking, 0..1. ``mean_shown``: related articles per question."""
+
+    name: str
+    recall: float
+    ndcg: float
+    mean_shown: float
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedReport:
+    """The rankings of the service and of brute force over ``question_count`` questions."""
+
+    k: int
+    question_count: int
+    rankings: tuple[RankingScore, ...]
+
+    @property
+    def recall_of_brute_force(self) -> float:
+        """Recall of the service divided by that of brute force."""
+        served, brute_force = self.rankings
+        return served.recall / brute_force.recall if brute_force.recall else 1.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Every value of the table."""
+        return {"k": self.k, "asked": self.question_count,
+                "recall_of_brute_force": round(self.recall_of_brute_force, 4),
+                "rankings": [{"name": r.name, "recall": round(r.recall, 4), "ndcg": round(r.ndcg, 4),
+                              "shown": round(r.mean_shown, 2)} for r in self.rankings]}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArticles:
+    """Articles that the ingest service stored, and what is relevant to each labeled one.
+
+    ``group_by_id``: duplicate group of each stored article. ``relevant_by_id``: the other groups of the event
+    of each labeled one.
+    """
+
+    analyzer: Analyzer
+    analyses: Analyses
+    related: RelatedArticles
+    group_by_id: Mapping[str, str]
+    relevant_by_id: Mapping[str, set[str]]
+
+    async def served(self, k: int) -> RankingScore:
+        """The ``k`` related articles of each labeled one, as the service answers them."""
+        answers = {
+            id_: [self.group_by_id[item.id] for item in await self.related.of_id(id_, limit=k)]
+            for id_ in self.relevant_by_id
+        }
+        return _score_ranking("related", answers, self.relevant_by_id, k)
+
+    def brute_force(self, k: int) -> RankingScore:
+        """The ``k`` nearest duplicate groups by all weights."""
+        answers = _rank_by_brute_force(self.analyzer, self.analyses, self.group_by_id, self.relevant_by_id, k)
+        return _score_ranking("brute force", answers, self.relevant_by_id, k)
+
+
+async def evaluate(
+    gold: Sequence[LabeledArticle],
+    analyzer: Analyzer,
+    *,
+    background: Sequence[Article] = (),
+    hours: float = 48.0,
+    k: int = 10,
+    policy: Policy | None = None,
+    seed: int = 0,
+) -> RelatedReport:
+    """Request the related articles of every labeled article whose event has others.
+
+    ``hours``: duration over which the articles arrive. Raises InvalidInput if no event has two articles.
+    """
+    stored = await store_articles(
+        gold, analyzer, background=background, hours=hours, policy=policy, seed=seed
+    )
+    return RelatedReport(k, len(stored.relevant_by_id), (await stored.served(k), stored.brute_force(k)))
+
+
+async def store_articles(
+    gold: Sequence[LabeledArticle],
+    analyzer: Analyzer,
+    *,
+    background: Sequence[Article] = (),
+    hours: float = 48.0,
+    policy: Policy | None = None,
+    seed: int = 0,
+) -> StoredArticles:
+    """Mix and store the articles; parameters and errors as ``evaluate``."""
+    policy = policy or Policy()
+    stream = _mix(gold, background, seed)
+    analyses = analyze_by_id(analyzer, stream)
+    now_ms = CLOCK_START_MS
+
+    def clock() -> int:
+        return now_ms
+
+    index = Index(MemoryStore(), analyzer.spaces)
+    ingest = IngestService(index, precomputed(analyses), policy, clock=clock)
+    group_by_id: dict[str, str] = {}
+    for position, article in enumerate(stream):
+        now_ms = CLOCK_START_MS + int(position * hours * HOUR_MS / len(stream))
+        answer = (await ingest.submit_many([article]))[0]
+        if isinstance(answer, Answer):
+            group_by_id[article.id] = duplicate_group(article.id, answer)
+    relevant_by_id = _relevant_groups(gold, group_by_id)
+    if not relevant_by_id:
+        raise InvalidInput(
+            "No two of these articles are about one event: give each a `cluster`, equal for an event."
+        )
+    related = RelatedArticles(index, precomputed(analyses), clock=clock, related_bits=policy.related_bits)
+    return StoredArticles(analyzer, analyses, related, group_by_id, relevant_by_id)
+
+
+def format_table(report: RelatedReport) -> str:
+    """Table for a terminal: one line per ranking."""
+    k = report.k
+    return "\n".join(
+        [
+            f"{report.question_count} articles asked for",
+            f"{'ranking':14} {f'recall@{k}':>10} {f'nDCG@{k}':>10} {'shown':>7}",
+            *(f"{r.name:14} {r.recall:10.3f} {r.ndcg:10.3f} {r.mean_shown:7.1f}" for r in report.rankings),
+            f"share of brute force: {report.recall_of_brute_force:.3f}",
+        ]
+    )
+
+
+def _mix(gold: Sequence[LabeledArticle], background: Sequence[Article], seed: int) -> list[Article]:
+    """Labeled articles in random order at random positions among the background, which keeps its order."""
+    rng = random.Random(seed)
+    order = [item.article for item in gold]
+    rng.shuffle(order)
+    positioned = [(rng.random(), 0, article) for article in order]
+    positioned += [((at + 0.5) / len(background), 1, article) for at, article in enumerate(background)]
+    return [article for _, _, article in sorted(positioned, key=lambda item: item[:2])]
+
+
+def _relevant_groups(gold: Sequence[LabeledArticle], group_by_id: Mapping[str, str]) -> dict[str, set[str]]:
+    """Article id -> the other duplicate groups of its event; only articles with at least one."""
+    stored = [item for item in gold if item.article.id in group_by_id]
+    groups_by_event: dict[str, set[str]] = defaultdict(set)
+    for item in stored:
+        groups_by_event[item.label].add(group_by_id[item.article.id])
+    others = {i.article.id: groups_by_event[i.label] - {group_by_id[i.article.id]} for i in stored}
+    return {id_: groups for id_, groups in others.items() if groups}
+
+
+def _score_ranking(
+    name: str, answers: Mapping[str, Sequence[str]], relevant_by_id: Mapping[str, set[str]], k: int
+) -> RankingScore:
+    return RankingScore(
+        name,
+        mean(recall_at(answers[id_], relevant, k) for id_, relevant in relevant_by_id.items()),
+        mean(ndcg_at(answers[id_], relevant, k) for id_, relevant in relevant_by_id.items()),
+        mean(len(answers[id_]) for id_ in relevant_by_id),
+    )
+
+
+def _rank_by_brute_force(
+    analyzer: Analyzer,
+    analyses: Analyses,
+    group_by_id: Mapping[str, str],
+    relevant_by_id: Mapping[str, set[str]],
+    k: int,
+) -> dict[str, list[str]]:
+    """The ``k`` nearest duplicate groups by the cosine of all weights, computed with an inverted index."""
+    usable = {id_: analysis for id_, analysis in analyses.items() if isinstance(analysis, Analysis)}
+    vectors = {id_: analyzer.term_weights(analysis) for id_, analysis in usable.items()}
+    postings: dict[tuple[str, str], list[tuple[str, float]]] = defaultdict(list)
+    for id_, vector in vectors.items():
+        for term, weight in vector.items():
+            postings[usable[id_].space, term].append((id_, weight))
+    rankings = {}
+    for id_ in relevant_by_id:
+        cosines: dict[str, float] = defaultdict(float)
+        for term, weight in vectors[id_].items():
+            for other, other_weight in postings[usable[id_].space, term]:
+                cosines[other] += weight * other_weight
+        nearest = sorted(cosines, key=lambda other: -cosines[other])
+        groups = dict.fromkeys(group_by_id[other] for other in nearest if other in group_by_id)
+        groups.pop(group_by_id[id_], None)
+        rankings[id_] = list(groups)[:k]
+    return rankings

@@ -1,0 +1,248 @@
+"""Online shingling with an overlap test: our reading of Rodier & Carter (LREC 2020), after Broder (1997).
+
+The rule as published is in ``published_shingling.py``; it decides by collisions and computes no overlap.
+
+An article is the set of its word shingles; a sample of them is kept, whose smallest hashes are the sketch.
+Earlier articles that share enough of the sketch are candidates; the one with the highest overlap coefficient
+is the original if that coefficient is high enough. Fingerprints are not used. The settings, with the letters
+of the paper:
+
+    n  words per shingle
+    k  one shingle in k is sampled (those whose hash is divisible by k; 1: all)
+    p  sketch size, in sampled shingles
+    t  shared sketch shingles (collisions) of a candidate
+    f  leading share of the text that is used, 0..1
+    r  minimum overlap coefficient |A and B| / min(|A|, |B|) of the samples of a near-duplicate, 0..1
+
+A word is a shingle unit of the service: in Chinese a word of jieba, in other languages without spaces a
+character. Precision, recall and F1 are given per setting in the online protocol. Its results are not those of
+the paper.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import mean
+from typing import Any
+
+from aggregator.analysis.shingles import shingle_hashes
+from aggregator.analysis.text.tokenizer import shingle_units
+from aggregator.domain import Article
+from aggregator.errors import InvalidInput
+from aggregator_archive.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle, labelings, shuffle
+from aggregator_lab.evaluation.metrics import precision_recall_f1
+from aggregator_lab.evaluation.online_protocol import count_decisions
+
+MAX_SHINGLE_WORDS = 5  # limit of ``shingle_hashes``
+DEFAULT_LANGUAGE = "en"  # of articles that declare none
+
+
+@dataclass(frozen=True, slots=True)
+class ShinglingSettings:
+    """One setting; the fields are described in the module docstring."""
+
+    n: int = 3
+    k: int = 1
+    p: int = 32
+    t: int = 1
+    f: float = 1.0
+    r: float = 0.2
+
+
+OUR_VALUES: Mapping[str, list[Any]] = {
+    "n": [2, 3, 5],
+    "k": [1, 8],
+    "p": [8, 64],
+    "t": [1, 2],
+    "f": [1.0],
+    "r": [0.1, 0.2, 0.4],
+}
+COMPARED_SETTING = ShinglingSettings(p=64)  # shown in addition to the published rule
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Decision about one article. ``original``: id of the earlier article that it duplicates, else None."""
+
+    id: str
+    original: str | None
+    overlap: float
+    candidates: int
+
+
+@dataclass(frozen=True, slots=True)
+class SettingResult:
+    """One setting under one labeling: means over all orders and the lowest F1, each 0..1.
+
+    candidates  mean number of candidates per article
+    """
+
+    setting: ShinglingSettings
+    labels: str
+    precision: float
+    recall: float
+    f1: float
+    f1_lowest: float
+    candidates: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Setting and measures in one flat object."""
+        measures = ("precision", "recall", "f1", "f1_lowest", "candidates")
+        rounded = {name: round(getattr(self, name), 4) for name in measures}
+        return asdict(self.setting) | {"labels": self.labels} | rounded
+
+
+@dataclass(slots=True)
+class ShingleSamples:
+    """Shingle samples of articles under one (n, k, f), by id.
+
+    ``cached``: compute the overlap of a pair once, for several orders or settings; takes memory per pair.
+    """
+
+    by_id: Mapping[str, frozenset[int]]
+    cached: bool = True
+    _overlap_cache: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def overlap(self, a: str, b: str) -> float:
+        """Overlap coefficient of two articles; 0 if either is empty."""
+        if not self.cached:
+            return self._overlap(a, b)
+        pair = (a, b) if a < b else (b, a)
+        known = self._overlap_cache.get(pair)
+        if known is None:
+            known = self._overlap_cache[pair] = self._overlap(a, b)
+        return known
+
+    def _overlap(self, a: str, b: str) -> float:
+        first, second = self.by_id[a], self.by_id[b]
+        smaller = min(len(first), len(second))
+        return len(first & second) / smaller if smaller else 0.0
+
+
+def sample_texts(
+    texts: Mapping[str, str], n: int, k: int, f: float, languages: Mapping[str, str] | None = None
+) -> ShingleSamples:
+    """Samples of ``texts`` (id -> text); settings as in the module docstring.
+
+    ``languages``: id -> ISO 639-1, ``DEFAULT_LANGUAGE`` if missing.
+    """
+    samples, known = {}, languages or {}
+    for id_, text in texts.items():
+        tokens = shingle_units(text, known.get(id_, DEFAULT_LANGUAGE))
+        hashes = shingle_hashes(tokens[: max(1, round(len(tokens) * f))], n)
+        samples[id_] = frozenset(hash_ for hash_ in hashes.tolist() if hash_ % k == 0)
+    return ShingleSamples(samples)
+
+
+def decide_in_order(
+    order: Sequence[str], samples: ShingleSamples, setting: ShinglingSettings
+) -> list[Decision]:
+    """Decide every article of ``order`` (ids) against those before it.
+
+    The candidate with the highest overlap is chosen, of several the earliest. Duplicates are indexed too.
+    """
+    index: dict[int, list[int]] = defaultdict(list)
+    decisions = []
+    for position, id_ in enumerate(order):
+        sketch = sorted(samples.by_id[id_])[: setting.p]
+        hits = Counter(itertools.chain.from_iterable(index[value] for value in sketch))
+        candidates = sorted(earlier for earlier, collisions in hits.items() if collisions >= setting.t)
+        best, overlap = None, 0.0
+        for earlier in candidates:
+            value = samples.overlap(id_, order[earlier])
+            if value >= setting.r and value > overlap:
+                best, overlap = order[earlier], value
+        decisions.append(Decision(id_, best, overlap, len(candidates)))
+        for value in sketch:
+            index[value].append(position)
+    return decisions
+
+
+def settings_grid(
+    n: Iterable[int],
+    k: Iterable[int],
+    p: Iterable[int],
+    t: Iterable[int],
+    f: Iterable[float],
+    r: Iterable[float],
+) -> list[ShinglingSettings]:
+    """Every combination of the values except impossible ones (t > p), grouped by (n, k, f).
+
+    Raises InvalidInput for values out of range.
+    """
+    n, f, r, t = list(n), list(f), list(r), list(t)
+    if min(t) < 1:
+        raise InvalidInput("A candidate must share at least 1 sketch shingle (t).")
+    if max(n) > MAX_SHINGLE_WORDS:
+        raise InvalidInput(f"A shingle must have at most {MAX_SHINGLE_WORDS} words, not {max(n)}.")
+    if not all(0 < share <= 1 for share in (*f, *r)):
+        raise InvalidInput("The leading share (f) and the overlap (r) must be above 0 and at most 1.")
+    combined = itertools.product(n, k, f, p, t, r)
+    return [ShinglingSettings(n_, k_, p_, t_, f_, r_) for n_, k_, f_, p_, t_, r_ in combined if t_ <= p_]
+
+
+def evaluate(
+    gold: Sequence[LabeledArticle],
+    settings: Sequence[ShinglingSettings],
+    *,
+    orders: int = 1,
+    label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
+    background: Sequence[Article] = (),
+    order: Callable[[Sequence[LabeledArticle], int], list[LabeledArticle]] = shuffle,
+) -> list[SettingResult]:
+    """One line per setting and labeling, over the seeded random orders, or those of ``order``.
+
+    ``background`` articles come before the labeled ones; a match with one of them counts as false.
+    """
+    before = [article.id for article in background]
+    articles = [*background, *(item.article for item in gold)]
+    texts = {article.id: article.text or article.title for article in articles}
+    languages = {article.id: article.lang or DEFAULT_LANGUAGE for article in articles}
+    labels_by_labeling = labelings(gold, label_merges)
+    shuffled = [[item.article.id for item in order(gold, seed)] for seed in range(orders)]
+    lines: list[SettingResult] = []
+    for (n, k, f), group in itertools.groupby(settings, key=lambda s: (s.n, s.k, s.f)):
+        samples = sample_texts(texts, n, k, f, languages)
+        for setting in group:
+            decided = [decide_in_order(before + ids, samples, setting)[len(before) :] for ids in shuffled]
+            lines += [
+                _summarize_orders(setting, labeling, label_by_id, decided)
+                for labeling, label_by_id in labels_by_labeling.items()
+            ]
+    return lines
+
+
+def format_table(lines: Sequence[SettingResult]) -> str:
+    """Table for a terminal: one line per setting, a group of columns per labeling."""
+    names = list(dict.fromkeys(line.labels for line in lines))
+    head = f"{'n':>2} {'k':>3} {'p':>4} {'t':>3} {'f':>5} {'r':>5} {'cand.':>6}"
+    table = [f"{'':33}" + "".join(f" | {name:27}" for name in names)]
+    table.append(head + "".join(f" | {'P':>6} {'R':>6} {'F1':>6} {'lowest':>6}" for _ in names))
+    for at in range(0, len(lines), len(names)):
+        s = lines[at].setting
+        row = f"{s.n:2} {s.k:3} {s.p:4} {s.t:3} {s.f:5.2f} {s.r:5.2f} {lines[at].candidates:6.1f}"
+        for line in lines[at : at + len(names)]:
+            row += f" | {line.precision:6.3f} {line.recall:6.3f} {line.f1:6.3f} {line.f1_lowest:6.3f}"
+        table.append(row)
+    return "\n".join(table)
+
+
+def _summarize_orders(
+    setting: ShinglingSettings,
+    labeling: str,
+    label_by_id: Mapping[str, str],
+    orders: Sequence[Sequence[Decision]],
+) -> SettingResult:
+    scores = [_score_order(label_by_id, decisions) for decisions in orders]
+    candidates = mean(decision.candidates for decisions in orders for decision in decisions)
+    precision, recall, f1 = (mean(score[measure] for score in scores) for measure in range(3))
+    lowest_f1 = min(score[2] for score in scores)
+    return SettingResult(setting, labeling, precision, recall, f1, lowest_f1, candidates)
+
+
+def _score_order(label_by_id: Mapping[str, str], decisions: Sequence[Decision]) -> tuple[float, float, float]:
+    correct, false, missed = count_decisions(((d.id, d.original) for d in decisions), label_by_id)
+    return precision_recall_f1(correct, correct + false, correct + missed)

@@ -1,0 +1,86 @@
+"""Verdicts of a table agree with ``aggregator dedupe``; columns, invalid rows and options."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+from aggregator.dedup.policy import Policy
+from aggregator.errors import InvalidInput
+from aggregator.runtime import demo
+from aggregator_archive.notebook import Deduplicator
+from tests.cli.helpers import run
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+ARTICLES = [demo.article_body(row, NOON) for row in demo.load_rows()]
+FERRY = "The ferry between Brackwater and Estmark runs again from Monday, every hour until ten at night."
+
+
+def test_the_result_is_that_of_the_command(tmp_path: Path) -> None:
+    """Groups and kept rows of the invented articles, from a data frame and from a file."""
+    columns = Deduplicator().run(pandas.DataFrame(ARTICLES))
+    file = tmp_path / "in.jsonl"
+    file.write_text("".join(json.dumps(article) + "\n" for article in ARTICLES))
+
+    assert run("dedupe", str(file), "--out", str(tmp_path / "out"), "--processes", "1", "--no-progress") == 0
+    lines = (tmp_path / "out" / "clusters.jsonl").read_text(encoding="utf-8").splitlines()
+    clusters = [json.loads(line) for line in lines]
+    originals = {a["id"]: o for a, o in zip(ARTICLES, columns["original"], strict=True) if o is not None}
+
+    assert originals == {row["id"]: row["copy_of"] for row in clusters if row["copy_of"]}
+    assert len(originals) > 10
+
+
+def test_columns_have_one_value_per_row() -> None:
+    """A copy names its original; an unusable row has a problem and no group."""
+    table = [{"id": "a", "text": FERRY}, {"text": "", "title": None}, {"id": "b", "text": FERRY}]
+
+    assert Deduplicator(language="en").run(table) == {
+        "group": [0, None, 0],
+        "verdict": ["new", "invalid", "duplicate"],
+        "original": [None, None, "a"],
+        "distance": [None, None, 0],
+        "similarity": [None, None, 1.0],
+        "problem": ["", "The row has neither text, html nor title.", ""],
+    }
+
+
+def test_within_limits_the_dates_of_a_group() -> None:
+    """The same text a week later is new."""
+    table = [{"id": n, "text": FERRY, "published_at": NOON + timedelta(days=7 * n)} for n in range(2)]
+
+    assert Deduplicator().run(table)["verdict"] == ["new", "duplicate"]
+    assert Deduplicator(within=timedelta(days=3)).run(table)["verdict"] == ["new", "new"]
+
+
+def test_columns_policy_and_representative_can_be_chosen() -> None:
+    """Numbers of numpy are ids; the longest article of a group is its original."""
+    table = {"body": [FERRY, f"{FERRY} Tickets cost four crowns."], "id": np.arange(2)}
+    columns = {"text": "body"}
+
+    assert Deduplicator(columns=columns).run(table)["original"] == [None, "0"]
+    assert Deduplicator(columns=columns, keep="longest").run(table)["original"] == ["1", None]
+    assert Deduplicator(columns=columns, policy="same-event").run(table)["group"] == [0, 0]
+    strict = Policy(min_containment=1.0, strong_containment=1.0)
+    assert Deduplicator(columns=columns, policy=strict).run(table)["distance"][0] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "table", "message"),
+    [
+        ({"policy": "loose"}, [FERRY], "'loose' is not a rule"),
+        ({"columns": {"body": "text"}}, [FERRY], "'body' is not one of id, title"),
+        ({}, [], "The table has no rows"),
+        ({}, [{"text": object()}], "a value of type object"),
+    ],
+)
+def test_errors_name_what_is_wrong(options: dict[str, Any], table: list[Any], message: str) -> None:
+    """Before any work is done."""
+    with pytest.raises(InvalidInput, match=message):
+        Deduplicator(**options).run(table)

@@ -1,0 +1,46 @@
+"""Events of a table agree with ``aggregator replay``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pandas
+import pytest
+
+from aggregator.errors import InvalidInput
+from aggregator.events.detection import BurstRule
+from aggregator.offline.replay import replay
+from aggregator.runtime import demo
+from aggregator_archive.notebook import EventDetector
+from aggregator_archive.notebook.event_detector import EVENT_COLUMNS
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+ARTICLES = [demo.article_body(row, NOON) for row in demo.load_rows()]
+
+
+def test_a_shuffled_frame_gives_the_events_of_the_replay() -> None:
+    """Rows are ordered by time, which may be a column of datetimes."""
+    (event,) = replay(sorted(ARTICLES, key=lambda row: row["published_at"]), BurstRule())
+    frame = pandas.DataFrame(ARTICLES)
+    frame["published_at"] = pandas.to_datetime(frame["published_at"])
+
+    columns = EventDetector().run(frame.sample(frac=1.0, random_state=1))
+
+    assert tuple(columns) == EVENT_COLUMNS
+    assert (columns["size"], columns["detected_at"]) == ([event["size"]], [event["detected_at"]])
+    assert set(columns["items"][0]) == set(event["items"])
+
+
+def test_options_change_the_rule() -> None:
+    """More items than the story has, a window shorter than it, other column names."""
+    renamed = [{"headline": row["title"], "published_at": row["published_at"]} for row in ARTICLES]
+
+    assert len(EventDetector(columns={"title": "headline"}).run(renamed)["id"]) == 1
+    assert EventDetector(items=40).run(ARTICLES)["id"] == []
+    assert EventDetector(window=timedelta(minutes=10)).run(ARTICLES)["id"] == []
+
+
+def test_a_table_without_dates_is_refused() -> None:
+    """Nothing could be replayed."""
+    with pytest.raises(InvalidInput, match="published_at"):
+        EventDetector().run([{"title": "Ferry late"}])

@@ -1,0 +1,67 @@
+"""Rows of data frames, columns and iterables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas
+import pyarrow
+import pytest
+
+from aggregator.errors import InvalidInput
+from aggregator_archive.notebook.tables import read_rows, rename_fields
+
+AT = datetime(2026, 6, 1, 12, tzinfo=UTC)
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "text": "The ferry is late.", "at": AT},
+    {"id": "b", "text": None, "at": None},
+]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        ROWS,
+        iter(ROWS),
+        {name: [row[name] for row in ROWS] for name in ROWS[0]},
+        pyarrow.Table.from_pylist(ROWS),
+        pyarrow.RecordBatch.from_pylist(ROWS),
+        pandas.DataFrame(ROWS),
+    ],
+    ids=["list", "iterator", "columns", "arrow", "batch", "pandas"],
+)
+def test_every_kind_of_table_gives_the_same_rows(table: Any) -> None:
+    """Missing values are None, times are datetimes."""
+    assert [dict(row) for row in read_rows(table)] == ROWS
+
+
+@pytest.mark.parametrize("make", [list, pandas.Series, pyarrow.array], ids=["list", "series", "array"])
+def test_texts_alone_are_rows(make: Callable[[list[str]], Any]) -> None:
+    """A column of a data frame as well."""
+    assert list(read_rows(make(["one", "two"]))) == [{"text": "one"}, {"text": "two"}]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("a text", "put one text in a list"),
+        (5, "got int"),
+        ([1], "Row 1 is neither"),
+        ({"id": ["a"], "text": []}, "columns of equal length"),
+        ({"id": 1}, "columns of equal length"),
+        (pandas.DataFrame({"text": ["a", 1.5, object()]}), "Arrow cannot represent"),
+    ],
+)
+def test_other_values_are_refused(table: Any, message: str) -> None:
+    """With what was expected."""
+    with pytest.raises(InvalidInput, match=message):
+        list(read_rows(table))
+
+
+def test_columns_with_other_names_are_mapped() -> None:
+    """Other columns stay."""
+    assert list(rename_fields([{"body": "one", "id": "a"}], {"text": "body"})) == [
+        {"body": "one", "id": "a", "text": "one"}
+    ]

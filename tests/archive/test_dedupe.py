@@ -1,0 +1,385 @@
+"""``aggregator dedupe``: groups, invalid rows, resumed runs, formats and methods."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from aggregator.cli import main
+from aggregator_archive import job, paragraph_vectors, pipeline, rows, vectors, write_results
+from aggregator_archive.vector_candidates import TRAINED_VECTORS
+from tests.support.archive_data import archive_rows, read_lines, write_lines
+
+TABLES = ("pairs", "clusters", "representatives", "deduplicated")
+
+
+def run(out: Path, *args: object) -> int:
+    """Run the command without worker processes; returns the exit code."""
+    return main(["dedupe", *map(str, args), "--out", str(out), "--processes", "1", "--no-progress"])
+
+
+def groups(out: Path) -> set[frozenset[str]]:
+    """The ids of each cluster."""
+    found: dict[int, set[str]] = {}
+    for row in read_lines(out / "clusters.jsonl"):
+        found.setdefault(row["cluster"], set()).add(row["id"])
+    return {frozenset(ids) for ids in found.values()}
+
+
+EXPECTED = {frozenset(f"g{g}-{kind}" for kind in ("original", "edited", "cut", "equal")) for g in range(5)}
+
+
+def test_groups_representatives_and_the_deduplicated_copy(tmp_path: Path) -> None:
+    """The earliest article of each of five groups is kept; kept rows are copied byte for byte."""
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+
+    assert run(tmp_path / "out", source) == 0
+    assert groups(tmp_path / "out") == EXPECTED
+    kept = (tmp_path / "out" / "deduplicated.jsonl").read_bytes().splitlines()
+    lines = source.read_bytes().splitlines()
+    assert kept == [line for line in lines if json.loads(line)["id"].endswith("original") or b"alone" in line]
+    chosen = {row["id"] for row in read_lines(tmp_path / "out" / "representatives.jsonl")}
+    assert chosen == {f"g{g}-original" for g in range(5)}
+    assert "g0-cut" in (tmp_path / "out" / "review.html").read_text(encoding="utf-8")
+    assert "<svg" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert not (tmp_path / "out" / "work").exists()
+
+
+def test_the_distribution_of_lengths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Articles, clustered and removed ones per range of words, printed and in the report; sums are known."""
+    short = {"id": "short", "text": "Ferries late again", "lang": "en"}
+    source = write_lines(tmp_path / "a.jsonl", [*archive_rows(), short])
+
+    assert run(tmp_path / "out", source) == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_bytes())
+    rows_ = summary["lengths"]
+    assert rows_[0] == {"words": "0-10", "articles": 1, "in_clusters": 0, "removed": 0}
+    assert sum(row["articles"] for row in rows_) == summary["articles"]
+    assert sum(row["in_clusters"] for row in rows_) == summary["articles_in_clusters"]
+    assert sum(row["removed"] for row in rows_) == summary["removed"]
+    assert "words   articles  clustered    removed" in capsys.readouterr().out
+    assert "<td>0-10</td>" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_invalid_rows_are_listed_with_their_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other rows are used; the exit code is 1."""
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+    with open(source, "ab") as file:
+        file.write(
+            b'{"id": "broken"\n{"id": "empty", "text": " "}\n'
+            b'{"id": "when", "text": "words", "published_at": "soon"}\n'
+        )
+
+    assert run(tmp_path / "out", source) == 1
+    bad = read_lines(tmp_path / "out" / "bad_rows.jsonl")
+    assert [row["row"] for row in bad] == [61, 62, 63]
+    for row, reason in zip(bad, ("cannot be read", "neither text", "soon"), strict=True):
+        assert reason in row["reason"]
+    assert groups(tmp_path / "out") == EXPECTED
+    assert "3 bad rows" in capsys.readouterr().err
+
+
+UNRELATED = [
+    {"id": "and", "text": "And of the, or not."},
+    {
+        "id": "ferry",
+        "text": "The ferry between Brackwater and Estmark runs again from Monday, every hour until ten.",
+    },
+    {
+        "id": "violin",
+        "text": "A library in Corvane lends instruments; violins are asked for most, then accordions.",
+    },
+]
+
+
+@pytest.mark.parametrize("count", range(4))
+@pytest.mark.parametrize("encode", ["combined", "simhash", "sketch", "tfidf"])
+def test_an_archive_without_duplicates_is_unchanged(tmp_path: Path, count: int, encode: str) -> None:
+    """Tables are empty and all rows are kept, also for an archive without articles."""
+    source = write_lines(tmp_path / "a.jsonl", UNRELATED[:count])
+
+    assert run(tmp_path / "out", source, "--encode", encode) == 0
+    assert read_lines(tmp_path / "out" / "clusters.jsonl") == []
+    assert read_lines(tmp_path / "out" / "pairs.jsonl") == []
+    assert read_lines(tmp_path / "out" / "deduplicated.jsonl") == UNRELATED[:count]
+
+
+def test_an_archive_without_known_columns_gets_a_hint(tmp_path: Path) -> None:
+    """The error names the columns of the row and --column; a row with an empty text gets no such hint."""
+    source = tmp_path / "a.csv"
+    source.write_text("headline,body\nDam breaks,The dam broke\n", encoding="utf-8")
+    empty = write_lines(tmp_path / "b.jsonl", [{"id": "e", "text": " "}])
+
+    assert run(tmp_path / "csv", source) == run(tmp_path / "json", empty) == 1
+    (unmapped,), (blank,) = (read_lines(tmp_path / out / "bad_rows.jsonl") for out in ("csv", "json"))
+    assert unmapped["reason"] == (
+        "The row has neither text, html nor title: its columns are headline, body; "
+        "map them with --column FIELD=NAME."
+    )
+    assert blank["reason"] == "The row has neither text, html nor title."
+
+
+def test_an_interrupted_run_resumes_with_the_same_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted in every stage, a run ends with the files of an uninterrupted one, and repeats no task."""
+    monkeypatch.setattr(rows, "MAX_BLOCK_ROWS", 7)
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+    assert run(tmp_path / "once", source) == 0
+
+    last = (write_results, "choose_representatives")
+    for at in (
+        (pipeline, "gather_columns"),
+        (pipeline, "merge_pairs"),
+        (pipeline, "cluster"),
+        last,
+    ):
+        interrupted_run(tmp_path / "out", source, monkeypatch, at=at)
+    checkpoints = sorted((tmp_path / "out" / "work").rglob("*.npz"))
+    before = {file: file.stat().st_mtime_ns for file in checkpoints}
+    checkpoints[0].unlink()
+    interrupted_run(tmp_path / "out", source, monkeypatch, at=last)
+    assert {file: file.stat().st_mtime_ns for file in checkpoints[1:]} == {
+        file: before[file] for file in checkpoints[1:]
+    }
+
+    assert run(tmp_path / "out", source) == 0
+    for name in TABLES:
+        assert (tmp_path / "out" / f"{name}.jsonl").read_bytes() == (
+            tmp_path / "once" / f"{name}.jsonl"
+        ).read_bytes()
+
+
+def interrupted_run(
+    out: Path, source: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[ModuleType, str], *options: str
+) -> None:
+    """A run that is interrupted (SIGINT) when it calls this function of a module."""
+
+    def interrupt(*args: Any, **named: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*at, interrupt)
+        assert run(out, source, *options) == 130
+
+
+def test_work_of_other_settings_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error names --fresh, which discards the work."""
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+    interrupted_run(tmp_path / "out", source, monkeypatch, at=(pipeline, "cluster"))
+
+    assert run(tmp_path / "out", source, "--cap", "7") == 2
+    assert "--fresh" in capsys.readouterr().err
+    assert run(tmp_path / "out", source, "--cap", "7", "--fresh") == 0
+
+
+def test_work_of_another_version_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its files may have another format; --fresh discards them."""
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "WORK_FORMAT_VERSION", 1)
+        interrupted_run(tmp_path / "out", source, monkeypatch, at=(pipeline, "cluster"))
+
+    assert run(tmp_path / "out", source) == 2
+    assert "version" in capsys.readouterr().err
+    assert run(tmp_path / "out", source, "--fresh") == 0
+
+
+def test_within_links_only_articles_close_in_time(tmp_path: Path) -> None:
+    """The equal copy of 19 days later is not in the group; undated articles are always linked."""
+    articles = archive_rows()
+    articles[-4]["published_at"] = articles[-1]["published_at"] = None
+    source = write_lines(tmp_path / "a.jsonl", articles)
+
+    assert run(tmp_path / "out", source, "--within", "7d") == 0
+    assert groups(tmp_path / "out") == {
+        group - {f"g{g}-equal"} if g != 4 else group
+        for g in range(5)
+        for group in EXPECTED
+        if f"g{g}-cut" in group
+    }
+    summary = json.loads((tmp_path / "out" / "summary.json").read_bytes())
+    assert summary["within"]["pairs_with"] < summary["within"]["pairs_without"]
+
+
+def test_two_processes_give_the_same_files(tmp_path: Path) -> None:
+    """Results do not depend on the number of worker processes."""
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+    run(tmp_path / "one", source)
+    args = ["dedupe", str(source), "--out", str(tmp_path / "two"), "--processes", "2"]
+
+    assert main(args) == 0
+    for name in TABLES:
+        assert (tmp_path / "one" / f"{name}.jsonl").read_bytes() == (
+            tmp_path / "two" / f"{name}.jsonl"
+        ).read_bytes()
+
+
+def test_csv_and_gzip_give_the_same_groups(tmp_path: Path) -> None:
+    """Compressed JSON Lines, and CSV with line breaks in the texts."""
+    articles = archive_rows()
+    packed = tmp_path / "a.jsonl.gz"
+    packed.write_bytes(gzip.compress(b"".join(json.dumps(row).encode() + b"\n" for row in articles)))
+    with open(tmp_path / "a.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*articles[0]])
+        writer.writeheader()
+        writer.writerows(row | {"text": row["text"].replace(". ", ".\n\n")} for row in articles)
+
+    assert run(tmp_path / "gz", packed) == 0
+    assert run(tmp_path / "csv", tmp_path / "a.csv") == 0
+    assert groups(tmp_path / "gz") == groups(tmp_path / "csv") == EXPECTED
+
+
+@pytest.mark.parametrize("name", ["rows.csv.gz", "rows.jsonl.gz"])
+def test_a_truncated_file_is_an_error(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its readable rows are used; the end is reported, and the exit code is not 0."""
+    given = archive_rows()
+    if name.endswith(".jsonl.gz"):
+        content = "".join(json.dumps(row) + "\n" for row in given)
+    else:
+        out = io.StringIO()
+        writer = csv.DictWriter(out, [*given[0]])
+        writer.writeheader()
+        writer.writerows(given)
+        content = out.getvalue()
+    data = gzip.compress(content.encode())
+    (tmp_path / name).write_bytes(data[: len(data) * 3 // 4])
+
+    assert run(tmp_path / "out", tmp_path / name) == 1
+    bad = read_lines(tmp_path / "out" / "bad_rows.jsonl")
+    assert "gzip data is damaged or truncated from here on" in bad[-1]["reason"]
+    assert f"{len(bad)} bad row" in capsys.readouterr().err
+
+
+def test_parquet_in_and_out(tmp_path: Path) -> None:
+    """Input and output tables can be Parquet."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    parquet.write_table(pyarrow.Table.from_pylist(archive_rows()), tmp_path / "a.parquet")
+
+    assert run(tmp_path / "out", tmp_path / "a.parquet", "--format", "parquet") == 0
+    kept = parquet.read_table(tmp_path / "out" / "deduplicated.parquet").to_pylist()
+    assert [row["id"] for row in kept] == [f"alone{n}" for n in range(40)] + [
+        f"g{g}-original" for g in range(5)
+    ]
+    assert parquet.read_table(tmp_path / "out" / "clusters.parquet").num_rows == 20
+
+
+def test_other_column_names(tmp_path: Path) -> None:
+    """--column maps fields to columns; an unknown field is refused."""
+    renamed = [{"guid": row["id"], "body": row["text"]} for row in archive_rows()]
+    source = write_lines(tmp_path / "a.jsonl", renamed)
+
+    assert run(tmp_path / "out", source, "--column", "id=guid", "--column", "text=body") == 0
+    assert groups(tmp_path / "out") == EXPECTED
+    assert run(tmp_path / "out", source, "--column", "body=text") == 2
+
+
+@pytest.mark.parametrize("prefer", ["longest", "medoid"])
+def test_other_representatives(tmp_path: Path, prefer: str) -> None:
+    """The longest article or the medoid is never the truncated copy."""
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+
+    assert run(tmp_path / "out", source, "--representative", prefer) == 0
+    chosen = {row["id"].partition("-")[2] for row in read_lines(tmp_path / "out" / "representatives.jsonl")}
+    assert chosen <= {"original", "edited"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("tfidf",),
+        ("doc2vec",),
+        ("doc2vec", "--index", "hnsw"),
+        ("doc2vec", "--index", "ivf", "--trained-words", "1000000"),
+    ],
+)
+def test_candidates_by_vectors(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """The nearest vectors are candidates, which are verified as others are."""
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+
+    assert run(tmp_path / "out", source, "--cosine", "0.3", "--encode", *options) == 0
+    assert groups(tmp_path / "out") == EXPECTED
+
+
+def test_a_run_interrupted_in_the_search_keeps_the_trained_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The resumed run does not train again, and removes the checkpoint when the pairs are saved."""
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+    options = ("--cosine", "0.3", "--encode", "doc2vec")
+    interrupted_run(tmp_path / "out", source, monkeypatch, (vectors, "nearest_pairs"), *options)
+    checkpoint = tmp_path / "out" / "work" / "candidates" / TRAINED_VECTORS
+    assert checkpoint.exists()
+
+    monkeypatch.setattr(paragraph_vectors, "train", None)
+    last = (write_results, "choose_representatives")
+    interrupted_run(tmp_path / "out", source, monkeypatch, last, *options)
+    assert not checkpoint.exists()
+    assert run(tmp_path / "out", source, *options) == 0
+    assert groups(tmp_path / "out") == EXPECTED
+
+
+def test_verify_titles_lowers_the_cosine_for_equal_titles(tmp_path: Path) -> None:
+    """With equal titles a truncated copy is a duplicate; without titles the texts must be nearly equal."""
+    articles = archive_rows()
+    for row in articles:
+        row["title"] = "Mayor opens the harbour bridge"
+        if row["id"].endswith("-cut"):
+            row["text"] = " ".join(row["text"].split()[:60])
+    source = write_lines(tmp_path / "a.jsonl", articles)
+    assert run(tmp_path / "out", source, "--verify", "titles") == 0
+    assert groups(tmp_path / "out") == EXPECTED
+
+    other = write_lines(tmp_path / "b.jsonl", [row | {"title": None} for row in articles])
+    assert run(tmp_path / "other", other, "--verify", "titles") == 0
+    assert groups(tmp_path / "other") == {
+        frozenset(id_ for id_ in group if not id_.endswith("-cut")) for group in EXPECTED
+    }
+
+
+def test_verify_classifier_is_trained_on_labeled_articles(tmp_path: Path) -> None:
+    """Trained on other groups than those it is used on."""
+    labeled = archive_rows(first=5000)
+    for row in labeled:
+        row["cluster"] = row["id"].partition("-")[0]
+    known = write_lines(tmp_path / "known.jsonl", labeled)
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+
+    assert (
+        run(tmp_path / "out", source, "--verify", "classifier", "--labelled", known, "--shingles", "letters")
+        == 0
+    )
+    assert groups(tmp_path / "out") == EXPECTED
+
+
+def test_a_classifier_without_labels_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Labels of a single cluster are refused too."""
+    articles = archive_rows()
+    source = write_lines(tmp_path / "a.jsonl", articles)
+    assert run(tmp_path / "out", source, "--verify", "classifier") == 2
+    assert "--labelled FILE" in capsys.readouterr().err
+    same = write_lines(tmp_path / "same.jsonl", [row | {"cluster": "one"} for row in articles])
+    assert run(tmp_path / "out", source, "--verify", "classifier", "--labelled", same) == 2
+    assert "both within a cluster and across clusters" in capsys.readouterr().err
+
+
+def test_a_threshold_above_1_is_refused_for_average_linkage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A minimum resemblance is from 0 to 1; the resolution of leiden and louvain is not limited."""
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+    assert run(tmp_path / "out", source, "--threshold", "7") == 2
+    assert "threshold: 7 is not a resemblance from 0 to 1." in capsys.readouterr().err

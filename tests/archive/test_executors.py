@@ -1,0 +1,77 @@
+"""A Dask cluster as executor: killed workers do not change the result."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aggregator.cli import main
+from aggregator_archive import join, pipeline, rows
+from tests.support.archive_data import archive_rows, write_lines
+
+TABLES = ("pairs", "clusters", "representatives", "deduplicated")
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """A Dask cluster of three local worker processes with one thread each."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=3,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        memory_limit=None,
+        host="127.0.0.1",
+    ) as started:
+        yield started
+
+
+@pytest.mark.services
+@pytest.mark.filterwarnings("default")
+def test_killed_workers_do_not_change_the_result(
+    tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One worker is killed while blocks are encoded, one at the start of the join."""
+    import distributed
+
+    monkeypatch.setattr(rows, "MAX_BLOCK_ROWS", 4)
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+    args = ["dedupe", str(source), "--no-progress", "--out"]
+    assert main([*args, str(tmp_path / "one"), "--processes", "1"]) == 0
+    address = cluster.scheduler_address
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        with distributed.Client(address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+            pids = client.run(os.getpid)
+        killed.append(next(pid for pid in pids.values() if pid not in killed))
+        os.kill(killed[-1], signal.SIGKILL)
+
+    blocks = rows.read_blocks
+
+    def watched_blocks(*args: Any) -> Iterator[rows.Block]:
+        for block in blocks(*args):
+            if block.number == 5 and not killed:
+                kill_one()
+            yield block
+
+    real_partitions = join.partitions
+
+    def watched_partitions(*args: Any, **named: Any) -> Any:
+        kill_one()
+        return real_partitions(*args, **named)
+
+    monkeypatch.setattr(rows, "read_blocks", watched_blocks)
+    monkeypatch.setattr(pipeline, "partitions", watched_partitions)
+
+    assert main([*args, str(tmp_path / "dask"), "--dask", address]) == 0
+    assert len(killed) == 2
+    for name in TABLES:
+        local, distributed_run = (tmp_path / out / f"{name}.jsonl" for out in ("one", "dask"))
+        assert local.read_bytes() == distributed_run.read_bytes()

@@ -1,0 +1,101 @@
+"""Archives confirm a copy that begins otherwise by copies of two outlets, as the service does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.models import load_models
+from aggregator.app import build_core
+from aggregator.cli import main
+from aggregator.dedup.policy import Policy
+from aggregator.domain import Article
+from aggregator.index import Index
+from aggregator.store.memory import MemoryStore
+from aggregator.time_units import DAY_MS
+from aggregator_archive.columns import columns_from_signatures
+from aggregator_archive.encode import Encoder, Encoding
+from aggregator_archive.group_confirmation import confirmed_by_groups
+from aggregator_archive.pairs import pack_pairs
+from tests.support.archive_data import read_lines, write_lines
+from tests.support.factories import Clock, in_process, story
+
+REPORT = story(5, 40).split(". ")
+WIRE = ". ".join(REPORT)
+# It opens with the end of the report, which stands further down in the copies, below a lead of its own.
+FRAMED = f"{story(900, 14)} {'. '.join(REPORT[18:30])}."
+START_MS = 20_000 * DAY_MS
+
+
+def archive(*rows: tuple[str, str]) -> list[Article]:
+    """Articles of one day, a minute apart, with the ids "0", "1" ...; each row is (outlet, text)."""
+    return [
+        Article(id=str(n), text=text, source=outlet, published_at_ms=START_MS + n * 60_000, lang="en")
+        for n, (outlet, text) in enumerate(rows)
+    ]
+
+
+async def duplicates_online(articles: list[Article]) -> list[str]:
+    """The ids that the service calls duplicates."""
+    analyzer, clock = Analyzer(load_models()), Clock()
+    index = Index(MemoryStore(), analyzer.spaces)
+    ingest = build_core(index, in_process(analyzer), Policy(), clock=clock).ingest
+    answers = [await ingest.submit(article) for article in articles]
+    return [
+        a.id for a, answer in zip(articles, answers, strict=True) if answer.outcome.verdict == "duplicate"
+    ]
+
+
+def duplicates_offline(articles: list[Article], directory: Path) -> list[str]:
+    """The ids that ``dedupe`` removes."""
+    rows = [
+        {"id": a.id, "text": a.text, "source": a.source, "lang": "en", "published_at": a.published_at_ms}
+        for a in articles
+    ]
+    source, out = write_lines(directory / "a.jsonl", rows), directory / "out"
+    assert main(["dedupe", str(source), "--out", str(out), "--processes", "1", "--no-progress"]) == 0
+    assert json.loads((out / "summary.json").read_text(encoding="utf-8"))["articles"] == len(rows)
+    kept = {row["id"] for row in read_lines(out / "deduplicated.jsonl")}
+    return [a.id for a in articles if a.id not in kept]
+
+
+@pytest.mark.parametrize(
+    ("outlets", "copies"),
+    [
+        (["Wire", "Gazette", "Radio"], ["1", "2"]),
+        (["Wire", "wire", "Radio"], ["1"]),
+        (["Wire", "Radio", "Radio"], ["1"]),
+        (["", "", "Radio"], ["1", "2"]),
+    ],
+    ids=["two outlets", "one outlet", "its own outlet", "unknown outlets"],
+)
+async def test_archive_and_service_confirm_alike(
+    outlets: list[str], copies: list[str], tmp_path: Path
+) -> None:
+    """Two prints of one text, then an article that quotes it below a lead of its own."""
+    articles = archive(*zip(outlets, (WIRE, f"{WIRE}. Nobody was hurt.", FRAMED), strict=True))
+
+    assert await duplicates_online(articles) == copies
+    assert duplicates_offline(articles, tmp_path) == copies
+
+
+def test_confirmed_articles_confirm_others_of_their_group() -> None:
+    """Rows 0 and 1 are a group, 2 joins it, and 3 shares enough with 2 and 0 only."""
+    encode = Encoder(Encoding()).encode
+    articles = archive(("Wire", WIRE), ("Gazette", WIRE), ("Radio", FRAMED), ("Post", FRAMED))
+    columns = columns_from_signatures([encode(article) for article in articles])
+
+    def confirmed(sharing: list[tuple[int, int]], first_row: list[int]) -> list[tuple[int, int]]:
+        earlier, later = np.array(sharing).T
+        copies = pack_pairs(np.array([0]), np.array([1]))
+        found = confirmed_by_groups(columns, np.array(first_row), copies, pack_pairs(earlier, later))
+        return [(int(pair) >> 32, int(pair) & 0xFFFFFFFF) for pair in found]
+
+    each = [0, 1, 2, 3]
+    assert confirmed([(0, 2), (1, 2), (0, 3), (2, 3)], each) == [(0, 2), (0, 3), (1, 2), (2, 3)]
+    assert confirmed([(0, 2), (0, 3), (2, 3)], each) == []
+    assert confirmed([(0, 2), (0, 3)], [0, 0, 2, 3]) == [(0, 2), (0, 3)]  # row 1 is an equal text

@@ -1,0 +1,102 @@
+"""Articles of evaluation files and their labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+
+from aggregator.errors import InvalidInput
+from aggregator_archive.labeled_articles import load_articles, load_labeled
+
+
+def file_of(directory: Path, *rows: dict[str, Any]) -> str:
+    """A JSON lines file with these rows."""
+    path = directory / "gold.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def row(id_: str = "a1", **fields: Any) -> dict[str, Any]:
+    """A valid row."""
+    return {"id": id_, "text": "The ferry is late.", "cluster": "ferry", **fields}
+
+
+def test_other_columns_are_ignored(tmp_path: Path) -> None:
+    """Evaluation files may have notes; fields of the contract are validated."""
+    (labeled,) = load_labeled([file_of(tmp_path, row(note="copied", source="one.example"))])
+
+    assert (labeled.article.id, labeled.article.source, labeled.label) == ("a1", "one.example", "ferry")
+    assert labeled.article.text == "The ferry is late."
+
+
+@pytest.mark.parametrize(("label", "expected"), [("ferry", "ferry"), (7, "7"), (0, "0")])
+def test_numbers_are_labels(tmp_path: Path, label: object, expected: str) -> None:
+    """Zero included."""
+    assert load_labeled([file_of(tmp_path, row(cluster=label))])[0].label == expected
+
+
+@pytest.mark.parametrize("label", [None, "", True, 1.5, ["ferry"]])
+def test_a_row_without_a_label_is_named_by_its_position(tmp_path: Path, label: object) -> None:
+    """Ids need not be unique, so the position says more."""
+    with pytest.raises(InvalidInput, match=r"^Article 2 has no `cluster`;"):
+        load_labeled([file_of(tmp_path, row(), row("a2", cluster=label))])
+
+
+def test_an_id_that_occurs_twice_is_rejected_unless_allowed(tmp_path: Path) -> None:
+    """A service would take the second article for a new version of the first."""
+    file = file_of(tmp_path, row(), row("a2"), row())
+
+    with pytest.raises(InvalidInput, match=r"^The id 'a1' is used by 2 articles;"):
+        load_labeled([file])
+    assert [item.article.id for item in load_labeled([file], unique_ids=False)] == ["a1", "a2", "a1"]
+
+
+def test_labels_are_not_needed_for_articles_alone(tmp_path: Path) -> None:
+    """Files without rows are empty, not an error."""
+    unlabeled = {"id": "a1", "title": "Ferry late"}
+
+    assert [article.title for article in load_articles([file_of(tmp_path, unlabeled)])] == ["Ferry late"]
+    assert load_articles([file_of(tmp_path)]) == []
+    with pytest.raises(InvalidInput, match="no articles found"):
+        load_labeled([file_of(tmp_path)])
+
+
+def test_an_invalid_article_is_named_by_its_id(tmp_path: Path) -> None:
+    """With the field that is wrong."""
+    with pytest.raises(InvalidInput, match=r"^Article 'a2': title: expected a string") as caught:
+        load_articles([file_of(tmp_path, row(), row("a2", title=5))])
+
+    assert caught.value.field == "title"
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "parquet"])
+def test_every_format_of_dedupe_is_read(tmp_path: Path, format: str) -> None:
+    """With the same articles and labels; empty cells are absent fields."""
+    frame = pandas.DataFrame([row(published_at="2026-06-01T12:00:00Z"), row("a2", title="Late", url=None)])
+    path = tmp_path / f"gold.{format}"
+    if format == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    elif format == "parquet":
+        frame["published_at"] = pandas.to_datetime(frame["published_at"])
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if format == "tsv" else ",")
+
+    first, second = load_labeled([str(path)])
+
+    assert (first.label, first.article.text) == ("ferry", "The ferry is late.")
+    assert first.article.published_at_ms == 1_780_315_200_000
+    assert (second.article.title, second.article.published_at_ms) == ("Late", None)
+
+
+def test_a_row_that_cannot_be_read_is_named_with_its_file(tmp_path: Path) -> None:
+    """Also of CSV."""
+    path = tmp_path / "gold.csv"
+    path.write_text("id,text,cluster\na,b\n")
+
+    with pytest.raises(InvalidInput, match=r"gold\.csv:1: The row has more or fewer values"):
+        load_articles([str(path)])

@@ -1,0 +1,80 @@
+"""Rules for similar texts with different news in archives: flashes, templates with figures, teasers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aggregator.cli import main
+from aggregator.dedup.templates import is_teaser_of
+from aggregator.domain import Sketch
+from aggregator_archive.columns import columns_from_signatures
+from aggregator_archive.encode import Signature
+from aggregator_archive.pair_rule import is_teaser_row
+from tests.support.archive_data import read_lines, write_lines
+from tests.support.factories import story
+
+RESULT = (
+    "The company said revenue for the quarter ended in June was {} million crowns, up from {} million a year "
+    "before, and that profit rose to {} million. It sold {} pumps in the period, {} of them abroad, and "
+    "expects about {} by December. The order book reached {} million at the end of the quarter. Results of "
+    "all divisions are presented at the meeting."
+)
+
+
+def test_teasers_are_measured_in_word_shingles() -> None:
+    """A text has five n-grams per word shingle."""
+    for size in (195, 200, 205, 2_000):
+        sketches = [Sketch(n, np.ones(1, np.uint32), np.zeros(1, np.bool_)) for n in (size, 500)]
+        both = columns_from_signatures(
+            [Signature("", "", "en.0000", 0, 0, 0, 40, sketch, uses_char_ngrams=True) for sketch in sketches]
+        )
+        assert is_teaser_row(both, 0, 1) is is_teaser_of(size / 5, 100)
+
+
+def kept_ids(tmp_path: Path, *texts: str, shingles: str = "letters") -> list[str]:
+    """The ids kept by ``dedupe`` for texts published on consecutive days."""
+    rows: list[dict[str, Any]] = [
+        {"id": str(n), "text": text, "published_at": f"2026-03-0{n + 1}T08:00:00Z", "lang": "en"}
+        for n, text in enumerate(texts)
+    ]
+    source = write_lines(tmp_path / "a.jsonl", rows)
+    out = tmp_path / "out"
+    options = ["--out", str(out), "--processes", "1", "--no-progress", "--shingles", shingles]
+    assert main(["dedupe", str(source), *options]) == 0
+    assert json.loads((out / "summary.json").read_text(encoding="utf-8"))["articles"] == len(texts)
+    return [row["id"] for row in read_lines(out / "deduplicated.jsonl")]
+
+
+@pytest.mark.parametrize("shingles", ["letters", "words"])
+def test_a_story_is_not_removed_for_its_teaser(tmp_path: Path, shingles: str) -> None:
+    """The teaser and the story are kept; a copy of the story is removed."""
+    text = story(5)
+    teaser = " ".join(text.split()[:45])
+
+    assert kept_ids(tmp_path, teaser, text, f"{text} And one more word.", shingles=shingles) == ["0", "1"]
+
+
+@pytest.mark.parametrize("shingles", ["letters", "words"])
+def test_a_teaser_is_removed_for_its_story(tmp_path: Path, shingles: str) -> None:
+    """A teaser after its story is a duplicate."""
+    text = story(5)
+
+    assert kept_ids(tmp_path, text, " ".join(text.split()[:45]), shingles=shingles) == ["0"]
+
+
+@pytest.mark.parametrize("shingles", ["letters", "words"])
+def test_other_figures_are_other_news(tmp_path: Path, shingles: str) -> None:
+    """Two flashes and two results with different figures are kept; a copy of the first of each is removed."""
+    flash = (
+        "The central bank of the islands raised its key rate to {} percent on Thursday, it said in a "
+        "statement in the capital."
+    )
+    quarters = [RESULT.format(*range(start, start + 7)) for start in (110, 110, 240)]
+
+    texts = [flash.format("4.25"), flash.format("4.50"), flash.format("4.25") + " More soon.", *quarters]
+    assert kept_ids(tmp_path, *texts, shingles=shingles) == ["0", "1", "3", "5"]

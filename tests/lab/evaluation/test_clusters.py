@@ -1,0 +1,65 @@
+"""Agreement of duplicate groups with labeled ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.features import HashedModel
+from aggregator.dedup.policy import Policy
+from aggregator.domain import Article
+from aggregator_archive.labeled import LabeledArticle
+from aggregator_lab.evaluation.clusters import compare_partitions, evaluate, format_table
+from tests.support.factories import edited, story
+
+ANALYZER = Analyzer({"xx": HashedModel()})
+
+
+def gold(label_of: str = "story {s}") -> list[LabeledArticle]:
+    """Six stories with three edited copies each."""
+    return [
+        LabeledArticle(
+            Article(id=f"{s}-{c}", text=edited(story(s), c, changes=c + 1), lang="en"), label_of.format(s=s)
+        )
+        for s in range(6)
+        for c in range(3)
+    ]
+
+
+async def test_perfect_groups() -> None:
+    """Every measure is 1 in every order."""
+    (row,) = await evaluate(gold(), ANALYZER, policy=Policy(), orders=2)
+
+    assert row.clusters == 6
+    assert [order.groups for order in row.orders] == [6, 6]
+    assert row.lowest("adjusted_rand") == row.lowest("b_cubed_f1") == pytest.approx(1.0)
+    assert row.lowest("v_measure") == pytest.approx(1.0)
+    assert "lowest" in format_table([row])
+
+
+async def test_one_label_for_all_articles_lowers_completeness() -> None:
+    """The groups stay homogeneous when all stories have the same label."""
+    (row,) = await evaluate(gold("everything"), ANALYZER, policy=Policy())
+
+    assert row.mean("homogeneity") == 1.0
+    assert row.mean("completeness") == pytest.approx(0.0, abs=1e-9)
+    assert row.as_json()["adjusted_rand"] < 0.1
+
+
+async def test_overlapping_labels_are_merged_in_a_second_row() -> None:
+    """Files with labels of ``SPOTSIGS_LABEL_MERGES`` have a row per labeling, and the upper bound."""
+    labeled = [
+        LabeledArticle(g.article, "Drink" if g.article.id == "0-1" else "Caffeine") for g in gold()[:3]
+    ]
+    given, merged, bound = await evaluate(labeled, ANALYZER, policy=Policy())
+
+    assert given.mean("b_cubed_f1") < merged.mean("b_cubed_f1") == 1.0
+    assert bound.labels == "labels themselves"
+    assert bound.mean("b_cubed_precision") == 1.0 > bound.mean("b_cubed_recall")
+
+
+def test_agreement_of_a_split_group() -> None:
+    """One group of four split in two: precision stays 1, recall falls to 0.5."""
+    agreement = compare_partitions(["a", "a", "a", "a"], ["1", "1", "2", "2"])
+
+    assert (agreement.b_cubed_precision, agreement.b_cubed_recall) == (1.0, 0.5)

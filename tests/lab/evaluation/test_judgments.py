@@ -1,0 +1,111 @@
+"""Judgments of a person: reading, Wilson interval, labeled pairs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.domain import Article
+from aggregator.errors import InvalidInput
+from aggregator_lab.evaluation.judgments import (
+    Judgment,
+    evaluate,
+    format_table,
+    read_judgments,
+    wilson_interval,
+)
+from tests.support.factories import story
+from tests.support.server_fixture import ROOT
+
+ARTICLES = [
+    Article("a", "Mayor opens bridge", story(1, 20), published_at_ms=0, source="a.example"),
+    Article("b", "Mayor opens the bridge", story(1, 19)),
+    Article("c", "Ferry runs aground", html=f"<html><body><p>{story(3, 20)}</p></body></html>"),
+]
+
+
+def test_judgments_are_counted_and_labeled() -> None:
+    """Pairs judged unsure or without their articles are not labeled; HTML is compared as extracted."""
+    given = [
+        Judgment("b", "a", "right", "de"),
+        Judgment("c", "a", "wrong", "de"),
+        Judgment("c", "b", "unsure", "de"),
+        Judgment("gone", "a", "wrong", "de"),
+    ]
+
+    report = evaluate(given, ARTICLES)
+
+    assert [(pair.pair.article.id, pair.label) for pair in report.labeled] == [
+        ("b", "duplicate"),
+        ("c", "different"),
+    ]
+    assert report.as_json() == {
+        "right": 1, "wrong": 1, "unsure": 1, "missing": 1, "wrong_share": 0.5,
+        "wrong_share_95": [0.0945, 0.9055], "counted_wrong_of_wrong": 1, "counted_wrong_of_right": 0,
+    }  # fmt: skip
+    assert "50.0% of 2 judged pairs, 95 % interval 9.5% to 90.5%" in format_table(report)
+    line = report.labeled[0].as_json()
+    assert line["b"] == {
+        "id": "a", "title": "Mayor opens bridge", "text": story(1, 20), "source": "a.example",
+        "published_at": "1970-01-01T00:00:00.000Z",
+    }  # fmt: skip
+    assert (line["label"], line["judge"], line["lang"]) == ("duplicate", "person", "de")
+    assert report.labeled[1].as_json()["a"]["text"].startswith(story(3, 20)[:30])
+
+
+def test_no_judgment_is_no_share() -> None:
+    report = evaluate([], ARTICLES)
+
+    assert report.as_json()["wrong_share"] is None
+    assert format_table(report) == "0 right, 0 wrong, 0 unsure"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not a file of judgments"),
+        ('{"format": "other", "pairs": []}', "is not a file of judgments"),
+        (
+            json.dumps({"format": "duplicate-judgments/1", "pairs": [{"a": "x"}]}),
+            "is not a file of judgments",
+        ),
+        (None, "cannot be read"),
+    ],
+)
+def test_invalid_files_are_one_sentence(tmp_path: Path, content: str | None, message: str) -> None:
+    file = tmp_path / "judgments.json"
+    if content is not None:
+        file.write_text(content)
+
+    with pytest.raises(InvalidInput, match=message):
+        read_judgments(str(file))
+
+
+@given(st.integers(0, 500), st.integers(1, 500))
+def test_the_interval_contains_the_share(count: int, more: int) -> None:
+    """It lies within 0..1, and is narrower for the same share of ten times as many."""
+    total = count + more
+    low, high = wilson_interval(count, total)
+    wide_low, wide_high = low, high
+    low, high = wilson_interval(10 * count, 10 * total)
+
+    assert 0 <= wide_low <= low <= count / total <= high <= wide_high <= 1
+    assert wilson_interval(0, 0) == (0.0, 1.0)
+
+
+def test_known_interval() -> None:
+    """10 of 50: 11.2 % to 33.0 % (Wilson 1927, without continuity correction)."""
+    assert wilson_interval(10, 50) == pytest.approx((0.1124, 0.3304), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["duplicate_judgments.json", "former_duplicate_judgments.json"])
+def test_the_judgments_of_the_benchmarks_are_readable(name: str) -> None:
+    """No pair is judged twice."""
+    judged = read_judgments(str(ROOT / "tests" / "benchmarks" / name))
+
+    assert judged
+    assert len({(item.a, item.b) for item in judged}) == len(judged)

@@ -1,0 +1,101 @@
+"""Judged pairs: measures, invalid rows, and the development data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.features import HashedModel
+from aggregator.analysis.models import load_models
+from aggregator.errors import InvalidInput
+from aggregator.jsonl import read_rows
+from aggregator_lab.evaluation.pairs import SCORES, evaluate, format_table, parse_pairs
+from tests.support.development_data import DATA
+from tests.support.factories import edited, story
+
+ANALYZER = Analyzer({"xx": HashedModel()})
+
+
+def row(first: int, second: int, **judgment: Any) -> dict[str, Any]:
+    """A pair of generated stories; equal seeds give a story and an edited copy."""
+    return {
+        "text1": story(first),
+        "text2": edited(story(second), 7),
+        "lang1": "de",
+        "lang2": "de",
+        **judgment,
+    }
+
+
+ROWS = [
+    *(row(s, s, same=True) for s in range(5)),
+    *(row(s, s + 50, overall=3.5) for s in range(5)),
+    row(1, 2, overall=2.5),
+]
+
+
+def test_every_score_separates_copies_from_unrelated_articles() -> None:
+    """The area under the curve is 1, and a threshold without an error exists."""
+    report = evaluate(parse_pairs(ROWS), ANALYZER)
+
+    assert len(report.pairs) == 10
+    assert report.languages == ["all", "de"]
+    assert [report.auc("all", score) for score in SCORES] == [1.0] * 4
+    assert report.curve("similarity").best_f1_point.f1 == 1.0
+    assert "ROC AUC" in format_table(report)
+    assert report.as_json()["roc_auc"]["de"]["pairs"] == 10
+
+
+def test_policies_call_copies_duplicates() -> None:
+    """``same-event`` accepts edited copies and no unrelated pair, with headlines that agree too."""
+    report = evaluate(parse_pairs(ROWS), ANALYZER)
+    with_titles = [{**r, "title1": "Ferry strikes pier", "title2": "Ferry strikes pier again"} for r in ROWS]
+
+    assert report.policy_metrics("verified") == (1.0, 1.0, 1.0)
+    assert report.policy_metrics("same-event")[0] == 1.0
+    assert evaluate(parse_pairs(with_titles), ANALYZER).policy_metrics("same-event")[:2] == (1.0, 1.0)
+    assert report.as_json()["policies"]["verified"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0}
+    assert "same-event" in format_table(report)
+
+
+def test_recall_never_grows_with_the_threshold() -> None:
+    """The points are in ascending order of thresholds."""
+    points = evaluate(parse_pairs(ROWS), ANALYZER).curve("overlap").points
+
+    assert [p.recall for p in points] == sorted((p.recall for p in points), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ([{"text1": "a", "text2": "b"}], "Pair 1 has neither"),
+        ([{"text1": "a", "same": True}], "Pair 1 has no `text2`"),
+        ([row(1, 1, same=True)], "all of one kind"),
+    ],
+)
+def test_the_error_names_an_invalid_row(wrong: list[dict[str, Any]], message: str) -> None:
+    """It says which row, and which field is missing."""
+    with pytest.raises(InvalidInput, match=message):
+        parse_pairs(wrong)
+
+
+@pytest.mark.data
+def test_stored_terms_are_nearly_as_good_as_whole_texts() -> None:
+    """SemEval-2022 task 8: ROC AUC of the stored terms is at most 0.05 below that of plain TF-IDF."""
+    path = DATA / "semeval2022_t8_dev.jsonl.gz"
+    if not path.exists():
+        pytest.skip("the development data is not available (AGGREGATOR_DATA)")
+    report = evaluate(parse_pairs(read_rows([str(path)])), Analyzer(load_models()))
+
+    assert report.auc("all", "similarity") >= report.auc("all", "tf-idf") - 0.05
+
+
+def test_judgments_may_be_cells_of_csv() -> None:
+    """Text instead of booleans and numbers."""
+    cells = [
+        {**pair, **{name: str(pair[name]) for name in ("same", "overall") if name in pair}} for pair in ROWS
+    ]
+
+    assert parse_pairs(cells) == parse_pairs(ROWS)

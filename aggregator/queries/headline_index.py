@@ -16,11 +16,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.article_id import canonical_url
-from aggregator.analysis.text.normalization import normalize
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.domain import ArticleRecord, StreamItem, arrival_ms_of
-from aggregator.errors import InvalidInput, StoreUnavailable
+from aggregator.domain import StreamItem, arrival_ms_of
+from aggregator.errors import StoreUnavailable
 from aggregator.index import Index
 from aggregator.index.codec.distinct import is_among
 from aggregator.index.codec.postings import ArticleNumbers
@@ -28,6 +26,9 @@ from aggregator.queries.headline_table import (
     MAX_HEADLINE_TERMS,
     HeadlineRow,
     HeadlineTable,
+    canonical_or_none,
+    normalize_source,
+    time_of,
 )
 
 # Articles per space that the first search waits for: about 0.1 s.
@@ -196,12 +197,6 @@ def headline_row(item: StreamItem) -> HeadlineRow:
     )
 
 
-def time_of(article: StreamItem | ArticleRecord) -> int:
-    """When an article was published, or arrived if that is unknown or in the future; ms since 1970 UTC."""
-    arrived_ms = article.arrived_ms
-    return arrived_ms if article.published_at_ms is None else min(article.published_at_ms, arrived_ms)
-
-
 def _is_canonical(id_: str, url: str) -> bool:
     """Whether an id is plainly the canonical form of a URL: most ids are, and canonicalizing takes 30 us."""
     return url.startswith(("https://", "http://")) and url.partition("://")[2] == id_
@@ -211,17 +206,3 @@ def _is_canonical(id_: str, url: str) -> bool:
 def source_terms(source: str, lang: str) -> tuple[str, ...]:
     """The terms of the name of an outlet."""
     return tuple(dict.fromkeys(tokenize(source, lang)))[:MAX_HEADLINE_TERMS]
-
-
-@lru_cache(maxsize=4096)
-def normalize_source(source: str) -> str:
-    """The name of an outlet without differences of case and character width."""
-    return normalize(source)
-
-
-def canonical_or_none(url: str) -> str | None:
-    """The canonical form of an http or https URL; None for anything else."""
-    try:
-        return canonical_url(url)
-    except InvalidInput:
-        return None

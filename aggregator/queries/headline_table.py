@@ -9,15 +9,19 @@ whatever the words (``scripts/bench search``). Pure.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from aggregator.domain import VerdictName
+from aggregator.analysis.article_id import canonical_url
+from aggregator.analysis.text.normalization import normalize
+from aggregator.domain import ArticleRecord, Outcome, StreamItem, VerdictName
+from aggregator.errors import InvalidInput
 from aggregator.index.term_index import term_hash
 
 CHUNK_ROWS: Final = 8192
@@ -67,15 +71,38 @@ class TermGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class RowFilter:
-    """Conditions of a search that a row must all meet. Times in s since 1970 UTC; ``until_s`` is excluded."""
+class SearchFilter:
+    """Conditions that every result meets; times in ms since 1970 UTC, ``until_ms`` excluded.
+
+    Times apply to the publication, or else the arrival; ``source`` is compared without case.
+    """
 
     lang: str | None = None
     source: str | None = None
     verdict: VerdictName | None = None
-    since_s: int | None = None
-    until_s: int | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
     url: str | None = None
+
+    @property
+    def canonical_url(self) -> str | None:
+        """The canonical form of ``url``, or what was given instead of a URL."""
+        return (canonical_or_none(self.url) or self.url) if self.url else None
+
+    def matches(self, record: ArticleRecord, outcome: Outcome) -> bool:
+        """Whether an article may be shown."""
+        time_ms = time_of(record)
+        return (
+            (self.lang is None or record.lang == self.lang)
+            and (not self.source or normalize_source(record.source) == normalize_source(self.source))
+            and (self.verdict is None or outcome.verdict == self.verdict)
+            and (self.since_ms is None or time_ms >= self.since_ms)
+            and (self.until_ms is None or time_ms < self.until_ms)
+            and (not self.url or canonical_or_none(record.url) == self.canonical_url)
+        )
+
+
+NO_FILTER: Final = SearchFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +115,26 @@ class Hits:
 
 
 NO_HITS: Final = Hits(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint8))
+
+
+def time_of(article: StreamItem | ArticleRecord) -> int:
+    """When an article was published, or arrived if that is unknown or in the future; ms since 1970 UTC."""
+    arrived_ms = article.arrived_ms
+    return arrived_ms if article.published_at_ms is None else min(article.published_at_ms, arrived_ms)
+
+
+@lru_cache(maxsize=4096)
+def normalize_source(source: str) -> str:
+    """The name of an outlet without differences of case and character width."""
+    return normalize(source)
+
+
+def canonical_or_none(url: str) -> str | None:
+    """The canonical form of an http or https URL; None for anything else."""
+    try:
+        return canonical_url(url)
+    except InvalidInput:
+        return None
 
 
 def score(missing: int, in_headline: int, time_s: int) -> int:
@@ -109,31 +156,38 @@ def url_hash(url: str) -> int:
     return xxhash.xxh3_64_intdigest(url.encode("utf-8", "surrogatepass")) >> 32
 
 
-@dataclass(slots=True)
+_COLUMN_TYPES: Final = {
+    "numbers": "Q", "times": "I", "sources": "I", "urls": "I", "ends": "I", "headline_terms": "B",
+    "verdicts": "B", "languages": "B", "spaces": "B", "hashes": "I",
+}  # fmt: skip
+
+
 class _Chunk:
     """Columns of at most ``CHUNK_ROWS`` rows; ``ends[i]``: where the hashes of row i end.
 
     ``oldest``: the smallest article number.
     """
 
-    numbers: array[int] = field(default_factory=lambda: array("Q"))
-    times: array[int] = field(default_factory=lambda: array("I"))
-    sources: array[int] = field(default_factory=lambda: array("I"))
-    urls: array[int] = field(default_factory=lambda: array("I"))
-    ends: array[int] = field(default_factory=lambda: array("I"))
-    headline_terms: array[int] = field(default_factory=lambda: array("B"))
-    verdicts: array[int] = field(default_factory=lambda: array("B"))
-    languages: array[int] = field(default_factory=lambda: array("B"))
-    spaces: array[int] = field(default_factory=lambda: array("B"))
-    hashes: array[int] = field(default_factory=lambda: array("I"))
-    oldest: int = 1 << 64
+    __slots__ = ("columns", "oldest")
 
-    @property
-    def columns(self) -> tuple[array[int], ...]:
-        return (
-            self.numbers, self.times, self.sources, self.urls, self.ends, self.headline_terms,
-            self.verdicts, self.languages, self.spaces, self.hashes,
-        )  # fmt: skip
+    def __init__(self) -> None:
+        self.columns: dict[str, array[int]] = {name: array(code) for name, code in _COLUMN_TYPES.items()}
+        self.oldest = 1 << 64
+
+    def __len__(self) -> int:
+        return len(self.columns["numbers"])
+
+    def view(self, name: str) -> npt.NDArray[Any]:
+        """A column as an array; no row can be added while it is in use."""
+        return np.frombuffer(self.columns[name], _COLUMN_TYPES[name])
+
+    def add(self, hashes: Iterable[int], **values: int) -> None:
+        """Append a row."""
+        self.columns["hashes"].extend(hashes)
+        for name, value in values.items():
+            self.columns[name].append(value)
+        self.columns["ends"].append(len(self.columns["hashes"]))
+        self.oldest = min(self.oldest, values["numbers"])
 
 
 class HeadlineTable:
@@ -146,7 +200,7 @@ class HeadlineTable:
         self._spaces: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return sum(len(chunk.numbers) for chunk in self._chunks)
+        return sum(map(len, self._chunks))
 
     @property
     def is_full(self) -> bool:
@@ -160,13 +214,14 @@ class HeadlineTable:
 
     def numbers(self) -> Numbers:
         """The article numbers of all rows, (n,); 0 for removed ones."""
-        columns = [np.frombuffer(chunk.numbers, np.uint64).copy() for chunk in self._chunks]
+        columns = [chunk.view("numbers").copy() for chunk in self._chunks]
         return np.concatenate(columns) if columns else np.empty(0, np.uint64)
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of all columns, as allocated."""
-        return sum(column.buffer_info()[1] * column.itemsize for c in self._chunks for column in c.columns)
+        columns = (column for chunk in self._chunks for column in chunk.columns.values())
+        return sum(column.buffer_info()[1] * column.itemsize for column in columns)
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -179,35 +234,34 @@ class HeadlineTable:
 
     def add(self, row: HeadlineRow) -> None:
         """Append a row. A full table drops its chunk of the oldest articles, or a row older than that."""
-        if not self._chunks or len(self._chunks[-1].numbers) >= CHUNK_ROWS:
+        if not self._chunks or len(self._chunks[-1]) >= CHUNK_ROWS:
             if self.is_full:
-                oldest = min(self._chunks, key=lambda chunk: max(chunk.numbers))
-                if row.number < max(oldest.numbers):
+                oldest = min(self._chunks, key=lambda chunk: max(chunk.columns["numbers"]))
+                if row.number < max(oldest.columns["numbers"]):
                     return
                 self._chunks.remove(oldest)
             self._chunks.append(_Chunk())
-        chunk = self._chunks[-1]
-        chunk.numbers.append(row.number)
-        chunk.oldest = min(chunk.oldest, row.number)
-        chunk.times.append(max(0, min(row.time_s, _MAX_TIME_S)))
-        chunk.sources.append(hash32(row.source))
-        chunk.urls.append(url_hash(row.url) if row.url else 0)
-        chunk.hashes.extend(map(hash32, row.terms))
-        chunk.ends.append(len(chunk.hashes))
-        chunk.headline_terms.append(row.headline_terms)
-        chunk.verdicts.append(VERDICTS.index(row.verdict))
-        chunk.languages.append(_number_of(self._languages, row.lang))
-        chunk.spaces.append(_number_of(self._spaces, row.space))
+        self._chunks[-1].add(
+            map(hash32, row.terms),
+            numbers=row.number,
+            times=max(0, min(row.time_s, _MAX_TIME_S)),
+            sources=hash32(row.source),
+            urls=url_hash(row.url) if row.url else 0,
+            headline_terms=row.headline_terms,
+            verdicts=VERDICTS.index(row.verdict),
+            languages=_number_of(self._languages, row.lang),
+            spaces=_number_of(self._spaces, row.space),
+        )
 
     def remove(self, numbers: Sequence[int]) -> None:
         """Remove the rows of these article numbers: they get the number 0, which no search returns."""
         wanted = np.array(numbers, np.uint64)
         for chunk in self._chunks:
-            column = np.frombuffer(chunk.numbers, np.uint64)
+            column = chunk.view("numbers")
             column[np.isin(column, wanted)] = 0
 
     def search(
-        self, groups: Sequence[TermGroup], row_filter: RowFilter, floor: Mapping[str, int]
+        self, groups: Sequence[TermGroup], search_filter: SearchFilter, floor: Mapping[str, int]
     ) -> Iterator[Hits]:
         """The rows that match, chunk by chunk, so that the caller can yield in between.
 
@@ -216,37 +270,34 @@ class HeadlineTable:
         """
         prepared = [_PreparedGroup(group, self._languages) for group in groups]
         floors = np.array([floor.get(space, 0) for space in self._spaces], np.uint64)
+        conditions = self._conditions(search_filter)
         for chunk in tuple(self._chunks):
 
             def passes(rows: npt.NDArray[np.int64], chunk: _Chunk = chunk) -> npt.NDArray[np.bool_]:
-                return self._passes(chunk, rows, row_filter, floors)
+                """Which of these rows are current and meet the conditions."""
+                numbers = chunk.view("numbers")[rows]
+                mask: npt.NDArray[np.bool_] = (numbers >= floors[chunk.view("spaces")[rows]]) & (numbers > 0)
+                for column, compare, value in conditions:
+                    mask &= compare(chunk.view(column)[rows], value)
+                return mask
 
             yield _search_chunk(chunk, prepared, passes) if groups else _all_rows(chunk, passes)
 
-    def _passes(
-        self,
-        chunk: _Chunk,
-        rows: npt.NDArray[np.int64],
-        row_filter: RowFilter,
-        floors: npt.NDArray[np.uint64],
-    ) -> npt.NDArray[np.bool_]:
-        """Which of these rows are current and meet the conditions."""
-        numbers, times = np.frombuffer(chunk.numbers, np.uint64)[rows], np.frombuffer(chunk.times, np.uint32)
-        mask = (numbers >= floors[np.frombuffer(chunk.spaces, np.uint8)[rows]]) & (numbers > 0)
-        if row_filter.lang is not None:
-            wanted = self._languages.get(row_filter.lang, MAX_LANGUAGES)
-            mask &= np.frombuffer(chunk.languages, np.uint8)[rows] == wanted
-        if row_filter.source is not None:
-            mask &= np.frombuffer(chunk.sources, np.uint32)[rows] == hash32(row_filter.source)
-        if row_filter.verdict is not None:
-            mask &= np.frombuffer(chunk.verdicts, np.uint8)[rows] == VERDICTS.index(row_filter.verdict)
-        if row_filter.since_s is not None:
-            mask &= times[rows] >= row_filter.since_s
-        if row_filter.until_s is not None:
-            mask &= times[rows] < row_filter.until_s
-        if row_filter.url is not None:
-            mask &= np.frombuffer(chunk.urls, np.uint32)[rows] == url_hash(row_filter.url)
-        return mask
+    def _conditions(self, wanted: SearchFilter) -> list[tuple[str, np.ufunc, int]]:
+        """The conditions of a filter: column, comparison, value."""
+        since_s, until_s = (
+            None if ms is None else -(-ms // 1000) for ms in (wanted.since_ms, wanted.until_ms)
+        )
+        lang, url = wanted.lang, wanted.canonical_url
+        conditions = (
+            ("languages", np.equal, None if lang is None else self._languages.get(lang, MAX_LANGUAGES)),
+            ("sources", np.equal, hash32(normalize_source(wanted.source)) if wanted.source else None),
+            ("verdicts", np.equal, None if wanted.verdict is None else VERDICTS.index(wanted.verdict)),
+            ("times", np.greater_equal, since_s),
+            ("times", np.less, until_s),
+            ("urls", np.equal, None if url is None else url_hash(url)),
+        )
+        return [(column, compare, value) for column, compare, value in conditions if value is not None]
 
 
 class _PreparedGroup:
@@ -274,7 +325,7 @@ _Passes = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 
 def _all_rows(chunk: _Chunk, passes: _Passes) -> Hits:
     """All rows that pass, with the score of their time."""
-    rows = np.arange(len(chunk.numbers))
+    rows = np.arange(len(chunk))
     rows = rows[passes(rows)]
     return _hits(chunk, rows, np.zeros(len(rows), np.uint64))
 
@@ -289,30 +340,26 @@ def _search_chunk(chunk: _Chunk, groups: Sequence[_PreparedGroup], passes: _Pass
 
 
 def _hits(chunk: _Chunk, rows: npt.NDArray[np.int64], ranks: npt.NDArray[np.uint64]) -> Hits:
-    times = np.frombuffer(chunk.times, np.uint32)[rows]
-    return Hits(
-        np.frombuffer(chunk.numbers, np.uint64)[rows],
-        ranks << np.uint64(32) | times,
-        np.frombuffer(chunk.spaces, np.uint8)[rows],
-    )
+    scores = ranks << np.uint64(32) | chunk.view("times")[rows]
+    return Hits(chunk.view("numbers")[rows], scores, chunk.view("spaces")[rows])
 
 
 def _group_rows(
     chunk: _Chunk, group: _PreparedGroup, passes: _Passes
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]] | None:
     """Rows of the group's languages that match, and the part of their score above the time."""
-    hashes, ends = np.frombuffer(chunk.hashes, np.uint32), np.frombuffer(chunk.ends, np.uint32)
+    hashes, ends = chunk.view("hashes"), chunk.view("ends")
     at = group.find(hashes)
     if not len(at):
         return None
     rows = ends.searchsorted(at, "right")
-    wanted = group.is_language[np.frombuffer(chunk.languages, np.uint8)[rows]] & passes(rows)
+    wanted = group.is_language[chunk.view("languages")[rows]] & passes(rows)
     at, rows = at[wanted], rows[wanted]
     if not len(rows):
         return None
     bits = np.left_shift(1, group.order[group.hashes.searchsorted(hashes[at])]).astype(np.uint16)
     starts = np.where(rows > 0, ends[rows - 1], 0)
-    in_headline = at - starts < np.frombuffer(chunk.headline_terms, np.uint8)[rows]
+    in_headline = at - starts < chunk.view("headline_terms")[rows]
     first = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
     matched = np.bitwise_count(np.bitwise_or.reduceat(bits, first)).astype(np.int64)
     headline = np.bitwise_count(np.bitwise_or.reduceat(np.where(in_headline, bits, 0), first))

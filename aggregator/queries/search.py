@@ -23,26 +23,22 @@ import numpy.typing as npt
 
 from aggregator.analysis.article_id import validate_id
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.domain import ArticleRecord, Outcome, VerdictName
 from aggregator.errors import InvalidInput
 from aggregator.index import Index, StoredArticle, keys
 from aggregator.index.codec.distinct import is_among
 from aggregator.index.codec.postings import top_by_terms
 from aggregator.index.term_index import term_hash
-from aggregator.queries.headline_index import (
-    HeadlineIndex,
-    canonical_or_none,
-    normalize_source,
-    source_terms,
-    time_of,
-)
+from aggregator.queries.headline_index import HeadlineIndex, source_terms
 from aggregator.queries.headline_table import (
     MAX_QUERY_TERMS,
+    NO_FILTER,
     NO_HITS,
     Hits,
-    RowFilter,
+    SearchFilter,
     TermGroup,
+    canonical_or_none,
     score,
+    time_of,
 )
 
 # Articles of the term index that a search compares; the newest ones first.
@@ -57,47 +53,6 @@ EXACT_SCORE = 1 << 62
 
 # Score and article number: the sort key of a result, both descending.
 ResultKey = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchFilter:
-    """Conditions that every result meets; times in ms since 1970 UTC, ``until_ms`` excluded.
-
-    Times apply to the publication, or else the arrival; ``source`` is compared without case.
-    """
-
-    lang: str | None = None
-    source: str | None = None
-    verdict: VerdictName | None = None
-    since_ms: int | None = None
-    until_ms: int | None = None
-    url: str | None = None
-
-    def for_rows(self) -> RowFilter:
-        """The same conditions for the headline table. Raises InvalidInput for an invalid URL."""
-        return RowFilter(
-            lang=self.lang,
-            source=normalize_source(self.source) if self.source else None,
-            verdict=self.verdict,
-            since_s=None if self.since_ms is None else -(-self.since_ms // 1000),
-            until_s=None if self.until_ms is None else -(-self.until_ms // 1000),
-            url=(canonical_or_none(self.url) or self.url) if self.url else None,
-        )
-
-    def matches(self, record: ArticleRecord, outcome: Outcome) -> bool:
-        """Whether an article may be shown."""
-        time_ms = time_of(record)
-        return (
-            (self.lang is None or record.lang == self.lang)
-            and (not self.source or normalize_source(record.source) == normalize_source(self.source))
-            and (self.verdict is None or outcome.verdict == self.verdict)
-            and (self.since_ms is None or time_ms >= self.since_ms)
-            and (self.until_ms is None or time_ms < self.until_ms)
-            and (not self.url or canonical_or_none(record.url) == (canonical_or_none(self.url) or self.url))
-        )
-
-
-NO_FILTER = SearchFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +151,7 @@ class ArticleSearch:
         floors = {stack.space: stack.floor for stack in stacks}
         found: list[Hits] = []
         async with self._scan_lock:
-            parts = self.headlines.table.search(groups, search_filter.for_rows(), floors)
+            parts = self.headlines.table.search(groups, search_filter, floors)
             for at, part in enumerate(parts):
                 found.append(part)
                 if at % CHUNKS_PER_YIELD == CHUNKS_PER_YIELD - 1:

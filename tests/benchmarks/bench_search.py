@@ -45,7 +45,7 @@ from aggregator.background.scheduler import DETECTOR_LEASE_KEY
 from aggregator.domain import Article, ArticleRecord, Outcome, Sketch, article_number_at
 from aggregator.index import Index, format_version
 from aggregator.index.term_index import INDEXED_TERMS
-from aggregator.queries.headline_table import HeadlineRow, HeadlineTable, RowFilter, TermGroup
+from aggregator.queries.headline_table import HeadlineRow, HeadlineTable, SearchFilter, TermGroup
 from aggregator.store.base import AppendMany
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.lease import Lease
@@ -256,7 +256,7 @@ def measure_scan(count: int) -> None:
         taken, found = [], 0
         for _ in range(9):
             started = time.process_time()
-            found = sum(len(hits.numbers) for hits in table.search(groups, RowFilter(), {}))
+            found = sum(len(hits.numbers) for hits in table.search(groups, SearchFilter(), {}))
             taken.append((time.process_time() - started) * 1000)
         print(
             f"words of ranks {searched!s:16} {np.median(taken):6.1f} ms of processor time, {found:,} matches"

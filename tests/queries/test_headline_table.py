@@ -7,7 +7,7 @@ from aggregator.queries import headline_table
 from aggregator.queries.headline_table import (
     HeadlineRow,
     HeadlineTable,
-    RowFilter,
+    SearchFilter,
     TermGroup,
     score,
 )
@@ -24,11 +24,11 @@ def row(number: int, terms: str, headline_terms: int | None = None, **fields: ob
 
 
 def found(
-    table: HeadlineTable, words: str, row_filter: RowFilter | None = None, lang: str = "en", floor: int = 0
+    table: HeadlineTable, words: str, row_filter: SearchFilter | None = None, lang: str = "en", floor: int = 0
 ) -> list[int]:
     """Numbers of the rows that match, best first."""
     groups = [TermGroup(frozenset({lang}), tuple(words.split()))] if words else []
-    hits = list(table.search(groups, row_filter or RowFilter(), {"en.1": floor}))
+    hits = list(table.search(groups, row_filter or SearchFilter(), {"en.1": floor}))
     numbers = np.concatenate([hit.numbers for hit in hits])
     scores = np.concatenate([hit.scores for hit in hits])
     best: list[int] = numbers[np.lexsort((numbers, scores))[::-1]].tolist()
@@ -83,12 +83,12 @@ def test_all_filters_must_hold() -> None:
         row(3, "dam", lang="de"),
     )
 
-    assert found(table, "", RowFilter(lang="de")) == [3]
-    assert found(table, "", RowFilter(lang="it")) == []
-    assert found(table, "dam", RowFilter(source="gazette")) == [2, 1]
-    assert found(table, "dam", RowFilter(source="gazette", verdict="duplicate")) == [1]
-    assert found(table, "", RowFilter(since_s=2, until_s=3)) == [2]
-    assert found(table, "", RowFilter(url="a.example/1")) == [1]
+    assert found(table, "", SearchFilter(lang="de")) == [3]
+    assert found(table, "", SearchFilter(lang="it")) == []
+    assert found(table, "dam", SearchFilter(source="gazette")) == [2, 1]
+    assert found(table, "dam", SearchFilter(source="gazette", verdict="duplicate")) == [1]
+    assert found(table, "", SearchFilter(since_ms=2000, until_ms=3000)) == [2]
+    assert found(table, "", SearchFilter(url="https://a.example/1")) == [1]
 
 
 def test_expired_and_removed_rows_are_no_results() -> None:
@@ -121,7 +121,7 @@ def test_rows_can_be_added_during_a_search() -> None:
     """A search yields between chunks; no view of a column remains that would forbid its growth."""
     table = filled(row(1, "dam"))
     hits = []
-    for part in table.search([TermGroup(ENGLISH, ("dam",))], RowFilter(), {}):
+    for part in table.search([TermGroup(ENGLISH, ("dam",))], SearchFilter(), {}):
         table.add(row(2, "dam"))
         hits.append(part)
     assert [part.numbers.tolist() for part in hits] == [[1]]

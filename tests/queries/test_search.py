@@ -11,7 +11,8 @@ from aggregator.domain import Article
 from aggregator.index import stored_articles
 from aggregator.queries import headline_index, headline_table
 from aggregator.queries.headline_index import HeadlineIndex
-from aggregator.queries.search import ArticleSearch, SearchFilter
+from aggregator.queries.headline_table import SearchFilter
+from aggregator.queries.search import ArticleSearch
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.index.helpers import seal

@@ -54,8 +54,9 @@ from aggregator.index.bindings import foreign_article_error
 from aggregator.provenance.directory import SourceDirectory
 from aggregator.provenance.queries import ProvenanceQueries
 from aggregator.queries.explain import Explanation
+from aggregator.queries.headline_table import SearchFilter
 from aggregator.queries.related import NO_FILTER, RelatedFilter
-from aggregator.queries.search import FoundArticle, ResultKey, SearchFilter, SearchResult
+from aggregator.queries.search import FoundArticle, ResultKey, SearchResult
 from aggregator.readiness import Readiness
 from aggregator.settings import Settings
 from aggregator.store.base import StoreInfo

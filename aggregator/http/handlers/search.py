@@ -16,7 +16,8 @@ from aggregator.http import cursors, json_response
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.related import language_of_tag
-from aggregator.queries.search import SearchFilter, SearchResult
+from aggregator.queries.headline_table import SearchFilter
+from aggregator.queries.search import SearchResult
 
 MAX_EVENTS = 10
 

@@ -16,7 +16,8 @@ from aggregator.http.handlers.related import language_of_tag
 from aggregator.http.handlers.search import MAX_EVENTS, event_conditions
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
-from aggregator.queries.search import SearchFilter, SearchResult
+from aggregator.queries.headline_table import SearchFilter
+from aggregator.queries.search import SearchResult
 from aggregator.time_units import HOUR_MS
 
 PAGE_ARTICLES = 30

@@ -105,7 +105,7 @@ class Analysis:
     title, text  as given, or extracted from HTML
     minor_terms  the terms that follow ``terms`` and which ones come first in the article, encoded
                  (``analysis/term_profile.py``); for ranking related articles only
-    opening_mask bit i: ``terms[i]`` occurs in the opening of the text (``analysis/story_terms.py``)
+    opening_mask bit i: ``terms[i]`` occurs in the opening of the text (``analysis/term_profile.py``)
     """
 
     lang: str
@@ -165,6 +165,32 @@ class ArticleRecord:
     def publication_ms(self) -> int:
         """The time by which this version is ordered (``publication_time``)."""
         return publication_time(self.published_at_ms, self.arrived_ms)[0]
+
+
+def build_record(
+    article: Article, analysis: Analysis, number: int = 0, first_version: int = 0
+) -> ArticleRecord:
+    """The record of an analyzed article under this number; 0: it is not stored."""
+    return ArticleRecord(
+        number=number,
+        first_version=first_version,
+        id=article.id,
+        space=analysis.space,
+        lang=analysis.lang,
+        fingerprint=analysis.fingerprint,
+        text_hash=analysis.text_hash,
+        short=analysis.short,
+        title=article.title or analysis.title,
+        url=article.url,
+        source=article.source,
+        published_at_ms=article.published_at_ms,
+        sketch=analysis.sketch,
+        terms=analysis.terms,
+        figures=analysis.figures,
+        minor_terms=analysis.minor_terms,
+        opening_mask=analysis.opening_mask,
+        backfill=article.backfill,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +263,7 @@ class StreamItem:
 
     ``canonical_first`` is the number of the group that a duplicate belongs to, else None. ``kind``: "article"
     for a new, related or duplicate article or an update, "deleted" for a deleted article (then only
-    ``number``, ``first_version`` and ``id`` are set). ``terms``: story terms (``analysis/story_terms.py``).
+    ``number``, ``first_version`` and ``id`` are set). ``terms``: story terms (``analysis/term_profile.py``).
     ``backfill``: declared as part of an archive or backlog (``Article.backfill``).
     """
 

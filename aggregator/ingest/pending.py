@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from aggregator import tracing
+from aggregator import domain, tracing
 from aggregator.dedup.policy_profiles import NamedPolicy
 from aggregator.domain import Analysis, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError
@@ -109,24 +109,4 @@ def metadata_of(record: ArticleRecord) -> tuple[str, str, str, int | None]:
 
 def build_record(pending: PendingArticle) -> ArticleRecord:
     """The record to store, under the assigned number."""
-    article, analysis = pending.article, pending.analysis
-    return ArticleRecord(
-        number=pending.number,
-        first_version=pending.first_version,
-        id=article.id,
-        space=analysis.space,
-        lang=analysis.lang,
-        fingerprint=analysis.fingerprint,
-        text_hash=analysis.text_hash,
-        short=analysis.short,
-        title=article.title or analysis.title,
-        url=article.url,
-        source=article.source,
-        published_at_ms=article.published_at_ms,
-        sketch=analysis.sketch,
-        terms=analysis.terms,
-        figures=analysis.figures,
-        minor_terms=analysis.minor_terms,
-        opening_mask=analysis.opening_mask,
-        backfill=article.backfill,
-    )
+    return domain.build_record(pending.article, pending.analysis, pending.number, pending.first_version)

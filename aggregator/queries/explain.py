@@ -18,7 +18,7 @@ from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
-from aggregator.analysis.text.orthography import normalize_spelling
+from aggregator.analysis.text.normalization import normalize_spelling
 from aggregator.dedup.event_model import same_event_probability
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.pair_comparison import compare_pair, headline_similarity, novelty, shares_enough
@@ -26,15 +26,7 @@ from aggregator.dedup.policy import Policy
 from aggregator.dedup.policy_profiles import DEFAULT_PROFILE, NamedPolicy, PolicyProfiles, as_profiles
 from aggregator.dedup.similarity import cosine
 from aggregator.dedup.templates import figures_changed
-from aggregator.domain import (
-    Analysis,
-    AnalyzeMany,
-    Article,
-    ArticleRecord,
-    Sketch,
-    WeightedTerms,
-    arrival_ms_of,
-)
+from aggregator.domain import AnalyzeMany, Article, ArticleRecord, build_record
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.index.codec.stored_text import decompress_text
@@ -49,61 +41,22 @@ Passages = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ComparedArticle:
-    """One of the two articles; ``text`` is None when it is not kept.
+    """One of the two articles, under the label shown for it.
 
-    ``number`` is the article number, None for an article that is not stored; ``policy``: the name of the
-    profile that was given with such an article.
+    record  the stored record, or what it would be, with number 0
+    text    None when it is not kept
+    policy  name of the profile that was given with an article that is not stored
     """
 
     label: str
-    lang: str
-    space: str
-    fingerprint: int
-    short: bool
-    sketch: Sketch
-    terms: WeightedTerms
-    title: str
-    figures: tuple[int, ...]
+    record: ArticleRecord
     text: str | None
-    number: int | None = None
-    source: str = ""
-    published_at_ms: int | None = None
     policy: str = ""
-    minor_terms: bytes = b""
 
     @property
     def arrived_ms(self) -> int | None:
         """Arrival time of a stored article, in ms since 1970 UTC."""
-        return None if self.number is None else arrival_ms_of(self.number)
-
-    @classmethod
-    def create(
-        cls,
-        label: str,
-        data: Analysis | ArticleRecord,
-        text: str | None,
-        published: Article | ArticleRecord | None = None,
-    ) -> ComparedArticle:
-        """An article under the label shown for it, from its analysis or stored record.
-
-        ``published`` has its source and publication time.
-        """
-        return cls(
-            label=label,
-            lang=data.lang,
-            space=data.space,
-            fingerprint=data.fingerprint,
-            short=data.short,
-            sketch=data.sketch,
-            terms=data.terms,
-            title=data.title,
-            figures=data.figures,
-            text=text,
-            source=published.source if published is not None else "",
-            published_at_ms=published.published_at_ms if published is not None else None,
-            number=published.number if isinstance(published, ArticleRecord) else None,
-            minor_terms=data.minor_terms,
-        )
+        return self.record.arrived_ms if self.record.number else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +131,7 @@ class Explainer:
         with it or selected by its source. Raises InvalidInput for an unknown name.
         """
         later = _later_of(first, second)
-        selected = self._profiles.select(profile or later.policy, later.source)
+        selected = self._profiles.select(profile or later.policy, later.record.source)
         # In a thread: the shared passages of two texts of some megabytes take a second.
         explanation = await asyncio.to_thread(explain, first, second, selected.policy)
         return _name_profile(explanation, selected)
@@ -194,32 +147,33 @@ class Explainer:
             if isinstance(analysis, AggregatorError):
                 raise analysis
             label = article.id or article.title[:80] or "(text)"
-            compared = ComparedArticle.create(label, analysis, analysis.text or article.title, article)
-            return replace(compared, policy=article.policy)
+            record = build_record(article, analysis)
+            return ComparedArticle(label, record, analysis.text or article.title, article.policy)
         record = (await self._index.articles.get(id_or_article)).record
         stored = await self._index.records.read_text(record.number)
         text = decompress_text(stored) or record.title if stored is not None else None
-        return ComparedArticle.create(record.id, record, text, record)
+        return ComparedArticle(record.id, record, text)
 
 
-def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanation:
+def explain(first: ComparedArticle, second: ComparedArticle, policy: Policy) -> Explanation:
     """Compare two articles; pure."""
+    a, b = first.record, second.record
     comparable = a.space == b.space
     distance = hamming_distance(a.fingerprint, b.fingerprint) if comparable else None
     differing = a.fingerprint ^ b.fingerprint
-    has_texts = a.text is not None and b.text is not None
-    passages = _shared_and_own_passages(a, b) if has_texts else None
+    has_texts = first.text is not None and second.text is not None
+    passages = _shared_and_own_passages(first, second) if has_texts else None
     evidence = Evidence(
         estimate_overlap(a.sketch, b.sketch),
         cosine(a.terms, b.terms),
         distance or 0,
         is_same_outlet(a, b),
-        hours_between(a, b, a.arrived_ms, b.arrived_ms),
+        hours_between(a, b, first.arrived_ms, second.arrived_ms),
     )
     comparison = _compare(a, b, evidence, policy) if comparable else None
     is_match = comparison is not None and comparison.is_match
     return Explanation(
-        labels=(a.label, b.label),
+        labels=(first.label, second.label),
         spaces=(a.space, b.space),
         fingerprints=(a.fingerprint, b.fingerprint),
         distance=distance,
@@ -232,13 +186,13 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
         updated_figures=is_match and figures_changed(a.figures, b.figures),
         shared_passages=passages[0] if passages else None,
         own_passages=passages[1:] if passages else None,
-        figures=_differing_figures(a.text or "", b.text or "") if has_texts else None,
+        figures=_differing_figures(first.text or "", second.text or "") if has_texts else None,
         summary=(_different_spaces_summary(a, b) if comparison is None else summarize(comparison, policy))
         + ("" if has_texts else MISSING_TEXTS_NOTE),
     )
 
 
-def _compare(a: ComparedArticle, b: ComparedArticle, evidence: Evidence, policy: Policy) -> Comparison:
+def _compare(a: ArticleRecord, b: ArticleRecord, evidence: Evidence, policy: Policy) -> Comparison:
     """Decide two articles of one space, which may have arrived in either order."""
     is_match, template = compare_pair(a, b, evidence, policy)
     return Comparison(
@@ -255,9 +209,9 @@ def _compare(a: ComparedArticle, b: ComparedArticle, evidence: Evidence, policy:
 
 def _later_of(first: ComparedArticle, second: ComparedArticle) -> ComparedArticle:
     """The article that arrived later; one that is not stored counts as arriving now, the second last."""
-    if second.number is None:
+    if not second.record.number:
         return second
-    return first if first.number is None or first.number > second.number else second
+    return first if not first.record.number or first.record.number > second.record.number else second
 
 
 def _name_profile(explanation: Explanation, selected: NamedPolicy) -> Explanation:
@@ -267,16 +221,17 @@ def _name_profile(explanation: Explanation, selected: NamedPolicy) -> Explanatio
 
 def _shared_and_own_passages(a: ComparedArticle, b: ComparedArticle) -> tuple[Passages, Passages, Passages]:
     """Runs of words in both texts, only in ``a`` and only in ``b``; longest first."""
-    first, second = (tokenizer.shingle_units(x.text or "", x.lang) for x in (a, b))
-    first_units = [normalize_spelling([word], a.lang) for word in first]
-    second_units = [normalize_spelling([word], b.lang) for word in second]
-    width = shingle_width(a.lang)
-    first_mask = _shared_word_mask(first_units, second_units, width)
-    second_mask = _shared_word_mask(second_units, first_units, width)
+    lang, other_lang = a.record.lang, b.record.lang
+    first = tokenizer.shingle_units(a.text or "", lang)
+    second = tokenizer.shingle_units(b.text or "", other_lang)
+    first_units = [normalize_spelling([word], lang) for word in first]
+    second_units = [normalize_spelling([word], other_lang) for word in second]
+    first_mask = _shared_word_mask(first_units, second_units, shingle_width(lang))
+    second_mask = _shared_word_mask(second_units, first_units, shingle_width(lang))
     return (
-        _join_runs(first, first_mask, True, a.lang),
-        _join_runs(first, first_mask, False, a.lang),
-        _join_runs(second, second_mask, False, b.lang),
+        _join_runs(first, first_mask, True, lang),
+        _join_runs(first, first_mask, False, lang),
+        _join_runs(second, second_mask, False, other_lang),
     )
 
 
@@ -311,7 +266,7 @@ def _differing_figures(a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]
     )
 
 
-def _different_spaces_summary(a: ComparedArticle, b: ComparedArticle) -> str:
+def _different_spaces_summary(a: ArticleRecord, b: ArticleRecord) -> str:
     """Why two articles of different spaces are never compared."""
     languages = (
         f"languages {a.lang} and {b.lang}" if a.lang != b.lang else "they were analyzed with different models"

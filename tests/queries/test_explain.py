@@ -185,7 +185,9 @@ async def test_articles_in_different_languages_are_no_copies() -> None:
     explain = core(MemoryStore()).explain
 
     side, other = await explain.load_pair(*[Article(id="", title="Ferry port Estmark", lang="de")] * 2)
-    found = module.explain(replace(side, lang="en", space="en.0000"), other, Policy())
+    found = module.explain(
+        replace(side, record=replace(side.record, lang="en", space="en.0000")), other, Policy()
+    )
 
     assert found.overlap.containment == 1.0 and not found.is_copy and found.distance is None
     assert "different spaces (languages en and de: en.0000, xx." in found.summary

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from operator import add
 
 from aggregator.analysis.shingles import query_keys
-from aggregator.domain import Analysis, Match
+from aggregator.domain import Analysis, ArticleRecord, Match
 from aggregator.index import keys, sketch_buckets
 from aggregator.index.blocks import BlockPlan, ProbePlan
 from aggregator.index.codec.candidate_records import CandidateRecord, decode_candidates
@@ -43,7 +43,7 @@ PROBES_PER_PASS = 8
 class Probe:
     """What the lookup of one article reads in its space: block buckets and sketch buckets."""
 
-    analysis: Analysis
+    analysis: Analysis | ArticleRecord
     id: str
     probe_plan: ProbePlan
     sketch_keys: tuple[int, ...]
@@ -92,7 +92,7 @@ class Lookup:
         self._plan_of = plan_of
         self.counters = LookupCounters()
 
-    def probe(self, analysis: Analysis, id_: str, radius: int = RADIUS_BITS) -> Probe:
+    def probe(self, analysis: Analysis | ArticleRecord, id_: str, radius: int = RADIUS_BITS) -> Probe:
         """What to read for one article: 68 block buckets at radius 7 under 4x16, and its sketch buckets."""
         probe_plan = self._plan_of(analysis.space).probe_plan(analysis.fingerprint, radius)
         return Probe(analysis, id_, probe_plan, query_keys(analysis.sketch), keys.binding_by_id(b"", id_))

@@ -50,10 +50,10 @@ class RelatedLookup:
         self._segments = segments
         self._spaces = tuple(spaces)
 
-    async def find(self, analysis: Analysis, id_: str) -> RelatedCandidates:
+    async def find(self, article: Analysis | ArticleRecord, id_: str) -> RelatedCandidates:
         """The articles that are near by bits or share distinctive terms: one round trip."""
-        probe = self._lookup.probe(analysis, id_)
-        space, weights = probe.space, term_index.query_weights(analysis.terms)
+        probe = self._lookup.probe(article, id_)
+        space, weights = probe.space, term_index.query_weights(article.terms)
         block_buckets = keys.block_buckets(b"", probe.probe_plan)
         term_buckets = keys.term_buckets(b"", weights)
         own_key = probe.binding_key

@@ -18,7 +18,7 @@ from typing import TypeVar
 from aggregator.dedup.similarity import rank
 from aggregator.domain import NO_SKETCH, Analysis, AnalyzeMany, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import AggregatorError, NotFound
-from aggregator.index import Index, StoredArticle
+from aggregator.index import Index
 
 MAX_IDS = 20
 MAX_EVENT_MEMBERS = 64
@@ -63,11 +63,12 @@ NO_FILTER = RelatedFilter()
 class Subject:
     """The article whose related articles are wanted.
 
-    Of a stored one also its group's first number, and the (number, outcome) that its id is bound to.
+    Of a stored one also its group's first number, and the (number, outcome) that its id is bound to. Its
+    sketch is left out: related articles are ranked by terms, not by wording.
     """
 
     id: str
-    analysis: Analysis
+    article: Analysis | ArticleRecord
     group: int | None = None
     binding: tuple[int, Outcome] | None = None
 
@@ -101,27 +102,21 @@ class RelatedArticles:
         self._event_members_cache: dict[int, tuple[int, Sequence[int]]] = {}
 
     async def of_id(
-        self,
-        id_: str,
-        *,
-        limit: int = 10,
-        related_filter: RelatedFilter = NO_FILTER,
+        self, id_: str, *, limit: int = 10, related_filter: RelatedFilter = NO_FILTER
     ) -> list[RelatedItem]:
         """Related articles of a stored one, without its duplicates, most similar first. Raises NotFound."""
         subject = self._subject_cache.get(id_)
         found = await self._find(subject, limit, related_filter) if subject is not None else None
         if found is None:
-            subject = _build_subject(await self._index.articles.get(id_))
+            stored = await self._index.articles.get(id_)
+            record = replace(stored.record, sketch=NO_SKETCH)
+            subject = Subject(record.id, record, stored.group, (record.number, stored.outcome))
             _cache_put(self._subject_cache, id_, subject)
             found = await self._find(replace(subject, binding=None), limit, related_filter)
         return found or []
 
     async def of_ids(
-        self,
-        ids: Sequence[str],
-        *,
-        limit: int = 10,
-        related_filter: RelatedFilter = NO_FILTER,
+        self, ids: Sequence[str], *, limit: int = 10, related_filter: RelatedFilter = NO_FILTER
     ) -> tuple[list[RelatedItem], list[str]]:
         """Related articles of several stored ones, e.g. those a reader has just read; most similar first.
 
@@ -148,11 +143,7 @@ class RelatedArticles:
         return sorted(best.values(), key=lambda i: -i.similarity)[:limit], not_found
 
     async def of_article(
-        self,
-        article: Article,
-        *,
-        limit: int = 10,
-        related_filter: RelatedFilter = NO_FILTER,
+        self, article: Article, *, limit: int = 10, related_filter: RelatedFilter = NO_FILTER
     ) -> list[RelatedItem]:
         """Related articles of a text that is not stored, most similar first. Raises NoText."""
         analysis = (await self._analyze_many([article]))[0]
@@ -166,7 +157,7 @@ class RelatedArticles:
         """Related articles; None if the subject was cached and its id is bound to something else by now."""
         now_ms = self._clock()
         candidates, event_numbers = await asyncio.gather(
-            self._index.related.find(subject.analysis, subject.id),
+            self._index.related.find(subject.article, subject.id),
             self._event_members(subject, now_ms),
         )
         if subject.binding is not None and (
@@ -194,7 +185,7 @@ class RelatedArticles:
         read_ms, numbers = self._event_members_cache.get(group, (now_ms - EVENT_MEMBERS_TTL_MS, ()))
         if not 0 <= now_ms - read_ms < EVENT_MEMBERS_TTL_MS:
             ids = await self._members_of_event(group)
-            space = subject.analysis.space
+            space = subject.article.space
             numbers = (
                 await self._index.related.article_numbers_of(space, ids[-MAX_EVENT_MEMBERS:]) if ids else ()
             )
@@ -208,18 +199,3 @@ def _cache_put(cache: dict[K, V], key: K, value: V) -> None:
     cache[key] = value
     if len(cache) > CACHE_ENTRIES:
         del cache[next(iter(cache))]
-
-
-def _build_subject(stored: StoredArticle) -> Subject:
-    record = stored.record
-    analysis = Analysis(
-        lang=record.lang,
-        space=record.space,
-        fingerprint=record.fingerprint,
-        text_hash=record.text_hash,
-        short=record.short,
-        sketch=NO_SKETCH,  # related articles are ranked by terms, not by wording
-        terms=record.terms,
-        minor_terms=record.minor_terms,
-    )
-    return Subject(record.id, analysis, stored.group, (record.number, stored.outcome))

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 from urllib.parse import urlencode
 
 import aiohttp
@@ -81,13 +81,6 @@ class _RepeatedInternalError(Exception):
 
     def __str__(self) -> str:
         return f"The service failed {MAX_INTERNAL_ERRORS} times at this line; its log says why."
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """The final error of an article."""
-
-    error: AggregatorError
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +161,10 @@ def error_reply(line: Line, error: Exception) -> Reply:
 
 async def send_until_answered(
     items: Sequence[T],
-    attempt: Callable[[Sequence[T]], Awaitable[Sequence[R | AggregatorError]]],
+    attempt: Callable[[Sequence[T]], Awaitable[Sequence[R | StoreUnavailable]]],
     may_wait: Callable[[], bool] = lambda: True,
 ) -> list[R]:
-    """Repeat ``attempt`` with the items that got one of ``RETRYABLE``, until all are answered.
+    """Repeat ``attempt`` with the items that got one of ``RETRYABLE``, until all have another answer.
 
     ``may_wait``: asked after a failure before the first answer; False raises the failure.
     """
@@ -185,10 +178,10 @@ async def send_until_answered(
         except RETRYABLE as error:
             answers, failure = [], error
         for i, answer in zip(missing, answers, strict=False):  # an interrupted answer lacks the last ones
-            if isinstance(answer, AggregatorError):
+            if isinstance(answer, RETRYABLE):
                 failure = answer
             else:
-                results[i] = answer
+                results[i] = cast(R, answer)
         if len(results) > answered:
             backoff.succeeded()
         if failure is not None:
@@ -247,22 +240,17 @@ class LocalTarget:
         """See ``IngestTarget``."""
         decoded = [_decode(line, self._declared) for line in lines]
         articles = [article for article in decoded if isinstance(article, Article)]
-        answers: list[Answer | Rejection] = await send_until_answered(
+        answers: list[Answer | AggregatorError] = await send_until_answered(
             articles, lambda rest: self._submit(rest, dry_run)
         )
         remaining = iter(answers)
         return [
-            error_reply(line, item) if isinstance(item, InvalidInput) else self._encode(line, next(remaining))
+            self._encode(line, next(remaining) if isinstance(item, Article) else item)
             for line, item in zip(lines, decoded, strict=True)
         ]
 
-    async def _submit(
-        self, articles: Sequence[Article], dry_run: bool
-    ) -> list[Answer | Rejection | AggregatorError]:
-        """Process like a batch of the service: the next chunk is analyzed while this one is committed.
-
-        An AggregatorError can be retried, a Rejection is final.
-        """
+    async def _submit(self, articles: Sequence[Article], dry_run: bool) -> list[Answer | AggregatorError]:
+        """Process like a batch of the service: the next chunk is analyzed while this one is committed."""
         ingest = self._service.ingest
         answers: list[Answer | AggregatorError] = []
         analyses = Prefetcher(_single_batch(articles), CHUNK_ARTICLES, ingest.analyze_many)
@@ -275,16 +263,11 @@ class LocalTarget:
                 )
         finally:
             await analyses.close()
-        return [
-            Rejection(answer)
-            if isinstance(answer, AggregatorError) and not isinstance(answer, RETRYABLE)
-            else answer
-            for answer in answers
-        ]
+        return answers
 
-    def _encode(self, line: Line, result: Answer | Rejection) -> Reply:
-        if isinstance(result, Rejection):
-            return error_reply(line, result.error)
+    def _encode(self, line: Line, result: Answer | AggregatorError) -> Reply:
+        if isinstance(result, AggregatorError):
+            return error_reply(line, result)
         return Reply(encode(encoding.verdict_out(result, self._thresholds)), result.outcome.verdict)
 
 
@@ -349,7 +332,7 @@ class ServerTarget:
 
     async def _post_batch(
         self, lines: Sequence[Line], errors: Counter[str], dry_run: bool
-    ) -> list[Reply | AggregatorError]:
+    ) -> list[Reply | StoreUnavailable]:
         """Post once. ``errors``: answers 500 by the location of their lines, updated.
 
         Raises StoreUnavailable, InputTooLarge or _RepeatedInternalError for the batch as a whole.
@@ -414,8 +397,8 @@ def _count_internal_errors(lines: Sequence[Line], errors: Counter[str]) -> None:
         raise _RepeatedInternalError
 
 
-def _parse_reply(line: Line, data: bytes) -> Reply | AggregatorError:
-    """The answer line; an AggregatorError for a line that must be sent again."""
+def _parse_reply(line: Line, data: bytes) -> Reply | StoreUnavailable:
+    """The answer line; a StoreUnavailable for a line that must be sent again."""
     try:
         fields = _decode_reply(data)
     except msgspec.MsgspecError:  # the last line of an interrupted answer

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from aiohttp import web
 
@@ -104,7 +105,7 @@ async def _stream_batch(request: web.Request, query: IngestQuery) -> web.StreamR
         async for prepared in prefetcher:
             if writer.done():  # the client disconnected
                 break
-            available = _concatenate([prepared, *prefetcher.take_ready()])
+            available = list(chain(prepared, *prefetcher.take_ready()))
             queue.put_nowait(await _process_lines(request, available, query))
         queue.put_nowait(None)
         await writer
@@ -163,19 +164,18 @@ async def _write_queued(response: web.StreamResponse, queue: asyncio.Queue[bytes
 
 
 @dataclass(frozen=True, slots=True)
-class _PreparedLines:
-    """Lines of a batch, decoded and analyzed; a failure takes the place of the result."""
+class _PreparedLine:
+    """A line of a batch, decoded and analyzed; a failure takes the place of the result."""
 
-    line_numbers: list[int]
-    decoded_lines: list[Article | AggregatorError]
-    articles: list[Article]  # the articles of ``decoded_lines``
-    analyses: Sequence[Analysis | Exception]
-    analysis_ms: float  # total of all articles
+    number: int
+    article: Article | AggregatorError
+    analysis: Analysis | Exception
+    analysis_ms: float
 
 
 async def _prepare(
     request: web.Request, lines: Sequence[bodies.BatchLine], query: IngestQuery
-) -> _PreparedLines:
+) -> list[_PreparedLine]:
     """Decode and analyze lines. Raises nothing: headers are sent, so failures must become answer lines."""
     decoded = [_decode_line(request, line, query) for line in lines]
     articles = [result for result in decoded if isinstance(result, Article)]
@@ -187,28 +187,23 @@ async def _prepare(
             analyses = await request.app[SERVICE].ingest.analyze_many(articles)
     except Exception as error:
         analyses = [_log_unexpected(request, error)] * len(articles)
-    analysis_ms = (time.perf_counter() - started) * 1000
-    return _PreparedLines([line.number for line in lines], decoded, articles, analyses, analysis_ms)
-
-
-def _concatenate(prepared_parts: Sequence[_PreparedLines]) -> _PreparedLines:
-    return _PreparedLines(
-        [number for part in prepared_parts for number in part.line_numbers],
-        [result for part in prepared_parts for result in part.decoded_lines],
-        [article for part in prepared_parts for article in part.articles],
-        [analysis for part in prepared_parts for analysis in part.analyses],
-        sum(part.analysis_ms for part in prepared_parts),
-    )
-
-
-async def _process_lines(request: web.Request, prepared: _PreparedLines, query: IngestQuery) -> bytes:
-    """Commit lines; their answer lines in order, each with its line end."""
-    answers = iter(await _commit_lines(request, prepared, query))
-    answer_lines = [
-        _answer_line(request, number, next(answers) if isinstance(decoded, Article) else decoded, query)
-        for number, decoded in zip(prepared.line_numbers, prepared.decoded_lines, strict=True)
+    each_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
+    remaining = iter(analyses)
+    return [
+        _PreparedLine(line.number, item, next(remaining) if isinstance(item, Article) else item, each_ms)
+        for line, item in zip(lines, decoded, strict=True)
     ]
-    return b"".join(answer_lines)
+
+
+async def _process_lines(request: web.Request, lines: Sequence[_PreparedLine], query: IngestQuery) -> bytes:
+    """Commit lines; their answer lines in order, each with its line end."""
+    answers = iter(await _commit_lines(request, lines, query))
+    return b"".join(
+        _answer_line(
+            request, line.number, next(answers) if isinstance(line.article, Article) else line.article, query
+        )
+        for line in lines
+    )
 
 
 def _decode_article(request: web.Request, data: bytes, query: IngestQuery) -> Article:
@@ -231,24 +226,24 @@ def _decode_line(
 
 
 async def _commit_lines(
-    request: web.Request, prepared: _PreparedLines, query: IngestQuery
+    request: web.Request, lines: Sequence[_PreparedLine], query: IngestQuery
 ) -> Sequence[Answer | Exception]:
     """One result per article. Raises nothing: headers are sent, so failures must become answer lines."""
-    articles = prepared.articles
-    if not articles:
+    usable = [line for line in lines if isinstance(line.article, Article)]
+    articles = [line.article for line in usable if isinstance(line.article, Article)]
+    if not usable:
         return []
-    each_ms = prepared.analysis_ms / len(articles)
     try:
         return await request.app[SERVICE].ingest.process_analyzed(
             articles,
-            prepared.analyses,
-            each_ms,
+            [line.analysis for line in usable],
+            sum(line.analysis_ms for line in usable) / len(usable),
             dry_run=query.dry_run,
             group_size=CHUNK_ARTICLES,
             sources=auth.caller_sources(request),
         )
     except Exception as error:
-        return [_log_unexpected(request, error)] * len(articles)
+        return [_log_unexpected(request, error)] * len(usable)
 
 
 def _log_unexpected(request: web.Request, error: Exception) -> Exception:

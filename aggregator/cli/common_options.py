@@ -11,90 +11,48 @@ from typing import Any, NoReturn
 from aggregator.settings import POLICY_NAMES, Settings
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 SETTING_FIELDS = {option.name: option for option in dataclasses.fields(Settings)}
-DEDUP_SETTINGS = (
-    "policy",
-    "policy_profiles_file",
-    "duplicate_bits",
-    "related_bits",
-    "related_min_cosine",
-    "min_containment",
-    "min_shared_shingles",
-    "min_similarity",
-    "strong_containment",
-    "updates_are_new",
+DEDUP_SETTINGS = _names(
+    "policy policy_profiles_file duplicate_bits related_bits related_min_cosine min_containment "
+    "min_shared_shingles min_similarity strong_containment updates_are_new"
 )
 MODEL_SETTINGS = ("models_dir", "block_plan")
 MIGRATION_SETTINGS = ("migration_models_dir", "migration_block_plan", "migration_serve")
-STORE_SETTINGS = (
-    "data_dir",
-    "appendfsync",
-    "retention_days",
-    "segment_max_articles",
-    "store_texts",
-)
-DETECTION_SETTINGS = (
-    "event_rule",
-    "burst_items",
-    "burst_window_hours",
-    "min_sources",
-    "source_families",
-    "sensitivity",
+STORE_SETTINGS = _names("data_dir appendfsync retention_days segment_max_articles store_texts")
+DETECTION_SETTINGS = _names(
+    "event_rule burst_items burst_window_hours min_sources source_families sensitivity"
 )
 LOG_SETTINGS = ("log_level", "log_format")
 # What a command needs that opens a store and decides on articles; it must use the settings of the service.
 SERVICE_SETTINGS = (*DEDUP_SETTINGS, *STORE_SETTINGS, *MODEL_SETTINGS, *MIGRATION_SETTINGS, *LOG_SETTINGS)
 # Headings of the help, in this order. A setting without a heading is listed under the last one.
 SETTING_GROUPS: dict[str, tuple[str, ...]] = {
-    "network": (
-        "host",
-        "port",
-        "public_url",
-        "allowed_hosts",
-        "cors_origins",
-        "workers",
-        "header_timeout_seconds",
-        "body_timeout_seconds",
-        "request_timeout_seconds",
-        "webhook_allow_private_addresses",
+    "network": _names(
+        "host port public_url allowed_hosts cors_origins workers header_timeout_seconds body_timeout_seconds "
+        "request_timeout_seconds webhook_allow_private_addresses"
     ),
-    "access": (
-        "auth_disabled",
-        "metrics_public",
-        "rate_limit_per_second",
-        "trusted_proxies",
-        "user_header",
-        "user_groups_header",
-        "user_roles",
-        "sign_out_url",
+    "access": _names(
+        "auth_disabled metrics_public rate_limit_per_second trusted_proxies user_header user_groups_header "
+        "user_roles sign_out_url"
     ),
     "store": ("store_url", *STORE_SETTINGS),
     "duplicates and related articles": DEDUP_SETTINGS,
     "events": (*DETECTION_SETTINGS, "detector_interval_seconds", "own_sources", "smtp_sender"),
-    "limits": (
-        "max_body_bytes",
-        "max_batch_lines",
-        "max_inflight_articles",
-        "analysis_processes",
-        "search_headlines",
+    "limits": _names(
+        "max_body_bytes max_batch_lines max_inflight_articles analysis_processes search_headlines"
     ),
     "feature models and migration": (*MODEL_SETTINGS, *MIGRATION_SETTINGS),
     "logging and other settings": (*LOG_SETTINGS, "access_log", "demo"),
 }
 # Listed first. If a command has more than MAX_UNGROUPED_SETTINGS others, only ``--help-all`` lists those.
-COMMON_SETTINGS = (
-    "host",
-    "port",
-    "public_url",
-    "workers",
-    "data_dir",
-    "store_url",
-    "retention_days",
-    "store_texts",
-    "models_dir",
-    "policy",
-    "log_format",
-    "demo",
+COMMON_SETTINGS = _names(
+    "host port public_url workers data_dir store_url retention_days store_texts models_dir policy "
+    "log_format demo"
 )
 MAX_UNGROUPED_SETTINGS = 15
 URL_METAVAR = "URL"

@@ -24,7 +24,7 @@ from aggregator.http.body import read_form
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
 from aggregator.queries.explain import ComparedArticle, Explanation
-from aggregator.queries.search import SearchFilter
+from aggregator.queries.headline_table import SearchFilter
 
 MAX_RELATED = 20
 MAX_EVENTS = 10
@@ -233,7 +233,7 @@ async def _diff_texts(
 ) -> tuple[Sequence[DiffSpan], Sequence[DiffSpan]] | None:
     if first.text is None or second.text is None:
         return None
-    return await asyncio.to_thread(diff_texts, first.text, second.text, first.lang, second.lang)
+    return await asyncio.to_thread(diff_texts, first.text, second.text, first.record.lang, second.record.lang)
 
 
 async def _article_or_id(request: web.Request, given: str) -> str | Article:

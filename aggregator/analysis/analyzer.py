@@ -16,16 +16,21 @@ import xxhash
 from aggregator.analysis import shingles
 from aggregator.analysis.extractor_model import ExtractorModel, Model
 from aggregator.analysis.simhash import fingerprint_from_sums
-from aggregator.analysis.story_terms import opening_mask
-from aggregator.analysis.term_profile import LEAD_TERMS, MINOR_TERMS, encode_minor_terms
+from aggregator.analysis.term_profile import LEAD_TERMS, MINOR_TERMS, encode_minor_terms, opening_mask
 from aggregator.analysis.text import chinese, tokenizer
 from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.html import extract_article
-from aggregator.analysis.text.language import FALLBACK_GROUP, detect_language, language_group
-from aggregator.analysis.text.normalization import nfkc
-from aggregator.analysis.text.orthography import normalize_spelling
+from aggregator.analysis.text.language import (
+    CANDIDATE_LANGUAGES,
+    FALLBACK_GROUP,
+    UNDETERMINED,
+    detect_language,
+    language_group,
+)
+from aggregator.analysis.text.normalization import nfkc, normalize_spelling
+from aggregator.analysis.text.stemming import SNOWBALL_LANGUAGES, stemmer
 from aggregator.analysis.vocabulary import InternIds, Vocabulary
-from aggregator.domain import TERM_WEIGHT_STEPS, Analysis, Article, ArticleRecord, Sketch
+from aggregator.domain import TERM_WEIGHT_STEPS, Analysis, Article, ArticleRecord
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
 
 SHORT_BELOW_WORDS = 40
@@ -212,11 +217,6 @@ def uses_spaces(lang: str) -> bool:
     return lang not in _UNSPACED_LANGUAGES
 
 
-def sketch_in_language(units: Sequence[str], lang: str) -> Sketch:
-    """Return the sketch of shingle units in compared spelling (``compared_units``)."""
-    return shingles.build_sketch(units, shingle_width(lang))
-
-
 def shingle_width(lang: str) -> int:
     """Return the number of units of a shingle: words, or characters where nothing separates words.
 
@@ -224,16 +224,6 @@ def shingle_width(lang: str) -> int:
     """
     by_character = lang == "ko" or (lang != "zh" and not uses_spaces(lang))
     return shingles.SHINGLE_CHARACTERS if by_character else shingles.SHINGLE_WORDS
-
-
-def compared_units(words: list[str], units: list[str], lang: str) -> list[str]:
-    """Return the units of shingles in compared spelling, which only changes units that are words."""
-    return units if lang == "zh" else normalize_spelling(words, lang)
-
-
-def dedup_words(title: str, text: str, lang: str) -> list[str]:
-    """Return the words that duplicates share (``select_compared``)."""
-    return select_compared(tokenizer.split_text(title, lang), tokenizer.split_text(text, lang))[0]
 
 
 def select_compared(title: tokenizer.SplitText, text: tokenizer.SplitText) -> tuple[list[str], list[str]]:
@@ -318,3 +308,31 @@ def figure_hashes(text: str) -> tuple[int, ...]:
     """Return the hashes (uint32) of the first ``MAX_FIGURES`` distinct numbers of a text, in order."""
     distinct = list(dict.fromkeys(figures(text)))
     return tuple(xxhash.xxh32_intdigest(figure.encode()) for figure in distinct[:MAX_FIGURES])
+
+
+# One text per resource: both scripts of Chinese (segmenter, conversion), and one whose language only the
+# statistics tell.
+_WARM_UP_TEXTS = (
+    Article(id="", text="The ferry runs again."),
+    Article(id="", text="渡轮星期一恢复通航。"),
+    Article(id="", text="渡輪星期一恢復通航。"),
+    Article(id="", text="Die Fähre nach Estmark fährt am Montag wieder."),
+)
+_WARM_UP_PAGE = Article(
+    id="",
+    html="<html><head><title>Fähre</title></head><body><article><h1>Fähre</h1>"
+    "<p>Die Brücke über den Fluss bleibt wegen des Sturmes geschlossen.</p></article></body></html>",
+)
+
+
+def warm_up(analyzer: Analyzer, *, html: bool = True) -> None:
+    """Load what analysis loads when first needed, for every language; takes 1 s. Idempotent.
+
+    The fork server warms up before it forks, so no worker loads anything again; a web process before it is
+    ready. ``html``: load the HTML extraction as well (20 MB), for a process that reads pages.
+    """
+    analyzer.analyze_many([*_WARM_UP_TEXTS, _WARM_UP_PAGE] if html else _WARM_UP_TEXTS)
+    for lang in (UNDETERMINED, *CANDIDATE_LANGUAGES, *SNOWBALL_LANGUAGES):
+        tokenizer.stop_words(lang)
+        if (stem := stemmer(lang)) is not None:
+            stem("ferry")

@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from aggregator.analysis import model_file
 from aggregator.analysis.simhash import FINGERPRINT_BITS, HASH_SEED, hash_signs
-from aggregator.analysis.term_idf import EQUAL_IDF
+from aggregator.analysis.term_frequencies import EQUAL_IDF
 from aggregator.analysis.text.language import FALLBACK_GROUP, UNDETERMINED
 from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenizer_recipe
 from aggregator.errors import ModelError

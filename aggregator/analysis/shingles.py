@@ -195,7 +195,8 @@ def estimate_overlaps(
     """Estimate the overlap of one text with each of several; none where it is below ``min_containment``.
 
     Up to the smaller of two samples' largest hashes (the threshold) both samples are complete, so the hashes
-    up to it are an unbiased sample of both sets. All common hashes are up to it.
+    up to it are an unbiased sample of both sets. All common hashes are up to it. The plain form, one pair at
+    a time with sets, is ``naive_overlap`` in the tests; this one joins all samples into one array.
     """
     overlaps = [NO_OVERLAP] * len(others)
     if not len(a.sample) or not others:
@@ -251,8 +252,9 @@ def _may_reach(
 ) -> bool:
     """Return whether any of the others may have this containment; True if in doubt.
 
-    Of a shorter text it is enough to read one hash: if the one after as many as would be too many is up to
-    the threshold, they are too many. In 1/3 of the time of the counts.
+    ``common / containment`` is the largest number of sampled hashes up to the threshold that can still
+    qualify. If the hash after that many is up to the threshold too, the text does not qualify: one look
+    instead of a count, in 1/3 of the time.
     """
     (overlapping,) = common.nonzero()
     for i in overlapping.tolist():

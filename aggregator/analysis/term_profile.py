@@ -1,13 +1,13 @@
-"""Term profile: the 40 heaviest index terms of an article, compared to rank related articles.
+"""Terms of an article: the profile by which related articles are ranked, and the terms of its story.
 
-The similarity of two articles is the cosine of their profiles. A term weighs its TF-IDF to the power of
-``WEIGHT_EXPONENT``, ``LEAD_FACTOR`` times as much if it is one of the first ``LEAD_TERMS`` of the article,
-since headline and first sentence say what it is about. Terms are compared by their first ``PREFIX_CHARS``
-characters, in all languages: that equates the inflected forms of Turkish (Can et al. 2008, "Information
-retrieval on Turkish texts", section 5) and the parts of German compounds, which no stemmer does. The stored
-terms are compared by their first ``SHORT_PREFIX_CHARS`` characters too, with ``SHORT_PREFIX_FACTOR`` times
-the weight, for inflections that change the stem. Figures and what else was tried:
-docs/decisions/0035-term-profile.md.
+**Term profile**: the 40 heaviest index terms. The similarity of two articles is the cosine of their profiles.
+A term weighs its TF-IDF to the power of ``WEIGHT_EXPONENT``, ``LEAD_FACTOR`` times as much if it is one of
+the first ``LEAD_TERMS`` of the article, since headline and first sentence say what it is about. Terms are
+compared by their first ``PREFIX_CHARS`` characters, in all languages: that equates the inflected forms of
+Turkish (Can et al. 2008, "Information retrieval on Turkish texts", section 5) and the parts of German
+compounds, which no stemmer does. The stored terms are compared by their first ``SHORT_PREFIX_CHARS``
+characters too, with ``SHORT_PREFIX_FACTOR`` times the weight, for inflections that change the stem. Figures
+and what else was tried: docs/decisions/0035-term-profile.md.
 
 The 24 heaviest terms are stored as strings with a weight each, since verdicts and events need them. The rest
 of the profile is stored in 38 bytes: a bit per term that is one of the first; the weight of the last term as
@@ -15,17 +15,24 @@ a share of that of the 24th; the next 16 terms, the minor terms, as 16-bit hashe
 geometrically. Without the minor terms 2 % fewer related articles are found (docs/benchmarks/related.md).
 
 Two of 40 terms share a hash by chance in one of 40 pairs of articles, which adds about 0.02 to the cosine.
+
+**Story terms**, from which events are detected: the headline's terms with weight 1, and of the opening, the
+first ``OPENING_UNITS`` words of the text, those that are among the article's heaviest, with weight
+``OPENING_WEIGHT``: names and places. They are stored as a bit mask over the heaviest terms
+(``Analysis.opening_mask``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.headline import strip_desk_prefix
 from aggregator.domain import WeightedTerms
 
 MINOR_TERMS = 16
@@ -35,6 +42,9 @@ WEIGHT_EXPONENT = 0.35
 PREFIX_CHARS = 5
 SHORT_PREFIX_CHARS = 3
 SHORT_PREFIX_FACTOR = 0.6
+# Two sentences, the lead of a news article.
+OPENING_UNITS = 40
+OPENING_WEIGHT = 0.5
 _LEAD_BYTES = 5  # a bit for each of 40 terms
 _HEAD_BYTES = _LEAD_BYTES + 1
 _HASH_SEED = 0x71
@@ -131,3 +141,31 @@ def _hashes(term: str) -> tuple[int, int]:
 def _hash(term: str, chars: int) -> int:
     prefix = term[:chars].encode("utf-8", "surrogatepass")
     return xxhash.xxh3_64_intdigest(prefix, _HASH_SEED) & ((1 << _HASH_BITS) - 1)
+
+
+def opening_mask(terms: WeightedTerms, text: tokenizer.SplitText, lang: str) -> int:
+    """Return an integer whose bit i says whether ``terms[i]`` occurs in the opening of the text."""
+    if not text.units:
+        return 0
+    if text.terms is None:
+        opening = set(tokenizer.terms_of_words(text.units[:OPENING_UNITS], lang))
+    else:
+        opening = set(text.terms[:OPENING_UNITS])
+    return sum(1 << i for i, (term, _) in enumerate(terms) if term in opening)
+
+
+def story_terms(title: str, lang: str, terms: WeightedTerms, mask: int) -> tuple[tuple[str, float], ...]:
+    """Return the story terms of an article and their weights, those of the headline first.
+
+    ``terms`` and ``mask``: ``Analysis.terms`` and ``Analysis.opening_mask``. Numbers are left out. An article
+    with neither a headline nor an opening has its heaviest terms.
+    """
+    weights = dict.fromkeys(_without_numbers(tokenizer.tokenize(strip_desk_prefix(title), lang)), 1.0)
+    for i, (term, _) in enumerate(terms):
+        if mask >> i & 1 and not term.isdecimal():
+            weights.setdefault(term, OPENING_WEIGHT)
+    return tuple(weights.items()) or tuple(terms)
+
+
+def _without_numbers(terms: Iterable[str]) -> list[str]:
+    return [term for term in terms if not term.isdecimal()]

@@ -32,7 +32,7 @@ from typing import Protocol
 
 import msgspec
 
-from aggregator.analysis.term_rates import TermRates
+from aggregator.analysis.term_frequencies import TermRates
 from aggregator.concurrency.scheduling import YieldControl, yield_control
 from aggregator.domain import StreamItem
 from aggregator.events.detection import BurstDetector, BurstRule, EventChange, LearningStatus, RuleMode

@@ -1,7 +1,7 @@
 """Replay of dated articles through the burst detector under virtual time, the time of publication.
 
 The detector is the one that runs live, and so are the terms: those of the headline and, for rows with a
-text, of its opening (``analysis/story_terms.py``). Equal input gives equal output, byte for byte.
+text, of its opening (``analysis/term_profile.py``). Equal input gives equal output, byte for byte.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models, load_term_rates
-from aggregator.analysis.story_terms import story_terms
+from aggregator.analysis.term_profile import story_terms
 from aggregator.analysis.text import language
 from aggregator.analysis.text.normalization import normalize
 from aggregator.domain import Article, StreamItem, WeightedTerms, article_number_at

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from aggregator.analysis.warm_up import warm_up as load_resources
+from aggregator.analysis.analyzer import warm_up as load_resources
 from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavailable
 from aggregator.http.metrics.multiprocess import PeerMetrics
 from aggregator.http.metrics.restarts import RestartCounts

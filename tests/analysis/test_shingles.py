@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from aggregator.analysis.shingles import (
@@ -18,6 +18,7 @@ from aggregator.analysis.shingles import (
     shingle_hashes,
     sketch_keys,
 )
+from aggregator.domain import Sketch
 
 word_lists = st.lists(st.sampled_from([f"w{i}" for i in range(60)]), max_size=120)
 
@@ -129,6 +130,39 @@ def test_a_truncated_copy_shares_a_sketch_key() -> None:
 
     assert matching >= 88
     assert len(sketch_keys(build_sketch(prose(1, 450)))) == MAX_SKETCH_KEYS
+
+
+def naive_overlap(a: Sketch, b: Sketch) -> tuple[float, float, float, float, float]:
+    """Containment, resemblance, shared, opening and common opening, one pair at a time, with sets."""
+    limit = min(int(s.sample[-1]) | 0xFFF if len(s.sample) < s.size else 2**32 - 1 for s in (a, b))
+    in_a, in_b = ([h >> 12 for h in s.sample.tolist() if h <= limit] for s in (a, b))
+    assume(len(in_a) == len({*in_a}) and len(in_b) == len({*in_b}))  # no two shortened hashes are equal
+    opening_a, opening_b = ({*s} & {h >> 12 for h in o} for s, o in (
+        (in_a, a.sample[a.opening].tolist()), (in_b, b.sample[b.opening].tolist())
+    ))  # fmt: skip
+    common = {*in_a} & {*in_b}
+    if not common:
+        return 0.0, 0.0, 0.0, 0.0, 0.0
+    containment = min(1.0, len(common) / len(in_a if a.size <= b.size else in_b))
+    resemblance = len(common) / len({*in_a} | {*in_b})
+    opening = max(len(common & own) / max(1, len(own)) for own in (opening_a, opening_b))
+    smaller = max(1, min(len(opening_a), len(opening_b)))
+    common_opening = len(opening_a & opening_b) / smaller
+    return containment, resemblance, containment * min(a.size, b.size), opening, common_opening
+
+
+@given(word_lists.filter(bool), word_lists.filter(bool), st.integers(0, 900), st.integers(0, 900))
+def test_the_vectorized_estimate_equals_the_naive_one(
+    own: list[str], other: list[str], kept: int, added: int
+) -> None:
+    """Of short texts, which are sampled completely, and of long ones, of which a part is sampled."""
+    first = build_sketch(own + prose(1, 900)[:kept])
+    second = build_sketch(prose(1, 900)[:added] + other)
+
+    found = estimate_overlap(first, second)
+
+    fields = found.containment, found.resemblance, found.shared, found.opening, found.common_opening
+    assert fields == pytest.approx(naive_overlap(first, second))
 
 
 @given(word_lists, st.lists(word_lists, max_size=6), st.floats(0, 1))

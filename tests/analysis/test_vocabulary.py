@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregator.analysis import analyzer, vocabulary
+from aggregator.analysis import analyzer, shingles, vocabulary
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.models import load_models
@@ -18,6 +18,7 @@ from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.term_profile import LEAD_TERMS
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.language import language_group
+from aggregator.analysis.text.normalization import normalize_spelling
 from aggregator.analysis.vocabulary import NO_TERM, Vocabulary
 from aggregator.domain import Analysis, Article
 from aggregator.errors import NoText
@@ -43,7 +44,8 @@ def from_strings(article: Article) -> Values:
     words, units = analyzer.select_compared(
         tokenizer.split_text(article.title, lang), tokenizer.split_text(article.text, lang)
     )
-    sketch = analyzer.sketch_in_language(analyzer.compared_units(words, units, lang), lang)
+    compared = units if lang == "zh" else normalize_spelling(words, lang)
+    sketch = shingles.build_sketch(compared, analyzer.shingle_width(lang))
     return fingerprint_from_sums(model.project(counts)), top_terms, minor_terms, sketch.sample.tolist()
 
 

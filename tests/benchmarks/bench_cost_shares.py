@@ -30,7 +30,7 @@ from tests.benchmarks.bench_service import running_service
 PARTS = {
     "detector": ("aggregator/events/",),
     "analysis: language": ("text/language.py", "py3langid/"),
-    "analysis: words and stems": ("text/tokenizer.py", "text/normalization.py", "text/orthography.py",
+    "analysis: words and stems": ("text/tokenizer.py", "text/normalization.py", "text/normalization.py",
                                   "text/stemming.py", "nltk/", "collections/__init__.py",
                                   "analysis/vocabulary.py"),
     "analysis: fingerprint": ("analysis/features.py", "analysis/simhash.py"),

@@ -136,7 +136,7 @@ def check_tokenizer(data: bytes, lang: str) -> None:
     """Tokenize any text; words, units and terms are never empty."""
     text = data.decode("utf-8", "surrogateescape")
     found = split_text(text, lang)
-    assert all(found.words) and all(found.units) and all(found.index_terms(lang))
+    assert all(found.words) and all(found.units) and all(found.terms or ())
     figures(text)
 
 

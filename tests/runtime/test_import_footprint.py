@@ -13,7 +13,7 @@ WEB = """
 import aggregator.cli.serve, aggregator.http.server
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.analysis.warm_up import warm_up
+from aggregator.analysis.analyzer import warm_up
 warm_up(Analyzer(load_models()))
 """
 BACKGROUND = """

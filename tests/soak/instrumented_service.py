@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from aggregator import app, time_units
-from aggregator.analysis import shingles, term_idf, term_profile
+from aggregator.analysis import shingles, term_frequencies, term_profile
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_term_idf
 from aggregator.cli import main
@@ -44,7 +44,7 @@ FILLER_SEED = 2_000_000_000  # first seed of articles that are not posted
 WORD_CACHES = (shingles.word_hash, term_index.term_hash, term_profile._hashes)
 RECORD_CACHES = (records.decode_record, records.decode_record_summary)
 KEY_CACHES = (keys.untagged_state, lookup._record_key)
-CACHES = (*WORD_CACHES, term_idf._idf, title_rule._term_counts, *RECORD_CACHES, *KEY_CACHES)
+CACHES = (*WORD_CACHES, term_frequencies._idf, title_rule._term_counts, *RECORD_CACHES, *KEY_CACHES)
 
 
 def maxsize(cache: Any) -> int:
@@ -59,7 +59,7 @@ def fill_caches() -> None:
         for number in range(maxsize(cache)):
             cache(f"filler{number:06}")
     frequencies = load_term_idf()
-    for number in range(maxsize(term_idf._idf)):
+    for number in range(maxsize(term_frequencies._idf)):
         frequencies.idf("eo", f"filler{number:06}")
     for number in range(maxsize(title_rule._term_counts)):
         title_rule._term_counts(f"filler headline {number:06} of six words", "eo")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from aggregator.analysis.term_rates import TermRates
+from aggregator.analysis.term_frequencies import TermRates
 from aggregator.domain import StreamItem, article_number_at
 from aggregator.events.detection import BurstDetector, BurstRule, ChangeKind, Event, EventChange
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS

@@ -16,8 +16,7 @@ from pathlib import Path
 from aggregator.analysis import model_file
 from aggregator.analysis.extractor_model import ExtractorModel, Model, load_model
 from aggregator.analysis.features import FeatureModel, HashedModel
-from aggregator.analysis.term_idf import TermIdf
-from aggregator.analysis.term_rates import RateTable, TermRates
+from aggregator.analysis.term_frequencies import RateTable, TermIdf, TermRates
 from aggregator.analysis.text.language import FALLBACK_GROUP
 from aggregator.analysis.text.tokenizer import tokenizer_recipe
 from aggregator.errors import ModelError

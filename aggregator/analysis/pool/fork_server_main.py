@@ -29,9 +29,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.analyzer import Analyzer, warm_up
 from aggregator.analysis.pool.codec import LENGTH_BYTES, encode_result, length_prefixed
-from aggregator.analysis.warm_up import warm_up
 from aggregator.concurrency.scheduling import lower_priority
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, AnalysisLimitExceeded

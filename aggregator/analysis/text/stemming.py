@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
-from aggregator.analysis.text.orthography import restore_umlauts
+from aggregator.analysis.text.normalization import restore_umlauts
 
 SNOWBALL_LANGUAGES = {
     "ar": "Arabic", "da": "Danish", "de": "German", "en": "English", "es": "Spanish", "fi": "Finnish",

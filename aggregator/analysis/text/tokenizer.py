@@ -22,16 +22,14 @@ from typing import NamedTuple
 from aggregator.analysis.text.chinese import DICTIONARY_RANGE, segmenter, to_simplified
 from aggregator.analysis.text.normalization import (
     COMBINING_MARKS,
+    MODEL_LANGUAGES,
+    ORTHOGRAPHY_VERSION,
     TYPOGRAPHIC_PUNCTUATION,
     UNSPACED_SCRIPTS,
     ascii_if_equivalent,
     blanking_table,
     fold,
     normalize,
-)
-from aggregator.analysis.text.orthography import (
-    MODEL_LANGUAGES,
-    ORTHOGRAPHY_VERSION,
     normalize_letters,
     normalize_spelling,
 )
@@ -75,10 +73,6 @@ class SplitText(NamedTuple):
     words: list[str]
     units: list[str]
     terms: list[str] | None
-
-    def index_terms(self, lang: str) -> list[str]:
-        """Return ``tokenize`` of the text."""
-        return terms_of_words(self.units, lang) if self.terms is None else self.terms
 
 
 def tokenizer_recipe(group: str) -> str:

@@ -4,9 +4,9 @@ These rules apply in the first day only, 2 to 4 also later while the history has
 day at the present volume:
 
 1. **General news.** A term is expected in as many documents of the window as in news in general
-   (``analysis/term_rates.py``), at the present volume. So a frequent word does not look like a burst. The
-   expectation decreases with each hour of history. The rarest of the terms that most items of a story hold
-   must clearly exceed ``GENERAL_MARGIN`` times that.
+   (``analysis/term_frequencies.py``), at the present volume. So a frequent word does not look like a burst.
+   The expectation decreases with each hour of history. The rarest of the terms that most items of a story
+   hold must clearly exceed ``GENERAL_MARGIN`` times that.
 2. **Excess.** What was measured for less than a day is uncertain: a story needs more of an excess
    (``FIRST_DAY_EXCESS``) over what the stream itself has shown.
 3. **Time.** Items that one source publishes in the same minute are a list, not a story.
@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterable
 from math import exp
 
-from aggregator.analysis.term_rates import TermRates
+from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection import subject
 from aggregator.events.detection.baseline import Baseline
 from aggregator.events.detection.clustering import Story, WindowItem

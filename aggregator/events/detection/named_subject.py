@@ -27,7 +27,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 
-from aggregator.analysis.term_rates import TermRates
+from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection.clustering import Story, WindowItem, latest_counted_items
 from aggregator.events.detection.headline_case import CAPITALIZED_SHARE, occurrences_inside, shows_names
 from aggregator.events.detection.rare_words import is_rare_word, may_be_subject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from aggregator.analysis.term_rates import TermRates
+from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection.baseline import Baseline
 from aggregator.events.detection.bulk import UndatedArticles
 from aggregator.events.detection.clustering import StoryIndex, WindowItem

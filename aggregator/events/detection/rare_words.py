@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aggregator.analysis.term_rates import TermRates
+from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection.calendar_terms import CALENDAR_TERMS
 from aggregator.events.detection.clustering import WindowItem
 from aggregator.events.detection.headline_case import CAPITALIZED_SHARE, occurrences_inside

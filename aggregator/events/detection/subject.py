@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from aggregator.analysis.term_rates import TermRates
+from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection.clustering import Story, WindowItem, latest_counted_items
 from aggregator.events.detection.rare_words import is_rare_plain_word
 

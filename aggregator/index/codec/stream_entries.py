@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from aggregator.analysis.story_terms import story_terms
+from aggregator.analysis.term_profile import story_terms
 from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, StreamItem, VerdictName
 from aggregator.index.codec.bindings import Binding
 from aggregator.index.codec.format_byte import PLAIN, decode_formatted
@@ -36,7 +36,7 @@ _encode = msgspec.msgpack.Encoder().encode
 def encode_stream_entry(kind: str, binding: Binding, record: ArticleRecord | None = None) -> bytes:
     """The stored form of an entry. ``kind``: "article" for a stored version, "deleted" for a deletion.
 
-    ``record``: that of the stored version, for its ``opening_mask`` (``analysis/story_terms.py``) and
+    ``record``: that of the stored version, for its ``opening_mask`` (``analysis/term_profile.py``) and
     ``backfill``.
     """
     match = binding.outcome.match

@@ -17,7 +17,7 @@ print(*(name for name in {names} if name in sys.modules))
 words = "running مدرسة skiløbere laufenden stories corriendo juoksemassa marchaient futottak correndo бегущий"
 stems = [stemmer(lang)(word) for lang in SNOWBALL_LANGUAGES for word in words.split()]
 import scipy.stats, sklearn.base, nltk.stem.snowball
-from aggregator.analysis.text.orthography import restore_umlauts
+from aggregator.analysis.text.normalization import restore_umlauts
 for lang, name in SNOWBALL_LANGUAGES.items():
     for word in words.split():
         prepared = restore_umlauts(word) if lang == "de" else word

@@ -18,6 +18,7 @@ from aggregator.analysis.text.tokenizer import (
     shingle_units,
     split_text,
     stop_words,
+    terms_of_words,
     tokenize,
     tokenizer_recipe,
     words,
@@ -30,7 +31,8 @@ LANGS = ["en", "zh", "de", "fr", "ru", "ar", "ja", "ko", "th", "hi", "und", ""]
 def from_one_pass(text: str, lang: str) -> tuple[list[str], list[str], list[str]]:
     """Return words, shingle units and all terms of a text from one pass."""
     found = split_text(text, lang)
-    return found.words, found.units, found.index_terms(lang)
+    terms = terms_of_words(found.units, lang) if found.terms is None else found.terms
+    return found.words, found.units, terms
 
 
 def test_shingle_units_of_chinese_are_all_words_of_the_segmenter() -> None:

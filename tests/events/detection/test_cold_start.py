@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aggregator.analysis.models import load_term_rates
-from aggregator.analysis.term_rates import RateTable, TermRates
+from aggregator.analysis.term_frequencies import RateTable, TermRates
 from aggregator.analysis.text import tokenizer
 from aggregator.events.detection import BurstRule
 from aggregator.events.detection.baseline import Baseline

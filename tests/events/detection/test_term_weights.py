@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.analysis.term_rates import RateTable, TermRates
+from aggregator.analysis.term_frequencies import RateTable, TermRates
 from aggregator.events.detection import BurstRule
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
 from aggregator.events.detection.cold_start import ColdStart

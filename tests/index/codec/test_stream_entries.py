@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from aggregator.analysis.shingles import build_sketch
-from aggregator.analysis.story_terms import OPENING_WEIGHT
+from aggregator.analysis.term_profile import OPENING_WEIGHT
 from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, Match, Outcome, StreamItem
 from aggregator.errors import StoreUnavailable
 from aggregator.index.codec.bindings import Binding

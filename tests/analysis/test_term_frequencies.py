@@ -1,5 +1,6 @@
 """Inverse document frequencies: look-up, file, bundled table."""
 
+import math
 import pickle
 from pathlib import Path
 
@@ -7,8 +8,8 @@ import numpy as np
 import pytest
 
 from aggregator.analysis.features import HashedModel
-from aggregator.analysis.models import TERM_IDF_PATH, load_term_idf
-from aggregator.analysis.term_idf import EQUAL_IDF, TermIdf, hash_term
+from aggregator.analysis.models import TERM_IDF_PATH, load_term_idf, load_term_rates
+from aggregator.analysis.term_frequencies import EQUAL_IDF, RateTable, TermIdf, TermRates, hash_term
 from aggregator.errors import ModelError
 
 HASHES = np.array(sorted([hash_term("de", "haus"), hash_term("es", "casa")]), np.uint32)
@@ -52,3 +53,38 @@ def test_weights_of_the_hashed_model_use_the_idf() -> None:
     copy = pickle.loads(pickle.dumps(weighted))
     assert copy.id == weighted.id and copy.project(["haus"]).tolist() == weighted.project(["haus"]).tolist()
     assert set(np.abs(weighted.project(["haus"])).tolist()) == {2.0}
+
+
+def table() -> RateTable:
+    """Three terms of 1,000 documents: in half, in 100 and in one of them."""
+    documents = np.array([100, 1])
+    return RateTable.from_idf(["storm", "ferry"], (1 - np.log(documents / 1000)).astype("<f4"), {"say": 0.5})
+
+
+def test_rates_are_proportional_to_occurrences_per_document() -> None:
+    """A share s of the documents holds -ln(1 - s) occurrences; the rates of all terms add up to 1."""
+    rates = table()
+
+    assert rates.rate("say") / rates.rate("storm") == pytest.approx(math.log(0.5) / math.log(0.9), rel=1e-4)
+    assert sum(map(rates.rate, ("say", "storm", "ferry"))) == pytest.approx(1.0)
+    assert rates.rate("unlisted") == rates.rate("ferry") / 2
+
+
+def test_a_language_without_frequencies_has_no_rates() -> None:
+    """Not the rates of another language."""
+    rates = TermRates({"en": table()})
+
+    assert rates.rate("en", "storm") > 0
+    assert rates.rate("ja", "storm") == 0.0
+
+
+def test_frequent_words_have_higher_rates_in_the_bundled_models() -> None:
+    """In languages with a fitted model and in those with word frequencies."""
+    rates = load_term_rates()
+
+    for lang, frequent, rare in (
+        ("en", "govern", "earthquak"),
+        ("de", "regier", "erdbeb"),
+        ("zh", "\u53d1\u5c55", "\u5730\u9707"),  # development, earthquake
+    ):
+        assert rates.rate(lang, frequent) > 3 * rates.rate(lang, rare) > 0

@@ -30,7 +30,6 @@ from aggregator.events.idempotency import IdempotentAnswers
 from aggregator.events.own_sources import OwnSources
 from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
-from aggregator.events.saved_filters import SavedFilters
 from aggregator.events.search import EventSearch
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.index import Index, format_version, space_registry, unread_index
@@ -86,7 +85,6 @@ class Service:
     events: EventRepository
     event_search: EventSearch
     change_broadcaster: ChangeBroadcaster
-    saved_filters: SavedFilters
     desks: Desks
     read_marks: ReadMarks
     idempotent_answers: IdempotentAnswers
@@ -376,8 +374,7 @@ def _build_service(
         events=events,
         event_search=EventSearch(events),
         change_broadcaster=ChangeBroadcaster(events),
-        saved_filters=SavedFilters(store),
-        desks=Desks(store),
+        desks=background.webhook_dispatcher.desks,
         read_marks=ReadMarks(store),
         idempotent_answers=IdempotentAnswers(store, clock),
         editor_actions=editor_actions,

@@ -183,7 +183,7 @@ async def _check_learning(service: Service) -> list[Finding]:
 async def _check_events(service: Service) -> list[Finding]:
     """Read everything that requests and the webhook dispatcher read: one corrupt value would block them."""
     newest = await service.events.list_events(limit=EVENTS_READ_LIMIT)
-    for stored_map in (service.saved_filters, service.desks, service.webhook_subscriptions):
+    for stored_map in (service.desks, service.webhook_subscriptions):
         await stored_map.values()
     pending = sum((await service.webhook_dispatcher.pending()).values())
     summary = f"The newest {len(newest)} events can be read; {pending} webhook deliveries pending."

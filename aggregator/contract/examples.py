@@ -65,7 +65,6 @@ BODY_EXAMPLES: dict[str, dict[str, Any]] = {
     "postWebhookAction": {"suspend": {"action": "disable"}, "resume": {"action": "enable"}},
     "createDesk": {"form": {"action": "preview", "name": "Harbour desk", "terms": "ferry, harbour"}},
     "changeDesk": {"form": {"action": "preview", "name": "Harbour desk", "terms": "ferry"}},
-    "changeWatch": {"form": {"action": "add", "name": "fires", "query": "term=fire"}},
     "createWebhook": {"form": {"action": "add", "url": "https://hooks.example/page"}},
     "changeWebhook": {"form": {"action": "disable"}},
     "lookupPasted": {"form": {"q": TEXT}},

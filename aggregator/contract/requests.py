@@ -274,15 +274,6 @@ class WebhookForm(Struct, forbid_unknown_fields=True):
     next: Annotated[str, Meta(max_length=200, description="Page to return to.")] = ""
 
 
-class WatchForm(Struct, forbid_unknown_fields=True):
-    """Form of the watches on the page of desks."""
-
-    action: Literal["add", "remove"]
-    id: Annotated[str, Meta(max_length=40)] = ""
-    name: Annotated[str, Meta(max_length=200)] = ""
-    query: Annotated[str, Meta(max_length=2000)] = ""
-
-
 class NoQuery(Struct, forbid_unknown_fields=True):
     """No query parameters."""
 

@@ -19,7 +19,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from aggregator.events.detection.model import Event
+from aggregator.errors import NotFound
+from aggregator.events.detection.model import Event, EventStatus
 from aggregator.events.detection.open_event import TIMELINE_BUCKET_MS
 from aggregator.events.filter import EventFilter
 from aggregator.store.base import Store
@@ -27,7 +28,7 @@ from aggregator.store.versioned_map import VersionedMap
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 DESKS_KEY = b"{events}desks"
-MAX_DESKS = 50
+MAX_DESKS = 1000
 DEFAULT_PAUSE_MINUTES = 5
 MAX_HELD = 200
 # Open events that were reported; the oldest are forgotten above it, and may be reported again.
@@ -39,7 +40,7 @@ class Desk(msgspec.Struct, frozen=True):
 
     terms, sources, languages   an event matches one of each that is given; places and topics are terms
     without         terms that an event must not match
-    min_size        number of items of an event in the view
+    min_size, status   number of items and state of an event in the view; a status is set by /v1/watches only
     alert_size, alert_sources, alert_hourly   thresholds: an event is notified that has this many items,
                     sources, and items within the last hour; 0 for no condition
     pause_minutes   minimum time between two notifications; events that come in between share the next one
@@ -71,33 +72,45 @@ class Desk(msgspec.Struct, frozen=True):
     paused: bool = False
     edited_ms: int = 0
     edited_by: str = ""
+    status: EventStatus | None = None
 
 
 class Desks(VersionedMap[Desk]):
-    """The desks of a store, at most 50, of which one key creates at most half."""
+    """The desks of a store, at most 1000, of which one key creates at most half."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, DESKS_KEY, Desk, "desk", MAX_DESKS)
 
-    async def create(self, desk: Desk) -> tuple[Desk, bool]:
+    async def create(self, desk: Desk, is_same: Callable[[Desk], bool] | None = None) -> tuple[Desk, bool]:
         """Store a validated desk under a new id; returns what is stored and whether it is new.
 
-        A desk with this name is returned as it is. Raises Conflict above 50 and above the owner's share.
+        A desk with this name (or for which ``is_same``) is returned as it is. Raises Conflict above 1000 and
+        above the owner's share.
         """
         new = msgspec.structs.replace(desk, id=secrets.token_hex(6))
-        return await self.add_once(
-            new.id, new, lambda stored, given: stored.name == given.name, lambda known: known.owner
-        )
+        same = is_same or (lambda stored: stored.name == desk.name)
+        return await self.add_once(new.id, new, lambda stored, _: same(stored), lambda known: known.owner)
 
     async def change(self, id_: str, transform: Callable[[Desk], Desk]) -> Desk:
-        """Change a desk; its id, creation and owner stay. Raises NotFound."""
+        """Change a desk; its id, creation, owner and status stay. Raises NotFound."""
 
         def apply(stored: Desk) -> Desk:
             return msgspec.structs.replace(
-                transform(stored), id=stored.id, created_ms=stored.created_ms, owner=stored.owner
+                transform(stored),
+                id=stored.id,
+                created_ms=stored.created_ms,
+                owner=stored.owner,
+                status=stored.status,
             )
 
         return await self.update(id_, apply)
+
+    async def filter_of(self, id_: str) -> EventFilter:
+        """The filter of the view of a desk. Raises NotFound."""
+        desk = (await self.all()).get(id_)
+        if desk is None:
+            raise NotFound(f"There is no watch or desk {id_[:200]!r}.")
+        return view_filter(desk)
 
 
 def view_filter(desk: Desk) -> EventFilter:
@@ -109,6 +122,7 @@ def view_filter(desk: Desk) -> EventFilter:
     )
     return EventFilter(
         min_size=desk.min_size,
+        status=desk.status,
         and_also=tuple(EventFilter(any_of=options) for options in choices if options),
         none_of=tuple(EventFilter(term=term) for term in desk.without),
     )

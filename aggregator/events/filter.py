@@ -1,4 +1,4 @@
-"""Filter of events, shared by the list, the stream, feeds, webhooks and watches. Pure."""
+"""Filter of events, shared by the list, the stream, feeds, webhooks and desks. Pure."""
 
 from __future__ import annotations
 

@@ -27,6 +27,12 @@ def struct_response(
     )
 
 
+def created(collection: str, body: Struct, *, is_new: bool) -> web.Response:
+    """The resource ``body``, which has an id: 201 with its Location if it is new, 200 if it existed."""
+    headers = location(collection, body.id) if is_new else None  # type: ignore[attr-defined]
+    return struct_response(body, 201 if is_new else 200, headers)
+
+
 def location(collection: str, id_: str) -> dict[str, str]:
     """The Location header of a resource that was created: its path below that of its collection."""
     return {"Location": f"{collection}/{quote(id_, safe='')}"}

@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 
-from aggregator.contract.decoding import convert_strings, to_single_line
+from aggregator.contract.decoding import check_path_id, convert_strings, to_single_line
 from aggregator.contract.validation import MAX_ERRORS, parameters_error
 from aggregator.errors import InvalidInput
 
@@ -29,6 +29,11 @@ def errors_in_parameters() -> Iterator[None]:
         for part in (error, *error.others):
             part.place = "parameter"
         raise
+
+
+def path_id(request: web.Request) -> str:
+    """The id in the path of a request. Raises InvalidInput."""
+    return check_path_id(request.match_info["id"])
 
 
 def parse_query(request: web.Request, struct_type: type[T]) -> T:

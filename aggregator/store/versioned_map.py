@@ -1,4 +1,4 @@
-"""Optimistically locked map in one store value: saved filters, webhook subscriptions, API keys.
+"""Optimistically locked map in one store value: desks, webhook subscriptions, API keys.
 
 For few entries that are read often and written by people: the whole map is read, changed and written back
 only if the stored value is still the one that was read, so concurrent changes never overwrite each other.

@@ -19,7 +19,6 @@ from aggregator.events.desks import (
     time_zone,
     view_filter,
 )
-from aggregator.events.saved_filters import SavedFilters
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS, MINUTE_MS
@@ -125,19 +124,22 @@ async def test_a_desk_is_found_under_its_name_once(store: Store) -> None:
 
 
 async def test_the_number_of_desks_is_limited() -> None:
-    """The message names the limit."""
+    """The last one fits; after a refusal all stored ones remain."""
     desks = Desks(MemoryStore())
-    for n in range(MAX_DESKS):
-        await desks.create(desk(name=f"Desk {n}"))
+    existing = {f"d{n}": desk(id=f"d{n}", name=f"Desk {n}") for n in range(MAX_DESKS - 1)}
+    await desks.mutate(lambda known: known.update(existing))
 
-    with pytest.raises(Conflict, match="50 of the kind desk"):
+    last, _ = await desks.create(desk(name="The last"))
+    with pytest.raises(Conflict, match="1000 of the kind desk"):
         await desks.create(desk(name="One more"))
+
+    assert await desks.all() == {**existing, last.id: last}
 
 
 async def test_a_desk_is_a_watch() -> None:
     """Its id selects the events of its view wherever that of a watch does."""
-    store = MemoryStore()
-    stored, _ = await Desks(store).create(desk(terms=("bridge",)))
-    wanted = await SavedFilters(store).filter_of(stored.id)
+    desks = Desks(MemoryStore())
+    stored, _ = await desks.create(desk(terms=("bridge",)))
+    wanted = await desks.filter_of(stored.id)
 
     assert wanted.matches(BRIDGE) and not wanted.matches(replace(BRIDGE, title="Bakery", terms=()))

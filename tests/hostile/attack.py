@@ -141,7 +141,6 @@ def desk_requests() -> Iterator[tuple[str, bytes, str]]:
     fields = {
         "/desks": ("action", "name", "terms", "sources", "min_size", "quiet_from", "time_zone", "address"),
         "/webhooks": ("action", "url", "query", "format", "next"),
-        "/watches": ("action", "id", "name", "query"),
     }
     needed = {"action": "add", "name": "Bridges", "kind": "slack", "url": "https://hook.example/"}
     for odd in ODD_TEXTS:

@@ -84,11 +84,11 @@ async def test_one_of_simultaneous_requests_acts(monkeypatch: pytest.MonkeyPatch
 async def test_an_unexpected_failure_releases_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The repeated request acts, at once."""
     service = FakeService()
-    save = service.saved_filters.save
-    monkeypatch.setattr(service.saved_filters, "save", raise_error)
+    create = service.desks.create
+    monkeypatch.setattr(service.desks, "create", raise_error)
     async with serving(service) as client:
         failed = await client.post("/v1/watches", json=WATCH, headers={"Idempotency-Key": "k"})
-        monkeypatch.setattr(service.saved_filters, "save", save)
+        monkeypatch.setattr(service.desks, "create", create)
         repeated = await client.post("/v1/watches", json=WATCH, headers={"Idempotency-Key": "k"})
 
     assert (failed.status, repeated.status) == (500, 201)

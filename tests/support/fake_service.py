@@ -44,7 +44,6 @@ from aggregator.events.ordering import PAGED_ORDERS, EventOrder, PageKey, page_k
 from aggregator.events.own_sources import OwnSources
 from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
-from aggregator.events.saved_filters import SavedFilters
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.http.app import make_app
 from aggregator.http.server import make_runner
@@ -95,7 +94,7 @@ class FakeService:
         self.search, self.event_search = FakeSearch(self), FakeEventSearch(self)
         self.change_broadcaster = ChangeBroadcaster(EventRepository(MemoryStore()), poll_interval_s=0.01)
         filter_store = MemoryStore()
-        self.saved_filters, self.desks = SavedFilters(filter_store), Desks(filter_store)
+        self.desks = Desks(filter_store)
         self.read_marks = ReadMarks(MemoryStore())
         self.idempotent_answers = IdempotentAnswers(MemoryStore(), self.clock)
         self.api_keys = ApiKeys(MemoryStore(), self.clock)

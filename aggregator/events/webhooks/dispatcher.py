@@ -45,7 +45,7 @@ class WebhookDispatcher:
 
     ``base_url``: public URL of the service, for links in the calls. ``allow_private``: private addresses may
     be called. ``smtp``: server for e-mail, None for no e-mail. ``delivered`` and ``failed_attempts`` count
-    since start; ``queue``: pending deliveries, dead letters and history.
+    since start; ``queue``: pending deliveries, dead letters and history; ``desks``: those of the store.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class WebhookDispatcher:
         self._events, self._subscriptions, self._clock = events, subscriptions, clock
         self._base_url = base_url
         self._pause_reason = pause_reason
-        self._desks = Desks(events.store)
+        self.desks = Desks(events.store)
         self._lease = Lease(events.store, LEASE_KEY, LEASE_MS)
         self.queue = DeliveryQueue(events.store)
         self.sender = TargetSender(allow_private=allow_private, smtp=smtp)
@@ -113,7 +113,7 @@ class WebhookDispatcher:
         """Send a test now, ahead of pending deliveries, without a retry; it is logged as an attempt."""
         now_ms = self._clock()
         if subscription.desk:
-            desk = (await self._desks.all()).get(subscription.desk)
+            desk = (await self.desks.all()).get(subscription.desk)
             body = ping_body(desk, subscription, now_ms, self._base_url)
         else:
             body = ping_payload(subscription.id, now_ms, subscription.format)
@@ -129,7 +129,7 @@ class WebhookDispatcher:
         if raw is None:  # the very first run: earlier changes are not delivered
             return await self.queue.save(raw, Outbox(await self._events.latest_position()))
         changes = await self._events.changes(outbox.position, CHANGES_PER_RUN)
-        desks = await self._desks.all()
+        desks = await self.desks.all()
         states = await self._desk_states() if desks else {}
         held = [id_ for state in states.values() for id_ in state.held]
         if not changes and not held:

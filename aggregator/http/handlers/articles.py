@@ -14,7 +14,7 @@ from aiohttp import web
 from aggregator.concurrency import fair_semaphore
 from aggregator.concurrency.prefetch import CHUNK_ARTICLES, Prefetcher
 from aggregator.contract import encoding
-from aggregator.contract.decoding import check_path_id, decode_article
+from aggregator.contract.decoding import decode_article
 from aggregator.contract.problems import to_problem
 from aggregator.contract.requests import IngestQuery, NoQuery
 from aggregator.contract.responses import CopiesOut, LineProblem, VerdictOut, encode
@@ -38,6 +38,7 @@ from aggregator.http.app_keys import (
     SERVICE,
 )
 from aggregator.http.middleware import auth
+from aggregator.http.query_params import path_id
 from aggregator.index.bindings import foreign_article_error
 
 # A group may have any size; 1,000 articles are 0.3 MB, with the longest titles and addresses 8 MB.
@@ -117,7 +118,7 @@ async def _stream_batch(request: web.Request, query: IngestQuery) -> web.StreamR
 
 async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """A stored article; a key bound to sources reads only its own."""
-    service, id_ = request.app[SERVICE], check_path_id(request.match_info["id"])
+    service, id_ = request.app[SERVICE], path_id(request)
     stored = await service.index.articles.get(id_)
     sources = auth.caller_sources(request)
     if sources and stored.record.source not in sources:
@@ -130,14 +131,14 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
 
 async def delete(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """Undo a reservation, or delete an article."""
-    service, id_ = request.app[SERVICE], check_path_id(request.match_info["id"])
+    service, id_ = request.app[SERVICE], path_id(request)
     await service.ingest.delete(id_, sources=auth.caller_sources(request))
     return web.Response(status=204)
 
 
 async def get_copies(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """The stored articles of an article's duplicate group, the first MAX_COPIES of them."""
-    id_ = check_path_id(request.match_info["id"])
+    id_ = path_id(request)
     records = await request.app[SERVICE].index.articles.group_members(id_, MAX_COPIES + 1)
     return json_response.struct_response(
         CopiesOut(

@@ -1,22 +1,34 @@
-"""Routes of desks and their notification targets."""
+"""Routes of desks and their notification targets, and of watches.
+
+A watch is a desk whose view is one query of /v1/events: the routes of watches show such desks in that form.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import msgspec
 from aiohttp import web
 
 from aggregator.contract import requests, responses
-from aggregator.contract.decoding import check_path_id
+from aggregator.contract.decoding import to_single_line
 from aggregator.contract.encoding import to_datetime
-from aggregator.events.desks import Desk
+from aggregator.contract.validation import ErrorCollector
+from aggregator.errors import InvalidInput
+from aggregator.events.desks import Desk, time_zone, view_filter
+from aggregator.events.webhooks.mail import validate_mail_address
+from aggregator.events.webhooks.sender import validate_url
 from aggregator.http import body as bodies
 from aggregator.http import json_response
 from aggregator.http.app_keys import BASE_PATH, SERVICE, caller_id, caller_name
-from aggregator.http.desk_input import to_desk, validate_target
+from aggregator.http.handlers.event_filters import load_watch, parse_filter, watch_query
 from aggregator.http.handlers.webhooks import webhook_out
+from aggregator.http.query_params import path_id
 
+LIST_FIELDS = ("terms", "without", "sources", "languages")
 _decode_desk_in = msgspec.json.Decoder(requests.DeskIn).decode
 _decode_target_in = msgspec.json.Decoder(requests.TargetIn).decode
+_decode_watch_in = msgspec.json.Decoder(requests.WatchIn).decode
 
 
 async def post(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
@@ -25,30 +37,24 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     body = await bodies.read_struct(request, _decode_desk_in)
     desk = to_desk(body, service.clock(), caller_id(request), caller_name(request))
     stored, is_new = await service.desks.create(desk)
-    headers = json_response.location("/v1/desks", stored.id) if is_new else None
-    return json_response.struct_response(
-        desk_out(stored, request.app[BASE_PATH]), 201 if is_new else 200, headers
-    )
+    return json_response.created("/v1/desks", desk_out(stored, request.app[BASE_PATH]), is_new=is_new)
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """All desks, without their targets."""
-    desks = await request.app[SERVICE].desks.values()
-    return json_response.struct_response(
-        responses.DesksOut([desk_out(desk, request.app[BASE_PATH]) for desk in desks])
-    )
+    desks, base = await request.app[SERVICE].desks.values(), request.app[BASE_PATH]
+    return json_response.struct_response(responses.DesksOut([desk_out(desk, base) for desk in desks]))
 
 
 async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """One desk, without its targets."""
-    desk = await request.app[SERVICE].desks.get(check_path_id(request.match_info["id"]))
+    desk = await request.app[SERVICE].desks.get(path_id(request))
     return json_response.struct_response(desk_out(desk, request.app[BASE_PATH]))
 
 
 async def put(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Replace the settings of a desk."""
-    service = request.app[SERVICE]
-    id_ = check_path_id(request.match_info["id"])
+    service, id_ = request.app[SERVICE], path_id(request)
     body = await bodies.read_struct(request, _decode_desk_in)
     desk = to_desk(body, service.clock(), editor=caller_name(request))
     changed = await service.desks.change(id_, lambda _: desk)
@@ -57,8 +63,7 @@ async def put(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
 
 async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Delete a desk and its targets."""
-    service = request.app[SERVICE]
-    id_ = check_path_id(request.match_info["id"])
+    service, id_ = request.app[SERVICE], path_id(request)
     await service.desks.remove(id_)
     await service.webhook_subscriptions.remove_of_desk(id_)
     return web.Response(status=204)
@@ -70,7 +75,7 @@ async def post_target(request: web.Request, query: requests.NoQuery) -> web.Stre
     The signing secret of a webhook is returned only here, and to the key that added it.
     """
     service = request.app[SERVICE]
-    desk = await service.desks.get(check_path_id(request.match_info["id"]))
+    desk = await service.desks.get(path_id(request))
     body = await bodies.read_struct(request, _decode_target_in)
     address = validate_target(body, allow_private=service.settings.webhook_allow_private_addresses)
     target, is_new = await service.webhook_subscriptions.subscribe(
@@ -79,20 +84,116 @@ async def post_target(request: web.Request, query: requests.NoQuery) -> web.Stre
     is_own = target.kind == "webhook" and target.owner == caller_id(request)
     pending = 0 if is_new else (await service.webhook_dispatcher.pending()).get(target.id, 0)
     out = webhook_out(target, pending, target.secret if is_own else None)
-    headers = json_response.location("/v1/webhooks", target.id) if is_new else None
-    return json_response.struct_response(out, 201 if is_new else 200, headers)
+    return json_response.created("/v1/webhooks", out, is_new=is_new)
+
+
+async def post_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
+    """Save a query as a desk; one with this name and query is answered with 200."""
+    service = request.app[SERVICE]
+    body = await bodies.read_struct(request, _decode_watch_in)
+    name = to_single_line(body.name)
+    if not name:
+        raise InvalidInput("name: blank; give the watch a name.", field="name")
+    view = parse_filter(body.query)
+    desk = Desk(
+        id="",
+        name=name,
+        created_ms=service.clock(),
+        owner=caller_id(request),
+        terms=_distinct((view.term,)),
+        sources=_distinct((view.source,)),
+        languages=_distinct((view.lang,)),
+        min_size=view.min_size,
+        status=view.status,
+    )
+    stored, is_new = await service.desks.create(
+        desk, lambda other: other.name == name and view_filter(other) == view_filter(desk)
+    )
+    return json_response.created("/v1/watches", watch_out(stored, request.app[BASE_PATH]), is_new=is_new)
+
+
+async def list_watches(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
+    """All desks that are watches."""
+    desks, base = await request.app[SERVICE].desks.values(), request.app[BASE_PATH]
+    return json_response.struct_response(
+        responses.WatchesOut([watch_out(desk, base) for desk in desks if watch_query(desk) is not None])
+    )
+
+
+async def get_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
+    """One watch."""
+    watch = await load_watch(request.app[SERVICE].desks, path_id(request))
+    return json_response.struct_response(watch_out(watch, request.app[BASE_PATH]))
+
+
+async def delete_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
+    """Delete a watch; feeds and streams that name it answer 404 from then on."""
+    await load_watch(request.app[SERVICE].desks, path_id(request))
+    return await delete(request, query)
+
+
+def to_desk(body: requests.DeskIn, now_ms: int, owner: str = "", editor: str = "") -> Desk:
+    """The desk of a request, without an id. Raises InvalidInput."""
+    fields = msgspec.structs.asdict(body)
+    fields |= {name: _distinct(fields[name]) for name in LIST_FIELDS}
+    fields["name"] = to_single_line(body.name)
+    fields["time_zone"] = zone = body.time_zone.strip() or "UTC"
+    found = ErrorCollector()
+    if not fields["name"]:
+        found.add("name: blank; give the desk a name.", "name", "missing")
+    if bool(body.quiet_from) != bool(body.quiet_until):
+        found.add("quiet_until: give both ends of the quiet hours, or neither.", "quiet_until", "missing")
+    try:
+        time_zone(zone)
+    except ValueError:
+        found.add(
+            f"time_zone: unknown time zone {zone!r}; expected a name such as Europe/Berlin.",
+            "time_zone",
+            "not_allowed",
+        )
+    found.raise_all()
+    return Desk(id="", created_ms=now_ms, owner=owner, edited_ms=now_ms, edited_by=editor, **fields)
+
+
+def validate_target(body: requests.TargetIn, *, allow_private: bool) -> str:
+    """The checked address of a target. Raises InvalidInput; the message does not repeat the address."""
+    if body.kind == "mail":
+        return validate_mail_address(body.address)
+    return validate_url(body.address.strip(), allow_private=allow_private)
 
 
 def desk_out(desk: Desk, base: str) -> responses.DeskOut:
     """A desk with the addresses of its view, below the path ``base``."""
     fields = {name: getattr(desk, name) for name in requests.DeskIn.__struct_fields__}
-    lists = {name: list(value) for name, value in fields.items() if isinstance(value, tuple)}
+    lists = {name: list(fields[name]) for name in LIST_FIELDS}
     return responses.DeskOut(
         id=desk.id,
         created_at=to_datetime(desk.created_ms),
-        events=f"{base}/v1/events?watch={desk.id}",
-        stream=f"{base}/v1/events/stream?watch={desk.id}",
-        atom=f"{base}/v1/events.atom?watch={desk.id}",
-        json_feed=f"{base}/v1/events.json?watch={desk.id}",
+        **_view_addresses(desk, base, "events", "json_feed"),
         **(fields | lists),
     )
+
+
+def watch_out(desk: Desk, base: str) -> responses.WatchOut:
+    """A desk that is a watch, in that form."""
+    return responses.WatchOut(
+        id=desk.id,
+        name=desk.name,
+        query=watch_query(desk) or "",
+        created_at=to_datetime(desk.created_ms),
+        **_view_addresses(desk, base, "list", "json"),
+    )
+
+
+def _view_addresses(desk: Desk, base: str, list_field: str, json_field: str) -> dict[str, str]:
+    return {
+        list_field: f"{base}/v1/events?watch={desk.id}",
+        "stream": f"{base}/v1/events/stream?watch={desk.id}",
+        "atom": f"{base}/v1/events.atom?watch={desk.id}",
+        json_field: f"{base}/v1/events.json?watch={desk.id}",
+    }
+
+
+def _distinct(values: Iterable[str]) -> tuple[str, ...]:
+    """Single-line values without blank and repeated ones, in order."""
+    return tuple(dict.fromkeys(filter(None, map(to_single_line, values))))

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from aggregator.contract.decoding import check_path_id
 from aggregator.contract.encoding import to_datetime, to_datetime_or_none
 from aggregator.contract.requests import NoQuery
 from aggregator.contract.responses import EventItemOut, EventItemsOut
@@ -17,6 +16,7 @@ from aggregator.events.detection.model import Event
 from aggregator.http import json_response
 from aggregator.http.app_keys import EVENT_ITEMS, SERVICE
 from aggregator.http.event_items import EventItem
+from aggregator.http.query_params import path_id
 
 CSV_TYPE = "text/csv"
 CSV_COLUMNS = (
@@ -87,7 +87,7 @@ def _safe_cell(value: str) -> str:
 
 async def _load(request: web.Request) -> tuple[Event, tuple[EventItem, ...]]:
     service = request.app[SERVICE]
-    event = await service.events.get(check_path_id(request.match_info["id"]))
+    event = await service.events.get(path_id(request))
     return event, (await request.app[EVENT_ITEMS].load(service, event)).items
 
 

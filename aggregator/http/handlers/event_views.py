@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from math import floor
 
-from aggregator.contract import requests, responses
+from aggregator.contract import responses
 from aggregator.contract.encoding import article_ref, to_datetime
 from aggregator.events.detection.learning import LearningStatus
 from aggregator.events.detection.model import EditorAction, Event
-from aggregator.events.filter import EventFilter
 from aggregator.events.formatting import plain_title
 from aggregator.events.severity import growth, severity
 from aggregator.http.storyline import Storyline
-
-
-def query_filter(query: requests.SavedFilterQuery) -> EventFilter:
-    """The filter of a query, without the watch that it may name."""
-    return EventFilter(query.term.strip(), query.source.strip(), query.lang, query.min_size, query.status)
 
 
 def learning_out(status: LearningStatus | None) -> responses.LearningOut | None:

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from aggregator.analysis.article_id import validate_id
 from aggregator.contract import encoding
-from aggregator.contract.decoding import check_path_id, to_plain_text, to_single_line, to_unix_ms
+from aggregator.contract.decoding import to_plain_text, to_single_line, to_unix_ms
 from aggregator.contract.requests import ActionIn, EventsQuery, NoQuery
 from aggregator.contract.responses import EventsOut
 from aggregator.contract.validation import ErrorCollector
@@ -24,6 +24,7 @@ from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_filters import build_filter
 from aggregator.http.middleware import auth
+from aggregator.http.query_params import path_id
 from aggregator.http.storyline import load_storyline
 
 # Articles that a report includes in full; it lists the ids of all items.
@@ -56,7 +57,7 @@ async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
         status=query.status,
         since_ms=to_unix_ms(query.since, "since"),
         limit=query.limit + 1,
-        event_filter=await build_filter(service.saved_filters, query),
+        event_filter=await build_filter(service.desks, query),
         after=cursors.decode_cursor(query.cursor, query.sort) if query.cursor else None,
         order=query.sort,
         now_ms=now_ms,
@@ -73,7 +74,7 @@ async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
 async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """The report on one event; a merged event redirects to the event that absorbed it."""
     service = request.app[SERVICE]
-    event = await service.events.get(check_path_id(request.match_info["id"]))
+    event = await service.events.get(path_id(request))
     if event.merged_into is not None:
         return web.Response(
             status=308, headers={"Location": f"/v1/events/{quote(event.merged_into, safe='')}"}
@@ -97,14 +98,14 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
 async def get_story(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """A storyline by day."""
     service = request.app[SERVICE]
-    story = await load_storyline(service, check_path_id(request.match_info["id"]))
+    story = await load_storyline(service, path_id(request))
     return json_response.struct_response(event_views.story_out(story, service.clock()))
 
 
 async def post_action(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """An editor's action on an event."""
     service = request.app[SERVICE]
-    id_ = check_path_id(request.match_info["id"])
+    id_ = path_id(request)
     body = await bodies.read_struct(request, _decode_action_in)
     body.actor = auth.actor_name(request, body.actor)
     event = await service.editor_actions.apply(_to_action(body, id_, service.clock()))

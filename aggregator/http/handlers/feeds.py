@@ -52,7 +52,7 @@ async def json_feed(request: web.Request, query: FeedQuery) -> web.StreamRespons
 async def _load_events(request: web.Request, query: FeedQuery) -> Sequence[Event]:
     service = request.app[SERVICE]
     return await service.events.list_events(
-        status=query.status, limit=query.limit, event_filter=await build_filter(service.saved_filters, query)
+        status=query.status, limit=query.limit, event_filter=await build_filter(service.desks, query)
     )
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from aggregator.contract.decoding import check_path_id
 from aggregator.contract.requests import NoQuery, SourcesQuery
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import provenance_views
+from aggregator.http.query_params import path_id
 from aggregator.provenance.selection import families_among, select
 
 
 async def of_article(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """First publisher and followers of an article's text."""
-    id_ = check_path_id(request.match_info["id"])
+    id_ = path_id(request)
     found = await request.app[SERVICE].provenance.of_article(id_)
     return json_response.struct_response(provenance_views.provenance_out(id_, found))
 
@@ -22,7 +22,7 @@ async def of_article(request: web.Request, query: NoQuery) -> web.StreamResponse
 async def of_event(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """First publisher and followers of an event."""
     service = request.app[SERVICE]
-    event = await service.events.get(check_path_id(request.match_info["id"]))
+    event = await service.events.get(path_id(request))
     found = await service.provenance.of_event(event.items)
     names = {entry.publication.source for entry in found.outlets}
     families = families_among(await service.sources.report(), names)

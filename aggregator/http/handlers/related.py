@@ -10,7 +10,7 @@ from aiohttp import web
 from aggregator.analysis.article_id import validate_id
 from aggregator.analysis.text.language import UNDETERMINED, language_from_tag
 from aggregator.contract import encoding
-from aggregator.contract.decoding import check_ids, check_path_id, to_article, to_unix_ms
+from aggregator.contract.decoding import check_ids, to_article, to_unix_ms
 from aggregator.contract.requests import ArticleIn, ExplainIn, NoQuery, RelatedIn, RelatedQuery
 from aggregator.contract.responses import RelatedListOut, RelatedToManyOut
 from aggregator.contract.validation import combined
@@ -19,7 +19,7 @@ from aggregator.errors import InvalidInput
 from aggregator.http import body as bodies
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.query_params import errors_in_parameters
+from aggregator.http.query_params import errors_in_parameters, path_id
 from aggregator.queries.related import RelatedFilter
 
 _decode_related_in = msgspec.json.Decoder(RelatedIn).decode
@@ -28,7 +28,7 @@ _decode_explain_in = msgspec.json.Decoder(ExplainIn).decode
 
 async def get_related(request: web.Request, query: RelatedQuery) -> web.StreamResponse:
     """Articles related to a stored one."""
-    id_ = check_path_id(request.match_info["id"])
+    id_ = path_id(request)
     found = await request.app[SERVICE].related.of_id(id_, **_related_arguments(query))
     return json_response.struct_response(RelatedListOut([encoding.related_out(item) for item in found]))
 

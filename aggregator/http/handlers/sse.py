@@ -44,7 +44,7 @@ async def close_streams(app: web.Application) -> None:
 
 async def _stream(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
     service = request.app[SERVICE]
-    broadcaster, event_filter = service.change_broadcaster, await build_filter(service.saved_filters, query)
+    broadcaster, event_filter = service.change_broadcaster, await build_filter(service.desks, query)
     if broadcaster.is_full:
         raise TooManyStreams("No more streams can be opened at the moment; retry in a few seconds.")
     after = request.headers.get("Last-Event-ID", "") or query.after

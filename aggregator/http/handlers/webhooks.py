@@ -8,7 +8,6 @@ import msgspec
 from aiohttp import web
 
 from aggregator.contract import requests, responses
-from aggregator.contract.decoding import check_path_id
 from aggregator.contract.encoding import to_datetime, to_datetime_or_none
 from aggregator.errors import Conflict
 from aggregator.events.webhooks import Subscription
@@ -17,7 +16,13 @@ from aggregator.events.webhooks.sender import validate_url
 from aggregator.http import body as bodies
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
-from aggregator.http.handlers.event_filters import canonical_query_string, parse_filter
+from aggregator.http.handlers.event_filters import (
+    canonical_query_string,
+    load_watch,
+    parse_filter,
+    watch_query,
+)
+from aggregator.http.query_params import path_id
 
 if TYPE_CHECKING:
     from aggregator.app import Service
@@ -34,20 +39,19 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, _decode_webhook_in)
     url = validate_url(body.url, allow_private=service.settings.webhook_allow_private_addresses)
-    given = [body.query, (await service.saved_filters.get(body.watch)).query if body.watch else ""]
+    given = [body.query]
+    if body.watch:
+        given.append(watch_query(await load_watch(service.desks, body.watch)) or "")
     queries = tuple(
         query_string for text in given if (query_string := canonical_query_string(parse_filter(text)))
     )
     hook, is_new = await service.webhook_subscriptions.subscribe(
         url, queries, body.format, service.clock(), caller_id(request)
     )
-    if is_new:
-        headers = json_response.location("/v1/webhooks", hook.id)
-        return json_response.struct_response(webhook_out(hook, 0, hook.secret), 201, headers)
-    pending = (await service.webhook_dispatcher.pending()).get(hook.id, 0)
-    # A client whose first answer was lost needs the secret.
+    pending = 0 if is_new else (await service.webhook_dispatcher.pending()).get(hook.id, 0)
+    # Also for a client whose first answer was lost.
     secret = hook.secret if hook.owner == caller_id(request) else None
-    return json_response.struct_response(webhook_out(hook, pending, secret))
+    return json_response.created("/v1/webhooks", webhook_out(hook, pending, secret), is_new=is_new)
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
@@ -63,7 +67,7 @@ async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResp
 async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """One webhook with its dead letters and the history of its deliveries."""
     service = request.app[SERVICE]
-    hook = await service.webhook_subscriptions.get(check_path_id(request.match_info["id"]))
+    hook = await service.webhook_subscriptions.get(path_id(request))
     pending = (await service.webhook_dispatcher.pending()).get(hook.id, 0)
     dead = [
         responses.DeadLetterOut(
@@ -84,14 +88,14 @@ async def get(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
 
 async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Delete a webhook; no further deliveries."""
-    await request.app[SERVICE].webhook_subscriptions.remove(check_path_id(request.match_info["id"]))
+    await request.app[SERVICE].webhook_subscriptions.remove(path_id(request))
     return web.Response(status=204)
 
 
 async def post_action(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Send a test delivery, suspend or resume deliveries, retry pending or abandoned ones."""
     service = request.app[SERVICE]
-    id_ = check_path_id(request.match_info["id"])
+    id_ = path_id(request)
     body = await bodies.read_struct(request, _decode_action_in)
     hook = await service.webhook_subscriptions.get(id_)
     if body.action == "ping":

@@ -8,20 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 from aiohttp import web
 
-from aggregator.contract.decoding import check_path_id, to_single_line
-from aggregator.contract.requests import DeskForm, DeskPageQuery, TargetIn, WatchForm
-from aggregator.errors import Conflict, InvalidInput, NotFound
+from aggregator.contract.decoding import convert_strings
+from aggregator.contract.requests import DeskForm, DeskIn, DeskPageQuery, TargetIn
+from aggregator.errors import Conflict, InvalidInput
 from aggregator.events.desks import Desk, busiest_hour, is_reportable, meets_thresholds, view_filter
 from aggregator.events.webhooks.sender import NO_SMTP_SERVER
 from aggregator.events.webhooks.subscriptions import PayloadFormat, TargetKind
 from aggregator.http.app_keys import CALLER_KEY, SERVICE, caller_id, caller_name
 from aggregator.http.body import read_form
-from aggregator.http.desk_input import desk_to_form, form_to_request, to_desk, validate_target
-from aggregator.http.handlers.event_filters import canonical_query_string, parse_filter
+from aggregator.http.handlers.desks import LIST_FIELDS, to_desk, validate_target
 from aggregator.http.pages import deliveries, html_response
 from aggregator.http.pages.cards import Card, make_card
+from aggregator.http.query_params import path_id
 from aggregator.time_units import DAY_MS
 
 PREVIEW_DAYS = 7
@@ -56,7 +57,7 @@ def may_edit(request: web.Request) -> bool:
 
 
 async def desk_list(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
-    """All desks and watches, and the form for a new desk."""
+    """All desks, and the form for a new desk."""
     return await _list_page(request, query)
 
 
@@ -78,14 +79,14 @@ async def create(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
 
 async def desk(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
     """One desk."""
-    stored = await request.app[SERVICE].desks.get(check_path_id(request.match_info["id"]))
+    stored = await request.app[SERVICE].desks.get(path_id(request))
     return await _desk_page(request, query, stored)
 
 
 async def change(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
     """Save, preview or delete a desk, or add a target."""
     service = request.app[SERVICE]
-    stored = await service.desks.get(check_path_id(request.match_info["id"]))
+    stored = await service.desks.get(path_id(request))
     form = await read_form(request, DeskForm)
     if form.action == "delete":
         await service.desks.remove(stored.id)
@@ -104,24 +105,6 @@ async def change(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
         shown = desk_to_form(stored) if is_target else form
         return await _desk_page(request, query, stored, form=shown, problem=str(error), target_form=form)
     return deliveries.redirect(f"/desks/{stored.id}", "saved")
-
-
-async def change_watch(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
-    """Save or delete a watch."""
-    service = request.app[SERVICE]
-    form = await read_form(request, WatchForm)
-    try:
-        if form.action == "remove":
-            await service.saved_filters.remove(form.id)
-            return deliveries.redirect("/desks", "removed")
-        name = to_single_line(form.name)
-        if not name:
-            raise InvalidInput("name: blank; give the watch a name.", field="name")
-        text = canonical_query_string(parse_filter(form.query.strip()))
-        await service.saved_filters.save(name, text, service.clock(), caller_id(request))
-    except (InvalidInput, Conflict, NotFound) as error:
-        return await _list_page(request, query, watch_problem=str(error), watch_form=form)
-    return deliveries.redirect("/desks", "saved")
 
 
 async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web.Response:
@@ -149,8 +132,6 @@ async def _list_page(
     form: DeskForm | None = None,
     preview: Preview | None = None,
     problem: str = "",
-    watch_problem: str = "",
-    watch_form: WatchForm | None = None,
 ) -> web.Response:
     service = request.app[SERVICE]
     desks, targets = await service.desks.values(), await service.webhook_subscriptions.values()
@@ -163,14 +144,11 @@ async def _list_page(
         can_edit=may_edit(request),
         desks=[(desk, describe(desk), [t for t in view.targets if t.desk == desk.id]) for desk in desks],
         webhooks=[target for target in view.targets if not target.desk],
-        watches=await service.saved_filters.values(),
         form=form or EMPTY_FORM,
         is_open=form is not None or not desks,
         preview=preview,
         preview_days=PREVIEW_DAYS,
         problem=problem,
-        watch_problem=watch_problem,
-        watch_form=watch_form or WatchForm(action="add"),
         notice=notice,
         notice_is_problem=is_problem,
     )
@@ -230,6 +208,38 @@ async def _preview(request: web.Request, desk: Desk) -> Preview:
     return Preview(len(events), sum(reached), tuple(rows), len(events) >= MAX_PREVIEW)
 
 
+def form_to_request(form: DeskForm) -> DeskIn:
+    """The request of a submitted form; empty fields have their defaults. Raises InvalidInput."""
+    values: dict[str, object] = {}
+    for name in DeskIn.__struct_fields__:
+        text = getattr(form, name).strip()
+        if name in LIST_FIELDS:
+            values[name] = [part.strip() for part in text.replace("\n", ",").split(",") if part.strip()]
+        elif name == "paused":
+            values[name] = bool(text)
+        elif text:
+            values[name] = text
+    if "name" not in values:
+        raise InvalidInput("name: blank; give the desk a name.", field="name")
+    return convert_strings(values, DeskIn)  # type: ignore[arg-type]
+
+
+def desk_to_form(desk: Desk) -> DeskForm:
+    """The form of a stored desk; 0 is shown as an empty field."""
+    fields = msgspec.structs.asdict(desk)
+    values = {name: _form_value(fields[name]) for name in DeskIn.__struct_fields__}
+    values["pause_minutes"] = str(desk.pause_minutes)
+    return msgspec.convert(values, DeskForm)
+
+
+def _form_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else ""
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return str(value or "")
+
+
 def describe(desk: Desk) -> tuple[str, str]:
     """What a desk shows and when it notifies, one sentence each."""
     parts = [
@@ -241,6 +251,8 @@ def describe(desk: Desk) -> tuple[str, str]:
         parts.append(f"without {' or '.join(desk.without)}")
     if desk.min_size:
         parts.append(f"with {desk.min_size} items or more")
+    if desk.status:
+        parts.append(f"with the status {desk.status}")
     view = "Events " + ", ".join(parts) + "." if parts else "All events."
     thresholds = [
         f"{count} {noun}"

@@ -53,7 +53,7 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
 async def _render(request: web.Request, query: FrontQuery, position: bytes, read_mark: str | None) -> bytes:
     """The front page as of now."""
     service = request.app[SERVICE]
-    event_filter = await event_filters.build_filter(service.saved_filters, query)
+    event_filter = await event_filters.build_filter(service.desks, query)
     events = await service.events.list_events(limit=MAX_EVENTS, event_filter=event_filter)
     recent = await _recent(service.index.stream, query)
     articles = [item for item in recent if item.kind == "article"]
@@ -62,7 +62,6 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     only_ours = None if query.ours is None else query.ours == "yes"
     lists = cards.event_lists(events, now_ms, query.sort, query.severity, service.own_sources, only_ours)
     desks = {desk.id: desk.name for desk in await service.desks.values()}
-    watches = {watch.id: watch.name for watch in await service.saved_filters.values()} if query.watch else {}
     return request.app[PAGES].render(
         "front.html",
         page="events",
@@ -70,7 +69,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         learning=await service.events.learning(now_ms),
         lists=lists,
         verdicts=[_verdict_row(item, event_ids.get(item.first_version)) for item in articles],
-        view=front_filters.view(query, (*lists.open, *lists.closed), desks, watches),
+        view=front_filters.view(query, (*lists.open, *lists.closed), desks),
         verdict=query.verdict,
         desk_fields=front_filters.desk_fields(query) if may_edit(request) else {},
         read_mark=read_mark,

@@ -101,9 +101,8 @@ def view(
     query: FrontQuery,
     cards: Sequence[Card],
     desks: Mapping[str, str] = MappingProxyType({}),
-    watches: Mapping[str, str] = MappingProxyType({}),
 ) -> View:
-    """Controls for a query that shows ``cards``. ``desks``, ``watches``: their names by id."""
+    """Controls for a query that shows ``cards``. ``desks``: their names by id."""
     values = given_values(query)
     filters = [name for name in values if name not in VIEW_PARAMETERS]
     return View(
@@ -119,7 +118,7 @@ def view(
         ),
         chips=tuple(
             Choice(
-                _chip_label(name, {**watches, **desks}.get(values[name], values[name])),
+                _chip_label(name, desks.get(values[name], values[name])),
                 front_url(_without(values, name)),
             )
             for name in filters

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from aggregator.contract.decoding import check_path_id
 from aggregator.contract.requests import NoQuery, SourcesPageQuery
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.pages import cards, html_response
+from aggregator.http.query_params import path_id
 from aggregator.provenance.selection import families_among, select
 
 SOURCES_PER_PAGE = 100
@@ -16,7 +16,7 @@ SHOWN_OUTLETS = 30  # of an event; the others are folded
 
 async def article_provenance(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """First publisher and followers of an article's text."""
-    service, id_ = request.app[SERVICE], check_path_id(request.match_info["id"])
+    service, id_ = request.app[SERVICE], path_id(request)
     found = await service.provenance.of_article(id_)
     own = next(step.record for step in found.lineage.steps if step.record.id == id_)
     return html_response(request, "article_provenance.html", page="provenance", article=own, text=found)
@@ -25,7 +25,7 @@ async def article_provenance(request: web.Request, query: NoQuery) -> web.Stream
 async def event_provenance(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """First publisher and followers of an event, and the texts that its outlets share."""
     service = request.app[SERVICE]
-    event = await service.events.get(check_path_id(request.match_info["id"]))
+    event = await service.events.get(path_id(request))
     found = await service.provenance.of_event(event.items)
     names = {entry.publication.source for entry in found.outlets}
     return html_response(

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from aggregator.app import Service
-from aggregator.contract.decoding import check_path_id
 from aggregator.contract.requests import ReportQuery, ReportView
 from aggregator.errors import NotFound
 from aggregator.events.detection.model import Event
@@ -20,6 +19,7 @@ from aggregator.http.pages import cards, html_response, item_list
 from aggregator.http.pages.filters import query_value
 from aggregator.http.pages.item_list import Entry
 from aggregator.http.pages.spread_chart import spread_chart
+from aggregator.http.query_params import path_id
 from aggregator.http.storyline import load_storyline
 from aggregator.time_units import DAY_MS
 
@@ -36,7 +36,7 @@ async def report(request: web.Request, query: ReportQuery) -> web.StreamResponse
     """The report of an event."""
     service = request.app[SERVICE]
     position = await service.change_broadcaster.latest_position()
-    event = await service.events.get(check_path_id(request.match_info["id"]))
+    event = await service.events.get(path_id(request))
     previous, following = await service.events.story_neighbors(event)
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     page = await _item_page(service, loaded.items, query)

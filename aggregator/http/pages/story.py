@@ -6,12 +6,12 @@ from itertools import groupby
 
 from aiohttp import web
 
-from aggregator.contract.decoding import check_path_id
 from aggregator.contract.requests import NoQuery
 from aggregator.events.formatting import title_of
 from aggregator.events.severity import severity
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.pages import cards, html_response
+from aggregator.http.query_params import path_id
 from aggregator.http.storyline import load_storyline
 
 
@@ -19,7 +19,7 @@ async def story(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """The storyline of events, the newest day first."""
     service = request.app[SERVICE]
     position = await service.change_broadcaster.latest_position()
-    found = await load_storyline(service, check_path_id(request.match_info["id"]))
+    found = await load_storyline(service, path_id(request))
     days = [(day, list(group)) for day, group in groupby(found.developments, key=lambda d: d.day_ms)]
     return html_response(
         request,

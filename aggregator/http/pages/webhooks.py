@@ -7,7 +7,6 @@ import logging
 
 from aiohttp import web
 
-from aggregator.contract.decoding import check_path_id
 from aggregator.contract.requests import DeskPageQuery, WebhookForm
 from aggregator.errors import AggregatorError, Conflict, InvalidInput
 from aggregator.events.webhooks import Subscription
@@ -18,6 +17,7 @@ from aggregator.http.handlers.event_filters import canonical_query_string, parse
 from aggregator.http.handlers.webhooks import apply_action
 from aggregator.http.pages import deliveries, html_response
 from aggregator.http.pages.sign_in import safe_redirect_path
+from aggregator.http.query_params import path_id
 
 # A test that takes longer continues; the page shows its result when it is there.
 TEST_WAIT_S = 3.0
@@ -51,7 +51,7 @@ async def create(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
 async def webhook(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
     """One webhook or target."""
     service = request.app[SERVICE]
-    target = await service.webhook_subscriptions.get(check_path_id(request.match_info["id"]))
+    target = await service.webhook_subscriptions.get(path_id(request))
     view = await deliveries.load(service, [target], detail=True)
     notice, is_problem = deliveries.notice(query, view, service.clock())
     desks = await service.desks.all()
@@ -72,7 +72,7 @@ async def webhook(request: web.Request, query: DeskPageQuery) -> web.StreamRespo
 async def change(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
     """Apply one action to a webhook or target and return to the page that it was sent from."""
     service = request.app[SERVICE]
-    target = await service.webhook_subscriptions.get(check_path_id(request.match_info["id"]))
+    target = await service.webhook_subscriptions.get(path_id(request))
     form = await read_form(request, WebhookForm)
     back = safe_redirect_path(form.next or f"/webhooks/{target.id}").partition("?")[0]
     done = form.action

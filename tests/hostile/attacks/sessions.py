@@ -66,7 +66,6 @@ async def sessions(target: Target) -> None:
     forms = {
         "/desks": {"name": "Review"},
         "/webhooks": {"action": "add", "url": "https://hook.example/"},
-        "/watches": {"action": "add", "name": "review", "query": "term=lock"},
     }
     for page, fields in forms.items():
         for headers_, allowed in cases:

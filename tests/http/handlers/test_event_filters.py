@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from aggregator.contract.requests import EventFilterQuery, SavedFilterQuery
 from aggregator.errors import InvalidInput, NotFound
+from aggregator.events.desks import Desk, Desks
 from aggregator.events.filter import EventFilter
-from aggregator.events.saved_filters import SavedFilters
 from aggregator.http.handlers.event_filters import build_filter, canonical_query_string, parse_filter
 from aggregator.store.base import Store
 from tests.support.factories import EVENT_MS, event
@@ -66,9 +66,9 @@ def test_an_unusable_query_string_names_its_parameter(query_string: str, field: 
 
 async def test_a_watch_and_the_query_must_both_match(store: Store) -> None:
     """A list with a watch can be narrowed, never widened."""
-    watches = SavedFilters(store)
-    saved, _ = await watches.save("ports", "term=harbour&min_size=2", EVENT_MS)
-    combined = await build_filter(watches, EventFilterQuery(watch=saved.id, min_size=1, status="breaking"))
+    desks = Desks(store)
+    saved, _ = await desks.create(Desk("", "ports", EVENT_MS, terms=("harbour",), min_size=2))
+    combined = await build_filter(desks, EventFilterQuery(watch=saved.id, min_size=1, status="breaking"))
 
     assert combined.matches(event("e1", "Harbour closed", ["a", "b"]))
     assert not combined.matches(event("e2", "Harbour closed", ["a"]))
@@ -80,10 +80,10 @@ async def test_without_a_watch_the_store_is_not_read(store: Store) -> None:
     """White space around the values is removed."""
     query = EventFilterQuery(term=" harbour ", source="one.example\t")
 
-    assert await build_filter(SavedFilters(store), query) == EventFilter("harbour", "one.example")
+    assert await build_filter(Desks(store), query) == EventFilter("harbour", "one.example")
 
 
 async def test_an_unknown_watch_is_not_found(store: Store) -> None:
     """It does not silently match every event."""
     with pytest.raises(NotFound):
-        await build_filter(SavedFilters(store), EventFilterQuery(watch="0123456789ab"))
+        await build_filter(Desks(store), EventFilterQuery(watch="0123456789ab"))

@@ -7,11 +7,9 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from aggregator.contract.encoding import to_datetime
-from aggregator.contract.requests import SavedFilterQuery
 from aggregator.contract.responses import EventDetailOut, EventOut, encode
 from aggregator.events.detection.model import EditorAction
-from aggregator.events.filter import EventFilter
-from aggregator.http.handlers.event_views import event_detail_out, event_out, query_filter
+from aggregator.http.handlers.event_views import event_detail_out, event_out
 from tests.support.factories import EVENT_MS, event
 
 MERGE = EditorAction("merge", "desk", EVENT_MS + 5, "e2", into="e1")
@@ -86,10 +84,3 @@ def test_a_report_has_all_fields_of_the_list_entry() -> None:
 def test_an_event_without_sources_has_no_first_one() -> None:
     """All of its articles may have been deleted."""
     assert event_detail_out(event("e1", "", sources=()), EVENT_MS, [], None, None).first_source == ""
-
-
-def test_the_filter_of_a_query_ignores_surrounding_white_space() -> None:
-    """A pasted name matches; every other condition is passed on."""
-    query = SavedFilterQuery(" harbour\n", "\tone.example ", "de", 3, "fading")
-
-    assert query_filter(query) == EventFilter("harbour", "one.example", "de", 3, "fading")

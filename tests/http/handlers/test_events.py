@@ -194,3 +194,17 @@ async def test_a_conflicting_action_is_409(client: Client, service: FakeService)
 
     assert response.status == 409
     assert (await response.json())["code"] == "conflict"
+
+
+async def test_cursors_page_through_a_long_list(client: Client, service: FakeService) -> None:
+    """Every event once; the last page has no cursor."""
+    service.events.stored = [event(f"e{i}", f"Event {i}", last_seen_ms=10_000 - i // 2) for i in range(7)]
+    seen: list[str] = []
+    cursor: str | None = ""
+    for _ in range(4):
+        page = await (await client.get("/v1/events?limit=2" + (f"&cursor={cursor}" if cursor else ""))).json()
+        seen += [item["id"] for item in page["events"]]
+        cursor = page["next"]
+
+    assert (sorted(seen), cursor) == ([f"e{i}" for i in range(7)], None)
+    assert (await client.get("/v1/events?cursor=nonsense")).status == 400

@@ -65,7 +65,6 @@ ADMITTED_ROLES = {
     "createDesk": "editor admin",
     "deskPage": "reader editor admin",
     "changeDesk": "editor admin",
-    "changeWatch": "editor admin",
     "webhooksPage": "editor admin",
     "createWebhook": "editor admin",
     "webhookPage": "editor admin",

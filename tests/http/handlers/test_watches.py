@@ -1,10 +1,10 @@
-"""Routes of saved watches, and cursors of the event list."""
+"""Routes of watches: desks whose view is one query."""
 
 import asyncio
 
 import pytest
 
-from aggregator.events.saved_filters import MAX_SAVED_FILTERS, SavedFilter
+from aggregator.events.desks import MAX_DESKS, Desk
 from tests.support.factories import event
 from tests.support.fake_service import Client, FakeService, serving
 
@@ -74,20 +74,6 @@ async def test_an_invalid_query_is_rejected_when_saved(
     assert named in (await response.json(content_type=None))["detail"]
 
 
-async def test_cursors_page_through_a_long_list(client: Client, service: FakeService) -> None:
-    """Every event once; the last page has no cursor."""
-    service.events.stored = [event(f"e{i}", f"Event {i}", last_seen_ms=10_000 - i // 2) for i in range(7)]
-    seen: list[str] = []
-    cursor: str | None = ""
-    for _ in range(4):
-        page = await (await client.get("/v1/events?limit=2" + (f"&cursor={cursor}" if cursor else ""))).json()
-        seen += [item["id"] for item in page["events"]]
-        cursor = page["next"]
-
-    assert (sorted(seen), cursor) == ([f"e{i}" for i in range(7)], None)
-    assert (await client.get("/v1/events?cursor=nonsense")).status == 400
-
-
 async def test_a_repeated_post_creates_one_watch(client: Client, watch: dict[str, str]) -> None:
     """200 with the watch that exists, also for many retries at once; another name is another watch."""
     body = {"name": "Bridges", "query": "min_size=2&term=bridge"}
@@ -105,9 +91,9 @@ async def test_one_key_creates_half_of_the_watches() -> None:
     service = FakeService()
     keys = [await service.api_keys.add(name, "editor") for name in ("Ada", "Bob")]
     headers = [{"Authorization": f"Bearer {text}"} for _, text in keys]
-    share = MAX_SAVED_FILTERS // 2
-    own = {f"w{n}": SavedFilter(f"w{n}", f"{n}", "", 0, keys[0][0].id) for n in range(share)}
-    await service.saved_filters.mutate(lambda known: known.update(own))
+    share = MAX_DESKS // 2
+    own = {f"w{n}": Desk(f"w{n}", f"{n}", 0, keys[0][0].id) for n in range(share)}
+    await service.desks.mutate(lambda known: known.update(own))
     async with serving(service) as client:
         responses = [
             await client.post("/v1/watches", json={"name": "More", "query": ""}, headers=header)
@@ -116,4 +102,28 @@ async def test_one_key_creates_half_of_the_watches() -> None:
         detail = (await responses[0].json(content_type=None))["detail"]
 
     assert [response.status for response in responses] == [409, 201]
-    assert "500 of the kind watch, its share (half of the limit of 1000); delete one" in detail
+    assert "500 of the kind desk, its share (half of the limit of 1000); delete one" in detail
+
+
+async def test_a_watch_is_a_desk(client: Client, watch: dict[str, str]) -> None:
+    """A status is kept although desks have no such field; a desk of two terms is no watch."""
+    other = await (
+        await client.post("/v1/watches", json={"name": "Closed", "query": "lang=de&status=closed"})
+    ).json()
+    desks = (await (await client.get("/v1/desks")).json())["desks"]
+    changed = {name: desks[1][name] for name in ("name", "languages")} | {"min_size": 3}
+    await client.put(f"/v1/desks/{other['id']}", json=changed)
+    edited = await (await client.get(f"/v1/watches/{other['id']}")).json()
+    await client.put(f"/v1/desks/{other['id']}", json=changed | {"terms": ["flood", "rain"]})
+    listed = (await (await client.get("/v1/watches")).json())["watches"]
+
+    assert [(desk["id"], desk["terms"], desk["min_size"]) for desk in desks] == [
+        (watch["id"], ["bridge"], 2),
+        (other["id"], [], 0),
+    ]
+    assert (other["query"], edited["query"]) == ("lang=de&status=closed", "lang=de&min_size=3&status=closed")
+    assert listed == [watch]
+    for method in ("get", "delete"):
+        response = await client.request(method, f"/v1/watches/{other['id']}")
+        assert response.status == 404
+        assert f"There is no watch '{other['id']}'." in await response.text()

@@ -1,11 +1,9 @@
-"""API keys with roles, and sessions of browsers.
+"""API keys with roles.
 
 The text of a key is ``agg_<id>_<secret>``: a public id and 256 random bits. Only its SHA-256 is stored (a
 password hash would add nothing to random bits), and it is compared in constant time. Keys are stored in a
 ``VersionedMap``; each process caches them for ``REFRESH_INTERVAL_MS``, so a revoked key works for at most
-that long, and a request needs no round trip.
-
-A browser exchanges its key for a session token: random bits whose hash is stored until the session expires.
+that long, and a request needs no round trip. A browser exchanges its key for a session (``sessions.py``).
 """
 
 from __future__ import annotations
@@ -21,10 +19,10 @@ from typing import Literal
 import msgspec
 
 from aggregator.auth.last_use import LastUse
+from aggregator.auth.sessions import Sessions, hash_secret
 from aggregator.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
-from aggregator.store.base import Put, Store
+from aggregator.store.base import Store
 from aggregator.store.versioned_map import VersionedMap
-from aggregator.time_units import HOUR_MS
 
 Role = Literal["crawler", "reader", "editor", "admin"]
 Permission = Literal["nothing", "key", "crawler", "reader", "editor", "admin"]
@@ -38,14 +36,11 @@ ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
 }
 
 API_KEYS_KEY = b"{access}keys"
-SESSION_KEY_PREFIX = b"session:"
 MAX_KEYS = 1000
 REFRESH_INTERVAL_MS = 2000
 # Time that a request waits for a refresh; then it uses the cached keys, and the refresh continues in the
 # background.
 REFRESH_TIMEOUT_S = 0.5
-SESSION_TTL_MS = 12 * HOUR_MS
-MAX_KEY_CHARACTERS = 200
 _KEY_TEXT_PREFIX = "agg"
 
 NO_ADMIN_MESSAGE = (
@@ -105,7 +100,8 @@ class ApiKeys:
         enforce: bool = False,
         disabled: bool = False,
     ) -> None:
-        self._store, self._clock = store, clock
+        self._clock = clock
+        self.sessions = Sessions(store)
         self.last_use = LastUse(store, clock)
         self._stored_keys = VersionedMap(store, API_KEYS_KEY, ApiKey, "key", MAX_KEYS)
         self._bootstrap = _bootstrap_key(bootstrap) if bootstrap else None
@@ -114,8 +110,6 @@ class ApiKeys:
         self._cached_keys: dict[str, ApiKey] = {}
         self._refreshed_ms: int | None = None
         self._refresh_task: asyncio.Task[None] | None = None
-
-    # -- authentication
 
     async def is_required(self) -> bool:
         """Whether requests need a key."""
@@ -141,6 +135,14 @@ class ApiKeys:
         if key is None or not is_same:
             return None
         self.last_use.note(key.id)
+        return key
+
+    async def authenticate_session(self, token: str) -> ApiKey | None:
+        """The key of a session; None if the session or its key has ended."""
+        id_ = await self.sessions.key_id(token)
+        key = await self._find_active(id_) if id_ else None
+        if key is not None and key is not self._bootstrap:
+            self.last_use.note(key.id)
         return key
 
     async def is_still_valid(self, key: ApiKey) -> bool:
@@ -176,30 +178,6 @@ class ApiKeys:
                 raise
         self._refreshed_ms = now_ms
         self._enforce = self._enforce or bool(self._cached_keys)
-
-    # -- sessions
-
-    async def start_session(self, key: ApiKey) -> str:
-        """Start a session of ``key``; returns the token for the browser."""
-        token = secrets.token_urlsafe(32)
-        await self._store.put([Put(_session_store_key(token), key.id.encode(), SESSION_TTL_MS)])
-        return token
-
-    async def authenticate_session(self, token: str) -> ApiKey | None:
-        """The key of a session; None if the session or its key has ended."""
-        id_ = (await self._store.read([_session_store_key(token)]))[0]
-        key = await self._find_active(id_.decode()) if id_ else None
-        if key is not None and key is not self._bootstrap:
-            self.last_use.note(key.id)
-        return key
-
-    async def end_session(self, token: str) -> None:
-        """End a session. Idempotent; an unknown token, which anybody can send, writes nothing."""
-        key = _session_store_key(token)
-        if (await self._store.read([key]))[0]:
-            await self._store.put([Put(key, b"", 1)])
-
-    # -- management
 
     async def list_keys(self) -> list[ApiKey]:
         """All stored keys, oldest first."""
@@ -285,11 +263,6 @@ class ApiKeys:
         return key, text
 
 
-def hash_secret(secret: str) -> bytes:
-    """SHA-256 of a secret, 32 bytes."""
-    return hashlib.sha256(secret[:MAX_KEY_CHARACTERS].encode("utf-8", "replace")).digest()
-
-
 def _new_key(
     name: str, role: Role, now_ms: int, expires_ms: int | None, sources: tuple[str, ...]
 ) -> tuple[ApiKey, str]:
@@ -308,7 +281,3 @@ def parse_key_id(key_text: str) -> str:
     """The id that a key's text contains, whether or not the key exists; "" without one."""
     parts = key_text.split("_", 2)
     return parts[1] if len(parts) == 3 and parts[0] == _KEY_TEXT_PREFIX else ""
-
-
-def _session_store_key(token: str) -> bytes:
-    return SESSION_KEY_PREFIX + hash_secret(token).hex().encode()

@@ -10,7 +10,8 @@ import signal
 import pytest
 
 from aggregator.auth import api_keys as api_keys_module
-from aggregator.auth.api_keys import REFRESH_INTERVAL_MS, ROLE_PERMISSIONS, SESSION_TTL_MS, ApiKeys, Role
+from aggregator.auth.api_keys import REFRESH_INTERVAL_MS, ROLE_PERMISSIONS, ApiKeys, Role
+from aggregator.auth.sessions import SESSION_TTL_MS
 from aggregator.errors import Conflict, InvalidInput, NotFound
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
@@ -73,7 +74,7 @@ async def test_secrets_are_neither_stored_nor_logged(
     keys = ApiKeys(store, clock, bootstrap=BOOTSTRAP_KEY)
     key, text = await keys.add("Crawler", "crawler")
     _, second = await keys.rotate(key.id, 1000)
-    token = await keys.start_session(key)
+    token = await keys.sessions.start(key.id)
     stored = await stored_bytes(store)
 
     assert key.hash in stored
@@ -143,7 +144,7 @@ async def test_revoked_and_expired_keys_are_rejected(store: Store, clock: Clock)
     process, other_process = ApiKeys(store, clock), ApiKeys(store, clock)
     key, text = await process.add("Ada", "editor")
     brief, brief_text = await process.add("Bea", "editor", expires_ms=clock.now_ms + 1000)
-    token = await other_process.start_session(key)
+    token = await other_process.sessions.start(key.id)
     assert await other_process.authenticate(text) == key
     assert await other_process.authenticate(brief_text) == brief
     await process.revoke(key.id)
@@ -164,14 +165,14 @@ async def test_sessions(valkey_url: str, clock: Clock) -> None:
     store = open_patient_store(valkey_url)
     keys = ApiKeys(store, clock)
     key, _ = await keys.add("Ada", "editor")
-    token = await keys.start_session(key)
+    token = await keys.sessions.start(key.id)
     async with direct_async_client(valkey_url) as raw:
         (name,) = await raw.keys("session:*")
         assert SESSION_TTL_MS - 60_000 < await raw.pttl(name) <= SESSION_TTL_MS
 
     assert await keys.authenticate_session(token) == key
     assert await keys.authenticate_session(token + "x") is None
-    await keys.end_session(token)
+    await keys.sessions.end(token)
     assert await keys.authenticate_session(token) is None
     await store.close()
 
@@ -181,7 +182,7 @@ async def test_the_bootstrap_key(store: Store, clock: Clock) -> None:
     keys = ApiKeys(store, clock, bootstrap=BOOTSTRAP_KEY)
     key = await keys.authenticate(BOOTSTRAP_KEY)
     assert key is not None
-    token = await keys.start_session(key)
+    token = await keys.sessions.start(key.id)
 
     assert (key.name, key.role) == ("bootstrap", "admin")
     assert await keys.is_required()
@@ -257,6 +258,6 @@ async def test_ending_an_unknown_session_writes_nothing(
     written: list[object] = []
     monkeypatch.setattr(store, "put", written.append)
 
-    await ApiKeys(store, clock).end_session("made-up")
+    await ApiKeys(store, clock).sessions.end("made-up")
 
     assert written == []

@@ -30,7 +30,7 @@ async def test_requests_and_sessions_are_uses(store: Store) -> None:
     (crawler, text), (desk, desk_text), (unused, _) = [
         await api_keys.add(name, "admin") for name in ("Crawler", "Desk", "Unused")
     ]
-    token = await api_keys.start_session(desk)
+    token = await api_keys.sessions.start(desk.id)
     clock.now_ms += 5
 
     assert await api_keys.authenticate(text)

@@ -126,7 +126,7 @@ async def test_all_keys_of_the_service_are_copied(valkey_url: str) -> None:
         for row in demo.load_rows():
             await service.ingest.submit(Article(id=row["id"], title=row["title"], text=row["text"]))
         key, text = await service.api_keys.add("Desk", "admin")
-        await service.api_keys.start_session(key)
+        await service.api_keys.sessions.start(key.id)
         await service.api_keys.authenticate(text)
         await service.rate_limiter.acquire(key.id)
         await service.background.clock_guard.observe()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from aggregator.auth.api_keys import SESSION_TTL_MS
+from aggregator.auth.sessions import SESSION_TTL_MS
 from aggregator.contract.requests import NoQuery, SignInForm, SignInQuery
 from aggregator.errors import InvalidApiKey
 from aggregator.http.app_keys import BASE_PATH, CALLER_KEY, SERVICE
@@ -33,7 +33,7 @@ async def sign_in(request: web.Request, query: NoQuery) -> web.StreamResponse:
     request[CALLER_KEY] = key
     await request.app[SERVICE].rate_limiter.acquire(key.id)  # a session is stored for 12 hours
     response = web.Response(status=303, headers={"Location": safe_redirect_path(form.next)})
-    _set_session_cookie(request, response, await api_keys.start_session(key), SESSION_TTL_MS // 1000)
+    _set_session_cookie(request, response, await api_keys.sessions.start(key.id), SESSION_TTL_MS // 1000)
     return response
 
 
@@ -41,7 +41,7 @@ async def sign_out(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """End the session: delete the cookie and the stored session."""
     token = request.cookies.get(SESSION_COOKIE)
     if token:
-        await request.app[SERVICE].api_keys.end_session(token)
+        await request.app[SERVICE].api_keys.sessions.end(token)
     location = request.app[SERVICE].settings.sign_out_url or "/sign-in"
     response = web.Response(status=303, headers={"Location": location})
     _set_session_cookie(request, response, "", 0)

@@ -15,7 +15,6 @@ from aggregator.http.app_keys import (
     BODY_LIMITS,
     BODY_MEMORY_BUDGET,
     DISTANCE_THRESHOLDS,
-    EVENT_ITEMS,
     LOAD_SHEDDER,
     METRICS,
     OPENAPI_DOCUMENT,
@@ -25,8 +24,8 @@ from aggregator.http.app_keys import (
     SHUTTING_DOWN,
     STREAM_LIMIT,
 )
-from aggregator.http.event_items import EventItemsCache
 from aggregator.http.handlers import sse
+from aggregator.http.handlers.event_items import EVENT_ITEMS, EventItemsCache
 from aggregator.http.limits import per_caller
 from aggregator.http.limits.body_limits import BodyLimits
 from aggregator.http.limits.body_memory import BUDGET_BYTES, BodyMemoryBudget

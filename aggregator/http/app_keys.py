@@ -20,10 +20,8 @@ from aggregator.http.middleware.rejected_log import RejectedRequestLog
 
 if TYPE_CHECKING:
     from aggregator.app import Service
-    from aggregator.http.event_items import EventItemsCache
 
 SERVICE: web.AppKey[Service] = web.AppKey("service")
-EVENT_ITEMS: web.AppKey[EventItemsCache] = web.AppKey("event_items")
 METRICS = web.AppKey("metrics", Metrics)
 DISTANCE_THRESHOLDS = web.AppKey("distance_thresholds", DistanceThresholds)
 # Set once the server drains: from then on every response closes its connection.

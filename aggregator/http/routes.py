@@ -25,7 +25,6 @@ from aggregator.http.handlers import (
     feeds,
     operations,
     provenance,
-    read_marks,
     related,
     search,
     sse,
@@ -34,7 +33,7 @@ from aggregator.http.handlers import (
 from aggregator.http.middleware import auth, deadline
 from aggregator.http.middleware.errors import handle_expect_header
 from aggregator.http.pages import desks as desk_pages
-from aggregator.http.pages import documentation, front, health, lookup, report, sign_in, story
+from aggregator.http.pages import documentation, front, health, lookup, report, sign_in
 from aggregator.http.pages import provenance as provenance_pages
 from aggregator.http.pages import search as search_page
 from aggregator.http.pages import webhooks as webhook_pages
@@ -186,13 +185,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         permission="reader",
     ),
     Endpoint(
-        "GET", "/v1/read-mark", read_marks.get, "getReadMark",
+        "GET", "/v1/read-mark", events.get_read_mark, "getReadMark",
         "Get which events the user of the caller's key has seen.", TAG_EVENTS,
         {200: responses.ReadMarkOut}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(
-        "POST", "/v1/read-mark", read_marks.post, "postReadMark",
+        "POST", "/v1/read-mark", events.post_read_mark, "postReadMark",
         "Mark events as seen by the user of the caller's key.", TAG_EVENTS,
         {200: responses.ReadMarkOut},
         query=requests.NoQuery, body=requests.ReadMarkIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
@@ -395,7 +394,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         permission="reader",
     ),
     Endpoint(
-        "GET", "/stories/{id}", story.story, "story",
+        "GET", "/stories/{id}", report.story, "story",
         "Page: a storyline by day.", TAG_PAGES,
         {200: "text/html"}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="reader",

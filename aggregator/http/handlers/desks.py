@@ -6,6 +6,7 @@ A watch is a desk whose view is one query of /v1/events: the routes of watches s
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -185,7 +186,7 @@ def watch_out(desk: Desk, base: str) -> responses.WatchOut:
     )
 
 
-def _view_addresses(desk: Desk, base: str, list_field: str, json_field: str) -> dict[str, str]:
+def _view_addresses(desk: Desk, base: str, list_field: str, json_field: str) -> dict[str, Any]:
     return {
         list_field: f"{base}/v1/events?watch={desk.id}",
         "stream": f"{base}/v1/events/stream?watch={desk.id}",

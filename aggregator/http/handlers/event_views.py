@@ -1,16 +1,40 @@
-"""Encoding of events as response bodies of the contract. Pure."""
+"""Events and storylines as response bodies of the contract."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import floor
 
+from aggregator.app import Service
 from aggregator.contract import responses
 from aggregator.contract.encoding import article_ref, to_datetime
 from aggregator.events.detection.learning import LearningStatus
 from aggregator.events.detection.model import EditorAction, Event
+from aggregator.events.developments import Development, developments, sample_items
 from aggregator.events.formatting import plain_title
 from aggregator.events.severity import growth, severity
-from aggregator.http.storyline import Storyline
+
+
+@dataclass(frozen=True, slots=True)
+class Storyline:
+    """A storyline: events in order of detection. ``id``: of the first one, which may have expired."""
+
+    id: str
+    events: tuple[Event, ...]
+    developments: tuple[Development, ...]
+
+    @property
+    def latest(self) -> Event:
+        """The event detected last."""
+        return self.events[-1]
+
+
+async def load_storyline(service: Service, story_id: str) -> Storyline:
+    """The storyline with this id. Raises NotFound, StoreUnavailable."""
+    events = await service.events.story_events(story_id)
+    stored = await service.index.articles.get_many(sample_items(events))
+    articles = {id_: article.record for id_, article in stored.items()}
+    return Storyline(story_id, tuple(events), tuple(developments(events, articles)))
 
 
 def learning_out(status: LearningStatus | None) -> responses.LearningOut | None:

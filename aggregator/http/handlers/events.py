@@ -1,4 +1,4 @@
-"""Routes of breaking events: list, report, storyline, editor actions."""
+"""Routes of breaking events: list, report, storyline, editor actions, read marks."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from aiohttp import web
 from aggregator.analysis.article_id import validate_id
 from aggregator.contract import encoding
 from aggregator.contract.decoding import to_plain_text, to_single_line, to_unix_ms
-from aggregator.contract.requests import ActionIn, EventsQuery, NoQuery
-from aggregator.contract.responses import EventsOut
+from aggregator.contract.encoding import to_datetime
+from aggregator.contract.requests import ActionIn, EventsQuery, NoQuery, ReadMarkIn
+from aggregator.contract.responses import EventsOut, ReadMarkOut
 from aggregator.contract.validation import ErrorCollector
 from aggregator.domain import ArticleRecord
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.detection import EditorAction
 from aggregator.events.ordering import PAGED_ORDERS, page_key_of
+from aggregator.events.read_marks import ReadMark
 from aggregator.http import body as bodies
 from aggregator.http import cursors, json_response
-from aggregator.http.app_keys import SERVICE
+from aggregator.http.app_keys import SERVICE, caller_id
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_filters import build_filter
+from aggregator.http.handlers.event_views import load_storyline
 from aggregator.http.middleware import auth
 from aggregator.http.query_params import path_id
-from aggregator.http.storyline import load_storyline
 
 # Articles that a report includes in full; it lists the ids of all items.
 MAX_DETAIL_ARTICLES = 50
@@ -42,6 +44,7 @@ ALLOWED_FIELD = {**REQUIRED_FIELD, "mute": "scope", "choose_headline": "item"}
 ACTION_FIELDS = tuple(dict.fromkeys(ALLOWED_FIELD.values()))
 
 _decode_action_in = msgspec.json.Decoder(ActionIn).decode
+_decode_read_mark_in = msgspec.json.Decoder(ReadMarkIn).decode
 
 
 async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
@@ -134,3 +137,32 @@ def _to_action(body: ActionIn, event_id: str, now_ms: int) -> EditorAction:
         found.add("actor: blank; give the name of the editor.", "actor", "missing")
     found.raise_all()
     return EditorAction(action=body.action, actor=actor, at_ms=now_ms, event=event_id, **given)
+
+
+async def get_read_mark(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """The read mark of the caller's key."""
+    return _read_mark_response(await request.app[SERVICE].read_marks.get(_user(request)) or ReadMark())
+
+
+async def post_read_mark(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """Add to the read mark of the caller's key; a time in the future counts as now."""
+    service = request.app[SERVICE]
+    user = _user(request)
+    body = await bodies.read_struct(request, _decode_read_mark_in)
+    looked_ms = min(to_unix_ms(body.looked_at, "looked_at") or 0, service.clock())
+    return _read_mark_response(await service.read_marks.advance(user, looked_ms, body.seen))
+
+
+def _user(request: web.Request) -> str:
+    """Id of the caller's key. Raises NotFound where no key is required."""
+    user = caller_id(request)
+    if not user:
+        raise NotFound(
+            "There are no users here, since no access key is required. Keep the read mark in the client."
+        )
+    return user
+
+
+def _read_mark_response(mark: ReadMark) -> web.StreamResponse:
+    looked_at = to_datetime(mark.looked_ms) if mark.looked_ms else None
+    return json_response.struct_response(ReadMarkOut(looked_at, list(mark.seen)))

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from aiohttp import web
 
+from aggregator.contract import provenance as out
+from aggregator.contract.encoding import article_ref, to_datetime, to_datetime_or_none
 from aggregator.contract.requests import NoQuery, SourcesQuery
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.handlers import provenance_views
 from aggregator.http.query_params import path_id
-from aggregator.provenance.selection import families_among, select
+from aggregator.provenance.changes import Changes, describe
+from aggregator.provenance.queries import EventProvenance, OutletEntry, TextProvenance, TracedStep
+from aggregator.provenance.selection import Selection, families_among, select
+from aggregator.provenance.statistics import Family, Partner, SourcesReport, SourceStatistics
+from aggregator.time_units import MINUTE_MS
 
 
 async def of_article(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """First publisher and followers of an article's text."""
     id_ = path_id(request)
     found = await request.app[SERVICE].provenance.of_article(id_)
-    return json_response.struct_response(provenance_views.provenance_out(id_, found))
+    return json_response.struct_response(provenance_out(id_, found))
 
 
 async def of_event(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -26,18 +34,154 @@ async def of_event(request: web.Request, query: NoQuery) -> web.StreamResponse:
     found = await service.provenance.of_event(event.items)
     names = {entry.publication.source for entry in found.outlets}
     families = families_among(await service.sources.report(), names)
-    return json_response.struct_response(provenance_views.event_provenance_out(event.id, found, families))
+    return json_response.struct_response(event_provenance_out(event.id, found, families))
 
 
 async def list_sources(request: web.Request, query: SourcesQuery) -> web.StreamResponse:
     """The outlets with their statistics, and the syndication families."""
     report = await request.app[SERVICE].sources.report()
     selection = select(report, query.q, query.sort, query.offset, query.limit)
-    return json_response.struct_response(provenance_views.sources_out(report, selection))
+    return json_response.struct_response(sources_out(report, selection))
 
 
 async def get_source(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """One outlet."""
     sources = request.app[SERVICE].sources
     source, family = await sources.get(request.match_info["name"])
-    return json_response.struct_response(provenance_views.source_out(source, family, await sources.report()))
+    return json_response.struct_response(source_out(source, family, await sources.report()))
+
+
+def provenance_out(id_: str, found: TextProvenance) -> out.ProvenanceOut:
+    """The lineage of an article's text."""
+    lineage = found.lineage
+    return out.ProvenanceOut(
+        id=id_,
+        first=article_ref(lineage.first.record),
+        certain=lineage.is_first_certain,
+        outlets=found.outlets,
+        steps=_steps_out(found),
+        truncated=found.truncated,
+    )
+
+
+def event_provenance_out(
+    id_: str, found: EventProvenance, families: Sequence[Sequence[str]]
+) -> out.EventProvenanceOut:
+    """Who had an event first; ``families``: of its outlets."""
+    return out.EventProvenanceOut(
+        id=id_,
+        first=article_ref(found.first.record) if found.first else None,
+        outlets=[_outlet_out(entry) for entry in found.outlets],
+        families=[list(members) for members in families],
+        independent=len(found.outlets) - sum(len(members) - 1 for members in families),
+        texts=[
+            out.TextOut(text.lineage.is_first_certain, text.outlets, _steps_out(text)) for text in found.texts
+        ],
+        articles=found.articles,
+        truncated=found.truncated,
+    )
+
+
+def sources_out(report: SourcesReport, selection: Selection) -> out.SourcesOut:
+    """One page of the outlets, and all families."""
+    return out.SourcesOut(
+        computed_at=to_datetime_or_none(report.computed_ms or None),
+        since=to_datetime_or_none(report.since_ms),
+        articles=report.articles,
+        unnamed=report.unnamed,
+        total=selection.total,
+        sources=[out.SourceOut(**_source_fields(source, report)) for source in selection.sources],
+        families=[_family_out(family) for family in report.families],
+        truncated=report.truncated,
+    )
+
+
+def source_out(source: SourceStatistics, family: Family | None, report: SourcesReport) -> out.SourceDetailOut:
+    """One outlet."""
+    return out.SourceDetailOut(
+        **_source_fields(source, report),
+        copied_from=_partners_out(source.copied_from),
+        copied_by=_partners_out(source.copied_by),
+        shared_by_family=_family_out(family) if family else None,
+        computed_at=to_datetime(report.computed_ms),
+        since=to_datetime_or_none(report.since_ms),
+    )
+
+
+def _source_fields(source: SourceStatistics, report: SourcesReport) -> dict[str, Any]:
+    members = report.families[source.family].members if source.family is not None else ()
+    return {
+        "name": source.name,
+        "articles": source.articles,
+        "originals": source.originals,
+        "copies": source.copies,
+        "repeats": source.repeats,
+        "original_share": round(source.originals / source.articles, 4),
+        "copy_share": round(source.copies / source.articles, 4),
+        "copied": source.copied,
+        "median_lag_minutes": None if source.median_lag_ms is None else _minutes(source.median_lag_ms),
+        "undated": source.undated,
+        "family": [name for name in members if name != source.name],
+    }
+
+
+def _family_out(family: Family) -> out.FamilyOut:
+    return out.FamilyOut(list(family.members), family.texts, _partners_out(family.first))
+
+
+def _partners_out(partners: Sequence[Partner]) -> list[out.PartnerOut]:
+    return [out.PartnerOut(partner.name, partner.texts) for partner in partners]
+
+
+def _outlet_out(entry: OutletEntry) -> out.OutletOut:
+    return out.OutletOut(
+        source=entry.publication.source,
+        article=article_ref(entry.publication.record),
+        at=to_datetime(entry.publication.at_ms),
+        basis=entry.publication.basis,
+        lag_minutes=_minutes(entry.lag_ms),
+        kind=entry.kind,
+        original=article_ref(entry.original.record) if entry.original else None,
+        articles=entry.articles,
+    )
+
+
+def _steps_out(text: TextProvenance) -> list[out.StepOut]:
+    ids = [step.record.id for step in text.lineage.steps]
+    return [_step_out(traced, ids) for traced in text.steps]
+
+
+def _step_out(traced: TracedStep, ids: list[str]) -> out.StepOut:
+    step = traced.step
+    return out.StepOut(
+        article=article_ref(step.record),
+        at=to_datetime(step.publication.at_ms),
+        basis=step.publication.basis,
+        lag_minutes=_minutes(step.lag_ms),
+        copied_from=ids[step.parent] if step.parent is not None else None,
+        resemblance=round(step.resemblance, 3) if step.resemblance is not None else None,
+        changes=_changes_out(traced.changes) if traced.changes else None,
+    )
+
+
+def _changes_out(changes: Changes) -> out.ChangesOut:
+    texts = changes.texts
+    return out.ChangesOut(
+        summary=describe(changes),
+        same_text=changes.same_text,
+        headline_changed=changes.headline_changed,
+        kept=round(changes.kept, 3),
+        own=round(changes.own, 3),
+        figures_cut=changes.figures_cut,
+        figures_added=changes.figures_added,
+        cut_words=texts.cut_words if texts else None,
+        added_words=texts.added_words if texts else None,
+        cut=list(texts.cut) if texts else None,
+        added=list(texts.added) if texts else None,
+        cut_figures=list(texts.cut_figures) if texts else None,
+        added_figures=list(texts.added_figures) if texts else None,
+    )
+
+
+def _minutes(ms: int) -> float:
+    return round(ms / MINUTE_MS, 2)

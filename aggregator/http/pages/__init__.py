@@ -14,7 +14,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Hashable
 from importlib import resources
 from typing import Any
 
@@ -24,7 +27,6 @@ from aiohttp import web
 from aggregator.http.app_keys import caller_name
 from aggregator.http.conditional import conditional_response
 from aggregator.http.pages import filters
-from aggregator.http.pages.render_cache import RenderCache
 
 MEDIA_TYPES = {
     ".css": "text/css",
@@ -38,6 +40,7 @@ IMMUTABLE_SUFFIXES = (".woff2",)
 
 MAX_KEPT_PAGES = 20
 _LOCAL_ADDRESS = re.compile(r'( (?:href|src|action|formaction|data-stream)=")/(?!/)')
+MAX_VIEWS = 64
 
 
 class Pages:
@@ -140,3 +143,26 @@ async def static(request: web.Request, query: None) -> web.StreamResponse:
         charset=None if media_type.startswith("font/") else "utf-8",
         headers={"Cache-Control": "public, max-age=31536000"} if suffix in IMMUTABLE_SUFFIXES else None,
     )
+
+
+class RenderCache:
+    """The last page of each of up to MAX_VIEWS views; the least recently used ones are dropped."""
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[Hashable, tuple[Hashable, asyncio.Task[bytes]]] = OrderedDict()
+
+    async def get(
+        self, view: Hashable, version: Hashable, render: Callable[[], Coroutine[Any, Any, bytes]]
+    ) -> bytes:
+        """The page of a view, rendered unless the one that is stored has this version.
+
+        ``version`` stands for all that the page depends on. Raises what ``render`` raises, and forgets it.
+        """
+        known, task = self._pages.get(view, (None, None))
+        if task is None or known != version or (task.done() and (task.cancelled() or task.exception())):
+            task = asyncio.create_task(render())
+            self._pages[view] = version, task
+        self._pages.move_to_end(view)
+        while len(self._pages) > MAX_VIEWS:
+            self._pages.popitem(last=False)
+        return await asyncio.shield(task)

@@ -20,8 +20,9 @@ from aggregator.events.webhooks.subscriptions import PayloadFormat, TargetKind
 from aggregator.http.app_keys import CALLER_KEY, SERVICE, caller_id, caller_name
 from aggregator.http.body import read_form
 from aggregator.http.handlers.desks import LIST_FIELDS, to_desk, validate_target
-from aggregator.http.pages import deliveries, html_response
+from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
+from aggregator.http.pages.webhooks import load_deliveries, notice_of, redirect
 from aggregator.http.query_params import path_id
 from aggregator.time_units import DAY_MS
 
@@ -74,7 +75,7 @@ async def create(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
             raise Conflict(f"name: there is a desk {desk.name!r} already; choose another name.")
     except (InvalidInput, Conflict) as error:
         return await _list_page(request, query, form=form, problem=str(error))
-    return deliveries.redirect(f"/desks/{stored.id}", "created")
+    return redirect(f"/desks/{stored.id}", "created")
 
 
 async def desk(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
@@ -91,7 +92,7 @@ async def change(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
     if form.action == "delete":
         await service.desks.remove(stored.id)
         await service.webhook_subscriptions.remove_of_desk(stored.id)
-        return deliveries.redirect("/desks", "deleted")
+        return redirect("/desks", "deleted")
     try:
         if form.action == "add_target":
             return await _add_target(request, stored, form)
@@ -104,7 +105,7 @@ async def change(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
         is_target = form.action == "add_target"
         shown = desk_to_form(stored) if is_target else form
         return await _desk_page(request, query, stored, form=shown, problem=str(error), target_form=form)
-    return deliveries.redirect(f"/desks/{stored.id}", "saved")
+    return redirect(f"/desks/{stored.id}", "saved")
 
 
 async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web.Response:
@@ -122,7 +123,7 @@ async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web
     )
     if kind == "webhook" and is_new:  # the only time that the secret is shown
         return await _desk_page(request, DeskPageQuery(done="added"), stored, secret=target.secret)
-    return deliveries.redirect(f"/desks/{stored.id}", "added")
+    return redirect(f"/desks/{stored.id}", "added")
 
 
 async def _list_page(
@@ -135,15 +136,18 @@ async def _list_page(
 ) -> web.Response:
     service = request.app[SERVICE]
     desks, targets = await service.desks.values(), await service.webhook_subscriptions.values()
-    view = await deliveries.load(service, targets if may_edit(request) else [])
-    notice, is_problem = deliveries.notice(query, view, service.clock())
+    view = await load_deliveries(service, targets if may_edit(request) else [])
+    notice, is_problem = notice_of(query, view, service.clock())
     return html_response(
         request,
         "desks.html",
         page="desks",
         can_edit=may_edit(request),
-        desks=[(desk, describe(desk), [t for t in view.targets if t.desk == desk.id]) for desk in desks],
-        webhooks=[target for target in view.targets if not target.desk],
+        desks=[
+            (desk, describe(desk), [row for row in view.targets if row.target.desk == desk.id])
+            for desk in desks
+        ],
+        webhooks=[row for row in view.targets if not row.target.desk],
         form=form or EMPTY_FORM,
         is_open=form is not None or not desks,
         preview=preview,
@@ -168,8 +172,8 @@ async def _desk_page(
     service = request.app[SERVICE]
     can_edit = may_edit(request)
     everything = await service.webhook_subscriptions.values() if can_edit else []
-    view = await deliveries.load(service, [target for target in everything if target.desk == stored.id])
-    notice, is_problem = deliveries.notice(query, view, service.clock())
+    view = await load_deliveries(service, [target for target in everything if target.desk == stored.id])
+    notice, is_problem = notice_of(query, view, service.clock())
     return html_response(
         request,
         "desk.html",
@@ -188,7 +192,7 @@ async def _desk_page(
         notice=notice,
         notice_is_problem=is_problem,
         has_mail=bool(service.settings.smtp_url),
-        names={target.id: target.service for target in view.targets},
+        names={row.target.id: row.target.service for row in view.targets},
         back=f"/desks/{stored.id}",
     )
 

@@ -16,7 +16,7 @@ from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, validate
 from aggregator.contract.decoding import to_article
 from aggregator.contract.requests import ArticleIn, CompareForm, CompareQuery, LookupForm, LookupQuery
 from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
-from aggregator.domain import Article, ArticleRecord, Match, RelatedItem
+from aggregator.domain import Answer, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import InvalidInput, NoText, NotFound
 from aggregator.events.filter import EventFilter
 from aggregator.http.app_keys import DISTANCE_THRESHOLDS, SERVICE
@@ -34,22 +34,21 @@ MAX_DUPLICATES = 100  # listed; /v1/articles/{id}/copies has more
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """Verdict for one article. ``record``: None for a pasted text; ``text``: the pasted text."""
+    """Verdict for one article. ``record``: None for a pasted text; ``text``: the pasted text.
 
-    verdict: str
-    record: ArticleRecord | None
-    text: str
-    match: Match | None
-    distance: int | None
+    analysis    what has its fingerprint, index (``space``) and length class (``short``)
+    duplicates  other articles of its group, of which ``canonical`` is the one that it copies
+    """
+
+    outcome: Outcome
+    analysis: ArticleRecord | Answer
     hamming_class: str
-    fingerprint: int
-    space: str
-    short: bool
-    updated_figures: bool
     event_id: str | None
     canonical: ArticleRecord | None
     duplicates: tuple[ArticleRecord, ...]
-    related: tuple[RelatedItem, ...]
+    related: Sequence[RelatedItem]
+    record: ArticleRecord | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,25 +124,18 @@ async def _resolve_id(request: web.Request, given: str) -> str:
 async def _look_up_stored(request: web.Request, id_: str) -> LookupResult:
     service = request.app[SERVICE]
     stored = await service.index.articles.get(id_)
-    record, outcome = stored.record, stored.outcome
-    match = outcome.match
+    match = stored.outcome.match
     group = await service.index.articles.group_members(id_, MAX_DUPLICATES)
     events = await service.events.event_ids_of([stored.group])
     return LookupResult(
-        verdict=outcome.verdict,
-        record=record,
-        text="",
-        match=match,
-        distance=outcome.distance,
-        hamming_class=request.app[DISTANCE_THRESHOLDS].hamming_class(outcome.distance),
-        fingerprint=record.fingerprint,
-        space=record.space,
-        short=record.short,
-        updated_figures=outcome.updated_figures,
+        outcome=stored.outcome,
+        analysis=stored.record,
+        hamming_class=request.app[DISTANCE_THRESHOLDS].hamming_class(stored.outcome.distance),
         event_id=events.get(stored.group),
         canonical=next((r for r in group if match and r.id == match.canonical_id), None),
         duplicates=tuple(r for r in group if r.id != id_)[:MAX_DUPLICATES],
-        related=tuple(await service.related.of_id(id_, limit=MAX_RELATED)),
+        related=await service.related.of_id(id_, limit=MAX_RELATED),
+        record=stored.record,
     )
 
 
@@ -151,23 +143,16 @@ async def _look_up_pasted(request: web.Request, text: str) -> LookupResult:
     service = request.app[SERVICE]
     answer = await service.ingest.submit(to_article(ArticleIn(text=text)), dry_run=True)
     match = answer.outcome.match
-    articles = service.index.articles
-    group = await articles.group_members(match.canonical_id, MAX_DUPLICATES) if match else []
+    group = await service.index.articles.group_members(match.canonical_id, MAX_DUPLICATES) if match else []
     return LookupResult(
-        verdict=answer.outcome.verdict,
-        record=None,
-        text=text,
-        match=match,
-        distance=answer.outcome.distance,
+        outcome=answer.outcome,
+        analysis=answer,
         hamming_class=request.app[DISTANCE_THRESHOLDS].hamming_class(answer.outcome.distance),
-        fingerprint=answer.fingerprint,
-        space=answer.space,
-        short=answer.short,
-        updated_figures=answer.outcome.updated_figures,
         event_id=answer.event_id,
         canonical=group[0] if group else None,
         duplicates=tuple(group)[:MAX_DUPLICATES],
         related=answer.related,
+        text=text,
     )
 
 

@@ -1,26 +1,32 @@
-"""Report page of one event: spread, key developments, articles, work of the newsroom."""
+"""Report page of one event, and page of a storyline.
+
+The articles of an event are shown in order of time with copies folded, or by outlet, a page at a time.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 from urllib.parse import urlencode
 
 from aiohttp import web
 
 from aggregator.app import Service
-from aggregator.contract.requests import ReportQuery, ReportView
+from aggregator.contract.requests import NoQuery, ReportQuery, ReportView
 from aggregator.errors import NotFound
 from aggregator.events.detection.model import Event
 from aggregator.events.developments import Development
-from aggregator.http.app_keys import EVENT_ITEMS, SERVICE
-from aggregator.http.event_items import EventItem, first_own, item_of
-from aggregator.http.pages import cards, html_response, item_list
+from aggregator.events.formatting import title_of
+from aggregator.events.severity import severity
+from aggregator.http.app_keys import SERVICE
+from aggregator.http.handlers.event_items import EVENT_ITEMS, EventItem, first_own, item_of
+from aggregator.http.handlers.event_views import load_storyline
+from aggregator.http.pages import cards, html_response
+from aggregator.http.pages.charts import spread_chart
 from aggregator.http.pages.filters import query_value
-from aggregator.http.pages.item_list import Entry
-from aggregator.http.pages.spread_chart import spread_chart
 from aggregator.http.query_params import path_id
-from aggregator.http.storyline import load_storyline
 from aggregator.time_units import DAY_MS
 
 MAX_COPIES = 20  # of each article, beyond those that the event counts
@@ -30,6 +36,11 @@ VIEW_NAMES: dict[ReportView, str] = {
     "oldest": "Oldest first",
     "outlets": "By outlet",
 }
+PAGE_SIZE = 50
+# The print view has one page.
+MAX_PRINTED = 1000
+UNNAMED_OUTLET = "No outlet named"
+MAX_NAMED_OUTLETS = 4
 
 
 async def report(request: web.Request, query: ReportQuery) -> web.StreamResponse:
@@ -59,27 +70,27 @@ async def report(request: web.Request, query: ReportQuery) -> web.StreamResponse
         editors=sorted({event.assignee, *(action.actor for action in event.actions)} - {""}),
         item_page=page,
         stored_count=len(loaded.items),
-        copy_count=len(loaded.items) - len(item_list.fold_copies(loaded.items)),
+        copy_count=len(loaded.items) - len(fold_copies(loaded.items)),
         view=query.view,
         views={view: (name, _url(event, view)) for view, name in VIEW_NAMES.items()},
         page_url=lambda number: _url(event, query.view, number),
         is_print=query.print,
-        unnamed_outlet=item_list.UNNAMED_OUTLET,
+        unnamed_outlet=UNNAMED_OUTLET,
         stream_url="/v1/events/stream",
         stream_position=position.decode(),
     )
 
 
-async def _item_page(service: Service, items: Sequence[EventItem], query: ReportQuery) -> item_list.Page:
+async def _item_page(service: Service, items: Sequence[EventItem], query: ReportQuery) -> Page:
     """The articles to show; in the print view all, without further copies."""
-    size = item_list.MAX_PRINTED if query.print else item_list.PAGE_SIZE
+    size = MAX_PRINTED if query.print else PAGE_SIZE
     if query.view == "outlets":
-        return item_list.outlet_page(items, query.page, size)
-    entries = item_list.fold_copies(items)
-    page = item_list.page_of(entries[::-1] if query.view == "newest" else entries, query.page, size)
+        return outlet_page(items, query.page, size)
+    entries = fold_copies(items)
+    page = page_of(entries[::-1] if query.view == "newest" else entries, query.page, size)
     if query.print:
         return page
-    return item_list.Page(page.number, page.count, await _with_further_copies(service, page.entries))
+    return Page(page.number, page.count, await _with_further_copies(service, page.entries))
 
 
 async def _with_further_copies(service: Service, entries: Sequence[Entry]) -> tuple[Entry, ...]:
@@ -93,7 +104,7 @@ async def _with_further_copies(service: Service, entries: Sequence[Entry]) -> tu
             members = await service.index.articles.group_members(canonical_id, MAX_COPIES)
         except NotFound:  # deleted in the meantime
             return entry
-        return item_list.add_copies(entry, [item_of(record) for record in members])
+        return add_copies(entry, [item_of(record) for record in members])
 
     return tuple(await asyncio.gather(*map(complete, entries)))
 
@@ -116,3 +127,100 @@ def _url(event: Event, view: ReportView, page: int = 1) -> str:
     """Address of a page of the articles."""
     options = ({"view": view} if view != "newest" else {}) | ({"page": page} if page > 1 else {})
     return f"/events/{query_value(event.id)}{'?' + urlencode(options) if options else ''}#items"
+
+
+async def story(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """The storyline of events, the newest day first."""
+    service = request.app[SERVICE]
+    position = await service.change_broadcaster.latest_position()
+    found = await load_storyline(service, path_id(request))
+    days = [(day, list(group)) for day, group in groupby(found.developments, key=lambda d: d.day_ms)]
+    return html_response(
+        request,
+        "story.html",
+        page="story",
+        story=found,
+        card=cards.make_card(found.latest, service.clock()),
+        severities={event.id: severity(event, service.clock()) for event in found.events},
+        titles={event.id: title_of(event) for event in found.events},
+        days=days[::-1],
+        stream_url="/v1/events/stream",
+        stream_position=position.decode(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One article with the copies of it. ``original``: the article of the event that it copies itself."""
+
+    item: EventItem
+    copies: tuple[EventItem, ...] = ()
+    original: EventItem | None = None
+
+    @property
+    def copy_outlets(self) -> str:
+        """The outlets of the copies, the first ones by name: "A, B and 4 more"."""
+        names = list(dict.fromkeys(copy.source or UNNAMED_OUTLET for copy in self.copies))
+        shown = ", ".join(names[:MAX_NAMED_OUTLETS])
+        more = len(names) - MAX_NAMED_OUTLETS
+        return f"{shown} and {more} more" if more > 0 else shown
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """Articles of one outlet on this page, oldest first. ``total``: on all pages."""
+
+    name: str
+    total: int
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list. ``number`` counts from 1."""
+
+    number: int
+    count: int
+    entries: tuple[Entry, ...]
+    outlets: tuple[Outlet, ...] = ()
+
+
+def fold_copies(items: Sequence[EventItem]) -> list[Entry]:
+    """One entry per group of copies in order of time: the original if it is there, else the earliest."""
+    groups: dict[str, list[EventItem]] = {}
+    for item in items:
+        groups.setdefault(item.copy_of or item.id, []).append(item)
+    entries = []
+    for canonical_id, members in groups.items():
+        head = next((item for item in members if item.id == canonical_id), members[0])
+        entries.append(Entry(head, tuple(item for item in members if item is not head)))
+    return sorted(entries, key=lambda entry: entry.item.at_ms)
+
+
+def add_copies(entry: Entry, others: Sequence[EventItem]) -> Entry:
+    """The entry with further copies, which the event does not count."""
+    known = {entry.item.id, *(copy.id for copy in entry.copies)}
+    more = [other for other in others if other.id not in known]
+    return replace(entry, copies=tuple(sorted((*entry.copies, *more), key=lambda item: item.at_ms)))
+
+
+def page_of(entries: Sequence[Entry], number: int, size: int = PAGE_SIZE) -> Page:
+    """The page with this number, or the last one."""
+    count = max(1, -(-len(entries) // size))
+    number = min(number, count)
+    return Page(number, count, tuple(entries[(number - 1) * size : number * size]))
+
+
+def outlet_page(items: Sequence[EventItem], number: int, size: int = PAGE_SIZE) -> Page:
+    """The page of a list by outlet: the outlets in order of their first article, nothing folded."""
+    by_id: Mapping[str, EventItem] = {item.id: item for item in items}
+    by_outlet: dict[str, list[Entry]] = {}
+    for item in items:
+        entry = Entry(item, original=by_id.get(item.copy_of))
+        by_outlet.setdefault(item.source or UNNAMED_OUTLET, []).append(entry)
+    page = page_of([entry for entries in by_outlet.values() for entry in entries], number, size)
+    outlets = tuple(
+        Outlet(name, len(by_outlet[name]), tuple(group))
+        for name, group in groupby(page.entries, key=lambda e: e.item.source or UNNAMED_OUTLET)
+    )
+    return replace(page, outlets=outlets)

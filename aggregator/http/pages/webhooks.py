@@ -4,26 +4,65 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
 
 from aiohttp import web
 
 from aggregator.contract.requests import DeskPageQuery, WebhookForm
 from aggregator.errors import AggregatorError, Conflict, InvalidInput
-from aggregator.events.webhooks import Subscription
+from aggregator.events.detection.model import Event
+from aggregator.events.formatting import title_of
+from aggregator.events.webhooks import Delivery, Subscription
+from aggregator.events.webhooks.outbox import Attempt
 from aggregator.events.webhooks.sender import validate_url
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.body import read_form
 from aggregator.http.handlers.event_filters import canonical_query_string, parse_filter
 from aggregator.http.handlers.webhooks import apply_action
-from aggregator.http.pages import deliveries, html_response
+from aggregator.http.pages import html_response
 from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.http.query_params import path_id
+from aggregator.time_units import MINUTE_MS
+
+if TYPE_CHECKING:
+    from aggregator.app import Service
 
 # A test that takes longer continues; the page shows its result when it is there.
 TEST_WAIT_S = 3.0
 
 log = logging.getLogger(__name__)
 _running_tests: set[asyncio.Task[None]] = set()
+TargetState = Literal["unused", "working", "failing", "suspended"]
+MAX_HISTORY = 30
+TEST_MS = MINUTE_MS
+STATE_LABELS: Mapping[TargetState, str] = {
+    "unused": "Not used yet",
+    "working": "Working",
+    "failing": "Failing",
+    "suspended": "Suspended",
+}
+_KIND_LABELS = {
+    "ping": "Test",
+    "alert": "Notification",
+    "fired": "Event fired",
+    "doubled": "Event doubled",
+    "merged": "Event merged",
+    "closed": "Event ended",
+}
+_DONE = {
+    "created": "The desk was created. Add a target, then send a test.",
+    "saved": "Saved.",
+    "deleted": "Deleted.",
+    "added": "Added. Send a test to see whether it arrives.",
+    "removed": "Removed.",
+    "enable": "Resumed.",
+    "disable": "Suspended. Pending deliveries wait until it is resumed.",
+    "retry": "Pending deliveries are sent now, one at a time.",
+    "resend": "The delivery was enqueued again.",
+}
 
 
 async def webhook_list(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
@@ -52,16 +91,15 @@ async def webhook(request: web.Request, query: DeskPageQuery) -> web.StreamRespo
     """One webhook or target."""
     service = request.app[SERVICE]
     target = await service.webhook_subscriptions.get(path_id(request))
-    view = await deliveries.load(service, [target], detail=True)
-    notice, is_problem = deliveries.notice(query, view, service.clock())
+    view = await load_deliveries(service, [target], detail=True)
+    notice, is_problem = notice_of(query, view, service.clock())
     desks = await service.desks.all()
     return html_response(
         request,
         "webhook.html",
         page="desks",
-        target=view.targets[0],
+        row=view.targets[0],
         desk=desks.get(target.desk),
-        created_ms=target.created_ms,
         view=view,
         notice=notice,
         notice_is_problem=is_problem,
@@ -83,7 +121,7 @@ async def change(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
         back, done = "/webhooks" if back == f"/webhooks/{target.id}" else back, "removed"  # type: ignore[assignment]
     elif form.action != "add":
         await apply_action(service, target, form.action, form.delivery, caller_name(request))
-    return deliveries.redirect(back, done, target.id)
+    return redirect(back, done, target.id)
 
 
 async def _test(request: web.Request, target: Subscription) -> None:
@@ -110,15 +148,15 @@ async def _list_page(
     secret: str = "",
 ) -> web.Response:
     service = request.app[SERVICE]
-    view = await deliveries.load(service, await service.webhook_subscriptions.values())
-    notice, is_problem = deliveries.notice(query, view, service.clock())
+    view = await load_deliveries(service, await service.webhook_subscriptions.values())
+    notice, is_problem = notice_of(query, view, service.clock())
     return html_response(
         request,
         "webhooks.html",
         page="desks",
         view=view,
         desks={desk.id: desk.name for desk in await service.desks.values()},
-        names={target.id: target.service for target in view.targets},
+        names={row.target.id: row.target.service for row in view.targets},
         form=form or WebhookForm(action="add"),
         problem=problem,
         secret=secret,
@@ -126,3 +164,131 @@ async def _list_page(
         notice_is_problem=is_problem,
         back="/webhooks",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRow:
+    """One target: whether it works, and what waits.
+
+    reason   the error of the last attempt, or why it is suspended
+    last_ms  time of the last attempt, tests included; 0: never
+    """
+
+    target: Subscription
+    state: TargetState
+    reason: str
+    last_ms: int
+    pending: int
+    next_ms: int
+
+    @property
+    def state_label(self) -> str:
+        """The state in words."""
+        return STATE_LABELS[self.state]
+
+    @property
+    def name(self) -> str:
+        """Kind and masked address."""
+        return f"{self.target.service} {self.target.masked_url}"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One attempt, past or pending; ``event``: the first of its events if it is still stored.
+
+    was_repeated  whether a later attempt at the same delivery is known: ``next_ms`` is over then
+    """
+
+    attempt: Attempt
+    event: Event | None
+    was_repeated: bool = False
+
+    @property
+    def what(self) -> str:
+        """What was delivered."""
+        label = _KIND_LABELS.get(self.attempt.kind, self.attempt.kind)
+        return f"{label} of {self.attempt.events} events" if self.attempt.events > 1 else label
+
+    @property
+    def title(self) -> str:
+        """Headline of the event, "" without one."""
+        return title_of(self.event) if self.event is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryView:
+    """Targets, pending and abandoned deliveries, and the history of some targets, newest first."""
+
+    targets: tuple[TargetRow, ...]
+    attempts: tuple[AttemptRow, ...]
+    pending: tuple[AttemptRow, ...] = ()
+    dead: tuple[AttemptRow, ...] = ()
+
+
+async def load_deliveries(
+    service: Service, targets: Collection[Subscription], *, detail: bool = False
+) -> DeliveryView:
+    """What is known of some targets. ``detail``: pending and abandoned deliveries of the only one, too."""
+    queue = service.webhook_dispatcher.queue
+    ids = frozenset(target.id for target in targets)
+    (_, outbox), history = await asyncio.gather(queue.read(), queue.attempts(ids, MAX_HISTORY))
+    pending = [delivery for delivery in outbox.calls if delivery.hook in ids]
+    waiting = {delivery.id for delivery in pending}
+    dead = await queue.dead_letters(next(iter(ids)), MAX_HISTORY) if detail and ids else []
+    dead = [delivery for delivery in dead if delivery.id not in waiting]
+    shown = pending[:MAX_HISTORY] if detail else []
+    wanted = {attempt.event for attempt in history} | {delivery.event for delivery in (*shown, *dead)}
+    events = await service.events.get_many(sorted(filter(None, wanted)))
+    last = {attempt.delivery: attempt for attempt in reversed(history)}
+    return DeliveryView(
+        targets=tuple(target_row(target, pending, history) for target in targets),
+        attempts=tuple(AttemptRow(a, events.get(a.event), a is not last[a.delivery]) for a in history),
+        pending=tuple(AttemptRow(_as_attempt(d), events.get(d.event)) for d in shown),
+        dead=tuple(AttemptRow(_as_attempt(d), events.get(d.event)) for d in dead),
+    )
+
+
+def target_row(target: Subscription, pending: Sequence[Delivery], history: Sequence[Attempt]) -> TargetRow:
+    """A target with its state: that of its last attempt, tests included."""
+    own = [delivery for delivery in pending if delivery.hook == target.id]
+    last = next((attempt for attempt in history if attempt.target == target.id), None)
+    at_ms, error = target.last_ms, "" if target.last_result == "delivered" else target.last_result
+    if last is not None and last.at_ms >= at_ms:
+        at_ms, error = last.at_ms, last.error
+    state: TargetState = "unused" if not at_ms else "failing" if error else "working"
+    if target.disabled:
+        state, error = "suspended", target.disabled
+    next_ms = own[0].due_ms if own and not target.disabled else 0
+    return TargetRow(target, state, error, at_ms, len(own), next_ms)
+
+
+def notice_of(query: DeskPageQuery, view: DeliveryView, now_ms: int) -> tuple[str, bool]:
+    """What the last action did, one sentence, and whether it is a problem; ("", False) for none."""
+    if query.done != "ping":
+        return _DONE.get(query.done, ""), False
+    row = next((row for row in view.targets if row.target.id == query.target), None)
+    if row is None:
+        return "", False
+    tests = (
+        r.attempt for r in view.attempts if r.attempt.target == query.target and r.attempt.kind == "ping"
+    )
+    last = next(tests, None)
+    if last is None or last.at_ms < now_ms - TEST_MS:
+        return f"The test to {row.name} is being sent; its result appears in the history.", False
+    if last.error:
+        return f"The test to {row.name} failed: {last.error}.", True
+    return f"The test to {row.name} was delivered.", False
+
+
+def redirect(path: str, done: str, target: str = "") -> web.Response:
+    """The answer to a form: the page at ``path``, which says what was done (to which target)."""
+    query = f"?done={done}" + (f"&target={quote(target, safe='')}" if target else "")
+    return web.Response(status=303, headers={"Location": path + query})
+
+
+def _as_attempt(delivery: Delivery) -> Attempt:
+    """The last attempt at a delivery; ``at_ms``: when it was made, ``next_ms``: when it is due."""
+    return Attempt(
+        delivery.id, delivery.hook, delivery.kind, delivery.made_ms, delivery.attempts, delivery.result,
+        delivery.due_ms, delivery.event, delivery.events,
+    )  # fmt: skip

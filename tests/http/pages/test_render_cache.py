@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aggregator.http.pages.render_cache import MAX_VIEWS, RenderCache
+from aggregator.http.pages import MAX_VIEWS, RenderCache
 
 
 class Renderer:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.http.event_items import EventItem
-from aggregator.http.pages.item_list import UNNAMED_OUTLET, add_copies, fold_copies, outlet_page, page_of
+from aggregator.http.handlers.event_items import EventItem
+from aggregator.http.pages.report import UNNAMED_OUTLET, add_copies, fold_copies, outlet_page, page_of
 
 
 def item(id_: str, at_ms: int, source: str = "", copy_of: str = "") -> EventItem:

@@ -2,10 +2,8 @@
 
     BACKUPS/aggregator-20261123T080000Z/     one backup; complete as soon as it has this name
         manifest.json                        versions, indexes, counts, checksums (``manifest.py``)
-        store.rdb                            all data of the server at one instant (``store/snapshot.py``)
+        store.rdb                            all data of the server at one instant (``store/rdb_dump.py``)
         models/0/en.model                    fitted models, without which the articles cannot be read
 
-``creation.py`` writes one; ``loading.py`` verifies one and loads it into a server of its own;
-``restore_directory.py`` makes that the data of an embedded store, ``restore_server.py`` copies it to another
-server.
+``creation.py`` writes one; ``restore.py`` verifies one and makes it the data of a store.
 """

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from aggregator import __version__
 from aggregator.backup.manifest import (
     FORMAT,
@@ -31,7 +29,7 @@ from aggregator.index import format_version, space_registry
 from aggregator.index.unread_index import count_articles
 from aggregator.store.base import Store
 from aggregator.store.durable_files import FileLock, flush_directory, write_flushed
-from aggregator.store.snapshot import download_snapshot
+from aggregator.store.rdb_dump import download_rdb
 from aggregator.time_units import format_rfc3339
 
 LOCK_NAME = ".lock"
@@ -97,17 +95,12 @@ def create_backup(url: str, directory: Path, summary: StoreSummary, now_ms: int)
 
 
 def _fill(partial: Path, url: str, summary: StoreSummary, created: str) -> Manifest:
-    snapshot = download_snapshot(url, partial / SNAPSHOT_NAME)
-    header = snapshot.header
+    dump = download_rdb(url, partial / SNAPSHOT_NAME)
     manifest = Manifest(
-        FORMAT, created, __version__, summary.data_format, header.server, summary.indexes,
-        SnapshotFile(
-            SNAPSHOT_NAME, snapshot.size_bytes, snapshot.sha256, header.version, snapshot.database,
-            header.keys if header.database == snapshot.database else 0,
-            header.expiring if header.database == snapshot.database else 0,
-        ),
+        FORMAT, created, __version__, summary.data_format, dump.server, summary.indexes,
+        SnapshotFile(SNAPSHOT_NAME, dump.size_bytes, dump.sha256, dump.database, dump.keys),
+        list(_copy_models(partial, summary.indexes)),
     )  # fmt: skip
-    manifest = msgspec.structs.replace(manifest, models=list(_copy_models(partial, summary.indexes)))
     write_manifest(partial, manifest)
     return manifest
 
@@ -144,7 +137,7 @@ def remove_old_backups(directory: Path, keep: int) -> list[Path]:
     """Delete all but the ``keep`` newest backups; those that were deleted. Raises OSError."""
     old = find_backups(directory)[:-keep]
     for path in old:
-        # Without this name it is no backup, also if the deletion is interrupted.
+        # Rename first: an interrupted deletion must not look like a backup.
         partial = path.rename(path.with_name(path.name + PARTIAL_SUFFIX))
         shutil.rmtree(partial)
     return old

@@ -39,18 +39,13 @@ class IndexSummary(msgspec.Struct, frozen=True):
 
 
 class SnapshotFile(msgspec.Struct, frozen=True):
-    """The file of the store's data. ``keys`` includes the ``expiring`` ones; ``database`` is that of the URL.
-
-    ``rdb_version`` decides which servers can read the file.
-    """
+    """The file of the store's data: about how many ``keys`` in ``database``, which is that of the URL."""
 
     name: str
     bytes: int
     sha256: str
-    rdb_version: int
     database: int
     keys: int
-    expiring: int
 
 
 class ModelFile(msgspec.Struct, frozen=True):

@@ -9,10 +9,8 @@ from collections import deque
 from datetime import datetime
 from pathlib import Path
 
-from aggregator.backup.loading import loaded
 from aggregator.backup.manifest import Manifest, locate_backup, read_manifest, read_verified
-from aggregator.backup.restore_directory import restore_directory
-from aggregator.backup.restore_server import restore_server
+from aggregator.backup.restore import loaded, restore_directory, restore_server
 from aggregator.cli.backup import describe
 from aggregator.errors import ConfigurationError
 from aggregator.index.trusted_time import ACCEPT_COMMAND, MAX_AHEAD_MS

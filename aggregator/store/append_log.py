@@ -34,7 +34,7 @@ LOG_DIRECTORY: Final = "appendonlydir"
 RECORD_NAME: Final = "log-lengths.json"
 TAIL_PREFIX: Final = "log-tail-"
 SAVE_INTERVAL_S: Final = 10.0
-_MANIFEST_NAME = "appendonly.aof.manifest"
+MANIFEST_NAME: Final = "appendonly.aof.manifest"
 # A server that ended during its very first start leaves a base file of about 100 bytes without a manifest.
 EMPTY_LOG_BYTES: Final = 1024
 _COUNT, _LENGTH = re.compile(rb"\*(\d{1,9})\r\n"), re.compile(rb"\$(\d{1,9})\r\n")
@@ -133,7 +133,7 @@ class AppendLog:
     def _read_manifest(self, saved: list[LogFile]) -> list[LogFile]:
         """The files that the manifest names, with their lengths; all of them exist."""
         try:
-            lines = (self._directory / _MANIFEST_NAME).read_text(errors="replace").splitlines()
+            lines = (self._directory / MANIFEST_NAME).read_text(errors="replace").splitlines()
         except FileNotFoundError:
             self._require_empty(saved)
             return []
@@ -144,7 +144,7 @@ class AppendLog:
                 continue
             path = self._directory / words[1]
             if not path.is_file():
-                raise self._damage(f"{path} is missing, which {_MANIFEST_NAME} names")
+                raise self._damage(f"{path} is missing, which {MANIFEST_NAME} names")
             files.append(LogFile(words[1], int(words[3]), words[5], path.stat().st_size))
         return files
 
@@ -154,7 +154,7 @@ class AppendLog:
         if sum(path.stat().st_size for path in left) > EMPTY_LOG_BYTES:
             raise self._damage(
                 f"{self._directory} has log files ({', '.join(sorted(path.name for path in left))}) but "
-                f"no {_MANIFEST_NAME}, so the store would start empty"
+                f"no {MANIFEST_NAME}, so the store would start empty"
             )
         if sum(file.length for file in saved) > EMPTY_LOG_BYTES:
             raise self._damage(f"the log in {self._directory} is gone, so the store would start empty")

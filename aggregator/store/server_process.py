@@ -13,7 +13,7 @@ from aggregator.store.durable_files import open_private
 # A write needs a replica that does not exist: all writes are refused. What the server still writes (expiry)
 # must not end it on a full disk; nothing is acknowledged meanwhile, so no promise is weakened.
 READ_ONLY = {"min-replicas-to-write": "1", "appendfsync": "everysec"}
-# Defaults of Valkey that are too small for look-ups, which read about 68 keys.
+# Options of Valkey. Its defaults are too small for look-ups, which read about 68 keys.
 _VALKEY_TUNING = {
     # Number of keys of a command that are prefetched into the CPU cache (default 16, maximum 128): one third
     # less server time.
@@ -22,6 +22,9 @@ _VALKEY_TUNING = {
     # write, copied ones 64 kB at a time: one quarter less server time for buckets of 2 kB, and the client
     # wakes up once. No gain below 1 kB. An APPEND to a value that is being sent copies it first.
     "min-string-size-avoid-copy-reply": "1024",
+    # A backup of Redis 7.4 and later is loaded, too: the formats of strings and streams have not changed. A
+    # file that Valkey does not understand ends the server.
+    "rdb-version-check": "relaxed",
 }
 _MAX_LOG_BYTES = 10 * 2**20
 # Lines that the server logs as warnings at each start; they explain no exit.

@@ -18,7 +18,7 @@ from aggregator.backup.manifest import (
 from aggregator.errors import ConfigurationError
 
 SHA256_OF_ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-FILE = SnapshotFile("store.rdb", 3, SHA256_OF_ABC, 11, 0, 1, 0)
+FILE = SnapshotFile("store.rdb", 3, SHA256_OF_ABC, 0, 1)
 
 
 def manifest(number: int = FORMAT) -> Manifest:

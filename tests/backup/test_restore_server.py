@@ -11,7 +11,7 @@ import pytest
 from aggregator.app import open_service
 from aggregator.background.scheduler import DETECTOR_LEASE_KEY
 from aggregator.backup.manifest import Manifest
-from aggregator.backup.restore_server import OWN_PREFIXES, restore_server
+from aggregator.backup.restore import OWN_PREFIXES, restore_server
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
 from aggregator.index import format_version

@@ -1,4 +1,4 @@
-"""Snapshot of a running server, written to a file: what the server sends to a new replica.
+"""RDB dump of a running server, written to a file: what the server sends to a new replica.
 
 Asked by SYNC, a server forks and sends its data as of that instant in the RDB format, while it continues to
 serve. No setting is changed and no file written on its side. When the connection is closed, also because this
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,6 @@ from redis.connection import ConnectionPool
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.durable_files import open_private
 from aggregator.store.errors import describe, first_line
-from aggregator.store.rdb_header import MAX_HEADER_BYTES, RdbHeader, parse_header
 
 # The server sends a byte per second until it has forked: it waits 5 s for further replicas.
 TIMEOUT_S = 60.0
@@ -32,16 +32,20 @@ _ONLY_THE_SNAPSHOT = (("rdb-only", "1"), ("capa", "eof"))
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A complete file: its size and SHA-256 in hex, its header, and the database that the URL selects."""
+class RdbDump:
+    """A complete file: its size and SHA-256 in hex, and the server that sent it ("valkey 9.1.2").
+
+    ``keys``: in ``database``, which the URL selects, just before the server forked.
+    """
 
     size_bytes: int
     sha256: str
-    header: RdbHeader
+    server: str
     database: int
+    keys: int
 
 
-def download_snapshot(url: str, path: Path) -> Snapshot:
+def download_rdb(url: str, path: Path) -> RdbDump:
     """Write a snapshot of the server at ``url`` to ``path``, and flush it to the disk. Blocks.
 
     Raises StoreUnavailable if the server cannot be reached or breaks off, ConfigurationError if it does not
@@ -53,27 +57,33 @@ def download_snapshot(url: str, path: Path) -> Snapshot:
             "your provider, or file system snapshots of all servers."
         )
     with _connection(url) as connection:
+        server = _server_name(_call(connection, "INFO", "server"))
+        keys = int(_call(connection, "DBSIZE"))
         for words in _ONLY_THE_SNAPSHOT:
-            connection.send_command("REPLCONF", *words)
-            connection.read_response()
+            _call(connection, "REPLCONF", *words)
         connection.send_command("SYNC")
         # redis-py cannot read a reply of this form; everything before it has been read.
         with connection._sock.makefile("rb") as stream:
-            parts = _payload(stream)
-            hashed, size_bytes, head = hashlib.sha256(), 0, b""
+            hashed, size_bytes = hashlib.sha256(), 0
             with open(path, "xb", opener=open_private) as file:
-                for part in parts:
+                for part in _payload(stream):
                     file.write(part)
                     hashed.update(part)
                     size_bytes += len(part)
-                    head += part[: MAX_HEADER_BYTES - len(head)]
                 file.flush()
                 os.fsync(file.fileno())
-        try:
-            header = parse_header(head)
-        except ValueError as error:
-            raise StoreUnavailable(f"The store sent a snapshot that cannot be read: {error}.") from error
-        return Snapshot(size_bytes, hashed.hexdigest(), header, connection.db)
+        return RdbDump(size_bytes, hashed.hexdigest(), server, connection.db, keys)
+
+
+def _call(connection: Any, *words: str) -> Any:
+    connection.send_command(*words)
+    return connection.read_response()
+
+
+def _server_name(info: bytes) -> str:
+    versions = dict(re.findall(r"(redis|valkey)_version:(\S+)", info.decode(errors="replace")))
+    name = "valkey" if "valkey" in versions else "redis"
+    return f"{name} {versions.get(name, 'of unknown version')}"
 
 
 @contextmanager

@@ -1,0 +1,216 @@
+"""Restores a backup: as the data directory of an embedded store, or into a server or cluster.
+
+In both cases the backup is verified, and loaded by a server of its own, before anything is changed: as the
+base file of a log, in a subdirectory or a temporary one.
+
+* **Data directory**: the verified log replaces the former one, which is kept under another name. An
+  interruption leaves the former data, or a directory that the service refuses to start on until the command
+  is repeated (``append_log.py``), or the new data.
+* **Server**: keys are copied over the network, whatever its version. The format key of the target names the
+  backup until all are there: no service starts on an incomplete store, and the same command continues after
+  an interruption, by copying everything again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aggregator.background.maintenance import MAINTENANCE_LEASE_KEY
+from aggregator.background.scheduler import DETECTOR_LEASE_KEY
+from aggregator.backup.copying import OnProgress, copy_keys
+from aggregator.backup.manifest import Manifest, read_verified
+from aggregator.errors import AggregatorError, ConfigurationError
+from aggregator.index import format_version, keys
+from aggregator.index.clock_guard import read_last_use_ms
+from aggregator.store.append_log import EMPTY_LOG_BYTES, LOG_DIRECTORY, MANIFEST_NAME, RECORD_NAME
+from aggregator.store.base import Put, Store
+from aggregator.store.client import open_client
+from aggregator.store.durable_files import (
+    TemporaryDirectory,
+    exclude_service,
+    flush_directory,
+    open_private,
+    write_flushed,
+)
+from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.redis import open_redis_store
+from aggregator.time_units import format_rfc3339
+
+PARTIAL_NAME = "restore.partial"
+FORMER_LOG_PREFIX = f"{LOG_DIRECTORY}.before-"
+# All keys of the service begin like this; a server may also hold keys of other programs.
+OWN_PREFIXES = (b"{", keys.RECORD_PREFIX, keys.TEXT_PREFIX, b"session:")
+# A log may begin with a base file in the format of a snapshot; without further files it is complete.
+_BASE_NAME = "appendonly.aof.1.base.rdb"
+_DATABASES = 16  # of the embedded server
+
+
+@contextmanager
+def loaded(backup: Path, manifest: Manifest, data_dir: Path) -> Iterator[EmbeddedServer]:
+    """A server on the new directory ``data_dir`` that has loaded the backup.
+
+    Raises ConfigurationError if the backup is damaged or this server cannot read it, OSError.
+    """
+    log = data_dir / LOG_DIRECTORY
+    log.mkdir(mode=0o700, parents=True)
+    with open(log / _BASE_NAME, "xb", opener=open_private) as output:
+        for part in read_verified(backup, manifest.snapshot):
+            output.write(part)
+        output.flush()
+        os.fsync(output.fileno())
+    write_flushed(log / MANIFEST_NAME, f"file {_BASE_NAME} seq 1 type b\n".encode())
+    flush_directory(log)
+    server = EmbeddedServer(data_dir)
+    try:
+        server.start()
+    except AggregatorError as error:
+        raise ConfigurationError(
+            f"backup: the embedded store cannot load {backup / manifest.snapshot.name} (written by "
+            f"{manifest.server}): {error}"
+        ) from error
+    with server:
+        asyncio.run(_keep_database(server.url, manifest.snapshot.database))
+        yield server
+
+
+def restore_directory(
+    backup: Path, manifest: Manifest, data_dir: Path, now_ms: int, *, replace: bool
+) -> Path | None:
+    """Replace the data of ``data_dir`` by the backup; the former log, None if there was none. Blocks.
+
+    Raises ConfigurationError if the directory is in use, or holds data and ``replace`` is False, or if the
+    backup is damaged or of a format that this version does not read; OSError.
+    """
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with exclude_service(data_dir):
+        log, partial = data_dir / LOG_DIRECTORY, data_dir / PARTIAL_NAME
+        if not replace and (written_ms := last_written_ms(log)) is not None:
+            age = manifest.compare_age(format_rfc3339(written_ms))
+            raise ConfigurationError(
+                f"data_dir: {data_dir} holds data, last written {age}; "
+                "choose an empty directory, or replace the data with --replace (the former log is kept)."
+            )
+        _remove_directory(partial)
+        with loaded(backup, manifest, partial) as server:
+            asyncio.run(_check_format(server.url))
+        former = None
+        if log.exists():
+            former = data_dir / f"{FORMER_LOG_PREFIX}{format_rfc3339(now_ms)[:19].replace(':', '')}Z"
+            log.rename(former)
+        # Until the last step the recorded lengths are those of the former log.
+        (partial / LOG_DIRECTORY).rename(log)
+        (partial / RECORD_NAME).replace(data_dir / RECORD_NAME)
+        flush_directory(data_dir)
+        _remove_directory(partial)
+        return former
+
+
+def last_written_ms(log: Path) -> int | None:
+    """When a log was last written to; None if it holds no data."""
+    states = [path.stat() for path in log.glob("*")] if log.is_dir() else []
+    if sum(state.st_size for state in states) <= EMPTY_LOG_BYTES:
+        return None
+    return max(state.st_mtime_ns for state in states) // 1_000_000
+
+
+def restore_server(
+    backup: Path, manifest: Manifest, url: str, *, replace: bool, on_progress: OnProgress = lambda _: None
+) -> int:
+    """Copy the backup into the store at ``url``; the number of keys. Blocks.
+
+    The temporary server needs as much memory as the store, and disk space for a copy of the backup. Raises
+    ConfigurationError if the target is in use, or holds data and ``replace`` is False, or if the backup is
+    damaged or of a format that this version does not read; StoreUnavailable.
+    """
+    asyncio.run(_check_target(backup, manifest, url, replace=replace))
+    with TemporaryDirectory() as directory, loaded(backup, manifest, directory / "data") as server:
+        return asyncio.run(_copy(backup, server.url, url, on_progress))
+
+
+async def _copy(backup: Path, source_url: str, target_url: str, on_progress: OnProgress) -> int:
+    source, target = open_redis_store(source_url), open_redis_store(target_url)
+    try:
+        await format_version.check(source)
+        data_format = (await source.read([format_version.FORMAT_KEY]))[0]
+        await target.put([Put(format_version.FORMAT_KEY, _mark(backup))])
+        for prefix in OWN_PREFIXES:
+            async for found in target.scan_batches(prefix):
+                await target.delete([key for key in found if key != format_version.FORMAT_KEY])
+        copied = await copy_keys(source_url, target_url, _is_copied, on_progress)
+        if data_format is None:
+            await target.delete([format_version.FORMAT_KEY])
+        else:
+            await target.put([Put(format_version.FORMAT_KEY, data_format)])
+        return copied
+    finally:
+        await source.close()
+        await target.close()
+
+
+def _is_copied(key: bytes) -> bool:
+    return key.startswith(OWN_PREFIXES) and key != format_version.FORMAT_KEY
+
+
+def _mark(backup: Path) -> bytes:
+    return format_version.RESTORE_MARK + backup.name.encode()
+
+
+async def _check_target(backup: Path, manifest: Manifest, url: str, *, replace: bool) -> None:
+    """Raise ConfigurationError unless the store may be written."""
+    target = open_redis_store(url)
+    try:
+        await target.check()
+        if any(lease is not None for lease in await target.read([DETECTOR_LEASE_KEY, MAINTENANCE_LEASE_KEY])):
+            raise ConfigurationError(
+                "store_url: a service uses this store; stop all its processes, wait 30 s, and try again."
+            )
+        raw = (await target.read([format_version.FORMAT_KEY]))[0]
+        if replace or raw == _mark(backup) or (raw is None and not await _has_records(target)):
+            return
+        if raw is not None and raw.startswith(format_version.RESTORE_MARK):
+            content = f"an incomplete restore of {raw.removeprefix(format_version.RESTORE_MARK).decode()}"
+        else:
+            used_ms = await read_last_use_ms(target)
+            age = manifest.compare_age(format_rfc3339(used_ms)) if used_ms is not None else ""
+            content = f"data, last in use {age}" if age else "data"
+        raise ConfigurationError(
+            f"store_url: the store holds {content}; restore into an empty one, or "
+            "delete its data with --replace."
+        )
+    finally:
+        await target.close()
+
+
+async def _has_records(store: Store) -> bool:
+    async for found in store.scan_batches(keys.RECORD_PREFIX):
+        if found:
+            return True
+    return False
+
+
+async def _check_format(url: str) -> None:
+    store = open_redis_store(url)
+    try:
+        await format_version.check(store)
+    finally:
+        await store.close()
+
+
+async def _keep_database(url: str, number: int) -> None:
+    """Make a database of an embedded server its database 0, and delete the keys of all others."""
+    client = open_client(url, max_connections=1)
+    others = [command for n in range(1, _DATABASES) for command in (("SELECT", n), ("FLUSHDB", "ASYNC"))]
+    try:
+        await client.send([("SWAPDB", 0, number), *others, ("SELECT", 0)])
+    finally:
+        await client.close()
+
+
+def _remove_directory(path: Path) -> None:
+    if path.exists():
+        shutil.rmtree(path)

@@ -84,7 +84,7 @@ def _commands() -> dict[str, Callable[[Any], None] | str]:
         "explain": _add_explain,
         "reindex": _add_reindex,
         "delete-index": _add_delete_index,
-        "replay": _add_replay,
+        "replay": "newsdedup-archive",
         "fit": _add_fit,
         "dedupe": "newsdedup-archive",
         "evaluate": "newsdedup-lab",
@@ -202,24 +202,6 @@ def _add_delete_index(commands: Any) -> None:
     command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     common_options.add_target_options(command, server=False)
     common_options.add_settings_options(command, common_options.SERVICE_SETTINGS)
-
-
-def _add_replay(commands: Any) -> None:
-    command = common_options.add_command(
-        commands, "replay", "replay dated articles through event detection, using their timestamps",
-        "aggregator.cli.replay:run",
-    )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help=INPUT_HELP)
-    command.add_argument("--out", metavar="FILE", help="write the events here (default: standard output)")
-    command.add_argument(
-        "--preview", metavar="SPAN", type=common_options.duration_ms,
-        help="instead of events, print the number of alerts in the last SPAN (24h, 7d) of the input "
-        "under these settings, and with half and twice the sensitivity; only headlines are read",
-    )  # fmt: skip
-    common_options.add_progress_option(command)
-    common_options.add_settings_options(
-        command, (*common_options.DETECTION_SETTINGS, "models_dir", *common_options.LOG_SETTINGS)
-    )
 
 
 def _add_fit(commands: Any) -> None:

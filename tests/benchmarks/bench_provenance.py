@@ -48,13 +48,13 @@ from aggregator.app import build_core
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, StreamItem, article_number_at
 from aggregator.index import Index
-from aggregator.offline.replay import parse_time_ms
 from aggregator.provenance.families import FamilyRule, find_families
 from aggregator.provenance.lineage import RESEMBLANCE_TOLERANCE, Lineage, trace
 from aggregator.provenance.statistics import SourceCounter
 from aggregator.provenance.window import PublicationWindow
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS, MINUTE_MS, SECOND_MS
+from aggregator_archive.replay import parse_time_ms
 from aggregator_lab.evaluation.edits import EDITS, Editor, split_pieces
 from tests.support.development_data import DATA
 from tests.support.factories import START_MS, in_process

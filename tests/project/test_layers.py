@@ -52,8 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     "clients": {"contract"},
     "runtime": SERVICES | {"http"},
     "fit": {"analysis"},
-    "offline": {"analysis", "events"},
-    "cli": SERVICES | {"backup", "http", "clients", "runtime", "fit", "offline"},
+    "cli": SERVICES | {"backup", "http", "clients", "runtime", "fit"},
     "__main__": {"cli"},
 }
 # Distributions beside the server, in packages/: each may import the whole server, and those in its row.

@@ -2,7 +2,7 @@
 
 ``BurstDetector(rule)`` takes every article with ``observe(item, now_ms)`` and elapsed time with
 ``tick(now_ms)``; ``drain_changes()`` returns the events that fired or changed. The same state machine runs
-live (``events/consumer.py``) and offline (``offline/replay.py``). Read ``detector.py`` first.
+live (``events/consumer.py``) and offline (``aggregator_archive/replay.py``). Read ``detector.py`` first.
 
 **The rule on a timeline** (15 items, 4 h). A story fires when *more than* 15 of its items are within
 4 hours and their number clearly exceeds the expectation for this hour of the week and the present volume of

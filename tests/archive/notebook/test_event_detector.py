@@ -9,10 +9,10 @@ import pytest
 
 from aggregator.errors import InvalidInput
 from aggregator.events.detection import BurstRule
-from aggregator.offline.replay import replay
 from aggregator.runtime import demo
 from aggregator_archive.notebook import EventDetector
 from aggregator_archive.notebook.event_detector import EVENT_COLUMNS
+from aggregator_archive.replay import replay
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 ARTICLES = [demo.article_body(row, NOON) for row in demo.load_rows()]

@@ -1,4 +1,4 @@
-"""Options of ``aggregator dedupe``."""
+"""Options of ``aggregator dedupe`` and ``aggregator replay``."""
 
 from __future__ import annotations
 
@@ -31,6 +31,25 @@ def add_dedupe_command(commands: Any) -> None:
     )
     common_options.add_target_options(command)
     common_options.add_policy_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))
+
+
+def add_replay_command(commands: Any) -> None:
+    """Add ``aggregator replay``."""
+    command = common_options.add_command(
+        commands, "replay", "replay dated articles through event detection, using their timestamps",
+        "aggregator_archive.cli.replay:run",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz or - for standard input")
+    command.add_argument("--out", metavar="FILE", help="write the events here (default: standard output)")
+    command.add_argument(
+        "--preview", metavar="SPAN", type=common_options.duration_ms,
+        help="instead of events, print the number of alerts in the last SPAN (24h, 7d) of the input "
+        "under these settings, and with half and twice the sensitivity; only headlines are read",
+    )  # fmt: skip
+    common_options.add_progress_option(command)
+    common_options.add_settings_options(
+        command, (*common_options.DETECTION_SETTINGS, "models_dir", *common_options.LOG_SETTINGS)
+    )
 
 
 def _add_io_options(group: Any) -> None:

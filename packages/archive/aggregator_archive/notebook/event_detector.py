@@ -8,9 +8,9 @@ from typing import Any
 
 from aggregator.errors import InvalidInput
 from aggregator.events.detection import BurstRule, RuleMode
-from aggregator.offline import replay
-from aggregator.offline.fingerprints import ServiceFingerprints
+from aggregator_archive import replay
 from aggregator_archive.notebook.tables import Columns, Row, read_rows, rename_fields
+from aggregator_archive.replay import ServiceFingerprints
 
 EVENT_COLUMNS = (
     "id", "title", "detected_at", "first_seen", "last_seen", "size", "peak", "sources", "items", "terms",

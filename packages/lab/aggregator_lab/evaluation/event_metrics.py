@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aggregator.offline.replay import rfc3339
 from aggregator.time_units import MINUTE_MS
+from aggregator_archive.replay import rfc3339
 
 MIN_ROUTINE_TITLES = 8
 # What Hu & You (MECS 2017) call a big event in their experiment.

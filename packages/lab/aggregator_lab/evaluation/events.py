@@ -26,9 +26,8 @@ from typing import Any
 
 from aggregator.errors import InvalidInput
 from aggregator.events.detection import BurstRule, Event
-from aggregator.offline.fingerprints import ServiceFingerprints
-from aggregator.offline.replay import changed_events, parse_time_ms
 from aggregator.time_units import DAY_MS
+from aggregator_archive.replay import ServiceFingerprints, changed_events, parse_time_ms
 from aggregator_archive.rows import read_rows
 from aggregator_lab.evaluation.event_metrics import Alert, EventReport, KnownEvent, WindowResult
 

@@ -13,10 +13,10 @@ from aggregator import jsonl
 from aggregator.background.wiring import build_burst_rule
 from aggregator.cli.progress import ItemProgress
 from aggregator.errors import InvalidInput
-from aggregator.offline import replay as replaying
-from aggregator.offline.fingerprints import ServiceFingerprints
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
+from aggregator_archive import replay as replaying
+from aggregator_archive.replay import ServiceFingerprints
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,10 +22,39 @@ from aggregator.domain import Article, StreamItem, WeightedTerms, article_number
 from aggregator.errors import AggregatorError
 from aggregator.events.detection import BurstDetector, BurstRule, Event
 from aggregator.events.storylines import Storylines
-from aggregator.offline.fingerprints import ServiceFingerprints
 from aggregator.time_units import MINUTE_MS, format_rfc3339
 
 Row = Mapping[str, Any]
+
+
+class ServiceFingerprints:
+    """Fingerprints of rows as the service computes them, for the literal rule.
+
+    The analyzer is loaded at first use, so that an object can be sent to another process. ``models_dir``:
+    directory of fitted feature models; empty: the models shipped with the package.
+    """
+
+    def __init__(self, models_dir: str = "") -> None:
+        self._models_dir = models_dir
+        self._analyzer: Analyzer | None = None
+
+    def __reduce__(self) -> tuple[type[ServiceFingerprints], tuple[str]]:
+        return ServiceFingerprints, (self._models_dir,)
+
+    def of_row(self, row: Row) -> tuple[str, int]:
+        """Return (space, fingerprint) of a row's ``title`` and ``text``; ("", 0) if it has no words."""
+        lang = _text_of(row, "lang") or None
+        article = Article(id="row", title=_text_of(row, "title"), text=_text_of(row, "text"), lang=lang)
+        try:
+            analysis = self._loaded().analyze(article)
+        except AggregatorError:
+            return "", 0
+        return analysis.space, analysis.fingerprint
+
+    def _loaded(self) -> Analyzer:
+        if self._analyzer is None:
+            self._analyzer = Analyzer(load_models(Path(self._models_dir) if self._models_dir else None))
+        return self._analyzer
 
 
 def replay(
@@ -265,3 +295,8 @@ def _source(row: Row) -> str:
         return urlsplit(str(row.get("url") or "")).hostname or ""
     except ValueError:
         return ""
+
+
+def _text_of(row: Mapping[str, Any], field: str) -> str:
+    value = row.get(field)
+    return value if isinstance(value, str) else ""

@@ -1,1 +1,0 @@
-"""Offline tools: archive deduplication, evaluation, model fitting, replay. Used by the command line only."""

@@ -16,8 +16,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.analysis.text.normalization import source_key
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.domain import StreamItem, arrival_ms_of
+from aggregator.domain import StreamItem, arrival_ms_of, publication_time
 from aggregator.errors import StoreUnavailable
 from aggregator.index import Index
 from aggregator.index.codec.distinct import is_among
@@ -27,8 +28,6 @@ from aggregator.queries.headline_table import (
     HeadlineRow,
     HeadlineTable,
     canonical_or_none,
-    normalize_source,
-    time_of,
 )
 
 # Articles per space that the first search waits for: about 0.1 s.
@@ -191,8 +190,8 @@ def headline_row(item: StreamItem) -> HeadlineRow:
         verdict=item.verdict,
         terms=[*headline, *source_terms(item.source, item.lang)],
         headline_terms=len(headline),
-        time_s=time_of(item) // 1000,
-        source=normalize_source(item.source),
+        time_s=publication_time(item.published_at_ms, item.arrived_ms)[0] // 1000,
+        source=source_key(item.source),
         url=item.id if _is_canonical(item.id, item.url) else canonical_or_none(item.url) or "",
     )
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +18,8 @@ import numpy.typing as npt
 import xxhash
 
 from aggregator.analysis.article_id import canonical_url
-from aggregator.analysis.text.normalization import normalize
-from aggregator.domain import ArticleRecord, Outcome, StreamItem, VerdictName
+from aggregator.analysis.text.normalization import source_key
+from aggregator.domain import ArticleRecord, Outcome, VerdictName
 from aggregator.errors import InvalidInput
 from aggregator.index.term_index import term_hash
 
@@ -43,7 +42,7 @@ class HeadlineRow:
 
     terms         terms of the headline, then those of the source; ``headline_terms``: number of the former
     time_s        when it was published, or else arrived, in s since 1970 UTC
-    source        normalized name of the outlet; ``url``: its canonical form, "" without one
+    source        key of the outlet (``source_key``); ``url``: its canonical form, "" without one
     """
 
     number: int
@@ -91,10 +90,10 @@ class SearchFilter:
 
     def matches(self, record: ArticleRecord, outcome: Outcome) -> bool:
         """Whether an article may be shown."""
-        time_ms = time_of(record)
+        time_ms = record.publication_ms
         return (
             (self.lang is None or record.lang == self.lang)
-            and (not self.source or normalize_source(record.source) == normalize_source(self.source))
+            and (not self.source or source_key(record.source) == source_key(self.source))
             and (self.verdict is None or outcome.verdict == self.verdict)
             and (self.since_ms is None or time_ms >= self.since_ms)
             and (self.until_ms is None or time_ms < self.until_ms)
@@ -115,18 +114,6 @@ class Hits:
 
 
 NO_HITS: Final = Hits(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint8))
-
-
-def time_of(article: StreamItem | ArticleRecord) -> int:
-    """When an article was published, or arrived if that is unknown or in the future; ms since 1970 UTC."""
-    arrived_ms = article.arrived_ms
-    return arrived_ms if article.published_at_ms is None else min(article.published_at_ms, arrived_ms)
-
-
-@lru_cache(maxsize=4096)
-def normalize_source(source: str) -> str:
-    """The name of an outlet without differences of case and character width."""
-    return normalize(source)
 
 
 def canonical_or_none(url: str) -> str | None:
@@ -291,7 +278,7 @@ class HeadlineTable:
         lang, url = wanted.lang, wanted.canonical_url
         conditions = (
             ("languages", np.equal, None if lang is None else self._languages.get(lang, MAX_LANGUAGES)),
-            ("sources", np.equal, hash32(normalize_source(wanted.source)) if wanted.source else None),
+            ("sources", np.equal, hash32(source_key(wanted.source)) if wanted.source else None),
             ("verdicts", np.equal, None if wanted.verdict is None else VERDICTS.index(wanted.verdict)),
             ("times", np.greater_equal, since_s),
             ("times", np.less, until_s),

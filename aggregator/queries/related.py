@@ -37,7 +37,7 @@ EventMembersOf = Callable[[int], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class RelatedFilter:
-    """Restricts related articles; ``since_ms`` applies to the publication time, else the time of arrival."""
+    """Restricts related articles; ``since_ms`` applies to the time of publication, sources are exact."""
 
     since_ms: int | None = None
     source: str | None = None
@@ -46,14 +46,12 @@ class RelatedFilter:
 
     def matches(self, record: ArticleRecord) -> bool:
         """Whether the article may be shown."""
-        published_ms = record.published_at_ms if record.published_at_ms is not None else record.arrived_ms
-        if self.since_ms is not None and published_ms < self.since_ms:
-            return False
-        if self.source is not None and record.source != self.source:
-            return False
-        if self.lang is not None and record.lang != self.lang:
-            return False
-        return self.exclude_source is None or record.source != self.exclude_source
+        return (
+            (self.since_ms is None or record.publication_ms >= self.since_ms)
+            and (self.source is None or record.source == self.source)
+            and (self.lang is None or record.lang == self.lang)
+            and (self.exclude_source is None or record.source != self.exclude_source)
+        )
 
 
 NO_FILTER = RelatedFilter()

@@ -38,7 +38,6 @@ from aggregator.queries.headline_table import (
     TermGroup,
     canonical_or_none,
     score,
-    time_of,
 )
 
 # Articles of the term index that a search compares; the newest ones first.
@@ -236,7 +235,7 @@ def _compare(article: StoredArticle, group: TermGroup | None) -> FoundArticle | 
         return None
     missing = len(group.terms) - matched
     in_headline = len(headline.intersection(group.terms))
-    key = score(missing, in_headline, time_of(record) // 1000), record.number
+    key = score(missing, in_headline, record.publication_ms // 1000), record.number
     return FoundArticle(article, missing, key)
 
 

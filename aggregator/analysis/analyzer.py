@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import xxhash
 
-from aggregator.analysis import shingles
+from aggregator.analysis import features, shingles
 from aggregator.analysis.extractor_model import ExtractorModel, Model
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.term_profile import LEAD_TERMS, MINOR_TERMS, encode_minor_terms, opening_mask
@@ -144,7 +144,7 @@ class Analyzer:
         """Return all term weights of an analyzed article, L2 norm 1; ``analysis.terms`` has the top ones."""
         _, model = self._group_and_model(analysis.lang)
         terms = tokenizer.tokenize(f"{analysis.title}\n{analysis.text}", analysis.lang)
-        return model.for_language(analysis.lang).term_weights(terms)
+        return features.term_weights(model.for_language(analysis.lang), terms)
 
     def _group_and_model(self, lang: str) -> tuple[str, Model]:
         """Return the language group that serves a language, and its model."""

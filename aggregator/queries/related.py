@@ -20,7 +20,6 @@ from aggregator.domain import NO_SKETCH, Analysis, AnalyzeMany, Article, Article
 from aggregator.errors import AggregatorError, NotFound
 from aggregator.index import Index
 
-MAX_IDS = 20
 MAX_EVENT_MEMBERS = 64
 # Cosine of the terms from which articles are related: agrees best with human judgments of pairs
 # (``aggregator evaluate pairs``).

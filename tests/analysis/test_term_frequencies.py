@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aggregator.analysis.features import HashedModel
+from aggregator.analysis.features import HashedModel, term_weights
 from aggregator.analysis.models import TERM_IDF_PATH, load_term_idf, load_term_rates
 from aggregator.analysis.term_frequencies import EQUAL_IDF, RateTable, TermIdf, TermRates, hash_term
 from aggregator.errors import ModelError
@@ -48,7 +48,7 @@ def test_weights_of_the_hashed_model_use_the_idf() -> None:
     plain, weighted = HashedModel(), HashedModel(term_idf=TABLE).for_language("de")
     assert plain.id != weighted.id == HashedModel(term_idf=TABLE).id
     assert weighted.row_and_idf("haus") == (-1, 2.0)
-    weights = weighted.term_weights(["haus", "turm"])
+    weights = term_weights(weighted, ["haus", "turm"])
     assert weights["turm"] / weights["haus"] == pytest.approx(3.25)
     copy = pickle.loads(pickle.dumps(weighted))
     assert copy.id == weighted.id and copy.project(["haus"]).tolist() == weighted.project(["haus"]).tolist()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aggregator.analysis import analyzer, shingles, vocabulary
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import FeatureModel
+from aggregator.analysis.features import FeatureModel, term_weights
 from aggregator.analysis.models import load_models
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.term_profile import LEAD_TERMS
@@ -40,7 +40,7 @@ def from_strings(article: Article) -> Values:
     terms = tokenizer.tokenize(f"{article.title}\n{article.text}", lang)
     terms = terms or tokenizer.words(f"{article.title}\n{article.text}", lang)
     counts = Counter(terms)
-    top_terms, minor_terms = analyzer._top_terms(model.term_weights(counts).items(), terms[:LEAD_TERMS])
+    top_terms, minor_terms = analyzer._top_terms(term_weights(model, counts).items(), terms[:LEAD_TERMS])
     words, units = analyzer.select_compared(
         tokenizer.split_text(article.title, lang), tokenizer.split_text(article.text, lang)
     )
@@ -123,8 +123,8 @@ def test_words_without_a_term_and_terms_without_a_row() -> None:
     )
     assert term_counts.counts.tolist() == [2, 1]
     weights = en_vocabulary.tf_idf(term_counts)
-    assert dict(en_vocabulary.top_terms(term_counts, weights, 5)) == model.term_weights(
-        tokenizer.terms_of_words(words, "en")
+    assert dict(en_vocabulary.top_terms(term_counts, weights, 5)) == term_weights(
+        model, tokenizer.terms_of_words(words, "en")
     )
     assert fingerprint_from_sums(en_vocabulary.project(term_counts, weights)) == fingerprint_from_sums(
         model.project(Counter(["bridg", "bridg"]))

@@ -25,18 +25,11 @@ BUNDLED_DIR = Path(__file__).parent
 # Terms that the bundled models leave out, since over half of the articles of their corpora hold them.
 FREQUENT_TERMS: dict[str, dict[str, float]] = {
     "en": {
-        "presid": 0.72,
-        "time": 0.7,
-        "peopl": 0.63,
-        "hous": 0.56,
-        "nation": 0.55,
-        "american": 0.53,
-        "republican": 0.53,
-        "democrat": 0.51,
-        "report": 0.5,
+        "presid": 0.72, "time": 0.7, "peopl": 0.63, "hous": 0.56, "nation": 0.55, "american": 0.53,
+        "republican": 0.53, "democrat": 0.51, "report": 0.5,
     },
     "ru": {"https": 0.73},
-}
+}  # fmt: skip
 TERM_IDF_PATH = BUNDLED_DIR / f"{FALLBACK_GROUP}.idf"
 
 

@@ -42,7 +42,6 @@ CONTRADICTION_MIN_CHARS = 100
 
 _GROUPS = {"en": "en", "ru": "ru", "zh": "zh"}
 FALLBACK_GROUP = "xx"
-LANGUAGE_GROUPS = (*_GROUPS.values(), FALLBACK_GROUP)
 
 _ISO_639_1_CODES = (
     "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz "

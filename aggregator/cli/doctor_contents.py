@@ -166,7 +166,7 @@ async def _check_events(service: Service) -> list[Finding]:
     newest = await service.events.list_events(limit=EVENTS_READ_LIMIT)
     for stored_map in (service.desks, service.webhook_subscriptions):
         await stored_map.values()
-    pending = sum((await service.webhook_dispatcher.pending()).values())
+    pending = sum((await service.webhook_dispatcher.queue.pending()).values())
     summary = f"The newest {len(newest)} events can be read; {pending} webhook deliveries pending."
     return [ok("events", summary)]
 

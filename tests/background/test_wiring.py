@@ -105,7 +105,7 @@ async def test_another_process_continues_after_the_first_was_closed(build: Build
     await commit_event(first.detector.repository, "fired", event("e1", "Storm"), EVENT_MS)
     await second.webhook_dispatcher.run_once()
     assert (first.maintenance.runs, second.maintenance.runs, second.maintenance.skipped) == (1, 0, 1)
-    assert await second.webhook_dispatcher.pending() == {}
+    assert await second.webhook_dispatcher.queue.pending() == {}
 
     await first.close()
     await first.close()
@@ -113,4 +113,4 @@ async def test_another_process_continues_after_the_first_was_closed(build: Build
     await second.webhook_dispatcher.run_once()
 
     assert second.maintenance.runs == 1
-    assert list((await second.webhook_dispatcher.pending()).values()) == [1]
+    assert list((await second.webhook_dispatcher.queue.pending()).values()) == [1]

@@ -101,14 +101,6 @@ class WebhookDispatcher:
         await self.sender.close()
         await self._lease.close()
 
-    async def dead_letters(self, subscription_id: str, count: int = 50) -> Sequence[Delivery]:
-        """The newest dead letters of a webhook, newest first."""
-        return await self.queue.dead_letters(subscription_id, count)
-
-    async def pending(self) -> dict[str, int]:
-        """Number of pending deliveries by subscription id."""
-        return await self.queue.pending()
-
     async def ping(self, subscription: Subscription) -> DeliveryResult:
         """Send a test now, ahead of pending deliveries, without a retry; it is logged as an attempt."""
         now_ms = self._clock()

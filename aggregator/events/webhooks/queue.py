@@ -73,11 +73,6 @@ class DeliveryQueue:
         _, outbox = await self.read()
         return dict(Counter(delivery.hook for delivery in outbox.calls))
 
-    async def pending_of(self, target: str) -> list[Delivery]:
-        """The pending deliveries of a target, oldest first."""
-        _, outbox = await self.read()
-        return [delivery for delivery in outbox.calls if delivery.hook == target]
-
     async def dead_letters(self, target: str, count: int = 50) -> list[Delivery]:
         """The newest dead letters of a target, newest first."""
         entries = await self._store.stream_tail(DEAD_LETTERS_KEY, MAX_DEAD_LETTERS)

@@ -83,7 +83,7 @@ async def post_target(request: web.Request, query: requests.NoQuery) -> web.Stre
         address, (), body.format, service.clock(), caller_id(request), kind=body.kind, desk=desk.id
     )
     is_own = target.kind == "webhook" and target.owner == caller_id(request)
-    pending = 0 if is_new else (await service.webhook_dispatcher.pending()).get(target.id, 0)
+    pending = 0 if is_new else (await service.webhook_dispatcher.queue.pending()).get(target.id, 0)
     out = webhook_out(target, pending, target.secret if is_own else None)
     return json_response.created("/v1/webhooks", out, is_new=is_new)
 

@@ -53,7 +53,7 @@ async def render_metrics(app: web.Application) -> bytes:
     info = await store_info(service.store)
     pending: Mapping[str, int] = {}
     with contextlib.suppress(StoreUnavailable):
-        pending = await service.webhook_dispatcher.pending() if info.ready else {}
+        pending = await service.webhook_dispatcher.queue.pending() if info.ready else {}
     if info.ready:
         await service.readiness.run()
     background = service.background

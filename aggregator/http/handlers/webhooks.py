@@ -48,7 +48,7 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     hook, is_new = await service.webhook_subscriptions.subscribe(
         url, queries, body.format, service.clock(), caller_id(request)
     )
-    pending = 0 if is_new else (await service.webhook_dispatcher.pending()).get(hook.id, 0)
+    pending = 0 if is_new else (await service.webhook_dispatcher.queue.pending()).get(hook.id, 0)
     # Also for a client whose first answer was lost.
     secret = hook.secret if hook.owner == caller_id(request) else None
     return json_response.created("/v1/webhooks", webhook_out(hook, pending, secret), is_new=is_new)
@@ -57,7 +57,7 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """All webhooks and targets of desks with their delivery status."""
     service = request.app[SERVICE]
-    pending = await service.webhook_dispatcher.pending()
+    pending = await service.webhook_dispatcher.queue.pending()
     hooks = await service.webhook_subscriptions.values()
     return json_response.struct_response(
         responses.WebhooksOut([webhook_out(hook, pending.get(hook.id, 0)) for hook in hooks])
@@ -68,12 +68,12 @@ async def get(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
     """One webhook with its dead letters and the history of its deliveries."""
     service = request.app[SERVICE]
     hook = await service.webhook_subscriptions.get(path_id(request))
-    pending = (await service.webhook_dispatcher.pending()).get(hook.id, 0)
+    pending = (await service.webhook_dispatcher.queue.pending()).get(hook.id, 0)
     dead = [
         responses.DeadLetterOut(
             letter.id, letter.kind, letter.event, to_datetime(letter.made_ms), letter.attempts, letter.result
         )
-        for letter in await service.webhook_dispatcher.dead_letters(hook.id)
+        for letter in await service.webhook_dispatcher.queue.dead_letters(hook.id)
     ]
     attempts = await service.webhook_dispatcher.queue.attempts(frozenset((hook.id,)))
     summary = webhook_out(hook, pending)
@@ -105,7 +105,7 @@ async def post_action(request: web.Request, query: requests.NoQuery) -> web.Stre
             raise Conflict(f"The test delivery to {shown} failed: {result.error}.")
         return json_response.struct_response(webhook_out(hook, 0))
     hook = await apply_action(service, hook, body.action, body.delivery, caller_name(request))
-    pending = (await service.webhook_dispatcher.pending()).get(id_, 0)
+    pending = (await service.webhook_dispatcher.queue.pending()).get(id_, 0)
     return json_response.struct_response(webhook_out(hook, pending))
 
 

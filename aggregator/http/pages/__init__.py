@@ -1,8 +1,7 @@
 """HTML pages: Jinja templates, kept current by scripts; nothing is loaded from other hosts.
 
     front      list of breaking events and latest articles
-    report     one event
-    story      events of one topic over days
+    report     one event; a storyline: events of one topic over days
     search     events and articles by words
     lookup     verdict for a stored or pasted article; comparison of two articles
     desks      saved views with thresholds and notification targets; webhooks: their deliveries
@@ -39,8 +38,8 @@ MEDIA_TYPES = {
 IMMUTABLE_SUFFIXES = (".woff2",)
 
 MAX_KEPT_PAGES = 20
+MAX_VIEWS = 64  # of the render cache
 _LOCAL_ADDRESS = re.compile(r'( (?:href|src|action|formaction|data-stream)=")/(?!/)')
-MAX_VIEWS = 64
 
 
 class Pages:

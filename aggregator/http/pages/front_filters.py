@@ -97,11 +97,7 @@ class View:
     feed: str
 
 
-def view(
-    query: FrontQuery,
-    cards: Sequence[Card],
-    desks: Mapping[str, str] = MappingProxyType({}),
-) -> View:
+def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = MappingProxyType({})) -> View:
     """Controls for a query that shows ``cards``. ``desks``: their names by id."""
     values = given_values(query)
     filters = [name for name in values if name not in VIEW_PARAMETERS]
@@ -194,54 +190,37 @@ def _chip_label(name: str, value: str) -> str:
 
 
 def _facets(values: dict[str, str], cards: Sequence[Card]) -> list[Facet]:
-    """Choices that narrow the view: only values that occur, the most frequent first."""
-
-    def counted(name: str, occurring: Iterable[str]) -> tuple[Choice, ...]:
-        counts = Counter(value for value in occurring if value)
-        common = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-        return tuple(Choice(value, front_url(values | {name: value}), n) for value, n in common)
-
-    states = Counter(card.severity for card in cards)
-    ours = Counter("yes" if card.is_ours else "no" for card in cards if card.is_ours is not None)
+    """Choices that narrow the view: only values that occur."""
+    states: dict[str, str] = {s: SEVERITY_LABELS[s] for s in SEVERITIES}
     smallest = int(values.get("min_size", 0))
-    sizes = [(s, sum(c.event.size >= s for c in cards)) for s in SIZES if s > smallest]
+    sizes = {s: sum(card.event.size >= s for card in cards) for s in SIZES if s > smallest}
+    size_choices = tuple(
+        Choice(f"{s} items", front_url(values | {"min_size": str(s)}), n)
+        for s, n in sizes.items()
+        if 0 < n < len(cards)
+    )
+    ours = ("yes" if card.is_ours else "no" for card in cards if card.is_ours is not None)
+    languages = (lang for card in cards for lang in card.event.languages)
+    sources = (source for card in cards for source in card.event.sources)
     return [
-        Facet(
-            "State",
-            ()
-            if "severity" in values
-            else tuple(
-                Choice(SEVERITY_LABELS[s], front_url(values | {"severity": s}), states[s])
-                for s in SEVERITIES
-                if states[s]
-            ),
-        ),
-        Facet(
-            "Our coverage",
-            ()
-            if "ours" in values
-            else tuple(
-                Choice(label, front_url(values | {"ours": name}), ours[name])
-                for name, label in OURS_LABELS.items()
-                if ours[name]
-            ),
-        ),
-        Facet(
-            "Language",
-            () if "lang" in values else counted("lang", (la for c in cards for la in c.event.languages)),
-        ),
-        Facet(
-            "At least",
-            tuple(
-                Choice(f"{s} items", front_url(values | {"min_size": str(s)}), n)
-                for s, n in sizes
-                if 0 < n < len(cards)
-            ),
-        ),
-        Facet(
-            "Source",
-            ()
-            if "source" in values
-            else counted("source", (s for c in cards for s in c.event.sources))[:MAX_LISTED_SOURCES],
-        ),
+        Facet("State", _choices("severity", values, (card.severity for card in cards), states)),
+        Facet("Our coverage", _choices("ours", values, ours, OURS_LABELS)),
+        Facet("Language", _choices("lang", values, languages)),
+        Facet("At least", size_choices),
+        Facet("Source", _choices("source", values, sources)[:MAX_LISTED_SOURCES]),
     ]
+
+
+def _choices(
+    name: str, values: dict[str, str], occurring: Iterable[str], labels: Mapping[str, str] | None = None
+) -> tuple[Choice, ...]:
+    """The values of a parameter that occur, in the order of ``labels`` or the most frequent first."""
+    if name in values:
+        return ()
+    counts = Counter(filter(None, occurring))
+    labels = labels or {value: value for value in sorted(counts, key=lambda v: (-counts[v], v))}
+    return tuple(
+        Choice(label, front_url(values | {name: value}), counts[value])
+        for value, label in labels.items()
+        if counts[value]
+    )

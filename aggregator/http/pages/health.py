@@ -199,7 +199,7 @@ async def _queues(service: Service) -> Queues:
     return Queues(
         stream_entries=await service.index.stream.length(),
         backlog=await detector.lag(service.index.stream, MAX_BACKLOG) if detector is not None else None,
-        deliveries=sum((await service.webhook_dispatcher.pending()).values()),
+        deliveries=sum((await service.webhook_dispatcher.queue.pending()).values()),
         dead_letters=await service.webhook_dispatcher.queue.dead_letter_count(),
         webhooks=len(webhooks),
         suspended_webhooks=sum(1 for webhook in webhooks if webhook.disabled),

@@ -143,7 +143,7 @@ async def test_a_failed_delivery_is_retried_under_the_same_id(webhooks: Webhooks
 
     assert len(receiver.calls) == 3 and len({id_ for id_, _ in receiver.calls}) == 1
     assert (subscription.delivered, subscription.failed, subscription.last_result) == (1, 2, "delivered")
-    assert await webhooks.dispatcher.pending() == {}
+    assert await webhooks.dispatcher.queue.pending() == {}
 
 
 async def test_a_crash_after_the_call_repeats_it_under_the_same_id(
@@ -161,7 +161,7 @@ async def test_a_crash_after_the_call_repeats_it_under_the_same_id(
     await other.close()
 
     assert len(receiver.calls) == 2 and len({id_ for id_, _ in receiver.calls}) == 1
-    assert await webhooks.dispatcher.pending() == {}
+    assert await webhooks.dispatcher.queue.pending() == {}
 
 
 async def test_a_410_response_disables_the_webhook(webhooks: Webhooks, receiver: Receiver) -> None:
@@ -176,7 +176,7 @@ async def test_a_410_response_disables_the_webhook(webhooks: Webhooks, receiver:
 
     assert len(receiver.calls) == 1
     assert (await webhooks.subscriptions.get(subscription.id)).disabled
-    assert [letter.kind for letter in await webhooks.dispatcher.dead_letters(subscription.id)] == [
+    assert [letter.kind for letter in await webhooks.dispatcher.queue.dead_letters(subscription.id)] == [
         "closed",
         "fired",
     ]

@@ -174,7 +174,7 @@ async def test_a_suspended_target_gets_what_was_pending_when_it_is_resumed(newsr
     await newsroom.dispatcher.deliver_due()
 
     assert [e["id"] for e in newsroom.calls[-1]["data"]["events"]] == ["e1"]
-    assert await newsroom.dispatcher.pending() == {}
+    assert await newsroom.dispatcher.queue.pending() == {}
 
 
 async def test_an_abandoned_delivery_is_sent_again_under_its_id(newsroom: Newsroom) -> None:
@@ -211,7 +211,7 @@ async def test_an_edit_during_a_call_does_not_lose_its_result(
     await newsroom.change("e1", 5)
     await newsroom.dispatcher.deliver_due()
 
-    assert len(newsroom.calls) == 1 and await newsroom.dispatcher.pending() == {}
+    assert len(newsroom.calls) == 1 and await newsroom.dispatcher.queue.pending() == {}
 
 
 async def test_a_crash_between_two_runs_reports_nothing_twice(newsroom: Newsroom) -> None:
@@ -251,5 +251,5 @@ async def test_what_older_versions_stored_is_read(store: Store) -> None:
     dispatcher = WebhookDispatcher(EventRepository(store), Subscriptions(store), Clock(EVENT_MS))
 
     assert (await Subscriptions(store).get("h")).kind == "webhook"
-    assert await dispatcher.pending() == {"h": 1}
+    assert await dispatcher.queue.pending() == {"h": 1}
     assert (await store.read([DESK_STATES_KEY])) == [None]

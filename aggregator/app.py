@@ -26,8 +26,8 @@ from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.desks import Desks
 from aggregator.events.editor_actions import EditorActions
+from aggregator.events.filter import OwnSources
 from aggregator.events.idempotency import IdempotentAnswers
-from aggregator.events.own_sources import OwnSources
 from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
 from aggregator.events.search import EventSearch

@@ -1,7 +1,8 @@
-"""Filter of events, shared by the list, the stream, feeds, webhooks and desks. Pure."""
+"""Which events are meant: filters of the list, the stream, feeds, webhooks and desks; own coverage. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import parse_qsl
@@ -76,3 +77,27 @@ def _matches_term(event: Event, term: str) -> bool:
 
 def _primary_subtag(tag: str) -> str:
     return tag.replace("_", "-").partition("-")[0].lower()
+
+
+class OwnSources:
+    """Names of the newsroom's own sources, separated by commas, compared by ``source_key``.
+
+    >>> own = OwnSources("Harbour Times, harbour-times.example")
+    >>> own.is_own("harbour times"), own.is_own("Quay News"), bool(OwnSources(" "))
+    (True, False, False)
+    """
+
+    def __init__(self, names: str) -> None:
+        self._names = frozenset(filter(None, (source_key(name) for name in names.split(","))))
+
+    def __bool__(self) -> bool:
+        """Whether any source is marked as own."""
+        return bool(self._names)
+
+    def is_own(self, source: str) -> bool:
+        """Whether a source is one of them."""
+        return source_key(source) in self._names
+
+    def any_of(self, sources: Iterable[str]) -> bool:
+        """Whether one of the sources of an event is."""
+        return bool(self._names) and any(map(self.is_own, sources))

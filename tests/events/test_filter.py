@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from aggregator.events.filter import EventFilter
+from aggregator.events.filter import EventFilter, OwnSources
 from tests.support.factories import event
 
 STORM = replace(
@@ -59,3 +59,23 @@ def test_a_saved_query_string_is_parsed() -> None:
     parsed = EventFilter.parse("term=+ferries+&source=harbour+post&min_size=17&status=breaking&lang=en")
 
     assert parsed == EventFilter("ferries", "harbour post", "en", 17, "breaking")
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [("Harbour Times", True), ("  harbour  TIMES", True), ("Harbour Times Sport", False), ("", False)],
+)
+def test_a_source_is_recognized_in_any_case(source: str, expected: bool) -> None:
+    """White space and letter case do not matter, the rest of the name does."""
+    own = OwnSources("Quay News, Harbour Times,,")
+
+    assert own.is_own(source) is expected
+    assert own.any_of(["Pier Nine", source]) is expected
+
+
+def test_without_own_sources_no_event_is_ours() -> None:
+    """Also none whose articles name no source."""
+    own = OwnSources("")
+
+    assert not own
+    assert not own.any_of([""])

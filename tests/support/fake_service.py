@@ -38,10 +38,9 @@ from aggregator.events.desks import Desks
 from aggregator.events.detection.edits import apply_action
 from aggregator.events.detection.learning import LearnedHistory, LearningStatus
 from aggregator.events.detection.model import EditorAction, Event
-from aggregator.events.filter import EventFilter
+from aggregator.events.filter import EventFilter, OwnSources
 from aggregator.events.idempotency import IdempotentAnswers
 from aggregator.events.ordering import PAGED_ORDERS, EventOrder, PageKey, page_key_of, sort_events
-from aggregator.events.own_sources import OwnSources
 from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher

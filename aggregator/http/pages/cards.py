@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aggregator.events.detection.model import Event
+from aggregator.events.filter import OwnSources
 from aggregator.events.formatting import title_of
 from aggregator.events.ordering import EventOrder, sort_events
-from aggregator.events.own_sources import OwnSources
 from aggregator.events.severity import Growth, Severity, growth, severity
 from aggregator.http.pages import charts
 

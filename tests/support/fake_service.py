@@ -202,7 +202,8 @@ class FakeService:
         )
 
     async def delete(self, id_: str, *, sources: tuple[str, ...] = ()) -> None:
-        if sources and (await self.get(id_)).record.source not in sources:
+        stored = await self.get(id_)
+        if sources and stored.record.source not in sources:
             raise foreign_article_error(id_, sources)
         del self.articles[id_]
 

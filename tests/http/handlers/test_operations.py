@@ -110,7 +110,7 @@ async def test_metrics_without_a_readable_webhook_outbox(
     async def damaged() -> dict[str, int]:
         raise StoreUnavailable("The outbox in the store is corrupt.")
 
-    monkeypatch.setattr(service.webhook_dispatcher, "pending", damaged)
+    monkeypatch.setattr(service.webhook_dispatcher.queue, "pending", damaged)
     response = await client.get("/metrics")
 
     assert response.status == 200

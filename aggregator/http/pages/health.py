@@ -15,7 +15,6 @@ from aggregator.analysis.text.language import FALLBACK_GROUP
 from aggregator.app import Service
 from aggregator.auth.api_keys import Role
 from aggregator.contract.problems import PROBLEM_TITLES
-from aggregator.domain import VerdictName
 from aggregator.errors import StoreUnavailable
 from aggregator.events.detection import LearnedHistory
 from aggregator.http.app_keys import CALLER_KEY, METRICS, PEER_METRICS, SERVICE
@@ -41,9 +40,6 @@ class ArrivalRate:
 
     chart: charts.Chart
     per_minute: float
-    last_hour: int
-    verdicts: Mapping[VerdictName, int]
-    is_complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +99,7 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
         articles=articles,
         is_estimate=bool(totals.sum("aggregator_index_articles")),
         bytes_per_article=info.memory_bytes / articles if articles else None,
+        arrivals=stored.arrivals,
         rate=arrival_rate(stored.arrivals, now_ms),
         since_ms=int(started_s) * 1000 if started_s else None,
         answered_by_verdict=totals.by_label("aggregator_articles_total", "verdict"),
@@ -135,9 +132,6 @@ def arrival_rate(arrivals: Arrivals, now_ms: int) -> ArrivalRate:
             arrivals.by_minute, from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=MINUTE_MS
         ),
         per_minute=recent / (5 + (now_ms - this_minute_ms) / MINUTE_MS),
-        last_hour=arrivals.total,
-        verdicts=arrivals.verdicts,
-        is_complete=arrivals.is_complete,
     )
 
 

@@ -15,7 +15,6 @@ def test_the_rate_is_that_of_the_last_minutes() -> None:
     minutes = tuple((NOW_MS - n * MINUTE_MS, 600) for n in range(59, -1, -1))
     rate = arrival_rate(Arrivals(minutes, {"new": 36_000}, is_complete=True), NOW_MS + MINUTE_MS - 1)
 
-    assert rate.last_hour == 36_000
     assert round(rate.per_minute) == 600
     assert len(rate.chart.bars) == 60 and rate.chart.largest == 600
 
@@ -24,7 +23,7 @@ def test_no_articles_have_no_rate() -> None:
     """An empty chart."""
     rate = arrival_rate(Arrivals((), {}, is_complete=True), NOW_MS)
 
-    assert (rate.per_minute, rate.last_hour, rate.chart.bars) == (0.0, 0, ())
+    assert (rate.per_minute, rate.chart.bars) == (0.0, ())
 
 
 def test_refusals_and_errors_are_named() -> None:

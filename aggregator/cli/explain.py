@@ -19,14 +19,15 @@ from aggregator.cli.ingest_targets import (
     retry_while_unavailable,
 )
 from aggregator.cli.policy_option import check_profile
-from aggregator.clients.transport import JSON_TYPE
-from aggregator.contract import encoding, requests
+from aggregator.contract import encoding
 from aggregator.contract.decoding import to_article
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.runtime.addresses import service_url
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
+from aggregator_client import wire
+from aggregator_client.transport import JSON_TYPE
 
 MAX_PASSAGES_SHOWN = 5
 
@@ -70,9 +71,7 @@ async def _compare_in_store(args: argparse.Namespace, settings: Settings, a: Sid
     from aggregator.app import open_service
 
     first, second = (
-        side
-        if isinstance(side, str)
-        else to_article(requests.ArticleIn(text=side["text"]), for_storage=False)
+        side if isinstance(side, str) else to_article(wire.ArticleIn(text=side["text"]), for_storage=False)
         for side in (a, b)
     )
     profile = requested_profile(args)

@@ -27,19 +27,11 @@ from aggregator.app import Service, open_service
 from aggregator.cli.common_options import requested_profile
 from aggregator.cli.policy_option import check_profile
 from aggregator.cli.waiting import INITIAL_BACKOFF_S, MAX_BACKOFF_S, RETRYABLE, Backoff
-from aggregator.clients.transport import (
-    NDJSON_TYPE,
-    authorization_headers,
-    check_http_url,
-    connection_error_reason,
-    has_too_many_lines,
-    retry,
-)
 from aggregator.concurrency.prefetch import CHUNK_ARTICLES, Prefetcher
-from aggregator.contract import encoding, responses
+from aggregator.contract import encoding
 from aggregator.contract.decoding import decode_article
 from aggregator.contract.problems import to_problem
-from aggregator.contract.responses import LineProblem, encode
+from aggregator.contract.responses import encode
 from aggregator.domain import Answer, Article
 from aggregator.errors import (
     AggregatorError,
@@ -53,6 +45,17 @@ from aggregator.jsonl import Line
 from aggregator.runtime.addresses import service_url
 from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.settings import Settings
+from aggregator_client import wire
+from aggregator_client.errors import ConfigurationError as InvalidUrl
+from aggregator_client.transport import (
+    NDJSON_TYPE,
+    authorization_headers,
+    check_http_url,
+    connection_error_reason,
+    has_too_many_lines,
+    retry,
+)
+from aggregator_client.wire import LineProblem
 
 RETRY_TIMEOUT_S = 60.0  # of a command for one article
 FIRST_CONTACT_TIMEOUT_S = 3.0  # a server that was never reached is probably not running
@@ -303,7 +306,7 @@ class ServerTarget:
         """A target that sends nothing yet. Raises ConfigurationError for an invalid URL."""
         try:
             checked_url = check_http_url(url)
-        except ConfigurationError as error:
+        except InvalidUrl as error:
             raise ConfigurationError(f"server: {error}") from None
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=READ_TIMEOUT_S)
         async with aiohttp.ClientSession(timeout=timeout, headers=authorization_headers(key)) as session:
@@ -379,7 +382,7 @@ class _ReplyFields(msgspec.Struct):
     """The fields of an answer line or a problem that are read here."""
 
     verdict: str | None = None
-    error: responses.Problem | None = None
+    error: wire.Problem | None = None
     detail: str = ""
     code: str = ""
 

@@ -80,7 +80,7 @@ def _commands() -> dict[str, Callable[[Any], None] | str]:
             "learn",
             "like ingest --backfill: teach the event detector what is usual by dated articles",
         ),
-        "work": _add_work,
+        "work": "newsdedup-client",
         "explain": _add_explain,
         "reindex": _add_reindex,
         "delete-index": _add_delete_index,
@@ -122,46 +122,6 @@ def _add_ingest(commands: Any, name: str, help: str) -> None:
     common_options.add_progress_option(command)
     common_options.add_target_options(command)
     common_options.add_policy_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))
-
-
-def _add_work(commands: Any) -> None:
-    command = common_options.add_command(
-        commands, "work", "consume articles from a Redis stream and append verdicts to another",
-        "aggregator.cli.stream_worker:run",
-    )  # fmt: skip
-    command.add_argument(
-        "--redis",
-        metavar=common_options.URL_METAVAR,
-        default="redis://127.0.0.1:6379",
-        help="Redis server of the streams (default %(default)s)",
-    )
-    command.add_argument(
-        "--server", metavar=common_options.URL_METAVAR, help="running service (default: the local one)"
-    )
-    command.add_argument(
-        "--source",
-        default="articles",
-        metavar="STREAM",
-        help="input stream; each entry has a field 'article' with JSON (default %(default)s)",
-    )
-    command.add_argument(
-        "--verdicts", default="verdicts", metavar="STREAM", help="output stream (default %(default)s)"
-    )
-    command.add_argument(
-        "--group", default="aggregator", metavar="NAME", help="consumer group (default %(default)s)"
-    )
-    command.add_argument(
-        "--consumer",
-        metavar="NAME",
-        help="name of this worker, unique and the same after a restart (default: the host name)",
-    )
-    command.add_argument(
-        "--maxlen", type=common_options.positive_int, metavar="N",
-        help="keep about N verdicts and dead letters (default: 100000), and remove the processed entries of "
-        "an input stream longer than N (default: keep them)",
-    )  # fmt: skip
-    command.add_argument("--until-empty", action="store_true", help="exit when no entry is left")
-    common_options.add_settings_options(command, common_options.LOG_SETTINGS)
 
 
 def _add_explain(commands: Any) -> None:

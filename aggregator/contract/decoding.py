@@ -17,7 +17,6 @@ from typing import TypeVar
 import msgspec
 
 from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, derive_id, validate_id
-from aggregator.contract.requests import MAX_YEAR, MIN_YEAR, ArticleIn
 from aggregator.contract.validation import (
     MAX_ERRORS,
     ErrorCollector,
@@ -29,6 +28,7 @@ from aggregator.contract.validation import (
 )
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
+from aggregator_client.wire import MAX_YEAR, MIN_YEAR, ArticleIn
 
 T = TypeVar("T")
 DecodeFunction = Callable[[bytes], T]

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from aggregator.analysis.simhash import to_hex
-from aggregator.contract import responses
 from aggregator.domain import Answer, ArticleRecord, Match, Outcome, RelatedItem, VerdictName, arrival_ms_of
 from aggregator.queries.explain import Explanation
 from aggregator.queries.search import FoundArticle, SearchResult
+from aggregator_client import wire
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,10 +40,10 @@ def to_datetime_or_none(ms: int | None) -> datetime | None:
     return None if ms is None else to_datetime(ms)
 
 
-def verdict_out(answer: Answer, thresholds: DistanceThresholds) -> responses.VerdictOut:
+def verdict_out(answer: Answer, thresholds: DistanceThresholds) -> wire.VerdictOut:
     """The verdict on one article."""
     outcome = answer.outcome
-    return responses.VerdictOut(
+    return wire.VerdictOut(
         id=answer.id,
         verdict=outcome.verdict,
         distance=outcome.distance,
@@ -58,11 +58,11 @@ def verdict_out(answer: Answer, thresholds: DistanceThresholds) -> responses.Ver
     )
 
 
-def duplicate_of_out(match: Match | None) -> responses.DuplicateOf | None:
+def duplicate_of_out(match: Match | None) -> wire.DuplicateOf | None:
     """The earlier article that this one duplicates, if any."""
     if match is None:
         return None
-    return responses.DuplicateOf(
+    return wire.DuplicateOf(
         id=match.id,
         canonical_id=match.canonical_id,
         distance=match.distance,
@@ -71,9 +71,9 @@ def duplicate_of_out(match: Match | None) -> responses.DuplicateOf | None:
     )
 
 
-def related_out(item: RelatedItem) -> responses.RelatedOut:
+def related_out(item: RelatedItem) -> wire.RelatedOut:
     """One related article."""
-    return responses.RelatedOut(
+    return wire.RelatedOut(
         id=item.id,
         title=item.title,
         url=item.url,
@@ -86,9 +86,9 @@ def related_out(item: RelatedItem) -> responses.RelatedOut:
 
 def article_out(
     record: ArticleRecord, outcome: Outcome, event_id: str | None, thresholds: DistanceThresholds
-) -> responses.ArticleOut:
+) -> wire.ArticleOut:
     """A stored article."""
-    return responses.ArticleOut(
+    return wire.ArticleOut(
         id=record.id,
         title=record.title,
         url=record.url,
@@ -109,9 +109,9 @@ def article_out(
     )
 
 
-def article_ref(record: ArticleRecord) -> responses.ArticleRef:
+def article_ref(record: ArticleRecord) -> wire.ArticleRef:
     """An article in a list."""
-    return responses.ArticleRef(
+    return wire.ArticleRef(
         id=record.id,
         title=record.title,
         url=record.url,
@@ -121,10 +121,10 @@ def article_ref(record: ArticleRecord) -> responses.ArticleRef:
     )
 
 
-def found_article(found: FoundArticle, event_id: str | None) -> responses.FoundArticle:
+def found_article(found: FoundArticle, event_id: str | None) -> wire.FoundArticle:
     """A result of a search."""
     record = found.article.record
-    return responses.FoundArticle(
+    return wire.FoundArticle(
         **msgspec.structs.asdict(article_ref(record)),
         lang=record.lang,
         verdict=found.article.outcome.verdict,
@@ -133,15 +133,15 @@ def found_article(found: FoundArticle, event_id: str | None) -> responses.FoundA
     )
 
 
-def searched_out(result: SearchResult) -> responses.SearchedOut:
+def searched_out(result: SearchResult) -> wire.SearchedOut:
     """What a search has read."""
-    return responses.SearchedOut(result.searched, to_datetime_or_none(result.since_ms), result.is_loading)
+    return wire.SearchedOut(result.searched, to_datetime_or_none(result.since_ms), result.is_loading)
 
 
-def explain_out(explanation: Explanation) -> responses.ExplainOut:
+def explain_out(explanation: Explanation) -> wire.ExplainOut:
     """The comparison of two articles."""
     sides = [
-        responses.ExplainSideOut(
+        wire.ExplainSideOut(
             label=explanation.labels[side],
             space=explanation.spaces[side],
             fingerprint=to_hex(explanation.fingerprints[side]),
@@ -152,13 +152,13 @@ def explain_out(explanation: Explanation) -> responses.ExplainOut:
         )
         for side in (0, 1)
     ]
-    return responses.ExplainOut(
+    return wire.ExplainOut(
         summary=explanation.summary,
         a=sides[0],
         b=sides[1],
         distance=explanation.distance,
         differing_bits=list(explanation.differing_bits) if explanation.differing_bits is not None else None,
-        overlap=responses.OverlapOut(
+        overlap=wire.OverlapOut(
             containment=round(explanation.overlap.containment, 3),
             resemblance=round(explanation.overlap.resemblance, 3),
             shared=round(explanation.overlap.shared, 1),

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from aggregator import errors
-from aggregator.contract.responses import ErrorOut, Problem
+from aggregator_client.wire import ErrorOut, Problem
 
 # The first matching class decides, so a subclass precedes its base class.
 ERROR_STATUSES: tuple[tuple[type[errors.AggregatorError], HTTPStatus, str], ...] = (

@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from aggregator.contract.responses import ArticleRef
+from aggregator_client.wire import ArticleRef
 
 TimeBasis = Literal["published", "day", "arrived"]
 OutletKind = Literal["first", "own", "copy", "same time"]

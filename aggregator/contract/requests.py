@@ -1,4 +1,4 @@
-"""Request bodies, forms and query parameters of the public contract v1.
+"""Request bodies, forms and query parameters of the HTTP API v1, in addition to ``aggregator_client.wire``.
 
 Unknown fields are rejected, so that a misspelled name is an error instead of being silently ignored.
 Times are RFC 3339 with an offset. Docstrings become the descriptions of the OpenAPI schemas.
@@ -6,73 +6,36 @@ Times are RFC 3339 with an offset. Docstrings become the descriptions of the Ope
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from aggregator.contract.responses import (
+from aggregator.contract.responses import EventOrder
+from aggregator_client.wire import (
+    LANGUAGE_TAG_PATTERN,
+    MAX_PROFILE_CHARS,
+    MAX_SOURCE_CHARS,
+    MAX_URL_CHARS,
     ActionName,
-    EventOrder,
+    ArticleId,
+    ArticleIn,
     EventStatus,
     MuteScope,
+    OffsetDatetime,
+    PolicyProfile,
     Severity,
+    Source,
     VerdictName,
     WorkStatus,
 )
 
-MAX_URL_CHARS = 4096  # as in analysis/article_id.py, which clients do not load
-MIN_YEAR, MAX_YEAR = 1700, 2199  # dates outside are typing errors or scraping errors
-MAX_TITLE_CHARS = 2000
-MAX_SOURCE_CHARS = 300
 MAX_RELATED_IDS = 20
-MAX_PROFILE_CHARS = 40
 MAX_ACTOR_CHARS = 200
 MAX_NOTE_CHARS = 2000
 MAX_RELATED_PAGE = 100
 MAX_EVENT_PAGE = 200
 MAX_SEARCH_CHARS = 200
 MAX_SEARCH_PAGE = 100
-LANGUAGE_TAG_PATTERN = r"^([A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*)?$"
-
-OffsetDatetime = Annotated[
-    datetime, Meta(tz=True, description="RFC 3339 with an offset, e.g. 2026-11-20T08:00:00Z")
-]
-Source = Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="The outlet, e.g. its host name.")]
-ArticleId = Annotated[str, Meta(description="At most 512 bytes, no control characters.")]
-PolicyProfile = Annotated[
-    str,
-    Meta(
-        max_length=MAX_PROFILE_CHARS,
-        description='Name of a policy profile of the service, or "default"; absent: selected by the source.',
-    ),
-]
-
-
-class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
-    """One article with text, html or at least a title; null counts as not given."""
-
-    id_: ArticleId | None = None
-    url: Annotated[str, Meta(max_length=MAX_URL_CHARS, description="http or https.")] | None = None
-    title: Annotated[str, Meta(max_length=MAX_TITLE_CHARS)] | None = None
-    text: Annotated[str, Meta(description="The main text; takes precedence over html.")] | None = None
-    html: Annotated[str, Meta(description="The whole page; the main text is extracted from it.")] | None = (
-        None
-    )
-    source: Source | None = None
-    published_at: OffsetDatetime | None = None
-    lang: (
-        Annotated[
-            str,
-            Meta(
-                pattern=LANGUAGE_TAG_PATTERN,
-                max_length=35,
-                description='Language tag such as "en" or "zh-Hant"; detected when absent.',
-            ),
-        ]
-        | None
-    ) = None
-    policy: PolicyProfile | None = None
 
 
 class RelatedIn(ArticleIn, forbid_unknown_fields=True, rename={"id_": "id"}):

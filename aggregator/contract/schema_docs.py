@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from aggregator.contract import provenance, requests, responses
 from aggregator.contract.field_docs import FIELD_DOCS, REF
+from aggregator_client import wire
 
 _STRUCTS: dict[str, type[Struct]] = {
     name: value
-    for module in (responses, requests, provenance)
+    for module in (wire, responses, requests, provenance)
     for name, value in vars(module).items()
     if isinstance(value, type) and issubclass(value, Struct)
 }

@@ -12,10 +12,10 @@ import msgspec
 
 from aggregator import __version__
 from aggregator.contract.examples import BODY_EXAMPLES, PATH_EXAMPLES
-from aggregator.contract.responses import LineProblem, Problem
 from aggregator.contract.schema_docs import describe_schemas, example_of
 from aggregator.http.hosts import PROBE_PATHS
 from aggregator.http.routes import FORM_TYPE, JSON_TYPE, NDJSON_TYPE, Endpoint
+from aggregator_client.wire import LineProblem, Problem
 
 SCHEMA_REF = "#/components/schemas/{name}"
 DESCRIPTION = """\

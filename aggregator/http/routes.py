@@ -37,6 +37,7 @@ from aggregator.http.pages import documentation, front, health, lookup, report, 
 from aggregator.http.pages import provenance as provenance_pages
 from aggregator.http.pages import search as search_page
 from aggregator.http.pages import webhooks as webhook_pages
+from aggregator_client import wire
 
 Handler = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 
@@ -93,39 +94,39 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST", "/v1/articles", articles.post, "postArticle",
         "Check an article for duplicates and store it.", TAG_ARTICLES,
-        {201: responses.VerdictOut, 200: responses.VerdictOut},
-        query=requests.IngestQuery, body=requests.ArticleIn, error_statuses=BODY_ERROR_STATUSES,
+        {201: wire.VerdictOut, 200: wire.VerdictOut},
+        query=requests.IngestQuery, body=wire.ArticleIn, error_statuses=BODY_ERROR_STATUSES,
         permission="crawler",
     ),
     Endpoint(
         "POST", "/v1/articles/batch", articles.post_batch, "postBatch",
         "Check and store many articles: JSON lines, one answer line each, in order.", TAG_ARTICLES,
-        {200: responses.VerdictOut},
-        query=requests.IngestQuery, body=requests.ArticleIn, ndjson=True, error_statuses=(400, 415, 503),
+        {200: wire.VerdictOut},
+        query=requests.IngestQuery, body=wire.ArticleIn, ndjson=True, error_statuses=(400, 415, 503),
         permission="crawler", long_running=True,
     ),
     Endpoint(
         "GET", "/v1/articles", search.list_articles, "listArticles",
         "List stored articles, newest first.", TAG_ARTICLES,
-        {200: responses.ArticlesOut}, query=requests.ArticlesQuery, error_statuses=(400, 503),
+        {200: wire.ArticlesOut}, query=requests.ArticlesQuery, error_statuses=(400, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/v1/search", search.search, "search",
         "Search events and articles by words, URL or id.", TAG_ARTICLES,
-        {200: responses.SearchOut}, query=requests.SearchQuery, error_statuses=(400, 503),
+        {200: wire.SearchOut}, query=requests.SearchQuery, error_statuses=(400, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/v1/articles/{id}/copies", articles.get_copies, "getCopies",
         "List the articles of an article's duplicate group, the canonical one first.", TAG_ARTICLES,
-        {200: responses.CopiesOut}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
+        {200: wire.CopiesOut}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/v1/articles/{id}/related", related.get_related, "getRelated",
         "List articles related to a stored article.", TAG_RELATED,
-        {200: responses.RelatedListOut}, query=requests.RelatedQuery, error_statuses=(400, 404, 410, 503),
+        {200: wire.RelatedListOut}, query=requests.RelatedQuery, error_statuses=(400, 404, 410, 503),
         permission="reader",
     ),
     Endpoint(
@@ -137,7 +138,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", "/v1/articles/{id}", articles.get, "getArticle",
         "Get a stored article and its verdict.", TAG_ARTICLES,
-        {200: responses.ArticleOut}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
+        {200: wire.ArticleOut}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
         permission="key",
     ),
     Endpoint(
@@ -149,21 +150,21 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST", "/v1/related", related.post_related, "postRelated",
         "List articles related to an article by content, or to several stored articles.", TAG_RELATED,
-        {200: responses.RelatedToManyOut},
+        {200: wire.RelatedToManyOut},
         query=requests.RelatedQuery, body=requests.RelatedIn, error_statuses=BODY_ERROR_STATUSES,
         permission="reader",
     ),
     Endpoint(
         "POST", "/v1/explain", related.explain, "explain",
         "Compare two articles and explain the verdict.", TAG_RELATED,
-        {200: responses.ExplainOut},
+        {200: wire.ExplainOut},
         query=requests.NoQuery, body=requests.ExplainIn, error_statuses=(*BODY_ERROR_STATUSES, 404),
         permission="reader",
     ),
     Endpoint(
         "GET", "/v1/events", events.list_, "listEvents",
         "List breaking events.", TAG_EVENTS,
-        {200: responses.EventsOut}, query=requests.EventsQuery, error_statuses=(400, 404, 503),
+        {200: wire.EventsOut}, query=requests.EventsQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(
@@ -244,7 +245,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", "/v1/events/{id}", events.get, "getEvent",
         "Get the report on one event.", TAG_EVENTS,
-        {200: responses.EventDetailOut, 308: None}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        {200: wire.EventDetailOut, 308: None}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(
@@ -256,7 +257,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST", "/v1/events/{id}/actions", events.post_action, "postAction",
         "Apply an editor's action to an event; returns the changed event.", TAG_EVENTS,
-        {200: responses.EventOut},
+        {200: wire.EventOut},
         query=requests.NoQuery, body=requests.ActionIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
         permission="editor", audited=True,
     ),

@@ -21,8 +21,9 @@ from aggregator.contract.decoding import (
     to_single_line,
     to_unix_ms,
 )
-from aggregator.contract.requests import MAX_YEAR, MIN_YEAR, ArticleIn, EventsQuery, ExplainIn
+from aggregator.contract.requests import EventsQuery, ExplainIn
 from aggregator.errors import InvalidInput
+from aggregator_client.wire import MAX_YEAR, MIN_YEAR, ArticleIn
 from tests.contract.json_bodies import any_bodies
 
 

@@ -31,6 +31,7 @@ from aggregator.domain import (
     VerdictName,
     article_number_at,
 )
+from aggregator_client import wire
 from tests.support.factories import START_MS
 
 MATCH = Match(
@@ -86,7 +87,7 @@ def test_a_verdict_is_readable_as_the_documented_type(fingerprint: int, distance
     answer = Answer("a", Outcome("related", distance), "en.0000", fingerprint, short=False)
 
     out = verdict_out(answer, DistanceThresholds())
-    read = msgspec.json.decode(responses.encode(out), type=responses.VerdictOut)
+    read = msgspec.json.decode(responses.encode(out), type=wire.VerdictOut)
 
     assert read == out
     assert int(read.fingerprint, 16) == fingerprint
@@ -101,8 +102,8 @@ def test_a_verdict_carries_match_and_related_articles() -> None:
 
     out = verdict_out(answer, DistanceThresholds())
 
-    assert out.duplicate_of == responses.DuplicateOf("copy", "original", 2, None, "hamming")
-    assert out.related == [responses.RelatedOut("r", "Ferry refloated", "", "two.example", None, 6, 0.5)]
+    assert out.duplicate_of == wire.DuplicateOf("copy", "original", 2, None, "hamming")
+    assert out.related == [wire.RelatedOut("r", "Ferry refloated", "", "two.example", None, 6, 0.5)]
     assert (out.verdict, out.hamming_class, out.event_id, out.short) == ("duplicate", "duplicate", "e", True)
 
 

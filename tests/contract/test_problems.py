@@ -10,8 +10,9 @@ import pytest
 
 from aggregator import errors
 from aggregator.contract.problems import ERROR_STATUSES, PROBLEM_TITLES, make_problem, to_problem
-from aggregator.contract.responses import Problem, encode
+from aggregator.contract.responses import encode
 from aggregator.errors import AggregatorError, InvalidInput
+from aggregator_client.wire import Problem
 
 # Status by class, as in the tree of the docstring of ``aggregator/errors.py``.
 DOCUMENTED_STATUSES = {

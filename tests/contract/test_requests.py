@@ -12,19 +12,16 @@ from aggregator.analysis.article_id import MAX_URL_CHARS
 from aggregator.contract import requests
 from aggregator.contract.decoding import convert_strings, decode
 from aggregator.contract.requests import (
-    LANGUAGE_TAG_PATTERN,
     MAX_EVENT_PAGE,
     MAX_RELATED_IDS,
     MAX_RELATED_PAGE,
-    MAX_SOURCE_CHARS,
-    MAX_TITLE_CHARS,
-    ArticleIn,
     EventsQuery,
     ExplainIn,
     RelatedIn,
     RelatedQuery,
 )
 from aggregator.errors import InvalidInput
+from aggregator_client.wire import LANGUAGE_TAG_PATTERN, MAX_SOURCE_CHARS, MAX_TITLE_CHARS, ArticleIn
 
 STRUCTS = [
     class_

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 
 from aggregator.contract.decoding import decode, decode_article, to_article
 from aggregator.contract.problems import to_problem
-from aggregator.contract.requests import ArticleIn, DeskIn, EventsQuery, ExplainIn, RelatedIn
-from aggregator.contract.responses import Problem
+from aggregator.contract.requests import DeskIn, EventsQuery, ExplainIn, RelatedIn
 from aggregator.contract.validation import MAX_ERRORS, REASONS
 from aggregator.errors import InvalidInput
 from aggregator.http.query_params import errors_in_parameters, parse_pairs
+from aggregator_client.wire import ArticleIn, Problem
 from tests.contract.json_bodies import any_bodies
 
 

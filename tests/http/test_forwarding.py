@@ -9,9 +9,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from aggregator.clients import Client as ApiClient
 from aggregator.http.forwarding import TrustedProxies, base_path
 from aggregator.settings import Settings
+from aggregator_client import Client as ApiClient
 from tests.support.factories import event
 from tests.support.fake_service import Client, FakeService, serving
 from tests.support.nginx import documented_blocks, nginx

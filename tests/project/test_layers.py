@@ -49,10 +49,9 @@ ALLOWED: dict[str, set[str]] = {
     "backup": {"store", "index", "background"},
     "app": SERVICES - {"contract"},
     "http": SERVICES,
-    "clients": {"contract"},
     "runtime": SERVICES | {"http"},
     "fit": {"analysis"},
-    "cli": SERVICES | {"backup", "http", "clients", "runtime", "fit"},
+    "cli": SERVICES | {"backup", "http", "runtime", "fit"},
     "__main__": {"cli"},
 }
 # Distributions beside the server, in packages/: each may import the whole server, and those in its row.

@@ -14,7 +14,7 @@ from typing import Any
 from aggregator.http.openapi import build_document
 from aggregator.http.routes import ENDPOINTS
 
-DECLARATIONS = Path(__file__).parents[2] / "aggregator" / "clients" / "js" / "aggregator-client.d.mts"
+DECLARATIONS = Path(__file__).parents[2] / "packages" / "client" / "js" / "aggregator-client.d.mts"
 MARKER = "// Generated from the OpenAPI document by scripts/client-types; do not edit below this line.\n"
 PREFIX = "#/components/schemas/"
 SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}

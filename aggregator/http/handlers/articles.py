@@ -17,7 +17,7 @@ from aggregator.contract import encoding
 from aggregator.contract.decoding import decode_article
 from aggregator.contract.problems import to_problem
 from aggregator.contract.requests import IngestQuery, NoQuery
-from aggregator.contract.responses import CopiesOut, LineProblem, VerdictOut, encode
+from aggregator.contract.responses import encode
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import (
     AggregatorError,
@@ -40,6 +40,7 @@ from aggregator.http.app_keys import (
 from aggregator.http.middleware import auth
 from aggregator.http.query_params import path_id
 from aggregator.index.bindings import foreign_article_error
+from aggregator_client.wire import CopiesOut, LineProblem, VerdictOut
 
 # A group may have any size; 1,000 articles are 0.3 MB, with the longest titles and addresses 8 MB.
 MAX_COPIES = 1000

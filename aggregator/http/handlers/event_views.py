@@ -13,6 +13,7 @@ from aggregator.events.detection.model import EditorAction, Event
 from aggregator.events.developments import Development, developments, sample_items
 from aggregator.events.formatting import plain_title
 from aggregator.events.severity import growth, severity
+from aggregator_client import wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +38,17 @@ async def load_storyline(service: Service, story_id: str) -> Storyline:
     return Storyline(story_id, tuple(events), tuple(developments(events, articles)))
 
 
-def learning_out(status: LearningStatus | None) -> responses.LearningOut | None:
+def learning_out(status: LearningStatus | None) -> wire.LearningOut | None:
     """The learning status; null when learning is complete, or the status unknown."""
     if status is None or status.is_complete:
         return None
-    return responses.LearningOut(floor(10 * status.known_days) / 10, status.needed_days)
+    return wire.LearningOut(floor(10 * status.known_days) / 10, status.needed_days)
 
 
-def event_out(event: Event, now_ms: int) -> responses.EventOut:
+def event_out(event: Event, now_ms: int) -> wire.EventOut:
     """An event in a list, with its severity at ``now_ms``."""
     rates = growth(event, now_ms)
-    return responses.EventOut(
+    return wire.EventOut(
         id=event.id,
         title=plain_title(event.title),
         status=event.status,
@@ -81,9 +82,9 @@ def event_out(event: Event, now_ms: int) -> responses.EventOut:
     )
 
 
-def action_out(action: EditorAction) -> responses.ActionOut:
+def action_out(action: EditorAction) -> wire.ActionOut:
     """One entry of the audit trail."""
-    return responses.ActionOut(
+    return wire.ActionOut(
         action=action.action,
         actor=action.actor,
         at=to_datetime(action.at_ms),
@@ -100,21 +101,21 @@ def action_out(action: EditorAction) -> responses.ActionOut:
 def event_detail_out(
     event: Event,
     now_ms: int,
-    articles: list[responses.ArticleRef],
+    articles: list[wire.ArticleRef],
     previous: Event | None,
     following: Event | None,
-) -> responses.EventDetailOut:
+) -> wire.EventDetailOut:
     """The report on one event, with its neighbors in the storyline."""
     short = event_out(event, now_ms)
-    return responses.EventDetailOut(
+    return wire.EventDetailOut(
         **{name: getattr(short, name) for name in short.__struct_fields__},
-        timeline=[responses.TimelinePoint(to_datetime(at_ms), items) for at_ms, items in event.timeline],
+        timeline=[wire.TimelinePoint(to_datetime(at_ms), items) for at_ms, items in event.timeline],
         items=list(event.items),
         cosines=list(event.cosines),
         first_source=event.sources[0] if event.sources else "",
         headline_id=event.headline_id,
         headline_is_chosen=event.chosen_headline is not None,
-        notes=[responses.NoteOut(n.id, n.actor, to_datetime(n.at_ms), n.text) for n in event.notes],
+        notes=[wire.NoteOut(n.id, n.actor, to_datetime(n.at_ms), n.text) for n in event.notes],
         articles=articles,
         previous=previous.id if previous else None,
         next=following.id if following else None,

@@ -13,7 +13,7 @@ from aggregator.contract import encoding
 from aggregator.contract.decoding import to_plain_text, to_single_line, to_unix_ms
 from aggregator.contract.encoding import to_datetime
 from aggregator.contract.requests import ActionIn, EventsQuery, NoQuery, ReadMarkIn
-from aggregator.contract.responses import EventsOut, ReadMarkOut
+from aggregator.contract.responses import ReadMarkOut
 from aggregator.contract.validation import ErrorCollector
 from aggregator.domain import ArticleRecord
 from aggregator.errors import InvalidInput, NotFound
@@ -28,6 +28,7 @@ from aggregator.http.handlers.event_filters import build_filter
 from aggregator.http.handlers.event_views import load_storyline
 from aggregator.http.middleware import auth
 from aggregator.http.query_params import path_id
+from aggregator_client.wire import EventsOut
 
 # Articles that a report includes in full; it lists the ids of all items.
 MAX_DETAIL_ARTICLES = 50

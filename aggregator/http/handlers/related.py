@@ -11,8 +11,7 @@ from aggregator.analysis.article_id import validate_id
 from aggregator.analysis.text.language import UNDETERMINED, language_from_tag
 from aggregator.contract import encoding
 from aggregator.contract.decoding import check_ids, to_article, to_unix_ms
-from aggregator.contract.requests import ArticleIn, ExplainIn, NoQuery, RelatedIn, RelatedQuery
-from aggregator.contract.responses import RelatedListOut, RelatedToManyOut
+from aggregator.contract.requests import ExplainIn, NoQuery, RelatedIn, RelatedQuery
 from aggregator.contract.validation import combined
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
@@ -21,6 +20,7 @@ from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.query_params import errors_in_parameters, path_id
 from aggregator.queries.related import RelatedFilter
+from aggregator_client.wire import ArticleIn, RelatedListOut, RelatedToManyOut
 
 _decode_related_in = msgspec.json.Decoder(RelatedIn).decode
 _decode_explain_in = msgspec.json.Decoder(ExplainIn).decode

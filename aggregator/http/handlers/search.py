@@ -8,7 +8,6 @@ from aggregator.app import Service
 from aggregator.contract import encoding
 from aggregator.contract.decoding import to_unix_ms
 from aggregator.contract.requests import ArticleFilterQuery, ArticlesQuery, SearchQuery
-from aggregator.contract.responses import ArticlesOut, FoundArticle, SearchOut
 from aggregator.errors import InvalidInput
 from aggregator.events.detection.model import Event
 from aggregator.events.search import EventConditions
@@ -18,6 +17,7 @@ from aggregator.http.handlers import event_views
 from aggregator.http.handlers.related import language_of_tag
 from aggregator.queries.headline_table import SearchFilter
 from aggregator.queries.search import SearchResult
+from aggregator_client.wire import ArticlesOut, FoundArticle, SearchOut
 
 MAX_EVENTS = 10
 

@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler
 
 from aggregator import errors
 from aggregator.contract.problems import make_problem, to_problem
-from aggregator.contract.responses import Problem, encode
+from aggregator.contract.responses import encode
 from aggregator.http.app_keys import (
     BASE_PATH,
     CALLER_KEY,
@@ -26,6 +26,7 @@ from aggregator.http.app_keys import (
 from aggregator.http.middleware.cors import allow
 from aggregator.http.pages import PAGES
 from aggregator.index import unread_index
+from aggregator_client.wire import Problem
 
 PROBLEM_JSON = "application/problem+json"
 ARTICLE_PATHS = ("/v1/articles", "/v1/related", "/v1/explain")

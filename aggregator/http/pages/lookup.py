@@ -14,7 +14,7 @@ from aiohttp import web
 
 from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, validate_id
 from aggregator.contract.decoding import to_article
-from aggregator.contract.requests import ArticleIn, CompareForm, CompareQuery, LookupForm, LookupQuery
+from aggregator.contract.requests import CompareForm, CompareQuery, LookupForm, LookupQuery
 from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import InvalidInput, NoText, NotFound
@@ -25,6 +25,7 @@ from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
 from aggregator.queries.explain import ComparedArticle, Explanation
 from aggregator.queries.headline_table import SearchFilter
+from aggregator_client.wire import ArticleIn
 
 MAX_RELATED = 20
 MAX_EVENTS = 10

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from aggregator.clients.decision import ARTICLE_FIELDS
 from aggregator.contract.decoding import decode, to_article
-from aggregator.contract.requests import ArticleIn
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_archive.labeled import LabeledArticle
 from aggregator_archive.rows import read_rows
+from aggregator_client.decision import ARTICLE_FIELDS
+from aggregator_client.wire import ArticleIn
 
 _decode_article = msgspec.json.Decoder(ArticleIn).decode
 

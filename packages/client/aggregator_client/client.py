@@ -1,0 +1,235 @@
+"""Asyncio client: one call before a database insert, with a deadline.
+
+Every call with an article is idempotent by the article's id (given, or derived from its URL or content), so
+the client retries within its deadline. Without a verdict after that it **fails open** (the default: verdict
+"unknown", and the crawler continues) or **fails closed** (raises an error):
+
+| failure | open | closed |
+| --- | --- | --- |
+| no usable answer within the deadline, whatever the reason | "unknown" | Unavailable |
+| key refused (401, 403) | "unknown" | ConfigurationError |
+| the service rejects the article (400, 413, 422) | InvalidInput | InvalidInput |
+
+``submit_many`` returns "refused" for a rejected article. Articles without a verdict are counted, and logged
+when failing open (``outcomes.py``); ``ready`` checks the service and the key before a crawl.
+
+An article with the verdict "new" is reserved: later copies are duplicates of it. When the crawler's own
+insert fails, it submits the article again later (the same id gets "new" again) or removes the reservation
+with ``undo``; ``reservation`` does that automatically.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Literal
+from urllib.parse import quote
+
+from aggregator_client.batches import submit_lines
+from aggregator_client.connection import Connection
+from aggregator_client.decision import NOT_AN_AGGREGATOR, Decision, decode_decision, encode_article
+from aggregator_client.errors import ConfigurationError, InvalidInput, NotFound, Unavailable
+from aggregator_client.outcomes import Outcomes
+from aggregator_client.reading import Reader
+
+DEADLINE_S = 2.0
+BATCH_DEADLINE_S = 60.0
+BATCH_LINES = 256
+CONCURRENCY = 8
+
+log = logging.getLogger(__name__)
+
+
+class Client(Reader):
+    """A connection pool to one service. Use as ``async with Client(url) as client``.
+
+    The methods that read are those of ``Reader``.
+
+    Args:
+        url: Base URL of the service.
+        key: API key, if the service requires one.
+        deadline_s: Time limit in seconds for one article from when it is sent, retries included. Answers by
+            which a busy service asks for a later attempt extend it (``connection.py``).
+        batch_deadline_s: Time limit in seconds for each batch of ``BATCH_LINES`` articles.
+        on_failure: "open" or "closed", see the module.
+        concurrency: Maximum number of requests in flight; further calls wait for a slot.
+        outcomes: Counts the articles; by default a new one.
+        backfill: All articles are an archive or a backlog: they get verdicts and fire no events.
+
+    Raises ConfigurationError for an invalid ``url`` or ``on_failure``.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8080",
+        *,
+        key: str = "",
+        deadline_s: float = DEADLINE_S,
+        batch_deadline_s: float = BATCH_DEADLINE_S,
+        on_failure: Literal["open", "closed"] = "open",
+        concurrency: int = CONCURRENCY,
+        outcomes: Outcomes | None = None,
+        backfill: bool = False,
+    ) -> None:
+        if on_failure not in ("open", "closed"):
+            raise ConfigurationError(f"on_failure: expected 'open' or 'closed', found {on_failure!r}.")
+        if concurrency < 1:
+            raise ConfigurationError(f"concurrency: expected 1 or more, found {concurrency}.")
+        super().__init__(Connection(url, key, concurrency), deadline_s)
+        self._batch_deadline_s = batch_deadline_s
+        self._fails_open = on_failure == "open"
+        self._query = "?backfill=true" if backfill else ""
+        # Failing closed, the caller gets an exception for each article, so there is nothing to log.
+        self._outcomes = outcomes or Outcomes(effect="passed unchecked" if self._fails_open else "")
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections, and log how many articles passed unchecked. Idempotent."""
+        await self._connection.close()
+        self._outcomes.close()
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Number of articles by outcome, such as "duplicate" or "unchecked/timeout" (``outcomes.py``)."""
+        return self._outcomes.counts
+
+    # -- before an insert ----------------------------------------------------------------------
+
+    async def submit(self, article: Mapping[str, Any]) -> Decision:
+        """Check and store one article. Errors: see the module."""
+        return await self._decide(article, "/v1/articles" + self._query)
+
+    async def check(self, article: Mapping[str, Any]) -> Decision:
+        """As ``submit``, without storing."""
+        return await self._decide(article, "/v1/articles?dry_run=true")
+
+    async def submit_many(
+        self, articles: Iterable[Mapping[str, Any]], *, dry_run: bool = False
+    ) -> list[Decision]:
+        """One Decision per article, in order; a rejected article gets the verdict "refused"."""
+        decisions: list[Decision] = []
+        batch: list[bytes | Decision] = []
+        for article in articles:
+            try:
+                batch.append(encode_article(article))
+            except InvalidInput as error:
+                batch.append(Decision("refused", problem=str(error), kind="refused"))
+            if len(batch) == BATCH_LINES:
+                decisions += await self._submit_batch(batch, dry_run)
+                batch = []
+        return decisions + (await self._submit_batch(batch, dry_run) if batch else [])
+
+    async def undo(self, decision: Decision) -> bool:
+        """Remove the reservation that ``submit`` made; False if it made none (a repeated or dry-run call).
+
+        After a failed insert, copies by other outlets are then not duplicates of an article that the crawler
+        does not have. An article that was stored before that call stays.
+        """
+        if not decision.stored or decision.id is None:
+            return False
+        return await self.delete(decision.id)
+
+    @asynccontextmanager
+    async def reservation(self, article: Mapping[str, Any]) -> AsyncIterator[Decision]:
+        """``submit`` the article, run the block, and ``undo`` if the block raises.
+
+        async with client.reservation(article) as decision:
+            if decision.keep:
+                await database.insert(article)
+        """
+        decision = await self.submit(article)
+        try:
+            yield decision
+        except BaseException:
+            await asyncio.shield(self.undo(decision))
+            raise
+
+    async def delete(self, id: str) -> bool:
+        """Delete an article; False if it is not stored."""
+        try:
+            await self._connection.request(
+                "DELETE", f"/v1/articles/{quote(id, safe='')}", None, self._deadline_s
+            )
+        except NotFound:
+            return False
+        return True
+
+    async def ready(self) -> bool:
+        """Whether the service is ready and accepts the key; if not, logs the reason in one line."""
+        problem = await self.readiness_problem()
+        if problem:
+            log.error("%s", problem)
+        return not problem
+
+    async def readiness_problem(self, deadline_s: float | None = None) -> str:
+        """Why articles would get no verdict now, in one sentence; empty if they would.
+
+        ``deadline_s``: time limit in seconds, by default that of an article.
+        """
+        limit_s = self._deadline_s if deadline_s is None else deadline_s
+        try:
+            await self._connection.request("GET", "/readyz", None, limit_s)
+            # An empty batch: needs the key and permission of a crawler, and has no effect.
+            path = "/v1/articles/batch?dry_run=true"
+            answer = await self._connection.request("POST", path, b"", limit_s, ndjson=True)
+            problem = NOT_AN_AGGREGATOR if answer.body else ""
+        except (Unavailable, ConfigurationError) as error:
+            problem = str(error)
+        except (NotFound, InvalidInput):
+            problem = NOT_AN_AGGREGATOR
+        return f"The service is not ready: {problem}" if problem else ""
+
+    # -- internals -----------------------------------------------------------------------------
+
+    async def _decide(self, article: Mapping[str, Any], path: str) -> Decision:
+        try:
+            answer = await self._connection.request("POST", path, encode_article(article), self._deadline_s)
+            decision = decode_decision(answer.body, stored=answer.status == 201)
+        except (Unavailable, ConfigurationError) as error:
+            decision = _without_verdict(error)
+            self._count(decision)
+            if not self._fails_open:
+                raise
+            return decision
+        except (InvalidInput, NotFound) as error:
+            self._outcomes.add_unchecked("refused", str(error))
+            raise InvalidInput(str(error), field=getattr(error, "field", None)) from None
+        self._count(decision)
+        return decision
+
+    def _count(self, decision: Decision) -> None:
+        if decision.answer is not None:
+            self._outcomes.add_checked(decision.verdict)
+        else:
+            self._outcomes.add_unchecked(decision.kind, decision.problem)
+
+    async def _submit_batch(self, rows: Sequence[bytes | Decision], dry_run: bool) -> list[Decision]:
+        lines = [row for row in rows if isinstance(row, bytes)]
+        query = "?dry_run=true" if dry_run else self._query
+        results = iter(await submit_lines(self._connection, lines, query, self._batch_deadline_s))
+        decisions: list[Decision] = []
+        for row in rows:
+            result = row if isinstance(row, Decision) else next(results)
+            if not isinstance(result, Decision):
+                if not self._fails_open:
+                    raise result
+                result = _without_verdict(result)
+            self._count(result)
+            decisions.append(result)
+        return decisions
+
+
+def _without_verdict(error: Unavailable | ConfigurationError) -> Decision:
+    kind = error.kind if isinstance(error, Unavailable) else "access_denied"
+    return Decision("unknown", problem=str(error), kind=kind)

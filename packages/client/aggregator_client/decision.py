@@ -1,0 +1,117 @@
+"""Decision about one article (also without an answer), and the JSON of requests and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from aggregator_client.errors import InvalidInput, Unavailable
+from aggregator_client.wire import ArticleIn, Problem, VerdictName, VerdictOut
+
+ARTICLE_FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(ArticleIn))
+NOT_AN_AGGREGATOR = "The server that answered is not an aggregator service; check the URL."
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The verdict on one article.
+
+    Attributes:
+        verdict: "unknown" if the service did not answer and the client fails open; "refused" if it rejected
+            the article.
+        answer: The whole answer; None if unknown or refused.
+        stored: Whether this call stored the article, so that undoing it removes nothing older.
+        problem: Why ``answer`` is None, in one sentence.
+        kind: Likewise, in one word: "refused", or the ``kind`` of ``Unavailable``.
+    """
+
+    verdict: VerdictName | Literal["unknown", "refused"]
+    answer: VerdictOut | None = None
+    stored: bool = False
+    problem: str = ""
+    kind: str = ""
+
+    @property
+    def keep(self) -> bool:
+        """Whether to insert the article: false for duplicates only, since a lost article costs more."""
+        return self.verdict != "duplicate"
+
+    @property
+    def id(self) -> str | None:
+        """The article's id in the service."""
+        return self.answer.id if self.answer else None
+
+    @property
+    def canonical_id(self) -> str | None:
+        """For a duplicate: the id of the canonical article of its group."""
+        match = self.answer.duplicate_of if self.answer else None
+        return match.canonical_id if match else None
+
+
+def encode_article(article: Mapping[str, Any]) -> bytes:
+    """The article as JSON. Raises InvalidInput for unknown fields and values that JSON cannot represent."""
+    if not isinstance(article, Mapping):
+        raise InvalidInput(
+            f"An article is a mapping of {', '.join(ARTICLE_FIELDS)}; found {type(article).__name__}."
+        )
+    unknown = sorted(set(article) - set(ARTICLE_FIELDS))
+    if unknown:
+        raise InvalidInput(
+            f"{', '.join(unknown)}: unknown field; allowed: {', '.join(ARTICLE_FIELDS)}.",
+            field=unknown[0],
+        )
+    try:
+        return msgspec.json.encode({name: value for name, value in article.items() if value is not None})
+    except (TypeError, msgspec.MsgspecError, UnicodeEncodeError) as error:
+        raise InvalidInput(f"The article cannot be written as JSON: {error}.") from None
+
+
+class _LineStatus(msgspec.Struct):
+    error: Problem | None = None
+
+
+_decode_answer = msgspec.json.Decoder(VerdictOut).decode
+_decode_line_status = msgspec.json.Decoder(_LineStatus).decode
+_decode_problem = msgspec.json.Decoder(Problem).decode
+
+
+def decode_decision(data: bytes, *, stored: bool) -> Decision:
+    """The Decision for an answer body. Raises Unavailable if it is not an answer of the service."""
+    try:
+        answer = _decode_answer(data)
+    except msgspec.MsgspecError:
+        raise Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator") from None
+    return Decision(answer.verdict, answer, stored)
+
+
+def decode_line_decision(data: bytes) -> Decision:
+    """The Decision for one line of a batch answer. Raises Unavailable if the line must be retried."""
+    try:
+        line = _decode_line_status(data)
+    except msgspec.MsgspecError:
+        raise Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator") from None
+    if line.error is None:
+        return decode_decision(data, stored=False)
+    if line.error.status in (408, 429) or line.error.status >= 500:
+        raise Unavailable(line.error.detail, kind_of_problem(line.error))
+    return Decision("refused", problem=line.error.detail, kind="refused")
+
+
+def problem_of(data: bytes) -> Problem | None:
+    """The problem in the body of an error; None if the body is of another server, such as a proxy."""
+    try:
+        return _decode_problem(data)
+    except msgspec.MsgspecError:
+        return None
+
+
+def kind_of_problem(problem: Problem) -> str:
+    """The ``kind`` of ``Unavailable`` for a problem after which a later attempt may succeed."""
+    if problem.status == 429:
+        return "rate_limited"
+    if problem.code == "overloaded":
+        return "overloaded"
+    return "server_error" if problem.status == 500 else "unavailable"

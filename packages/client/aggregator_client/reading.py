@@ -1,0 +1,88 @@
+"""Reading methods of the asyncio client: stored articles, related articles, search, events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from aggregator_client.connection import Connection
+from aggregator_client.decision import encode_article
+from aggregator_client.errors import Unavailable
+from aggregator_client.wire import (
+    ArticleOut,
+    CopiesOut,
+    EventDetailOut,
+    EventsOut,
+    ExplainOut,
+    RelatedListOut,
+    RelatedOut,
+    RelatedToManyOut,
+    SearchOut,
+)
+
+T = TypeVar("T")
+
+
+class Reader:
+    """Queries over ``connection`` that change nothing.
+
+    ``deadline_s``: time limit in seconds for each call from sending, retries included. Every method raises
+    Unavailable without a usable answer in that time, ConfigurationError if the key is refused and
+    InvalidInput for values that the service rejects.
+    """
+
+    def __init__(self, connection: Connection, deadline_s: float) -> None:
+        self._connection, self._deadline_s = connection, deadline_s
+
+    async def get(self, id: str) -> ArticleOut:
+        """A stored article. Raises NotFound."""
+        return await self._request_as(ArticleOut, "GET", f"/v1/articles/{quote(id, safe='')}")
+
+    async def copies(self, id: str) -> CopiesOut:
+        """All articles of its duplicate group, the canonical one first. Raises NotFound."""
+        return await self._request_as(CopiesOut, "GET", f"/v1/articles/{quote(id, safe='')}/copies")
+
+    async def related(self, id: str, *, limit: int = 10) -> Sequence[RelatedOut]:
+        """Articles related to a stored one. Raises NotFound."""
+        path = f"/v1/articles/{quote(id, safe='')}/related?limit={limit}"
+        return (await self._request_as(RelatedListOut, "GET", path)).related
+
+    async def related_to(self, article: Mapping[str, Any], *, limit: int = 10) -> Sequence[RelatedOut]:
+        """Articles related to one that need not be stored."""
+        path = f"/v1/related?limit={limit}"
+        return (await self._request_as(RelatedListOut, "POST", path, encode_article(article))).related
+
+    async def related_to_ids(self, ids: Sequence[str], *, limit: int = 10) -> RelatedToManyOut:
+        """Articles related to up to 20 stored ones; ``not_found``: the ids that are unknown or expired."""
+        path, body = f"/v1/related?limit={limit}", msgspec.json.encode({"ids": list(ids)})
+        return await self._request_as(RelatedToManyOut, "POST", path, body)
+
+    async def explain(self, a: str, b: str, *, policy: str = "") -> ExplainOut:
+        """Why two stored articles are duplicates, or not, under a policy profile. Raises NotFound."""
+        body = {"a": a, "b": b} | ({"policy": policy} if policy else {})
+        return await self._request_as(ExplainOut, "POST", "/v1/explain", msgspec.json.encode(body))
+
+    async def events(self, query: str = "") -> EventsOut:
+        """Events; ``query``: query string of /v1/events, e.g. ``"status=breaking&min_size=20"``."""
+        return await self._request_as(EventsOut, "GET", "/v1/events" + ("?" + query if query else ""))
+
+    async def event(self, id: str) -> EventDetailOut:
+        """One event with its timeline and items. Raises NotFound."""
+        return await self._request_as(EventDetailOut, "GET", f"/v1/events/{quote(id, safe='')}")
+
+    async def search(self, query: str, *, limit: int = 20) -> SearchOut:
+        """Articles and events with these words, or the article with this id or URL."""
+        path = "/v1/search?" + urlencode({"q": query, "limit": limit})
+        return await self._request_as(SearchOut, "GET", path)
+
+    async def _request_as(self, kind: type[T], method: str, path: str, body: bytes | None = None) -> T:
+        answer = await self._connection.request(method, path, body, self._deadline_s)
+        try:
+            return msgspec.json.decode(answer.body, type=kind)
+        except msgspec.MsgspecError as error:
+            raise Unavailable(
+                f"{self._connection.url}{path} sent an unexpected answer ({error}).", "not_an_aggregator"
+            ) from None

@@ -1,0 +1,288 @@
+"""Scrapy item pipeline that drops or tags duplicate items.
+
+    ITEM_PIPELINES = {"aggregator_client.scrapy_pipeline.NewsDedupPipeline": 300, "...your database...": 800}
+    NEWSDEDUP_URL = "http://127.0.0.1:8080"
+
+| setting | default | meaning |
+| --- | --- | --- |
+| NEWSDEDUP_URL | http://127.0.0.1:8080 | URL of the service |
+| NEWSDEDUP_KEY | | API key, if the service requires one |
+| NEWSDEDUP_DUPLICATES | drop | "drop" raises DropItem for duplicates, "tag" passes them on |
+| NEWSDEDUP_ON_FAILURE | open | without a verdict: "open" passes the item, "closed" retries |
+| NEWSDEDUP_DEADLINE | 2 | seconds from sending until an item passes as "unknown", when failing open |
+| NEWSDEDUP_RETRY_SECONDS | 60 | seconds of retries when failing closed; then the item is dropped ... |
+| NEWSDEDUP_HELD | newsdedup-held.jsonl | ... and appended to this file, for ``aggregator ingest`` later |
+| NEWSDEDUP_CONCURRENCY | 8 | requests in flight; further items wait |
+| NEWSDEDUP_FIELDS | {} | article field -> item field, e.g. {"text": "body", "published_at": "date"} |
+| NEWSDEDUP_POLICY | | policy profile for all items; by default the source selects it |
+| NEWSDEDUP_BACKFILL | False | the crawl reads an archive: its items get verdicts and fire no events |
+| NEWSDEDUP_TAG_FIELD | dedup | item field for verdict, ids and related articles, if the item class has it |
+
+An invalid setting stops the crawl. At the start the pipeline checks that the service is ready and accepts the
+key. If not, it logs an error, and when failing closed stops the spider after NEWSDEDUP_RETRY_SECONDS.
+
+Items wait for a free request, so a service that is slower than the spider slows the spider down: Scrapy
+downloads no more pages while those in processing exceed SCRAPER_SLOT_MAX_ACTIVE_SIZE. While a service that
+fails open does not answer, 8 items pass every 2 s.
+
+Dates may be datetimes, ISO 8601, RFC 2822 (as in feeds) or seconds since 1970; without an offset they are
+UTC. A date that cannot be parsed is omitted and counted as ``undated``.
+
+Put the pipeline directly before the one that stores. When a later pipeline raises or drops the item, the
+reservation is removed, so that copies by other outlets are not duplicates of an article that was never
+stored. Needs Scrapy >= 2.14 and its asyncio reactor (the default).
+
+No item passes unchecked unseen: each is counted in the crawl's stats (``newsdedup/checked`` and its parts by
+verdict, ``newsdedup/unchecked`` and its parts by reason, see ``outcomes.py``), reported by a warning at most
+once a minute, and by an error at the end if more than 1 % passed. An item that the service rejects, such as
+one without a text, passes in both modes and is counted as ``unchecked/refused``. A dropped item is logged in
+one line.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from datetime import UTC, date, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+from itemadapter import ItemAdapter
+from scrapy import signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider, DropItem
+
+from aggregator_client.client import CONCURRENCY, DEADLINE_S, Client
+from aggregator_client.decision import ARTICLE_FIELDS, Decision
+from aggregator_client.errors import ConfigurationError, InvalidInput, Unavailable
+from aggregator_client.outcomes import Outcomes
+from aggregator_client.wire import MAX_YEAR, MIN_YEAR
+
+log = logging.getLogger(__name__)
+
+# Decision on the item that passed last in this task, until the later pipelines have finished with it. Scrapy
+# sends the signals of an item from the task that runs its pipelines, with the first or the last item object,
+# which may be other objects than the one seen here.
+_passed: ContextVar[list[Decision] | None] = ContextVar("_passed", default=None)
+
+
+def _take_passed() -> Decision | None:
+    decisions = _passed.get()
+    return decisions.pop() if decisions else None
+
+
+class NewsDedupPipeline:
+    """See the module."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        settings = crawler.settings
+        self._stats = crawler.stats
+        self._duplicate_mode = _parse_choice(
+            settings.get("NEWSDEDUP_DUPLICATES", "drop"), "NEWSDEDUP_DUPLICATES", "drop", "tag"
+        )
+        mode = _parse_choice(
+            settings.get("NEWSDEDUP_ON_FAILURE", "open"), "NEWSDEDUP_ON_FAILURE", "open", "closed"
+        )
+        self._held_path = Path(settings.get("NEWSDEDUP_HELD", "newsdedup-held.jsonl"))
+        self._tag_field = settings.get("NEWSDEDUP_TAG_FIELD", "dedup")
+        self._fails_closed = mode == "closed"
+        self._field_map = _parse_field_map(settings.getdict("NEWSDEDUP_FIELDS"))
+        self._policy = settings.get("NEWSDEDUP_POLICY", "")
+        self._warned_no_text = False
+        deadline_s = _parse_number(settings, "NEWSDEDUP_DEADLINE", DEADLINE_S)
+        retry_s = _parse_number(settings, "NEWSDEDUP_RETRY_SECONDS", 60.0)
+        self._deadline_s = retry_s if self._fails_closed else deadline_s
+        try:
+            self._client = Client(
+                settings.get("NEWSDEDUP_URL", "http://127.0.0.1:8080"),
+                key=settings.get("NEWSDEDUP_KEY", ""),
+                deadline_s=self._deadline_s,
+                on_failure="closed" if self._fails_closed else "open",
+                backfill=settings.getbool("NEWSDEDUP_BACKFILL"),
+                concurrency=int(_parse_number(settings, "NEWSDEDUP_CONCURRENCY", CONCURRENCY)),
+                outcomes=Outcomes(
+                    "items",
+                    f"got no verdict (held in {self._held_path}, refused ones passed)"
+                    if self._fails_closed
+                    else "passed unchecked",
+                    on_count=self._count,
+                ),
+            )
+        except ConfigurationError as error:
+            raise ConfigurationError(f"NEWSDEDUP_URL, NEWSDEDUP_CONCURRENCY: {error}") from None
+        crawler.signals.connect(self._on_scraped, signals.item_scraped)
+        crawler.signals.connect(self._on_failed, signals.item_error)
+        crawler.signals.connect(self._on_failed, signals.item_dropped)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> NewsDedupPipeline:
+        """Called by Scrapy."""
+        return cls(crawler)
+
+    async def open_spider(self) -> None:
+        """Check the service; called by Scrapy. Raises CloseSpider if it is not ready, when failing closed."""
+        problem = await self._client.readiness_problem(self._deadline_s)
+        if not problem:
+            return
+        if self._fails_closed:
+            log.error("the spider is stopped: %s", problem)
+            raise CloseSpider("newsdedup_not_ready")
+        log.error("items will pass unchecked: %s", problem)
+
+    async def close_spider(self) -> None:
+        """Close the connections and report the items that passed unchecked; called by Scrapy."""
+        await self._client.close()
+
+    async def process_item(self, item: Any) -> Any:
+        """The item, tagged. Raises DropItem for a duplicate, and for an item held when failing closed."""
+        article = self._to_article(ItemAdapter(item))
+        try:
+            decision = await self._client.submit(article)
+        except (Unavailable, ConfigurationError) as error:  # failing closed
+            self._hold(article)
+            raise _dropped(article, f"held in {self._held_path}: {error}") from None
+        except InvalidInput as error:  # an article that cannot be checked must not be lost
+            log.info("%s passed unchecked: %s", _name_of(article), error)
+            decision = Decision("refused", problem=str(error), kind="refused")
+        if not decision.keep and self._duplicate_mode == "drop":
+            raise _dropped(article, f"duplicate of {decision.canonical_id}")
+        self._tag(item, decision)
+        _passed.set([decision])
+        return item
+
+    def _to_article(self, item: ItemAdapter) -> dict[str, Any]:
+        values = {field: item.get(item_field) for field, item_field in self._field_map.items()}
+        article = {
+            name: _to_field_value(name, value)
+            for name, value in values.items()
+            if value not in (None, "", [], ())
+        }
+        if self._policy:
+            article.setdefault("policy", self._policy)
+        if article.get("published_at", "") is None:
+            del article["published_at"]
+            self._count("undated")
+        if "text" not in article and "html" not in article and not self._warned_no_text:
+            self._warned_no_text = True
+            log.warning(
+                "an item has neither %r nor %r and is checked by its headline only; "
+                "map its fields with NEWSDEDUP_FIELDS",
+                self._field_map["text"],
+                self._field_map["html"],
+            )
+        return article
+
+    def _tag(self, item: Any, decision: Decision) -> None:
+        answer = decision.answer
+        tag = {
+            "verdict": decision.verdict,
+            "id": decision.id,
+            "canonical_id": decision.canonical_id,
+            "related": [related.id for related in answer.related] if answer else [],
+            "event_id": answer.event_id if answer else None,
+        }
+        try:
+            ItemAdapter(item)[self._tag_field] = tag
+        except (
+            KeyError,
+            AttributeError,
+        ):  # the item class has no such field; the stats count the verdict
+            log.debug("%s has no field %r for the tag", type(item).__name__, self._tag_field)
+
+    def _hold(self, article: Mapping[str, Any]) -> None:
+        with self._held_path.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(article, ensure_ascii=False) + "\n")
+        self._count("held")
+
+    def _on_scraped(self, item: Any) -> None:
+        _take_passed()
+
+    async def _on_failed(self, item: Any) -> None:
+        """Remove the reservation of an item that a later pipeline did not accept."""
+        decision = _take_passed()
+        if decision is None:
+            return
+        try:
+            undone = await self._client.undo(decision)
+        except (Unavailable, ConfigurationError) as error:
+            self._count("undo_failed")
+            log.warning("the reservation of %s could not be removed: %s", decision.id, error)
+            undone = False
+        if undone:
+            self._count("undone")
+
+    def _count(self, stat: str) -> None:
+        if self._stats is not None:
+            self._stats.inc_value(f"newsdedup/{stat}")
+
+
+def _parse_choice(value: str, name: str, *allowed: str) -> str:
+    if value not in allowed:
+        raise ConfigurationError(f"{name}: expected one of {', '.join(allowed)}, found {value!r}.")
+    return value
+
+
+def _parse_field_map(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Article field -> item field. Raises ConfigurationError for an unknown article field."""
+    if unknown := sorted(set(overrides) - set(ARTICLE_FIELDS)):
+        raise ConfigurationError(
+            f"NEWSDEDUP_FIELDS: unknown article field {', '.join(map(repr, unknown))}; allowed: "
+            f"{', '.join(ARTICLE_FIELDS)}, each mapped to a field of your items."
+        )
+    # An item's own field "policy" means something else.
+    return {name: name for name in ARTICLE_FIELDS if name != "policy"} | dict(overrides)
+
+
+def _parse_number(settings: Any, name: str, default: float) -> float:
+    value = settings.get(name, default)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"{name}: expected a number, found {value!r}.") from None
+
+
+def _name_of(article: Mapping[str, Any]) -> str:
+    return str(article.get("url") or article.get("id") or article.get("title") or "an item")[:200]
+
+
+def _dropped(article: Mapping[str, Any], reason: str) -> DropItem:
+    """A DropItem that is logged in one line; Scrapy's own line would contain the whole item."""
+    message = f"Dropped {_name_of(article)}: {reason}"
+    log.info("%s", message)
+    return DropItem(message, log_level="NOTSET")
+
+
+def _to_field_value(name: str, value: Any) -> str | None:
+    """A field's value in the form of the API; None for a date that cannot be parsed."""
+    if isinstance(value, list | tuple):  # item loaders without an output processor produce lists
+        value = "\n".join(map(str, value)) if name in ("text", "html") else value[0]
+    if isinstance(value, bytes):  # source and page title of news-please
+        value = value.decode(errors="replace")
+    return _to_rfc3339(value) if name == "published_at" else str(value)
+
+
+def _to_rfc3339(value: Any) -> str | None:
+    """A date in any of the supported forms as RFC 3339; None if it cannot be parsed."""
+    with suppress(ValueError, OverflowError, OSError):
+        if isinstance(value, int | float):
+            value = datetime.fromtimestamp(value, UTC)
+        elif not isinstance(value, date):
+            value = _parse_date(str(value).strip())
+        if not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        if MIN_YEAR <= value.year <= MAX_YEAR:
+            text: str = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
+            return text
+    return None
+
+
+def _parse_date(text: str) -> datetime:
+    """An ISO 8601 or RFC 2822 date. Raises ValueError."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return parsedate_to_datetime(text)

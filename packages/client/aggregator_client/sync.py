@@ -1,0 +1,136 @@
+"""Blocking client: the asyncio client on an event loop in its own thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, TypeVar
+
+from aggregator_client.client import Client
+from aggregator_client.decision import Decision
+from aggregator_client.wire import (
+    ArticleOut,
+    CopiesOut,
+    EventDetailOut,
+    EventsOut,
+    ExplainOut,
+    RelatedOut,
+    RelatedToManyOut,
+    SearchOut,
+)
+
+T = TypeVar("T")
+
+
+class SyncClient:
+    """Blocking ``Client`` with the same arguments and methods. Thread-safe.
+
+    Use as ``with SyncClient(url) as client``, or call ``close``.
+    """
+
+    def __init__(self, url: str = "http://127.0.0.1:8080", **options: Any) -> None:
+        self._client = Client(url, **options)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="aggregator-client", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> SyncClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections and end the thread. Idempotent."""
+        if self._loop.is_closed():
+            return
+        self._run(self._client.close)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def submit(self, article: Mapping[str, Any]) -> Decision:
+        """See ``Client.submit``."""
+        return self._run(lambda: self._client.submit(article))
+
+    def check(self, article: Mapping[str, Any]) -> Decision:
+        """See ``Client.check``."""
+        return self._run(lambda: self._client.check(article))
+
+    def submit_many(self, articles: Iterable[Mapping[str, Any]], *, dry_run: bool = False) -> list[Decision]:
+        """See ``Client.submit_many``."""
+        return self._run(lambda: self._client.submit_many(articles, dry_run=dry_run))
+
+    def undo(self, decision: Decision) -> bool:
+        """See ``Client.undo``."""
+        return self._run(lambda: self._client.undo(decision))
+
+    @contextmanager
+    def reservation(self, article: Mapping[str, Any]) -> Iterator[Decision]:
+        """See ``Client.reservation``."""
+        decision = self.submit(article)
+        try:
+            yield decision
+        except BaseException:
+            self.undo(decision)
+            raise
+
+    def get(self, id: str) -> ArticleOut:
+        """See ``Client.get``."""
+        return self._run(lambda: self._client.get(id))
+
+    def delete(self, id: str) -> bool:
+        """See ``Client.delete``."""
+        return self._run(lambda: self._client.delete(id))
+
+    def copies(self, id: str) -> CopiesOut:
+        """See ``Client.copies``."""
+        return self._run(lambda: self._client.copies(id))
+
+    def related(self, id: str, *, limit: int = 10) -> Sequence[RelatedOut]:
+        """See ``Client.related``."""
+        return self._run(lambda: self._client.related(id, limit=limit))
+
+    def related_to(self, article: Mapping[str, Any], *, limit: int = 10) -> Sequence[RelatedOut]:
+        """See ``Client.related_to``."""
+        return self._run(lambda: self._client.related_to(article, limit=limit))
+
+    def related_to_ids(self, ids: Sequence[str], *, limit: int = 10) -> RelatedToManyOut:
+        """See ``Client.related_to_ids``."""
+        return self._run(lambda: self._client.related_to_ids(ids, limit=limit))
+
+    def search(self, query: str, *, limit: int = 20) -> SearchOut:
+        """See ``Client.search``."""
+        return self._run(lambda: self._client.search(query, limit=limit))
+
+    def explain(self, a: str, b: str, *, policy: str = "") -> ExplainOut:
+        """See ``Client.explain``."""
+        return self._run(lambda: self._client.explain(a, b, policy=policy))
+
+    def events(self, query: str = "") -> EventsOut:
+        """See ``Client.events``."""
+        return self._run(lambda: self._client.events(query))
+
+    def event(self, id: str) -> EventDetailOut:
+        """See ``Client.event``."""
+        return self._run(lambda: self._client.event(id))
+
+    def ready(self) -> bool:
+        """See ``Client.ready``."""
+        return self._run(self._client.ready)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """See ``Client.counts``."""
+        return self._client.counts
+
+    def _run(self, make_call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if self._loop.is_closed():
+            raise RuntimeError("The client is closed; create a new one.")
+        return asyncio.run_coroutine_threadsafe(make_call(), self._loop).result()

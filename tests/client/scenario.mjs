@@ -1,0 +1,53 @@
+// @ts-check
+// The scenario of test_js_client.py in JavaScript: node scenario.mjs URL DEADLINE_MS ARTICLES
+import { Client, Rejected } from "../../packages/client/js/aggregator-client.mjs";
+
+const [url, deadlineMs, articles] = /** @type {any} */ (globalThis).process.argv.slice(2);
+const { original, copy, other, lost, hanging } = JSON.parse(articles);
+/** @type {string[]} */
+const lines = [];
+const record = (/** @type {string} */ line) => void lines.push(line);
+const log = { warn: record, error: record };
+const client = new Client(url, { deadlineMs: Number(deadlineMs), concurrency: 4, log });
+const impatient = new Client(url, { deadlineMs: 300, log });
+const strict = new Client(url, { deadlineMs: 300, onFailure: "closed", log });
+
+/** @param {import("../../packages/client/js/aggregator-client.mjs").Decision} decision */
+const short = ({ verdict, keep, id, canonicalId, kind }) => [verdict, keep, id, canonicalId, kind];
+
+/** @param {Promise<unknown>} promise */
+const rejection = (promise) =>
+  promise.then(() => "none", (error) => [error.name, error.kind ?? error.status]);
+
+/** @type {Record<string, unknown>} */
+const result = { ready: await client.ready() };
+result.check = short(await client.check(original));
+result.unstored = await rejection(client.get(original.id));
+result.new = short(await client.submit(original));
+result.duplicate = short(await client.submit(copy));
+const [first, second, refused] = await client.submitMany([copy, other, { id: "empty" }]);
+result.batch = [short(first), short(second), short(refused)];
+result.lost_answer = short(await client.submit(lost));
+result.timeout = short(await impatient.submit(hanging));
+result.timeout_closed = await rejection(strict.submit(hanging));
+result.refused = await rejection(client.submit({ id: "empty" }));
+result.related = (await client.related(original.id)).map((item) => item.id);
+result.related_to = (await client.relatedTo({ text: original.text })).map((item) => item.id);
+result.related_to_ids = (await client.relatedToIds([original.id, "absent"])).not_found;
+result.search = (await client.search("Brackwater ferry")).articles.map((article) => article.id).sort();
+result.copies = (await client.copies(copy.id)).copies.map((article) => article.id);
+result.explain = (await client.explain(original.id, copy.id)).is_copy;
+result.events = (await client.events("status=breaking")).events;
+const failedInsert = client.reservation({ id: "undone", title: "Undone", text: "A note." }, () => {
+  throw new Rejected("disk full", 507, null);
+});
+result.undone = await rejection(failedInsert);
+result.after_undo = await rejection(client.get("undone"));
+result.delete = [await client.delete(other.id), await client.delete(other.id)];
+const copies = Array.from({ length: 12 }, (_, number) => ({ id: `burst-${number}`, text: original.text }));
+const burst = copies.map((article) => client.check(article));
+result.burst = (await Promise.all(burst)).map((decision) => decision.verdict);
+result.counts = client.counts;
+for (const each of [client, impatient, strict]) await each.close();
+result.log = lines.map((line) => line.split(" (last error")[0]);
+console.log(JSON.stringify(result));

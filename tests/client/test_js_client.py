@@ -1,0 +1,165 @@
+"""The JavaScript client: the same scenario as the Python client, its types, and its package file.
+
+Both clients talk to a live service through a proxy that loses an answer, lets a request hang, and counts the
+requests in flight.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+import aggregator
+from aggregator.app import open_service
+from aggregator.http.app import make_app
+from aggregator.settings import Settings
+from tests.client import misbehaving, scenario
+from tests.support.factories import edited, story
+from tests.support.hang_limit import HANG_LIMIT_S
+
+SCRIPT = Path(__file__).with_name("scenario.mjs")
+TYPE_CHECK = (
+    *("--noEmit", "--strict", "--allowJs", "--checkJs", "--target", "es2022", "--lib", "es2022,dom"),
+    *("--module", "node16", "--moduleResolution", "node16", "--typeRoots", "none"),
+)
+PACKAGE = Path(__file__).parents[2] / "packages" / "client" / "js"
+ARTICLES = {
+    "original": {"id": "a", "title": "Ferry of Brackwater runs again", "text": story(1)},
+    "copy": {"id": "b", "title": "Ferry runs", "text": edited(story(1), 2)},
+    "other": {"id": "c", "title": "Brackwater gets a ferry", "text": story(3)},
+    "lost": {"id": "lost", "title": "Lost answer", "text": story(4)},
+    "hanging": {"id": "hanging", "title": "Hangs", "text": story(5)},
+}
+EXPECTED = {
+    "ready": True,
+    "check": ["new", True, "a", None, ""],
+    "unstored": ["Rejected", 404],
+    "new": ["new", True, "a", None, ""],
+    "duplicate": ["duplicate", False, "b", "a", ""],
+    "batch": [
+        ["duplicate", False, "b", "a", ""],
+        ["new", True, "c", None, ""],
+        ["refused", True, None, None, "refused"],
+    ],
+    "lost_answer": ["new", True, "lost", None, ""],
+    "timeout": ["unknown", True, None, None, "timeout"],
+    "timeout_closed": ["Unavailable", "timeout"],
+    "refused": ["Rejected", 400],
+    "related_to_ids": ["absent"],
+    "search": ["a", "b", "c"],
+    "copies": ["a", "b"],
+    "explain": True,
+    "events": [],
+    "undone": ["Rejected", 507],
+    "after_undo": ["Rejected", 404],
+    "delete": [True, False],
+    "burst": ["duplicate"] * 12,
+}
+LOG = [
+    "1 of 6 articles passed unchecked: refused 1",
+    "1 of 1 articles passed unchecked: timeout 1",
+    "at the end: 2 of 21 articles passed unchecked: refused 2",
+    "at the end: 1 of 1 articles passed unchecked: timeout 1",
+]
+
+
+class Proxy:
+    """Passes requests on to ``target``; loses the first answer to "lost", and "hanging" gets none."""
+
+    def __init__(self, target: str, session: aiohttp.ClientSession) -> None:
+        self._target, self._session = target, session
+        self._lost = False
+        self.in_flight = self.peak = 0
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """The service's answer, after the fault."""
+        body = await request.read()
+        if b'"hanging"' in body:
+            return await misbehaving.hang(request)
+        self.in_flight += 1
+        self.peak = max(self.peak, self.in_flight)
+        try:
+            url = self._target + str(request.rel_url)
+            async with self._session.request(request.method, url, data=body) as response:
+                answer = web.Response(body=await response.read(), status=response.status)
+        finally:
+            self.in_flight -= 1
+        if b'"lost"' in body and not self._lost:
+            self._lost = True
+            return await misbehaving.problem(503, "store_unavailable")(request)
+        return answer
+
+
+@asynccontextmanager
+async def proxied_service() -> AsyncIterator[tuple[Proxy, str]]:
+    """A proxy in front of a new service, and its URL."""
+    settings = Settings(store_url="memory", request_timeout_seconds=HANG_LIMIT_S)
+    async with (
+        open_service(settings) as service,
+        TestServer(make_app(service)) as server,
+        aiohttp.ClientSession() as session,
+    ):
+        proxy = Proxy(str(server.make_url("")).rstrip("/"), session)
+        async with misbehaving.serving(proxy.handle) as url:
+            yield proxy, url
+
+
+async def run_script(url: str) -> dict[str, Any]:
+    """Results of the scenario in JavaScript."""
+    arguments = ["node", str(SCRIPT), url, str(1000 * HANG_LIMIT_S), json.dumps(ARTICLES)]
+    process = await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    assert process.returncode == 0
+    result: dict[str, Any] = json.loads(output)
+    return result
+
+
+async def test_both_clients_get_the_same_results(caplog: pytest.LogCaptureFixture) -> None:
+    """Check, duplicate, batch, lost answer, time-out, related, search, undo, limit of requests, log lines."""
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    async with proxied_service() as (proxy, url):
+        by_python = await scenario.run(url, HANG_LIMIT_S, ARTICLES)
+        python_peak = proxy.peak
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    by_python["log"] = [line.split(" (last error")[0] for line in warnings]
+    async with proxied_service() as (proxy, url):
+        by_node = await run_script(url)
+
+    assert python_peak == proxy.peak == 4
+    assert {name: by_python[name] for name in EXPECTED} == EXPECTED
+    assert sorted(by_python["log"]) == sorted(LOG)
+    assert {**by_node, "log": sorted(by_node["log"])} == {**by_python, "log": sorted(LOG)}
+
+
+def test_the_code_agrees_with_the_declarations() -> None:
+    """The TypeScript compiler checks the client and the scenario against the declared types."""
+    compiler = shutil.which("tsc")
+    if compiler is None:
+        pytest.skip("tsc is not installed")
+    files = [*map(str, sorted(PACKAGE.glob("*.m*"))), str(SCRIPT)]
+    done = subprocess.run(
+        [compiler, *TYPE_CHECK, *files], capture_output=True, text=True, check=False, timeout=HANG_LIMIT_S
+    )
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_package_has_the_version_of_the_service() -> None:
+    """And names files that exist."""
+    package = json.loads((PACKAGE / "package.json").read_text(encoding="utf-8"))
+
+    assert package["version"] == aggregator.__version__
+    assert all((PACKAGE / name).is_file() for name in package["files"])

@@ -1,0 +1,94 @@
+"""Counts of outcomes and the log lines about articles without a verdict."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from aggregator_client.outcomes import WARNING_INTERVAL_S, Outcomes
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    """Level and text of all log lines."""
+    return [(record.levelno, record.getMessage()) for record in caplog.records]
+
+
+def test_a_warning_at_most_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    """With the totals so far, the reasons and the last error."""
+    clock = Clock()
+    outcomes = Outcomes("items", clock=clock)
+    for _ in range(97):
+        outcomes.add_checked("new")
+    for number in range(3):
+        outcomes.add_unchecked("timeout", f"No answer to {number}.")
+    assert messages(caplog) == [
+        (logging.WARNING, "1 of 98 items passed unchecked: timeout 1 (last error: No answer to 0)")
+    ]
+    caplog.clear()
+
+    clock.now_s = WARNING_INTERVAL_S
+    outcomes.add_unchecked("connection_refused", "Connection refused.")
+
+    assert messages(caplog) == [
+        (
+            logging.WARNING,
+            "4 of 101 items passed unchecked: timeout 3, connection refused 1 "
+            "(last error: Connection refused)",
+        )
+    ]
+
+
+@pytest.mark.parametrize(("unchecked", "level"), [(1, logging.WARNING), (2, logging.ERROR)])
+def test_more_than_one_percent_is_an_error_at_the_end(
+    unchecked: int, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """1 of 100 is a warning, 2 of 100 are an error; logged once."""
+    outcomes = Outcomes()
+    for _ in range(100 - unchecked):
+        outcomes.add_checked("related")
+    for _ in range(unchecked):
+        outcomes.add_unchecked("timeout", "No answer.")
+    caplog.clear()
+    outcomes.close()
+    outcomes.close()
+
+    assert messages(caplog) == [
+        (
+            level,
+            f"at the end: {unchecked} of 100 articles passed unchecked: timeout {unchecked} "
+            "(last error: No answer)",
+        )
+    ]
+
+
+def test_nothing_is_logged_when_all_articles_were_checked(caplog: pytest.LogCaptureFixture) -> None:
+    """Nor when the caller gets an exception for each."""
+    checked, raising = Outcomes(), Outcomes(effect="")
+    checked.add_checked("duplicate")
+    raising.add_unchecked("timeout", "No answer.")
+    checked.close()
+    raising.close()
+
+    assert messages(caplog) == []
+    assert checked.counts == {"checked": 1, "duplicate": 1}
+    assert raising.counts == {"unchecked": 1, "unchecked/timeout": 1}
+
+
+def test_each_count_is_reported() -> None:
+    """For the stats of a crawl."""
+    names: list[str] = []
+    outcomes = Outcomes(on_count=names.append)
+    outcomes.add_checked("new")
+    outcomes.add_unchecked("tls", "TLS failed.")
+
+    assert names == ["checked", "new", "unchecked", "unchecked/tls"]

@@ -1,0 +1,215 @@
+"""Settings and item fields of the Scrapy pipeline, without a crawl."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from itemadapter import ItemAdapter
+from scrapy.exceptions import CloseSpider, DropItem
+from scrapy.utils.test import get_crawler
+
+from aggregator_client.errors import ConfigurationError
+from aggregator_client.scrapy_pipeline import NewsDedupPipeline, _to_rfc3339
+from tests.client import misbehaving
+from tests.client.test_connection import VERDICT, Gate
+from tests.support.factories import story
+from tests.support.server_fixture import serving
+
+ORIGINAL = {"id": "a", "canonical_id": "a", "distance": 0, "overlap": 1.0, "rule": "exact"}
+
+
+def pipeline(**settings: object) -> NewsDedupPipeline:
+    """A pipeline with these settings."""
+    return NewsDedupPipeline.from_crawler(
+        get_crawler(settings_dict={f"NEWSDEDUP_{name}": value for name, value in settings.items()})
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"FIELDS": {"body": "maintext"}},
+            "NEWSDEDUP_FIELDS: unknown article field 'body'; allowed: id, url, title, text",
+        ),
+        ({"DEADLINE": "soon"}, "NEWSDEDUP_DEADLINE: expected a number, found 'soon'."),
+        ({"ON_FAILURE": "closed", "RETRY_SECONDS": "1m"}, "NEWSDEDUP_RETRY_SECONDS: expected a number"),
+        ({"ON_FAILURE": "shut"}, "NEWSDEDUP_ON_FAILURE: expected one of open, closed, found 'shut'."),
+        ({"DUPLICATES": "keep"}, "NEWSDEDUP_DUPLICATES: expected one of drop, tag, found 'keep'."),
+        (
+            {"CONCURRENCY": 0},
+            "NEWSDEDUP_URL, NEWSDEDUP_CONCURRENCY: concurrency: expected 1 or more, found 0.",
+        ),
+        (
+            {"URL": "localhost:8080"},
+            "NEWSDEDUP_URL, NEWSDEDUP_CONCURRENCY: 'localhost:8080' is not an http:// or https:// URL.",
+        ),
+    ],
+)
+def test_an_invalid_setting_stops_the_start(settings: dict[str, object], message: str) -> None:
+    """After NotConfigured Scrapy would continue without the pipeline, and all items would pass unchecked."""
+    with pytest.raises(ConfigurationError) as raised:
+        pipeline(**settings)
+
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (datetime(2026, 11, 20, 8), "2026-11-20T08:00:00+00:00"),
+        (datetime(2026, 11, 20, 8, tzinfo=timezone(timedelta(hours=1))), "2026-11-20T08:00:00+01:00"),
+        (date(2026, 11, 20), "2026-11-20T00:00:00+00:00"),
+        ("2026-11-20", "2026-11-20T00:00:00+00:00"),
+        (" 2026-11-20 08:00:00 ", "2026-11-20T08:00:00+00:00"),
+        ("2026-11-20T08:00:00Z", "2026-11-20T08:00:00+00:00"),
+        ("Fri, 20 Nov 2026 08:00:00 +0100", "2026-11-20T08:00:00+01:00"),
+        (int(datetime(2026, 11, 20, tzinfo=UTC).timestamp()), "2026-11-20T00:00:00+00:00"),
+        ("last Friday", None),
+        ("0001-01-01", None),
+        (1e30, None),
+    ],
+)
+def test_dates_are_parsed_in_several_forms(value: object, expected: str | None) -> None:
+    """Feeds, metadata and databases use different forms; an invalid date gives None."""
+    assert _to_rfc3339(value) == expected
+
+
+@pytest.mark.services
+async def test_an_item_with_an_unreadable_date_is_checked(caplog: pytest.LogCaptureFixture) -> None:
+    """The date is omitted and counted; an item without text is logged once."""
+    async with serving(store_url="memory") as url:
+        dedup = pipeline(URL=url, FIELDS={"text": "maintext"}, ON_FAILURE="closed")
+        first = {"id": "a", "maintext": story(1), "published_at": "yesterday"}
+        assert (await dedup.process_item(first))["dedup"]["verdict"] == "new"
+        with pytest.raises(DropItem, match="duplicate of a"):
+            await dedup.process_item({**first, "id": "b"})
+        for id_ in ("c", "d"):
+            await dedup.process_item({"id": id_, "title": f"Ferry {id_}", "text": story(2), "maintext": []})
+        await dedup.close_spider()
+
+    assert dedup._stats is not None and dedup._stats.get_value("newsdedup/undated") == 2
+    assert [r.getMessage() for r in caplog.records if "checked by its headline" in r.getMessage()] == [
+        "an item has neither 'maintext' nor 'html' and is checked by its headline only; "
+        "map its fields with NEWSDEDUP_FIELDS"
+    ]
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("mode", ["open", "closed"])
+async def test_a_wrong_key_loses_no_item(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failing open it passes unchecked; failing closed it is held, as without an answer."""
+    held = tmp_path / "held.jsonl"
+    monkeypatch.setenv("AGGREGATOR_BOOTSTRAP_KEY", "k" * 32)
+    async with serving(store_url="memory") as url:
+        dedup = pipeline(URL=url, KEY="wrong", ON_FAILURE=mode, HELD=str(held), DEADLINE=60)
+        item = {"id": "a", "text": story(1)}
+        if mode == "open":
+            assert (await dedup.process_item(item))["dedup"]["verdict"] == "unknown"
+        else:
+            with pytest.raises(DropItem, match="held in"):
+                await dedup.process_item(item)
+            assert held.read_text().startswith('{"id": "a"')
+        await dedup.close_spider()
+
+
+@pytest.mark.parametrize(("setting", "query"), [({}, {}), ({"BACKFILL": "True"}, {"backfill": "true"})])
+async def test_a_crawl_of_an_archive_declares_its_items(
+    setting: dict[str, str], query: dict[str, str]
+) -> None:
+    """As a backfill, which fires no events."""
+    queries: list[dict[str, str]] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        queries.append(dict(request.query))
+        return web.json_response(VERDICT)
+
+    async with misbehaving.serving(handler) as url:
+        dedup = pipeline(URL=url, DEADLINE=30, **setting)
+        await dedup.process_item({"id": "a", "text": story(1)})
+        await dedup.close_spider()
+
+    assert queries == [query]
+
+
+async def test_a_duplicate_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """With its URL and the id of the original; Scrapy's line with the whole item is suppressed."""
+    caplog.set_level("INFO")
+    answer = {**VERDICT, "id": "b", "verdict": "duplicate", "duplicate_of": ORIGINAL}
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(answer)
+
+    async with misbehaving.serving(handler) as url:
+        dedup = pipeline(URL=url, DEADLINE=30)
+        with pytest.raises(DropItem) as raised:
+            await dedup.process_item({"id": "b", "url": "http://news.example/b", "text": story(1)})
+        await dedup.close_spider()
+
+    line = "Dropped http://news.example/b: duplicate of a"
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("aggregator")] == [
+        line
+    ]
+    assert (str(raised.value), raised.value.log_level) == (line, "NOTSET")
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_the_service_is_checked_at_the_start(
+    free_port: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Failing open the crawl continues with an error in its log; failing closed the spider is stopped."""
+    url = f"http://127.0.0.1:{free_port}"
+    opened = pipeline(URL=url, DEADLINE=30)
+    await opened.open_spider()
+    await opened.close_spider()
+    closed = pipeline(URL=url, ON_FAILURE="closed", RETRY_SECONDS=30, HELD=str(tmp_path / "held"))
+    with pytest.raises(CloseSpider) as raised:
+        await closed.open_spider()
+    await closed.close_spider()
+
+    assert raised.value.reason == "newsdedup_not_ready"
+    problem = f"The service is not ready: {url}: Connection refused."
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
+        f"items will pass unchecked: {problem}",
+        f"the spider is stopped: {problem}",
+    ]
+
+
+async def test_a_crawl_that_outruns_the_service_keeps_few_requests_in_flight(tmp_path: Path) -> None:
+    """100 items at once, as Scrapy sends them: 4 requests in flight, none unchecked."""
+    gate = Gate()
+    async with misbehaving.serving(gate.handle) as url:
+        dedup = pipeline(URL=url, CONCURRENCY=4, DEADLINE=60)
+        items = [{"id": str(number), "text": story(number)} for number in range(100)]
+        tasks = [asyncio.create_task(dedup.process_item(item)) for item in items]
+        await gate.full.wait()
+        gate.open.set()
+        await asyncio.gather(*tasks)
+        await dedup.close_spider()
+
+    assert gate.peak <= 4
+    assert dedup._stats is not None and dedup._stats.get_value("newsdedup/checked") == 100
+
+
+@pytest.mark.parametrize(
+    ("settings", "item", "policy"),
+    [
+        ({}, {"policy": "no paywall"}, None),
+        ({"POLICY": "wire"}, {}, "wire"),
+        ({"FIELDS": {"policy": "dedup_policy"}}, {"dedup_policy": "wire"}, "wire"),
+        ({"FIELDS": {"policy": "dedup_policy"}, "POLICY": "wire"}, {"dedup_policy": "paper"}, "paper"),
+    ],
+)
+async def test_items_name_a_policy_profile_if_configured(
+    settings: dict[str, object], item: dict[str, str], policy: str | None
+) -> None:
+    """One for all items, or a mapped field; an item's own field ``policy`` means something else."""
+    dedup = pipeline(**settings)
+    article = dedup._to_article(ItemAdapter({"title": "Ferry", "text": story(1), **item}))
+    await dedup.close_spider()
+
+    assert article.get("policy") == policy

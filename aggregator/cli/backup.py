@@ -11,13 +11,13 @@ from pathlib import Path
 
 from aggregator.backup.creation import StoreSummary, create_backup, remove_old_backups, summarize_store
 from aggregator.backup.manifest import Manifest
-from aggregator.cli.embedded_store import with_running_store_url
 from aggregator.errors import ConfigurationError
 from aggregator.index import format_version
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.factory import with_running_store_url
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import wall_clock_ms
 

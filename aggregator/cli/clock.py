@@ -6,11 +6,11 @@ import argparse
 
 from aggregator.app import open_service
 from aggregator.cli.doctor_contents import describe_clock
-from aggregator.cli.embedded_store import with_running_store_url
 from aggregator.errors import ConfigurationError
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK, EXIT_UNAVAILABLE
 from aggregator.settings import Settings
+from aggregator.store.factory import with_running_store_url
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:

@@ -6,7 +6,6 @@ import argparse
 import sys
 
 from aggregator.app import Service, open_service
-from aggregator.cli.embedded_store import with_running_store_url
 from aggregator.errors import ConfigurationError
 from aggregator.index import space_registry
 from aggregator.index.deletion import delete_space
@@ -15,6 +14,7 @@ from aggregator.index.unread_index import count_articles
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings
+from aggregator.store.factory import with_running_store_url
 from aggregator.time_units import format_minute
 
 

@@ -29,7 +29,6 @@ from aggregator.cli.doctor_contents import (
     ok,
     wrong,
 )
-from aggregator.cli.embedded_store import lock_holder, unreadable_message, with_running_store_url
 from aggregator.errors import AggregatorError, ConfigurationError, DamagedValue
 from aggregator.runtime.addresses import command, describe_store, redact_url, service_url
 from aggregator.runtime.exit_codes import (
@@ -41,6 +40,7 @@ from aggregator.runtime.exit_codes import (
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
 from aggregator.store.disk_space import read_disk_space
+from aggregator.store.factory import lock_holder, unreadable_message, with_running_store_url
 
 if TYPE_CHECKING:
     from aggregator.dedup.policy_profiles import PolicyProfiles

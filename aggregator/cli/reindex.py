@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from aggregator import jsonl
 from aggregator.analysis.analyzer import group_of
 from aggregator.app import Service, build_unread_migration, open_service
-from aggregator.cli.embedded_store import with_running_store_url
 from aggregator.cli.ingest import strip_labels
 from aggregator.cli.progress import ItemProgress
 from aggregator.cli.waiting import until_available
@@ -33,6 +32,7 @@ from aggregator.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings
+from aggregator.store.factory import with_running_store_url
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:

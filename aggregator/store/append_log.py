@@ -39,21 +39,16 @@ MANIFEST_NAME: Final = "appendonly.aof.manifest"
 EMPTY_LOG_BYTES: Final = 1024
 _COUNT, _LENGTH = re.compile(rb"\*(\d{1,9})\r\n"), re.compile(rb"\$(\d{1,9})\r\n")
 _ANNOTATION = re.compile(rb"#[^\r\n]*\r\n")
+_NAME = re.compile(r"appendonly\.aof\.(\d+)\.(.*)")
 _LONGEST_PREFIX_BYTES = 64  # of a count, a length or an annotation
 
 log = logging.getLogger("aggregator.store")
 
 
-class LogFile(msgspec.Struct, frozen=True):
-    """A file of the log: ``kind`` b (base) or i (appended to)."""
+Lengths = dict[str, int]
+"""Length of each file of a log, by name: the base file first, then those appended to, the newest last."""
 
-    name: str
-    sequence: int
-    kind: str
-    length: int = 0
-
-
-_decoder = msgspec.json.Decoder(list[LogFile])
+_decoder = msgspec.json.Decoder(Lengths)
 
 
 class AppendLog:
@@ -65,19 +60,16 @@ class AppendLog:
         self._record = data_dir / RECORD_NAME
         self._monotonic = monotonic
         self._lock = threading.Lock()  # the watchdog records in a thread
-        self._unsaved: tuple[float, list[LogFile]] | None = None
+        self._unsaved: tuple[float, Lengths] | None = None
 
-    def check(self) -> list[LogFile]:
-        """The files of the log, in order. Raises ConfigurationError if it is damaged. Changes nothing."""
+    def check(self) -> Lengths:
+        """The files of the log. Raises ConfigurationError if it is damaged. Changes nothing."""
         saved = self._read_record()
         files = self._read_manifest(saved)
-        found = {file.name: file for file in files}
-        for file in saved:
-            if file.name in found:
-                if (lost := file.length - found[file.name].length) > 0:
-                    raise self._loss(file, lost)
-            elif not any(f.kind == file.kind and f.sequence > file.sequence for f in files):
-                raise self._damage(f"{self._directory} is another log: {file.name} is not part of it")
+        for name, length in saved.items():
+            if name not in files and not any(_is_later(other, name) for other in files):
+                raise self._damage(f"{self._directory} is another log: {name} is not part of it")
+            self._require_length(name, length, files.get(name, length))
         return files
 
     def prepare(self, *, force: bool = False) -> None:
@@ -86,22 +78,20 @@ class AppendLog:
         ``force``: cut the log at its first damage instead, whatever follows. Raises ConfigurationError.
         """
         self._unsaved = None
-        files = self.check() if not force else self._read_manifest([])
-        if not files or files[-1].kind != "i":
+        files = self._read_manifest({}) if force else self.check()
+        name = next(reversed(files), "")
+        if not name.endswith(".aof"):  # no file, or the base file only
             return
-        last = files[-1]
-        recorded = next((f.length for f in self._read_record() if f.name == last.name), 0)
-        path = self._directory / last.name
-        end = _find_end(path, 0 if force else min(recorded, last.length), force=force)
-        if end is None or end == last.length:
+        path, recorded = self._directory / name, 0 if force else self._read_record().get(name, 0)
+        end = _find_end(path, recorded, force=force)
+        if end is None or end == files[name]:
             return
-        if end < recorded and not force:
-            raise self._loss(msgspec.structs.replace(last, length=recorded), recorded - end)
+        self._require_length(name, recorded, end)
         kept = self._cut(path, end)
         log.warning(
             "the log of the store ended with %d bytes that are no complete command, as a crash or a power "
             "loss leaves them; they were cut off %s and are kept in %s",
-            last.length - end,
+            files[name] - end,
             path,
             kept,
         )
@@ -125,30 +115,30 @@ class AppendLog:
         """The error for damage that the server itself reports at its start."""
         return self._damage(f"the log in {self._directory} is damaged ({message})")
 
-    def _current(self) -> list[LogFile]:
+    def _current(self) -> Lengths:
         with contextlib.suppress(OSError, ConfigurationError):  # a file may vanish at the end of a rewrite
-            return self._read_manifest([])
+            return self._read_manifest({})
         return self._read_record()
 
-    def _read_manifest(self, saved: list[LogFile]) -> list[LogFile]:
-        """The files that the manifest names, with their lengths; all of them exist."""
+    def _read_manifest(self, saved: Lengths) -> Lengths:
+        """The files that the manifest names; all of them exist. ``saved``: what was recorded."""
         try:
             lines = (self._directory / MANIFEST_NAME).read_text(errors="replace").splitlines()
         except FileNotFoundError:
             self._require_empty(saved)
-            return []
-        files = []
+            return {}
+        files = {}
         for line in lines:  # file NAME seq NUMBER type b, i or h (history: no longer part of the log)
             words = line.split()
-            if len(words) < 6 or words[0] != "file" or not words[3].isdigit() or words[5] not in "bi":
+            if len(words) < 6 or words[0] != "file" or words[5] not in "bi":
                 continue
             path = self._directory / words[1]
             if not path.is_file():
                 raise self._damage(f"{path} is missing, which {MANIFEST_NAME} names")
-            files.append(LogFile(words[1], int(words[3]), words[5], path.stat().st_size))
+            files[words[1]] = path.stat().st_size
         return files
 
-    def _require_empty(self, saved: list[LogFile]) -> None:
+    def _require_empty(self, saved: Lengths) -> None:
         """Raise ConfigurationError if there was a log."""
         left = [path for path in self._directory.glob("appendonly.aof.*") if path.is_file()]
         if sum(path.stat().st_size for path in left) > EMPTY_LOG_BYTES:
@@ -156,7 +146,7 @@ class AppendLog:
                 f"{self._directory} has log files ({', '.join(sorted(path.name for path in left))}) but "
                 f"no {MANIFEST_NAME}, so the store would start empty"
             )
-        if sum(file.length for file in saved) > EMPTY_LOG_BYTES:
+        if sum(saved.values()) > EMPTY_LOG_BYTES:
             raise self._damage(f"the log in {self._directory} is gone, so the store would start empty")
 
     def _cut(self, path: Path, end: int) -> Path:
@@ -173,11 +163,12 @@ class AppendLog:
             os.fsync(file.fileno())
         return kept
 
-    def _loss(self, file: LogFile, lost: int) -> ConfigurationError:
-        return self._damage(
-            f"{self._directory / file.name} has lost its last {lost:,} of {file.length:,} bytes, and with "
-            "them acknowledged articles"
-        )
+    def _require_length(self, name: str, recorded: int, length: int) -> None:
+        if length < recorded:
+            raise self._damage(
+                f"{self._directory / name} has lost its last {recorded - length:,} of {recorded:,} bytes, "
+                "and with them acknowledged articles"
+            )
 
     def _damage(self, what: str) -> ConfigurationError:
         return ConfigurationError(
@@ -185,16 +176,16 @@ class AppendLog:
             f"'Damaged log' (`python -m aggregator.store.append_log {self._data_dir}`)."
         )
 
-    def _read_record(self) -> list[LogFile]:
+    def _read_record(self) -> Lengths:
         try:
             return _decoder.decode(self._record.read_bytes())
         except FileNotFoundError:
-            return []
+            return {}
         except (OSError, msgspec.MsgspecError) as error:
             log.warning("%s cannot be read (%s): the log of the store is not verified", self._record, error)
-            return []
+            return {}
 
-    def _save(self, files: list[LogFile]) -> None:
+    def _save(self, files: Lengths) -> None:
         """Replace the record; a full disk keeps the former one, which remains true."""
         draft = self._record.with_suffix(".tmp")
         try:
@@ -203,6 +194,12 @@ class AppendLog:
             draft.replace(self._record)
         except OSError:
             draft.unlink(missing_ok=True)
+
+
+def _is_later(name: str, recorded: str) -> bool:
+    """Whether a rewrite replaced the file ``recorded`` by this one."""
+    new, old = _NAME.fullmatch(name), _NAME.fullmatch(recorded)
+    return bool(new and old and new[2] == old[2] and int(new[1]) > int(old[1]))
 
 
 def _find_end(path: Path, start: int, *, force: bool) -> int | None:

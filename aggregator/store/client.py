@@ -144,47 +144,36 @@ class RedisClient:
         Should another process load it between two calls, the second one is applied before the first one is
         repeated: a call that needs the effect of another one must check it, as against any other process.
         """
-        replies = await self.send([("EVALSHA", sha1, *call) for call in calls], allowed=driver.NoScriptError)
+        replies = await self.send([("EVALSHA", sha1, *call) for call in calls])
         refused = [i for i, reply in enumerate(replies) if isinstance(reply, driver.NoScriptError)]
         repeated = await self.send([("EVAL", source, *calls[i]) for i in refused])
         for i, reply in zip(refused, repeated, strict=True):
             replies[i] = reply
         return replies
 
-    async def send(
-        self,
-        commands: Sequence[Command],
-        *,
-        retry_read: bool = False,
-        allowed: type[Exception] | tuple[()] = (),
-    ) -> list[Any]:
+    async def send(self, commands: Sequence[Command], *, retry_read: bool = False) -> list[Any]:
         """Replies in the order of ``commands``, in one round trip; raises the first error of any command.
 
         ``retry_read``: retry once when the connection breaks. Only for commands that change nothing.
-        ``allowed``: an error reply of this type is returned in place of the reply.
         """
         if not commands:
             return []
         with self._translated_errors:
             if self._concurrency is None:
-                return await self._round_trip(commands, retry_read, allowed)
+                return await self._round_trip(commands, retry_read)
             try:
                 async with asyncio.timeout(self._acquire_timeout_s):
                     await self._concurrency.acquire()
             except TimeoutError:
                 raise driver.MaxConnectionsError from None
             try:
-                return await self._round_trip(commands, retry_read, allowed)
+                return await self._round_trip(commands, retry_read)
             finally:
                 self._concurrency.release()
 
-    async def _round_trip(
-        self, commands: Sequence[Command], retry_read: bool, allowed: type[Exception] | tuple[()]
-    ) -> list[Any]:
+    async def _round_trip(self, commands: Sequence[Command], retry_read: bool) -> list[Any]:
         try:
-            return await (
-                self._read_from_primary(commands) if retry_read else self._execute(commands, allowed)
-            )
+            return await (self._read_from_primary(commands) if retry_read else self._execute(commands))
         except driver.BusyLoadingError:
             raise
         except driver.ReadOnlyError:
@@ -207,15 +196,14 @@ class RedisClient:
             raise driver.ReadOnlyError
         return replies
 
-    async def _execute(
-        self, commands: Sequence[Command], allowed: type[Exception] | tuple[()] = ()
-    ) -> list[Any]:
+    async def _execute(self, commands: Sequence[Command]) -> list[Any]:
+        """Replies; a refusal for want of a script is one of them, any other error is raised."""
         if self._pool is not None:
             replies = await self._pool.execute(commands)
         else:
             replies = await self._execute_on_cluster(commands)
         for command, reply in zip(commands, replies, strict=True):
-            if isinstance(reply, Exception) and not isinstance(reply, allowed):
+            if isinstance(reply, Exception) and not isinstance(reply, driver.NoScriptError):
                 if self.is_cluster and isinstance(reply, TOPOLOGY_ERRORS):
                     self._invalidate_topology(first_key(command))
                 raise reply

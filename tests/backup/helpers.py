@@ -10,14 +10,13 @@ from aggregator.backup.creation import StoreSummary, create_backup, summarize_st
 from aggregator.backup.manifest import Manifest
 from aggregator.index import keys
 from aggregator.index.codec.format_byte import PLAIN
-from aggregator.index.format_version import FORMAT_KEY
+from aggregator.index.format_version import CURRENT_FORMAT, FORMAT_KEY
 from aggregator.store.embedded import EmbeddedServer
 from tests.support.stores import direct_client, open_patient_store
 
 NOW_MS = 1_795_420_800_000  # 2026-11-23T08:00:00Z
-# With an empty registry of spaces: without one, each backup tries all 262,144 names of spaces.
 VALUES = {
-    b"r:a": b"1", b"x:b": b"2", b"{en.0.0}c": b"3", FORMAT_KEY: b"4 0.1.0",
+    b"r:a": b"1", b"x:b": b"2", b"{en.0.0}c": b"3", FORMAT_KEY: b"%d 0.1.0" % CURRENT_FORMAT,
     keys.SPACE_REGISTRY: PLAIN + b"\x80",
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from aggregator.backup.copying import copy_keys
+from aggregator.backup.restore import copy_keys
 from aggregator.store.embedded import EmbeddedServer
 from tests.support.cluster import Cluster
 from tests.support.stores import direct_client

@@ -159,8 +159,7 @@ def test_a_cut_depends_on_no_record(data_dir: Path, recorded: int | None) -> Non
     if recorded is None:
         (data_dir / RECORD_NAME).unlink()
     else:
-        entry = {"name": appended(data_dir).name, "sequence": 1, "kind": "i", "length": recorded}
-        (data_dir / RECORD_NAME).write_bytes(msgspec.json.encode([entry]))
+        (data_dir / RECORD_NAME).write_bytes(msgspec.json.encode({appended(data_dir).name: recorded}))
     AppendLog(data_dir).prepare()
     assert appended(data_dir).stat().st_size == size
     with open(appended(data_dir), "ab") as log:

@@ -18,10 +18,9 @@ import aiohttp
 from yarl import URL
 
 from aggregator.auth.api_keys import ApiKeys, Role
-from aggregator.cli.embedded_store import with_running_store_url
 from aggregator.index import format_version
 from aggregator.settings import Settings
-from aggregator.store.factory import open_store
+from aggregator.store.factory import open_store, with_running_store_url
 from aggregator.time_units import wall_clock_ms
 from tests.support.processes import descendants
 from tests.support.server_fixture import ROOT, SERVE, ready

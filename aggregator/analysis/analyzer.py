@@ -82,7 +82,7 @@ class Analyzer:
     def space_parts(self) -> dict[str, SpaceParts]:
         """What each of ``spaces`` depends on."""
         return {
-            self._spaces[group]: SpaceParts(model.id, analysis_recipe(group), self.plan_name)
+            self._spaces[group]: SpaceParts(model.id, "|".join(_recipes(group)), self.plan_name)
             for group, model in self._models.items()
         }
 
@@ -201,13 +201,11 @@ def group_of(space: str) -> str:
     return space.partition(".")[0]
 
 
-def analysis_recipe(group: str) -> str:
-    """Return the recipes of a language group: texts analyzed by another one have other stored values."""
-    return "|".join(_recipes(group))
-
-
 def _recipes(group: str, *plan_name: str) -> list[str]:
-    """Return the recipes of a language group in the order of the hash; the conversion is part of Chinese."""
+    """Return the recipes of a language group: texts analyzed by others have other stored values.
+
+    In the order of the hash; the conversion is part of Chinese.
+    """
     conversion = [chinese.conversion_id()] if group == "zh" and chinese.conversion_id() else []
     return [tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, *plan_name, *conversion]
 

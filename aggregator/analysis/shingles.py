@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -84,14 +83,8 @@ class OverlapEstimate:
     common_opening: float = 0.0
 
 
-@lru_cache(maxsize=1 << 17)
 def word_hash(word: str) -> int:
-    """Return the unsigned 64-bit hash of a word, from which shingle hashes are combined; cached."""
-    return word_hash_uncached(word)
-
-
-def word_hash_uncached(word: str) -> int:
-    """``word_hash`` without its cache, for callers that cache the results themselves."""
+    """Return the unsigned 64-bit hash of a word, from which shingle hashes are combined."""
     return xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"), _HASH_SEED)
 
 

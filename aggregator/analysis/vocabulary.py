@@ -193,4 +193,4 @@ class Vocabulary:
 
     def _word_attributes(self, word: str) -> tuple[int, int]:
         terms = tokenizer.terms_of_words([word], self._lang)
-        return shingles.word_hash_uncached(word), self._terms[terms[0]] if terms else NO_TERM
+        return shingles.word_hash(word), self._terms[terms[0]] if terms else NO_TERM

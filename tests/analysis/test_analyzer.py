@@ -18,7 +18,6 @@ from aggregator.analysis.analyzer import (
     SHORT_BELOW_WORDS,
     Analyzer,
     _check_length,
-    analysis_recipe,
     group_of,
     shingle_width,
     space_name,
@@ -244,8 +243,9 @@ def test_space_names_of_the_parts() -> None:
     digits = xxhash.xxh3_64_intdigest("|".join(parts).encode()) & 0xFFFF
 
     assert space_name("zh", model, "4x16") == f"zh.{digits:04x}"
-    assert analysis_recipe("zh") == "|".join([*parts[1:3], parts[4]])
-    assert analysis_recipe("en") == "|".join(parts[1:3])
+    space_parts = Analyzer({"zh": model, "en": HashedModel("en")}).space_parts
+    recipes = {space[:2]: described.recipe for space, described in space_parts.items()}
+    assert recipes == {"zh": "|".join([*parts[1:3], parts[4]]), "en": "|".join(parts[1:3])}
 
 
 def test_spaces_with_and_without_opencc_differ(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from aggregator import app, time_units
-from aggregator.analysis import shingles, term_frequencies, term_profile
+from aggregator.analysis import term_frequencies, term_profile
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_term_idf
 from aggregator.cli import main
@@ -41,7 +41,7 @@ CLOCK_VARIABLE = "SOAK_CLOCK"
 LEAK_VARIABLE = "SOAK_LEAK"
 EXTRA_WORDS = 24_000
 FILLER_SEED = 2_000_000_000  # first seed of articles that are not posted
-WORD_CACHES = (shingles.word_hash, term_index.term_hash, term_profile._hashes)
+WORD_CACHES = (term_index.term_hash, term_profile._hashes)
 RECORD_CACHES = (records.decode_record, records.decode_record_summary)
 KEY_CACHES = (keys.untagged_state, lookup._record_key)
 CACHES = (*WORD_CACHES, term_frequencies._idf, title_rule._term_counts, *RECORD_CACHES, *KEY_CACHES)

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 
 from aggregator import errors, settings
 from aggregator.cli import options
-from aggregator.concurrency.scheduling import lower_priority
 from aggregator.runtime.exit_codes import EXIT_INTERRUPTED, EXIT_OK, exit_code
 from aggregator.runtime.logging import configure_logging
 
@@ -31,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = options.build_parser().parse_args(argv)
     loaded: settings.Settings | None = None
     if argv is None and getattr(args, "command", "") in BULK_COMMANDS:
+        from aggregator.concurrency.scheduling import lower_priority  # imports asyncio, which --help need not
+
         lower_priority(BULK_NICE_INCREMENT)
     try:
         args.config_file = options.read_config_file(args)

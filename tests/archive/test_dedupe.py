@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from aggregator.cli import main
-from aggregator_archive import job, paragraph_vectors, pipeline, rows, vectors, write_results
-from aggregator_archive.vector_candidates import TRAINED_VECTORS
+from aggregator_archive import job, pipeline, rows, write_results
 from tests.support.archive_data import archive_rows, read_lines, write_lines
 
 TABLES = ("pairs", "clusters", "representatives", "deduplicated")
@@ -100,7 +99,7 @@ UNRELATED = [
 
 
 @pytest.mark.parametrize("count", range(4))
-@pytest.mark.parametrize("encode", ["combined", "simhash", "sketch", "tfidf"])
+@pytest.mark.parametrize("encode", ["combined", "simhash", "sketch"])
 def test_an_archive_without_duplicates_is_unchanged(tmp_path: Path, count: int, encode: str) -> None:
     """Tables are empty and all rows are kept, also for an archive without articles."""
     source = write_lines(tmp_path / "a.jsonl", UNRELATED[:count])
@@ -158,7 +157,7 @@ def test_an_interrupted_run_resumes_with_the_same_result(
 
 
 def interrupted_run(
-    out: Path, source: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[ModuleType, str], *options: str
+    out: Path, source: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[ModuleType, str]
 ) -> None:
     """A run that is interrupted (SIGINT) when it calls this function of a module."""
 
@@ -167,7 +166,7 @@ def interrupted_run(
 
     with monkeypatch.context() as patch:
         patch.setattr(*at, interrupt)
-        assert run(out, source, *options) == 130
+        assert run(out, source) == 130
 
 
 def test_work_of_other_settings_is_refused(
@@ -297,89 +296,10 @@ def test_other_representatives(tmp_path: Path, prefer: str) -> None:
     assert chosen <= {"original", "edited"}
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("tfidf",),
-        ("doc2vec",),
-        ("doc2vec", "--index", "hnsw"),
-        ("doc2vec", "--index", "ivf", "--trained-words", "1000000"),
-    ],
-)
-def test_candidates_by_vectors(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """The nearest vectors are candidates, which are verified as others are."""
-    source = write_lines(tmp_path / "a.jsonl", archive_rows())
-
-    assert run(tmp_path / "out", source, "--cosine", "0.3", "--encode", *options) == 0
-    assert groups(tmp_path / "out") == EXPECTED
-
-
-def test_a_run_interrupted_in_the_search_keeps_the_trained_vectors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The resumed run does not train again, and removes the checkpoint when the pairs are saved."""
-    source = write_lines(tmp_path / "a.jsonl", archive_rows())
-    options = ("--cosine", "0.3", "--encode", "doc2vec")
-    interrupted_run(tmp_path / "out", source, monkeypatch, (vectors, "nearest_pairs"), *options)
-    checkpoint = tmp_path / "out" / "work" / "candidates" / TRAINED_VECTORS
-    assert checkpoint.exists()
-
-    monkeypatch.setattr(paragraph_vectors, "train", None)
-    last = (write_results, "choose_representatives")
-    interrupted_run(tmp_path / "out", source, monkeypatch, last, *options)
-    assert not checkpoint.exists()
-    assert run(tmp_path / "out", source, *options) == 0
-    assert groups(tmp_path / "out") == EXPECTED
-
-
-def test_verify_titles_lowers_the_cosine_for_equal_titles(tmp_path: Path) -> None:
-    """With equal titles a truncated copy is a duplicate; without titles the texts must be nearly equal."""
-    articles = archive_rows()
-    for row in articles:
-        row["title"] = "Mayor opens the harbour bridge"
-        if row["id"].endswith("-cut"):
-            row["text"] = " ".join(row["text"].split()[:60])
-    source = write_lines(tmp_path / "a.jsonl", articles)
-    assert run(tmp_path / "out", source, "--verify", "titles") == 0
-    assert groups(tmp_path / "out") == EXPECTED
-
-    other = write_lines(tmp_path / "b.jsonl", [row | {"title": None} for row in articles])
-    assert run(tmp_path / "other", other, "--verify", "titles") == 0
-    assert groups(tmp_path / "other") == {
-        frozenset(id_ for id_ in group if not id_.endswith("-cut")) for group in EXPECTED
-    }
-
-
-def test_verify_classifier_is_trained_on_labeled_articles(tmp_path: Path) -> None:
-    """Trained on other groups than those it is used on."""
-    labeled = archive_rows(first=5000)
-    for row in labeled:
-        row["cluster"] = row["id"].partition("-")[0]
-    known = write_lines(tmp_path / "known.jsonl", labeled)
-    source = write_lines(tmp_path / "a.jsonl", archive_rows())
-
-    assert (
-        run(tmp_path / "out", source, "--verify", "classifier", "--labelled", known, "--shingles", "letters")
-        == 0
-    )
-    assert groups(tmp_path / "out") == EXPECTED
-
-
-def test_a_classifier_without_labels_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Labels of a single cluster are refused too."""
-    articles = archive_rows()
-    source = write_lines(tmp_path / "a.jsonl", articles)
-    assert run(tmp_path / "out", source, "--verify", "classifier") == 2
-    assert "--labelled FILE" in capsys.readouterr().err
-    same = write_lines(tmp_path / "same.jsonl", [row | {"cluster": "one"} for row in articles])
-    assert run(tmp_path / "out", source, "--verify", "classifier", "--labelled", same) == 2
-    assert "both within a cluster and across clusters" in capsys.readouterr().err
-
-
 def test_a_threshold_above_1_is_refused_for_average_linkage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A minimum resemblance is from 0 to 1; the resolution of leiden and louvain is not limited."""
+    """A minimum resemblance is from 0 to 1."""
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     assert run(tmp_path / "out", source, "--threshold", "7") == 2
     assert "threshold: 7 is not a resemblance from 0 to 1." in capsys.readouterr().err

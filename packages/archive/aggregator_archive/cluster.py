@@ -1,31 +1,24 @@
 """Clustering of confirmed pairs into duplicate groups: connected components, split again.
 
 Connected components (union-find) alone let one page that quotes two stories join them, and a chain of such
-pages join a whole corpus. So each component is split: by average linkage of resemblance (``average``), or
-by community detection (``leiden`` with the constant Potts model, and ``louvain``; both need igraph, an
-extra). No group exceeds ``cap`` distinct texts: a larger component is rebuilt from its strongest links up
-to the cap, and the cut is reported.
+pages join a whole corpus. So each component is split, by average linkage of resemblance. No group exceeds
+``cap`` distinct texts: a larger component is rebuilt from its strongest links up to the cap, and the cut is
+reported.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from aggregator_archive.arrays import Floats, Rows
-from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.pairs import Pairs, order_pairs, pack_pairs
 
 # (number of articles, a, b, strength, threshold) -> label of each article
 SplitFunction = Callable[[int, Rows, Rows, Floats, float], Rows]
 
-IGRAPH = ("igraph", "newsdedup-archive[corpus]", "Community detection")  # arguments of import_optional
-AVERAGE_LINKAGE_MAX_TEXTS = 2_000  # average linkage needs all pairs of a component in memory
-RANDOM_SEED = 20231
 ALL_PAIRS_MAX_TEXTS = 1_000  # all pairs of a component of at most this many distinct texts are compared,
 ALL_PAIRS_MAX_TOTAL = 1 << 23  # small components first, up to this total (minutes and about 1 GB)
 
@@ -92,20 +85,19 @@ def pairs_within_components(labels: Rows, max_rows: int = ALL_PAIRS_MAX_TEXTS) -
 
 
 def cluster(
-    links: Links, method: str, threshold: float, cap: int, weak_links: Links | None = None
+    links: Links, split: SplitFunction | None, threshold: float, cap: int, weak_links: Links | None = None
 ) -> Clustering:
-    """Group linked articles by ``method``: union-find, average, leiden or louvain.
+    """Group linked articles: connected components, ``split`` further unless it is None.
 
-    ``threshold`` is the minimum average strength (average) or the resolution (leiden). ``weak_links`` join
+    ``threshold``: of ``split``; the minimum average strength for ``average_linkage``. ``weak_links`` join
     nothing, but count when a component is split: it is less likely to be cut between articles that share a
     little than between those that share nothing.
     """
     uncapped = components(links)
     kept, cuts = _enforce_cap(links, uncapped, cap)
     labels = components(kept) if cuts else uncapped
-    if method == "union-find":
+    if split is None:
         return Clustering(labels, cuts)
-    split: SplitFunction = {"average": _average_linkage, "leiden": _leiden, "louvain": _louvain}[method]
     all_links = _with_weak_links(labels, kept, weak_links)
     return Clustering(_split_components(all_links, labels, split, threshold), cuts)
 
@@ -148,9 +140,8 @@ def _split_components(links: Links, labels: Rows, split_component: SplitFunction
     return split_labels
 
 
-def _average_linkage(count: int, a: Rows, b: Rows, strength: Floats, threshold: float) -> Rows:
-    if count > AVERAGE_LINKAGE_MAX_TEXTS:
-        return _leiden(count, a, b, strength, threshold)
+def average_linkage(count: int, a: Rows, b: Rows, strength: Floats, threshold: float) -> Rows:
+    """Labels from 0 of ``count`` articles; takes 4 bytes x count^2 of memory."""
     from scipy.cluster.hierarchy import fcluster, linkage
 
     low, high = order_pairs(a, b)
@@ -158,24 +149,6 @@ def _average_linkage(count: int, a: Rows, b: Rows, strength: Floats, threshold: 
     distance[count * low - low * (low + 1) // 2 + high - low - 1] = 1 - strength
     labels: Rows = fcluster(linkage(distance, "average"), 1 - threshold, "distance").astype(np.int64)
     return labels
-
-
-def _leiden(count: int, a: Rows, b: Rows, strength: Floats, threshold: float) -> Rows:
-    found = _graph(count, a, b).community_leiden(
-        objective_function="CPM", weights=strength.tolist(), resolution=threshold, n_iterations=2
-    )
-    return np.array(found.membership, np.int64)
-
-
-def _louvain(count: int, a: Rows, b: Rows, strength: Floats, threshold: float) -> Rows:
-    return np.array(_graph(count, a, b).community_multilevel(weights=strength.tolist()).membership, np.int64)
-
-
-def _graph(count: int, a: Rows, b: Rows) -> Any:
-    igraph = import_optional(*IGRAPH)
-    # Seeded for each component, so that the result does not depend on their order.
-    igraph.set_random_number_generator(random.Random(RANDOM_SEED))
-    return igraph.Graph(count, np.stack([a, b], 1))
 
 
 def _enforce_cap(links: Links, labels: Rows, cap: int) -> tuple[Links, tuple[ComponentCut, ...]]:

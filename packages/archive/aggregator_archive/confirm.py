@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.dedup.policy import Policy
-from aggregator_archive import classifier
 from aggregator_archive.arrays import Array
 from aggregator_archive.checkpoint import save_once
 from aggregator_archive.columns import Columns, DistinctTexts, open_columns
 from aggregator_archive.group_confirmation import confirmed_by_groups
 from aggregator_archive.job import Method
-from aggregator_archive.pair_rule import COPY, DIFFERENT, SHARES_ENOUGH, PairRule, order_by_arrival
+from aggregator_archive.pair_rule import COPY, SHARES_ENOUGH, PairRule, order_by_arrival
 from aggregator_archive.pairs import Pairs, unpack_pairs
 from aggregator_archive.verify import OVERLAP_FIELDS, PairOverlaps, estimate_overlaps
 
@@ -70,13 +69,10 @@ def confirm_pairs(columns: Columns, pairs: Pairs, method: Method, policy: Policy
 def _decide_pairs(
     columns: Columns, pairs: Pairs, pair_overlaps: PairOverlaps, method: Method, policy: Policy
 ) -> npt.NDArray[np.uint8]:
-    """(n,) the decision on each pair by the method's rule (``pair_rule.py``)."""
+    """(n,) the decision on each pair (``pair_rule.py``)."""
     if method.verify == "containment":
         return PairRule(columns, policy).decide(pairs, pair_overlaps.containment)
-    if method.verify == "classifier":
-        copies = classifier.are_copies(method.weights, classifier.features(columns, pairs, pair_overlaps))
-        return np.where(copies, COPY, DIFFERENT).astype(np.uint8)
-    return np.full(len(pairs), COPY, np.uint8)  # "none", or filtered before (``titles.py``)
+    return np.full(len(pairs), COPY, np.uint8)
 
 
 def _distances(columns: Columns, pairs: Pairs) -> npt.NDArray[np.uint8]:

@@ -13,9 +13,8 @@ from aggregator.dedup.policy import Policy
 from aggregator.errors import InvalidInput
 from aggregator_archive.checkpoint import write_bytes
 from aggregator_archive.encode import Encoding
-from aggregator_archive.paragraph_vectors import TRAINED_WORDS
 
-WORK_FORMAT_VERSION = 7  # of the files in ``Job.work_dir``; work of another version is refused
+WORK_FORMAT_VERSION = 8  # of the files in ``Job.work_dir``; work of another version is refused
 OutputFormat = Literal["jsonl", "parquet"]
 RepresentativeRule = Literal["earliest", "longest", "medoid"]
 
@@ -24,12 +23,9 @@ RepresentativeRule = Literal["earliest", "longest", "medoid"]
 class Method:
     """The method of each stage.
 
-    encode       simhash | sketch | combined: joins that propose candidates; or tfidf | doc2vec | embedding:
-                 the 64 nearest vectors with at least this ``cosine``, by a ``vector_index``
-                 (approximate), doc2vec trained by ``vector_workers`` threads in fewer passes above
-                 ``trained_words`` words
-    verify       none | containment | titles (``titles.py``) | classifier with ``weights`` (``classifier.py``)
-    cluster      union-find | average | leiden | louvain, with ``threshold``
+    encode       simhash | sketch | combined: joins that propose candidates
+    verify       none | containment
+    cluster      union-find | average, with ``threshold``
     radius_bits  radius of the fingerprint join, 0 to 3
     """
 
@@ -38,11 +34,6 @@ class Method:
     cluster: str = "average"
     threshold: float = 0.02
     radius_bits: int = 3
-    cosine: float = 0.8  # as Zhang (2023)
-    weights: tuple[float, ...] = ()
-    vector_index: str = "exact"
-    vector_workers: int = 1
-    trained_words: int = TRAINED_WORDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,8 +146,8 @@ def _json_lines_table(path: Path) -> Iterator[RowWriter]:
 @contextlib.contextmanager
 def _parquet_table(path: Path) -> Iterator[RowWriter]:
     """Rows written in batches; the first batch determines the schema."""
-    pyarrow = import_optional("pyarrow", "newsdedup-archive[parquet]", "Writing Parquet")
-    parquet = import_optional("pyarrow.parquet", "newsdedup-archive[parquet]", "Writing Parquet")
+    parquet = import_optional(*rows.PYARROW)
+    pyarrow = import_optional("pyarrow", *rows.PYARROW[1:])
     part = path.with_name(path.name + ".part")
     buffered: list[dict[str, Any]] = []
     writer: list[Any] = []

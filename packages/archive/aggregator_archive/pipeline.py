@@ -26,7 +26,14 @@ import numpy as np
 from aggregator_archive import rows
 from aggregator_archive.arrays import Flags, Rows
 from aggregator_archive.checkpoint import write_bytes
-from aggregator_archive.cluster import Clustering, Links, cluster, components, pairs_within_components
+from aggregator_archive.cluster import (
+    Clustering,
+    Links,
+    average_linkage,
+    cluster,
+    components,
+    pairs_within_components,
+)
 from aggregator_archive.columns import Columns, DistinctTexts, gather_columns, group_equal_texts
 from aggregator_archive.confirm import (
     ConfirmedPairs,
@@ -38,12 +45,10 @@ from aggregator_archive.encode import UNDATED, encode_block
 from aggregator_archive.executors import Pool
 from aggregator_archive.job import Job
 from aggregator_archive.join import join_to_file, partitions
-from aggregator_archive.libraries import check_libraries
+from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.pair_rule import containment_floor
 from aggregator_archive.pairs import Pairs, merge_pairs, unpack_pairs
 from aggregator_archive.sketch_keys import write_entries
-from aggregator_archive.titles import filter_by_title_rule
-from aggregator_archive.vector_candidates import VECTOR_ENCODERS, vector_candidates
 from aggregator_archive.verify import estimate_overlaps
 
 
@@ -75,9 +80,10 @@ class ProgressListener:
 def run_pipeline(job: Job, pool: Pool, progress: ProgressListener) -> DedupeResult:
     """Run all stages up to the groups; files are written in ``job.work_dir`` only.
 
-    Raises ConfigurationError if an optional library is missing, before the first stage.
+    Raises ConfigurationError before the first stage if Parquet is read or written without pyarrow.
     """
-    check_libraries(job)
+    if job.format == "parquet" or any(Path(file).suffix == ".parquet" for file in job.inputs):
+        import_optional(*rows.PYARROW)
     clock = _StageTimer(job.work_dir / "seconds.json")
     with clock.measure("encode"):
         chunks = _encode(job, pool, progress)
@@ -85,22 +91,16 @@ def run_pipeline(job: Job, pool: Pool, progress: ProgressListener) -> DedupeResu
         progress.start_stage("gather", None, "rows")
         columns, distinct = _gather(job, chunks)
     with clock.measure("join"):
-        if job.method.encode in VECTOR_ENCODERS:
-            progress.start_stage("vectors", None, "rows")
-            candidates, uncompared = vector_candidates(job, chunks, distinct), 0
-        else:
-            candidates, uncompared = _join(job, len(distinct.rows), pool, progress)
+        candidates, uncompared = _join(job, len(distinct.rows), pool, progress)
     with clock.measure("confirm"):
         near = candidates[near_in_time(distinct, candidates, job.within_ms)]
-        if job.method.verify == "titles":
-            progress.start_stage("titles", None, "pairs")
-            near = filter_by_title_rule(job, chunks, near)
         confirmed = _confirm(job, columns, distinct, near, pool, progress)
     with clock.measure("cluster"):
         progress.start_stage("cluster", None, "pairs")
         links = _strong_links(len(columns), confirmed)
-        weak = None if job.method.cluster == "union-find" else _weak_links(columns, confirmed, links)
-        clustering = cluster(links, job.method.cluster, job.method.threshold, job.cap, weak)
+        split = average_linkage if job.method.cluster == "average" else None
+        weak = _weak_links(columns, confirmed, links) if split else None
+        clustering = cluster(links, split, job.method.threshold, job.cap, weak)
     return DedupeResult(
         columns=columns,
         distinct_texts=distinct,

@@ -7,9 +7,6 @@ from html import escape
 from math import log10
 
 WIDTH_PX, HEIGHT_PX, MARGIN_PX = 640, 220, 44
-RANKED_WIDTH_PX, LABEL_WIDTH_PX, LINE_HEIGHT_PX = 440, 230, 16  # of a ranked bar chart: legible on a phone
-
-_RANKED = "font-size:11px;text-anchor:"
 
 
 def bar_chart(title: str, names: Sequence[str], values: Sequence[float], *, logarithmic: bool = False) -> str:
@@ -32,35 +29,12 @@ def bar_chart(title: str, names: Sequence[str], values: Sequence[float], *, loga
     return _figure_with_axis(title + (" (logarithmic)" if logarithmic else ""), "".join(elements))
 
 
-def ranked_bar_chart(title: str, names: Sequence[str], values: Sequence[float]) -> str:
-    """One horizontal bar per name, in the given order; for long names and values from 0 to 1."""
-    elements = []
-    for at, (name, value) in enumerate(zip(names, values, strict=True)):
-        y, bar_width = 4 + at * LINE_HEIGHT_PX, (RANKED_WIDTH_PX - LABEL_WIDTH_PX - MARGIN_PX) * value
-        elements.append(
-            f'<text x="{LABEL_WIDTH_PX - 6}" y="{y + 11}" style="{_RANKED}end">{escape(name)}</text>'
-        )
-        elements.append(
-            f'<rect x="{LABEL_WIDTH_PX}" y="{y}" width="{bar_width:.1f}" height="{LINE_HEIGHT_PX - 4}"/>'
-        )
-        x = LABEL_WIDTH_PX + bar_width + 4
-        elements.append(f'<text x="{x:.1f}" y="{y + 11}" style="{_RANKED}start">{value:.3f}</text>')
-    return _svg_figure(title, "".join(elements), len(names) * LINE_HEIGHT_PX + 8, RANKED_WIDTH_PX)
-
-
 def _figure_with_axis(title: str, inner: str) -> str:
     base = HEIGHT_PX - MARGIN_PX
-    return _svg_figure(
-        title,
-        f'<line x1="{MARGIN_PX}" y1="{base}" x2="{WIDTH_PX - MARGIN_PX}" y2="{base}"/>{inner}',
-        HEIGHT_PX,
-    )
-
-
-def _svg_figure(title: str, inner: str, height: int, width: int = WIDTH_PX) -> str:
+    axis = f'<line x1="{MARGIN_PX}" y1="{base}" x2="{WIDTH_PX - MARGIN_PX}" y2="{base}"/>'
     return (
-        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {width} {height}" role="img" '
-        f'style="max-width:{width}px" aria-label="{escape(title)}">{inner}</svg></figure>'
+        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {WIDTH_PX} {HEIGHT_PX}" '
+        f'role="img" style="max-width:{WIDTH_PX}px" aria-label="{escape(title)}">{axis}{inner}</svg></figure>'
     )
 
 

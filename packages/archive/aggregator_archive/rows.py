@@ -2,7 +2,7 @@
 
 A block is a number of consecutive rows of one file. The same files always give the same blocks, so an
 interrupted run knows which ones are done. A row is decoded by a worker (``parse_article``), and leniently:
-archives do not follow the service's contract. Parquet needs the extra ``corpus``.
+archives do not follow the service's contract. Parquet needs the extra ``parquet``.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ MAX_BLOCK_ROWS = 2_000
 MAX_BLOCK_BYTES = 16_000_000
 MAX_LINE_BYTES = 64 * 1024 * 1024
 PARQUET_MAGIC = b"PAR1"
+PYARROW = ("pyarrow.parquet", "newsdedup-archive[parquet]", "Parquet")  # arguments of import_optional
 MAX_NAMED_COLUMNS = 8  # in an error message
 
 Row = bytes | dict[str, Any]  # a line of JSON, or a decoded row
@@ -242,7 +243,7 @@ def _next_row(reader: csv.DictReader[str]) -> Row | InvalidInput | None:
 
 
 def _parquet_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
-    parquet = import_optional("pyarrow.parquet", "newsdedup-archive[parquet]", "Reading Parquet")
+    parquet = import_optional(*PYARROW)
     try:
         opened = parquet.ParquetFile(file)
         share = Path(file).stat().st_size / max(1, opened.metadata.num_rows)

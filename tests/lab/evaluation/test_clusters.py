@@ -8,8 +8,8 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
-from aggregator_archive.labeled import LabeledArticle
 from aggregator_lab.evaluation.clusters import compare_partitions, evaluate, format_table
+from aggregator_lab.labeled import LabeledArticle
 from tests.support.factories import edited, story
 
 ANALYZER = Analyzer({"xx": HashedModel()})

@@ -6,8 +6,8 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_archive.labeled import LabeledArticle
 from aggregator_lab.evaluation.near_duplicates import evaluate, format_table
+from aggregator_lab.labeled import LabeledArticle
 from tests.support.factories import edited, story
 
 ANALYZER = Analyzer({"xx": HashedModel()})

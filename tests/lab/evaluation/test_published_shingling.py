@@ -11,7 +11,6 @@ import pytest
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_archive.labeled import LabeledArticle, originals_first
 from aggregator_lab.evaluation.online_protocol import DecisionCounts, count_decisions
 from aggregator_lab.evaluation.published_shingling import (
     TABLE_4,
@@ -22,6 +21,7 @@ from aggregator_lab.evaluation.published_shingling import (
     settings_grid,
     sketch,
 )
+from aggregator_lab.labeled import LabeledArticle, originals_first
 from tests.lab.evaluation.test_shingling import TEXTS
 from tests.support.factories import edited, story
 

@@ -10,8 +10,8 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_archive.labeled import LabeledArticle
 from aggregator_lab.evaluation.related import evaluate, format_table
+from aggregator_lab.labeled import LabeledArticle
 from tests.support.factories import story
 
 ANALYZER = Analyzer({"xx": HashedModel()})

@@ -9,7 +9,6 @@ import pytest
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_archive.labeled import LabeledArticle
 from aggregator_lab.evaluation.shingling import (
     Decision,
     ShinglingSettings,
@@ -19,6 +18,7 @@ from aggregator_lab.evaluation.shingling import (
     sample_texts,
     settings_grid,
 )
+from aggregator_lab.labeled import LabeledArticle
 from tests.support.factories import edited, story
 
 ORIGINAL = (

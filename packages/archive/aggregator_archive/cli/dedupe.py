@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aggregator import jsonl
 from aggregator.cli.progress import open_bar
 from aggregator.errors import ConfigurationError
 from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
@@ -60,18 +58,12 @@ def build_job(args: argparse.Namespace, settings: Settings) -> Job:
 
     method = Method(
         encode=args.encode, verify=args.verify, cluster=args.cluster,
-        radius_bits=args.radius, cosine=args.cosine,
-        vector_index=args.index, vector_workers=args.vector_workers,
+        radius_bits=args.radius,
         **({} if args.threshold is None else {"threshold": args.threshold}),
-        **({} if args.trained_words is None else {"trained_words": args.trained_words}),
     )  # fmt: skip
     if args.cluster == "average" and not 0 <= method.threshold <= 1:
         raise ConfigurationError(f"threshold: {method.threshold:g} is not a resemblance from 0 to 1.")
     encoding = Encoding(settings.models_dir, _parse_columns(args.column), args.lang or "", args.shingles)
-    if (args.verify == "classifier") != bool(args.labelled):
-        raise ConfigurationError("labelled: --verify classifier and --labelled FILE require each other.")
-    if args.labelled:
-        method = replace(method, weights=_train_classifier(args.labelled, encoding, method))
     return Job(
         inputs=tuple(args.files),
         out_dir=Path(args.out),
@@ -84,17 +76,6 @@ def build_job(args: argparse.Namespace, settings: Settings) -> Job:
         format=args.format,
         write_copy=not args.no_copy,
     )
-
-
-def _train_classifier(file: str, encoding: Encoding, method: Method) -> tuple[float, ...]:
-    """Weights of a pair classifier, trained on articles with a ``cluster`` each."""
-    from aggregator_archive.classifier import train
-    from aggregator_archive.labeled_articles import load_labeled
-
-    jsonl.check_readable([file])
-    labeled = load_labeled([file], unique_ids=False)
-    articles, labels = [item.article for item in labeled], [item.label for item in labeled]
-    return train(articles, labels, encoding, method.radius_bits)
 
 
 def _load_into_index(job: Job, args: argparse.Namespace, settings: Settings) -> int:

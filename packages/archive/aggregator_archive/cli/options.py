@@ -86,8 +86,7 @@ def _add_grouping_options(group: Any) -> None:
     )  # fmt: skip
     group.add_argument(
         "--threshold", metavar="X", type=float,
-        help="minimum average resemblance within a group; for leiden and louvain the resolution "
-        "(default 0.02)",
+        help="minimum average resemblance within a group (default 0.02)",
     )  # fmt: skip
     group.add_argument(
         "--cap", metavar="N", type=common_options.positive_int, default=1000,
@@ -97,40 +96,16 @@ def _add_grouping_options(group: Any) -> None:
 
 def _add_method_options(group: Any) -> None:
     group.add_argument(
-        "--encode", default="combined",
-        choices=("combined", "simhash", "sketch", "tfidf", "doc2vec", "embedding"),
-        help="source of candidate pairs: joins of fingerprints and sketches (default combined), or the 64 "
-        "nearest vectors (doc2vec, with all vectors in memory; tfidf, embedding, with all texts)",
+        "--encode", default="combined", choices=("combined", "simhash", "sketch"),
+        help="source of candidate pairs: joins of fingerprints and sketches (default combined)",
     )  # fmt: skip
     group.add_argument(
-        "--cosine", metavar="X", type=float, default=0.8,
-        help="minimum cosine of candidate pairs by vectors (default 0.8)",
+        "--verify", choices=("containment", "none"), default="containment",
+        help="check of candidate pairs: shared wording (default containment)",
     )  # fmt: skip
     group.add_argument(
-        "--index", choices=("exact", "hnsw", "ivf"), default="exact",
-        help="index of doc2vec and embedding vectors: exact (default), or the approximate hnsw or ivf",
-    )  # fmt: skip
-    group.add_argument(
-        "--vector-workers", metavar="N", type=common_options.positive_int, default=1,
-        help="threads that train doc2vec (default 1, the only reproducible number)",
-    )  # fmt: skip
-    group.add_argument(
-        "--trained-words", metavar="N", type=common_options.positive_int,
-        help="words that all passes of doc2vec train together: 20 passes, and fewer over more than N / 20 "
-        "words, but at least 5 (default 200 million: 7 minutes of CPU)",
-    )  # fmt: skip
-    group.add_argument(
-        "--verify", choices=("containment", "titles", "classifier", "none"), default="containment",
-        help="check of candidate pairs: shared wording (default containment); titles: a cosine threshold "
-        "that depends on the titles, with the texts in memory; classifier: trained on --labelled",
-    )  # fmt: skip
-    group.add_argument(
-        "--labelled", metavar="FILE", help="articles with a `cluster` each, to train --verify classifier"
-    )
-    group.add_argument(
-        "--cluster", choices=("average", "union-find", "leiden", "louvain"), default="average",
-        help="how groups are formed from pairs: average linkage (default average), connected components, or "
-        "communities (leiden, louvain)",
+        "--cluster", choices=("average", "union-find"), default="average",
+        help="how groups are formed from pairs: average linkage (default average), or connected components",
     )  # fmt: skip
 
 

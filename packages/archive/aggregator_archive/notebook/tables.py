@@ -1,7 +1,7 @@
 """Rows of the tables that notebooks use: iterables, columns, pandas, Polars and Arrow.
 
 Data frames are read by the Arrow PyCapsule interface, batch by batch, so none of the data frame libraries is
-imported here; pyarrow is (extra ``corpus``).
+imported here; pyarrow is (extra ``parquet``).
 """
 
 from __future__ import annotations

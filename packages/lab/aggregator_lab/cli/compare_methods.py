@@ -5,25 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable
-from pathlib import Path
 
 from aggregator import jsonl
 from aggregator.errors import ConfigurationError
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
-from aggregator_archive.labeled import first_per_label
-from aggregator_archive.labeled_articles import load_labeled
 from aggregator_lab.evaluation import methods as protocol
 from aggregator_lab.evaluation import methods_table
 from aggregator_lab.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
-from aggregator_lab.evaluation.pair_scorers import METHOD_NAMES, default_methods
+from aggregator_lab.evaluation.pair_scorers import METHODS, default_methods
+from aggregator_lab.labeled import first_per_label, load_labeled
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Score each method at each noise level."""
     jsonl.check_readable(args.files)
     levels = {level.name: level for level in (CLEAN, *NOISE_LEVELS, *SINGLE_KINDS)}
-    _check_names("method", args.method, METHOD_NAMES)
+    _check_names("method", args.method, METHODS)
     _check_names("level", args.level, levels)
     gold = first_per_label(load_labeled(args.files, unique_ids=False), args.per_label)
     chosen = [levels[name] for name in args.level] if args.level else [CLEAN, *NOISE_LEVELS]
@@ -31,13 +29,6 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         gold, methods=args.method or default_methods(), levels=chosen, processes=args.processes
     )
     shares = protocol.shares_without_common_ngram(gold, chosen)
-    if args.out:
-        from aggregator_lab.evaluation.methods_page import render_page
-
-        files = ", ".join(Path(file).name for file in args.files)
-        sample = f", at most {args.per_label} of each label" if args.per_label else ""
-        page = render_page(results, shares, f"{files}: {len(gold):,} articles{sample}.")
-        Path(args.out).write_text(page, encoding="utf-8")
     if args.json:
         print(json.dumps({"rows": methods_table.as_json(results), "without_common_10gram": shares}))
     else:

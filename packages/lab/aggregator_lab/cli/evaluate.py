@@ -17,16 +17,15 @@ from aggregator.domain import Analysis, Article
 from aggregator.errors import InvalidInput
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
-from aggregator_archive.labeled import originals_first, shuffle
-from aggregator_archive.labeled_articles import load_articles, load_labeled
 from aggregator_archive.rows import read_rows
 from aggregator_lab.evaluation import calibration
 from aggregator_lab.evaluation.calibration import Curve
+from aggregator_lab.labeled import load_articles, load_labeled, originals_first, shuffle
 
 if TYPE_CHECKING:
     from aggregator.analysis.analyzer import Analyzer
     from aggregator.events.detection import RuleMode
-    from aggregator_archive.labeled import LabeledArticle
+    from aggregator_lab.labeled import LabeledArticle
 
 RULE_MODES: tuple[RuleMode, ...] = ("stories", "literal")
 

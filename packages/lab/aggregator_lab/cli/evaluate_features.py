@@ -16,12 +16,11 @@ from aggregator.domain import Analysis, Article
 from aggregator.errors import InvalidInput
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
-from aggregator_archive.labeled import SPOTSIGS_LABEL_MERGES, first_per_label
-from aggregator_archive.labeled_articles import load_labeled
 from aggregator_archive.rows import read_rows
 from aggregator_lab.evaluation import features as protocol
 from aggregator_lab.evaluation.article_files import read_articles
 from aggregator_lab.evaluation.pairs import parse_pairs
+from aggregator_lab.labeled import SPOTSIGS_LABEL_MERGES, first_per_label, load_labeled
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:

@@ -217,7 +217,6 @@ def _add_methods(protocols: Any) -> None:
         "joined or columns; repeatable",
     )  # fmt: skip
     _add_per_label_option(command)
-    command.add_argument("--out", metavar="FILE", help="write an HTML page with the table and a plot")
     _add_processes_option(command, "methods")
     _add_json_option(command)
     common_options.add_settings_options(command, common_options.LOG_SETTINGS)

@@ -15,7 +15,9 @@ from typing import Any
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
-from aggregator_archive.labeled import (
+from aggregator_lab.evaluation.metrics import adjusted_rand, b_cubed, v_measure
+from aggregator_lab.evaluation.online_protocol import analyze_by_id, decide_in_order, duplicate_group
+from aggregator_lab.labeled import (
     AS_LABELED,
     MERGED,
     SPOTSIGS_LABEL_MERGES,
@@ -23,8 +25,6 @@ from aggregator_archive.labeled import (
     labelings,
     shuffle,
 )
-from aggregator_lab.evaluation.metrics import adjusted_rand, b_cubed, v_measure
-from aggregator_lab.evaluation.online_protocol import analyze_by_id, decide_in_order, duplicate_group
 
 METRIC_NAMES = (
     "adjusted_rand", "homogeneity", "completeness", "v_measure",

@@ -1,23 +1,20 @@
 """Comparison of duplicate detection methods on labeled articles, clean and with the noise of scanned print.
 
 For each method and clustering the threshold is tuned on every other cluster (by B-cubed F1) and scored on the
-rest, and the reverse; the measures are the means of both. A method that is trained is trained on the clusters
-that its threshold is tuned on. Overlapping labels are merged first
+rest, and the reverse; the measures are the means of both. Overlapping labels are merged first
 (``labeled.SPOTSIGS_LABEL_MERGES``); the adjusted Rand index is given for the labels as they are too.
 """
 
 from __future__ import annotations
 
+import random
 import resource
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
-from pathlib import Path
 from statistics import mean
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -25,21 +22,20 @@ import numpy.typing as npt
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_archive.cluster import IGRAPH, Links, cluster
-from aggregator_archive.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle
-from aggregator_archive.libraries import ENCODERS
+from aggregator_archive.arrays import Floats, Rows
+from aggregator_archive.cluster import Links, average_linkage, cluster
 from aggregator_archive.optional_imports import import_optional
-from aggregator_archive.vector_candidates import DEFAULT_LANG
-from aggregator_archive.vectors import FAISS
 from aggregator_lab.evaluation.metrics import adjusted_rand, b_cubed, pair_count, precision_recall_f1
 from aggregator_lab.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, NoiseLevel
-from aggregator_lab.evaluation.pair_scorers import METHODS, TRANSFORMER_METHODS, default_methods, ngrams
+from aggregator_lab.evaluation.pair_scorers import METHODS, TRANSFORMER, default_methods, ngrams
 from aggregator_lab.evaluation.print_noise import add_noise
 from aggregator_lab.evaluation.scored_pairs import ScoredPairs
-from aggregator_lab.evaluation.transformer_scorers import RERANKING, TRAINED_METHODS, train
+from aggregator_lab.evaluation.vectors import FAISS, LIBRARIES
+from aggregator_lab.labeled import DEFAULT_LANG, SPOTSIGS_LABEL_MERGES, LabeledArticle
 
-HALVES = ("even", "odd")  # clusters, in order of names
 CLUSTERINGS = ("union-find", "average", "leiden")
+IGRAPH = ("igraph", "newsdedup-lab[methods]", "Community detection")  # arguments of import_optional
+RANDOM_SEED = 20231  # of community detection
 # Evenly spaced in log odds, 0.005 to 0.99: cosines and distances need high thresholds, overlaps low ones.
 THRESHOLDS = tuple(float(t) for t in 1 / (1 + np.exp(-np.linspace(-5.3, 4.6, 41))))
 COMMON_NGRAM_WORDS = 10
@@ -88,35 +84,18 @@ def evaluate(
     methods = methods or default_methods()
     _check_libraries(methods)
     tasks = [(gold, method, level, label_merges) for level in levels for method in methods]
-    with (
-        TemporaryDirectory() as encoders,
-        # One process per task: the peak memory of a process never falls.
-        ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor,
-    ):
-        if not TRAINED_METHODS.keys().isdisjoint(methods):
-            rerank = RERANKING in methods
-            executor.submit(train_encoders, gold, label_merges, Path(encoders), rerank=rerank).result()
-        results = executor.map(evaluate_method, *zip(*tasks, strict=True), repeat(Path(encoders)))
+    # One process per task: the peak memory of a process never falls.
+    with ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor:
+        results = executor.map(evaluate_method, *zip(*tasks, strict=True))
         return [row for rows in results for row in rows]
 
 
 def _check_libraries(methods: Sequence[str]) -> None:
-    needed = [IGRAPH, *(each for name in methods for each in ENCODERS.get(name, ()))]
-    if not TRANSFORMER_METHODS.isdisjoint(methods):
+    needed = [IGRAPH, *(each for name in methods for each in LIBRARIES.get(name, ()))]
+    if TRANSFORMER in methods:
         needed.append(FAISS)
     for library in dict.fromkeys(needed):
         import_optional(*library)
-
-
-def train_encoders(
-    gold: Sequence[LabeledArticle], label_merges: Mapping[str, str], directory: Path, *, rerank: bool
-) -> None:
-    """Write a directory of weights for each of ``HALVES``, trained on its articles (``TRAINED_METHODS``)."""
-    truth = _merged_labels(gold, label_merges)
-    even = _is_even_cluster(truth)
-    for name, half in zip(HALVES, (even, ~even), strict=True):
-        articles = [item.article for item, chosen in zip(gold, half.tolist(), strict=True) if chosen]
-        train(articles, _select(truth, half), directory / name, rerank=rerank)
 
 
 def evaluate_method(
@@ -124,16 +103,12 @@ def evaluate_method(
     method: str,
     level: NoiseLevel,
     label_merges: Mapping[str, str],
-    encoders: Path | None = None,
 ) -> list[MethodResult]:
-    """One row per clustering, computed in this process. ``encoders``: directory of ``train_encoders``."""
+    """One row per clustering, computed in this process."""
     articles = _noisy_articles(gold, level)
     memory_before_mb = _peak_mb()
     started = time.process_time()
-    if method in TRAINED_METHODS and encoders is not None:
-        by_half = [TRAINED_METHODS[method](articles, encoders / half) for half in HALVES]
-    else:
-        by_half = [METHODS[method](articles)]
+    scored = METHODS[method](articles)
     seconds = time.process_time() - started
     memory_mb = _peak_mb() - memory_before_mb
     labels, truth = [item.label for item in gold], _merged_labels(gold, label_merges)
@@ -142,7 +117,7 @@ def evaluate_method(
             level.name,
             method,
             clustering,
-            **tune_and_score(by_half, clustering, truth, labels),
+            **tune_and_score(scored, clustering, truth, labels),
             seconds=seconds,
             memory_mb=memory_mb,
         )
@@ -172,20 +147,17 @@ def _noisy_articles(gold: Sequence[LabeledArticle], level: NoiseLevel) -> list[A
 
 
 def tune_and_score(
-    by_half: Sequence[ScoredPairs], clustering: str, truth: Sequence[str], labels: Sequence[str]
+    scored: ScoredPairs, clustering: str, truth: Sequence[str], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Measures and thresholds of a ``MethodResult``: tuned on one half, scored on the other, both ways.
-
-    ``by_half``: scores of a method trained on each half, or one for both.
-    """
+    """Measures and thresholds of a ``MethodResult``: tuned on one half, scored on the other, both ways."""
     even = _is_even_cluster(truth)
     thresholds: list[float] = []
     metrics: list[dict[str, float]] = []
     whole_f1 = 0.0
     groups_by_threshold: dict[float, npt.NDArray[np.int64]] = {}
-    for half, scored in zip((even, ~even), (by_half[0], by_half[-1]), strict=True):
-        # Only the scores of trained methods depend on the half.
-        if not thresholds or scored.features is not None or len(by_half) > 1:
+    for half in (even, ~even):
+        # Only the scores of the pair classifier depend on the half.
+        if not thresholds or scored.features is not None:
             links = strongest_links(scored, _link_strength(scored, truth, half), len(truth))
             groups_by_threshold = {t: group_labels(links, clustering, t) for t in THRESHOLDS}
         best = _best_threshold(
@@ -238,7 +210,20 @@ def group_labels(links: Links, clustering: str, threshold: float) -> npt.NDArray
     if clustering == "union-find":
         end = int(np.searchsorted(-links.strength, -threshold, side="right"))
         links = Links(links.article_count, links.a[:end], links.b[:end], links.strength[:end])
-    return cluster(links, clustering, threshold, links.article_count).labels
+    split = {"union-find": None, "average": average_linkage, "leiden": _leiden}[clustering]
+    return cluster(links, split, threshold, links.article_count).labels
+
+
+def _leiden(count: int, a: Rows, b: Rows, strength: Floats, threshold: float) -> Rows:
+    """Communities by the constant Potts model, with ``threshold`` as the resolution."""
+    igraph = import_optional(*IGRAPH)
+    # Seeded for each component, so that the result does not depend on their order.
+    igraph.set_random_number_generator(random.Random(RANDOM_SEED))
+    graph = igraph.Graph(count, np.stack([a, b], 1))
+    found = graph.community_leiden(
+        objective_function="CPM", weights=strength.tolist(), resolution=threshold, n_iterations=2
+    )
+    return np.array(found.membership, np.int64)
 
 
 def _half_metrics(

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from aggregator_lab.evaluation.methods import COMMON_NGRAM_WORDS, MethodResult
-from aggregator_lab.evaluation.pair_scorers import METHOD_NAMES, NEURAL_METHODS
+from aggregator_lab.evaluation.pair_scorers import METHODS
 from aggregator_lab.evaluation.published_shingling import TABLE_4
 
 # Results published for other systems, mostly on other data, as the requirements of this project cite them.
@@ -24,18 +24,6 @@ PUBLISHED_RUNTIMES = (
     ("Silcock et al. 2022: neural bi-encoder on a GPU", 10_000_000, "11 h 45 min"),
     ("Silcock et al. 2022: hashing", 10_000_000, "3 h 40 min"),
 )
-
-
-def best_per_method(rows: Sequence[MethodResult]) -> dict[str, list[MethodResult]]:
-    """Per noise level the best clustering of each method (by B-cubed F1), best method first."""
-    ranked: dict[str, list[MethodResult]] = {}
-    for level in dict.fromkeys(row.level for row in rows):
-        best: dict[str, MethodResult] = {}
-        for row in (row for row in rows if row.level == level):
-            if row.method not in best or row.b_cubed_f1 > best[row.method].b_cubed_f1:
-                best[row.method] = row
-        ranked[level] = sorted(best.values(), key=lambda row: -row.b_cubed_f1)
-    return ranked
 
 
 def as_json(rows: Sequence[MethodResult]) -> list[dict[str, Any]]:
@@ -82,11 +70,6 @@ def methods_not_run(rows: Sequence[MethodResult]) -> list[str]:
     lines = []
     for level in dict.fromkeys(row.level for row in rows):
         run = {row.method for row in rows if row.level == level}
-        missing = [name for name in METHOD_NAMES if name not in run]
+        missing = [name for name in METHODS if name not in run]
         lines += [f"{level:8} not run: {'; '.join(missing)}"] if missing else []
     return lines
-
-
-def is_neural(row: MethodResult) -> bool:
-    """Whether the method uses trained vectors."""
-    return row.method in NEURAL_METHODS

@@ -13,18 +13,18 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, InvalidInput
-from aggregator_archive.labeled import (
-    SPOTSIGS_LABEL_MERGES,
-    LabeledArticle,
-    labelings,
-    shuffle,
-)
 from aggregator_lab.evaluation.metrics import adjusted_rand, b_cubed, precision_recall_f1
 from aggregator_lab.evaluation.online_protocol import (
     analyze_by_id,
     count_decisions,
     decide_in_order,
     duplicate_group,
+)
+from aggregator_lab.labeled import (
+    SPOTSIGS_LABEL_MERGES,
+    LabeledArticle,
+    labelings,
+    shuffle,
 )
 
 POLICIES: Mapping[str, Policy] = {

@@ -19,7 +19,7 @@ from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.ingest.service import IngestService
 from aggregator.store.memory import MemoryStore
-from aggregator_archive.labeled import LabeledArticle
+from aggregator_lab.labeled import LabeledArticle
 
 CLOCK_START_MS = 1_600_000_000_000  # virtual time, so that two runs agree
 

@@ -13,22 +13,20 @@ import numpy as np
 from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text import tokenizer
-from aggregator.dedup.title_rule import required_similarity
+from aggregator.dedup.title_rule import required_similarity, title_similarity
 from aggregator.domain import Article
-from aggregator_archive import vectors
 from aggregator_archive.arrays import Floats, Rows
 from aggregator_archive.cluster import Links, components, pairs_within_components
 from aggregator_archive.columns import Columns, columns_from_signatures
 from aggregator_archive.encode import Encoder, Encoding
 from aggregator_archive.join import find_candidates
 from aggregator_archive.pairs import Pairs, merge_pairs, pack_pairs, unpack_pairs
-from aggregator_archive.titles import pair_products, required_similarities
-from aggregator_archive.vector_candidates import DEFAULT_LANG
 from aggregator_archive.verify import estimate_overlaps
+from aggregator_lab.evaluation import vectors
 from aggregator_lab.evaluation.scored_pairs import PairScorer, ScoredPairs
 from aggregator_lab.evaluation.spot_signatures import compressed_signatures, spotsigs
-from aggregator_lab.evaluation.transformer_scorers import TRAINED_METHODS, bi_encoder
 from aggregator_lab.extractors import minilm
+from aggregator_lab.labeled import DEFAULT_LANG
 
 NGRAM_WIDTHS = (3, 4, 5, 10, 15)
 MAX_SIMHASH_DISTANCE_BITS = 16
@@ -63,10 +61,11 @@ def tfidf(articles: Sequence[Article]) -> ScoredPairs:
 
 
 def tfidf_with_titles(articles: Sequence[Article]) -> ScoredPairs:
-    """TF-IDF cosine c relative to the cosine r that the titles require (``titles.py``): c / (c + r)."""
+    """TF-IDF cosine c relative to the cosine r that the titles require: c / (c + r)."""
     near = tfidf(articles)
     titles = list(zip((article.title for article in articles), _langs(articles), strict=True))
-    required = required_similarities(titles, near.a, near.b)
+    pairs = zip(near.a.tolist(), near.b.tolist(), strict=True)
+    required = np.array([required_similarity(title_similarity(*titles[a], *titles[b])) for a, b in pairs])
     return ScoredPairs(near.a, near.b, near.score / (near.score + required))
 
 
@@ -83,7 +82,7 @@ def tfidf_by_titles(
     pairs = list(zip(near.a.tolist(), near.b.tolist(), strict=True))
     if titles == "tfidf":
         rows = weights([article.title for article in articles], _langs(articles))
-        similarity = pair_products(rows, near.a, near.b)
+        similarity = vectors.pair_products(rows, near.a, near.b)
     else:
         terms = [
             frozenset(tokenizer.tokenize(article.title, lang))
@@ -111,6 +110,11 @@ def doc2vec(articles: Sequence[Article]) -> ScoredPairs:
 def embedding(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of static sentence vectors, 64 nearest articles of each by faiss."""
     return ScoredPairs(*vectors.nearest_pairs(vectors.embedding(_texts(articles), _langs(articles))))
+
+
+def bi_encoder(articles: Sequence[Article]) -> ScoredPairs:
+    """Cosine of the vectors of all-MiniLM-L6-v2 as shipped, 64 nearest articles of each (Silcock 2022)."""
+    return ScoredPairs(*vectors.nearest_pairs(minilm.encode(minilm.load_transformer(), _texts(articles))))
 
 
 def ngrams(articles: Sequence[Article], width: int) -> ScoredPairs:
@@ -164,6 +168,7 @@ def pair_classifier_features(articles: Sequence[Article]) -> ScoredPairs:
     return ScoredPairs(a, b, overlaps.containment, np.stack(features, axis=1))
 
 
+TRANSFORMER = "bi-encoder"
 METHODS: Mapping[str, PairScorer] = {
     "simhash": simhash,
     "sketch": sketch,
@@ -183,16 +188,13 @@ METHODS: Mapping[str, PairScorer] = {
     "NCD of spot signatures": compressed_signatures,
     "doc2vec": doc2vec,
     "embedding": embedding,
-    "bi-encoder": bi_encoder,
+    TRANSFORMER: bi_encoder,
 }
-TRANSFORMER_METHODS = frozenset({"bi-encoder", *TRAINED_METHODS})
-NEURAL_METHODS = frozenset({"doc2vec", "embedding", *TRANSFORMER_METHODS})
-METHOD_NAMES = (*METHODS, *TRAINED_METHODS)
 
 
 def default_methods() -> list[str]:
-    """Return all methods, without those by PyTorch if it is not installed."""
-    return [name for name in METHOD_NAMES if minilm.is_installed() or name not in TRANSFORMER_METHODS]
+    """Return all methods, without the one by PyTorch if it is not installed."""
+    return [name for name in METHODS if minilm.is_installed() or name != TRANSFORMER]
 
 
 def _columns(articles: Sequence[Article], shingles: str = "words") -> Columns:

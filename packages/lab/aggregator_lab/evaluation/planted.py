@@ -14,9 +14,9 @@ from dataclasses import replace
 from aggregator.analysis.text.language import detect_language
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_archive.labeled import LabeledArticle
 from aggregator_lab.evaluation.edit_recall import MIN_LANGUAGE_ARTICLES, MIN_WORDS
 from aggregator_lab.evaluation.edits import EDITS, Editor, count_words, split_pieces
+from aggregator_lab.labeled import LabeledArticle
 
 
 def plant_copies(

@@ -29,7 +29,6 @@ from aggregator.ingest.service import IngestService
 from aggregator.queries.related import RelatedArticles
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS
-from aggregator_archive.labeled import LabeledArticle
 from aggregator_lab.evaluation.metrics import ndcg_at, recall_at
 from aggregator_lab.evaluation.online_protocol import (
     CLOCK_START_MS,
@@ -38,6 +37,7 @@ from aggregator_lab.evaluation.online_protocol import (
     duplicate_group,
     precomputed,
 )
+from aggregator_lab.labeled import LabeledArticle
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,9 @@ from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_archive.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle, labelings, shuffle
 from aggregator_lab.evaluation.metrics import precision_recall_f1
 from aggregator_lab.evaluation.online_protocol import count_decisions
+from aggregator_lab.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle, labelings, shuffle
 
 MAX_SHINGLE_WORDS = 5  # limit of ``shingle_hashes``
 DEFAULT_LANGUAGE = "en"  # of articles that declare none

@@ -1,7 +1,7 @@
 """Vector encodings of the literature, and the 64 nearest neighbors of each article.
 
 tfidf      term weights                                (scikit-learn)
-doc2vec    paragraph vectors                           (gensim; ``paragraph_vectors.py``)
+doc2vec    paragraph vectors                           (gensim; Le and Mikolov 2014, Zhang 2023)
 embedding  static sentence vectors; the weights are part of the package, nothing is downloaded
 
 All vectors have length 1, so their inner product is the cosine.
@@ -9,36 +9,38 @@ All vectors have length 1, so their inner product is the cosine.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis.text import tokenizer
-from aggregator_archive import paragraph_vectors
 from aggregator_archive.arrays import Floats, Rows, batches
 from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.pairs import order_pairs
 
 # Arguments of import_optional.
-STATIC_MODEL = ("static_model", "newsdedup-archive[neural]", "Sentence embedding")
-FAISS = ("faiss", "newsdedup-archive[neural]", "Search by vectors")
+GENSIM = ("gensim.models.doc2vec", "newsdedup-lab[neural]", "Doc2Vec")
+STATIC_MODEL = ("static_model", "newsdedup-lab[neural]", "Sentence embedding")
+FAISS = ("faiss", "newsdedup-lab[neural]", "Search by vectors")
+LIBRARIES = {"doc2vec": (GENSIM, FAISS), "embedding": (STATIC_MODEL, FAISS)}  # of each method
 
 NEAREST_COUNT = 64
 EMBEDDING_MAX_CHARS = 2_000
-# Of the approximate graph: links per row, and candidates while building and searching (faiss' terms: M,
-# efConstruction, efSearch).
-HNSW_LINKS, HNSW_BUILD_DEPTH, HNSW_SEARCH_DEPTH = 32, 80, 128
-# Of the inverted file, from faiss' guidelines: lists per square root of the vectors, lists searched, and
-# vectors per list that the k-means of the lists needs.
-IVF_LISTS_PER_ROOT, IVF_PROBES, IVF_MIN_LIST = 4, 16, 39
-INDEXES = ("exact", "hnsw", "ivf")
+# The settings of Zhang (2023) where gensim has them. One worker: more give other vectors in each run.
+DOC2VEC_PARAMETERS: dict[str, Any] = {
+    "vector_size": 256,
+    "window": 8,
+    "max_final_vocab": 1_500_000,
+    "min_count": 2,
+    "epochs": 20,
+    "workers": 1,
+    "seed": 1,
+}
 _ROWS_PER_BATCH = 512  # of sparse vectors, each compared with all
 _ROWS_PER_SEARCH = 1 << 14  # of dense vectors: 65 pairs each
+_PAIRS_PER_BATCH = 1 << 16
 
 Vectors = Any  # (n, d) float32, or a scipy sparse matrix of that shape
 
@@ -75,11 +77,18 @@ def textbook_tfidf(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
 
 
 def doc2vec(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
-    """(n, 256) paragraph vectors; the same in every run."""
-    with TemporaryDirectory() as directory:
-        file = Path(directory) / "words.txt"
-        words = paragraph_vectors.write_words(zip(texts, langs, strict=True), file)
-        return normalize_rows(paragraph_vectors.train(file, paragraph_vectors.passes(words)))
+    """(n, 256) paragraph vectors, the same in every run; zeros if no two texts share a word."""
+    gensim = import_optional(*GENSIM)
+    documents = [
+        gensim.TaggedDocument(" ".join(tokenizer.shingle_units(text, lang)).split(), [row])
+        for row, (text, lang) in enumerate(zip(texts, langs, strict=True))
+    ]
+    model = gensim.Doc2Vec(**DOC2VEC_PARAMETERS)
+    model.build_vocab(documents)
+    if not len(model.wv):
+        return np.zeros((len(documents), model.vector_size), np.float32)
+    model.train(documents, total_examples=len(documents), epochs=model.epochs)
+    return normalize_rows(model.dv.vectors)
 
 
 def embedding(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
@@ -92,27 +101,18 @@ def embedding(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
     return normalize_rows(np.array(model.get_embeddings(openings), np.float32))
 
 
-def nearest_pairs(
-    vectors: Vectors, neighbor_count: int = NEAREST_COUNT, index: str = "exact", min_cosine: float = -1.0
-) -> tuple[Rows, Rows, Floats]:
-    """Distinct pairs a < b of each row with its ``neighbor_count`` nearest rows; cosines from 0 to 1.
-
-    ``index``: exact, or an approximate one for dense vectors, hnsw or ivf; sparse ones are compared exactly.
-    Pairs below ``min_cosine`` are left out at once: a million rows have 65 million pairs.
-    """
+def nearest_pairs(vectors: Vectors, neighbor_count: int = NEAREST_COUNT) -> tuple[Rows, Rows, Floats]:
+    """Distinct pairs a < b of each row with its ``neighbor_count`` nearest rows; cosines from 0 to 1."""
     none = np.empty(0, np.int64)
     count = vectors.shape[0]
     if count < 2:
         return none, none, np.empty(0)
-    if hasattr(vectors, "tocsr"):
-        searched = _search_sparse(vectors, neighbor_count)
-    else:
-        searched = _search_dense(vectors, neighbor_count, index)
+    search = _search_sparse if hasattr(vectors, "tocsr") else _search_dense
     pairs, cosines = [], []
-    for start, found, others in searched:
+    for start, found, others in search(vectors, neighbor_count):
         rows = np.repeat(np.arange(start, start + len(others)), others.shape[1])
         near = others.ravel().astype(np.int64)
-        keep = (rows != near) & (near >= 0) & (found.ravel() >= min_cosine)
+        keep = (rows != near) & (near >= 0)
         low, high = order_pairs(rows[keep], near[keep])
         pairs.append(low * count + high)
         cosines.append(found.ravel()[keep])
@@ -125,24 +125,9 @@ def nearest_pairs(
 Searched = Iterator[tuple[int, npt.NDArray[np.float32], npt.NDArray[np.int64]]]
 
 
-def _search_dense(vectors: Vectors, neighbor_count: int, index: str) -> Searched:
-    """Search by inner product (faiss): exact, in a small world graph, or in the lists of near centers.
-
-    hnsw: Malkov & Yashunin 2018. ivf: 4 sqrt(n) lists by k-means (Jégou et al. 2011), seeded by faiss.
-    """
-    faiss = import_optional(*FAISS)
-    dimensions = vectors.shape[1]
-    if index == "hnsw":
-        searched = faiss.IndexHNSWFlat(dimensions, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
-        searched.hnsw.efConstruction, searched.hnsw.efSearch = HNSW_BUILD_DEPTH, HNSW_SEARCH_DEPTH
-    elif index == "ivf":
-        lists = max(1, min(IVF_LISTS_PER_ROOT * math.isqrt(len(vectors)), len(vectors) // IVF_MIN_LIST))
-        centers = faiss.IndexFlatIP(dimensions)
-        searched = faiss.IndexIVFFlat(centers, dimensions, lists, faiss.METRIC_INNER_PRODUCT)
-        searched.nprobe = IVF_PROBES
-        searched.train(vectors)
-    else:
-        searched = faiss.IndexFlatIP(dimensions)
+def _search_dense(vectors: Vectors, neighbor_count: int) -> Searched:
+    """Exact search by inner product (faiss)."""
+    searched = import_optional(*FAISS).IndexFlatIP(vectors.shape[1])
     searched.add(vectors)
     for batch in batches(len(vectors), _ROWS_PER_SEARCH):
         yield batch.start, *searched.search(vectors[batch], min(neighbor_count + 1, len(vectors)))
@@ -162,3 +147,11 @@ def normalize_rows(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     np.divide(vectors, np.maximum(norms, 1e-12), out=vectors)
     return np.ascontiguousarray(vectors)
+
+
+def pair_products(vectors: Vectors, a: Rows, b: Rows) -> Floats:
+    """(n,) inner product of the sparse vectors of each pair of rows."""
+    products = [np.empty(0)]
+    for batch in batches(len(a), _PAIRS_PER_BATCH):
+        products.append(np.asarray(vectors[a[batch]].multiply(vectors[b[batch]]).sum(axis=1)).ravel())
+    return np.concatenate(products)

@@ -10,7 +10,7 @@ import pandas
 import pytest
 
 from aggregator.errors import InvalidInput
-from aggregator_archive.labeled_articles import load_articles, load_labeled
+from aggregator_lab.labeled import load_articles, load_labeled
 
 
 def file_of(directory: Path, *rows: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ which loads no models but their term frequencies: it needs only ``domain.IndexLa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -17,7 +17,7 @@ from aggregator.background.scheduler import PeriodicTask, Scheduler
 from aggregator.concurrency.scheduling import YieldControl, yield_control
 from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
-from aggregator.events.detection import BurstRule, RuleMode
+from aggregator.events.detection import BurstRule, RuleMode, SourceFamilies
 from aggregator.events.repository import NUMBER_KEY_PREFIX, EventRepository
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.events.webhooks.mail import SmtpServer, parse_smtp_url
@@ -52,18 +52,14 @@ class BackgroundServices:
         await self.source_collector.close()
 
 
-def build_burst_rule(settings: Settings, family_of: Mapping[str, str] | None = None) -> BurstRule:
-    """The burst rule of the settings.
-
-    ``family_of``: source -> its syndication family, kept current by its owner; for ``source_families``.
-    """
+def build_burst_rule(settings: Settings) -> BurstRule:
+    """The burst rule of the settings."""
     return BurstRule(
         items=settings.burst_items,
         window_ms=int(settings.burst_window_hours * HOUR_MS),
         min_sources=settings.min_sources,
         sensitivity=settings.sensitivity,
         mode=cast("RuleMode", settings.event_rule),
-        family_of=family_of if settings.source_families and family_of is not None else {},
     )
 
 
@@ -96,9 +92,10 @@ def build_background(
     source_collector = SourceCollector(index, clock, yield_control=yield_control)
     detector = DetectorRunner(
         events,
-        build_burst_rule(settings, source_collector.family_of),
+        build_burst_rule(settings),
         yield_control=yield_control,
         trusted_clock=lambda: clock_guard.trusted_ms or 0,
+        families=lambda: SourceFamilies.of(source_collector.family_of if settings.source_families else {}),
         term_rates=lambda: load_term_rates(Path(settings.models_dir) if settings.models_dir else None),
     )
     expiring = {NUMBER_KEY_PREFIX: events.retention_ms}

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 
 from aggregator.errors import StoreUnavailable
-from aggregator.events.detection import Event
+from aggregator.events.event import Event
 from aggregator.events.repository import CHANGE_RETENTION_MS, ChangeRecord, EventRepository
 from aggregator.log_limits import ChangeFilter
 

@@ -35,7 +35,14 @@ import msgspec
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.concurrency.scheduling import YieldControl, yield_control
 from aggregator.domain import StreamItem
-from aggregator.events.detection import BurstDetector, BurstRule, EventChange, LearningStatus, RuleMode
+from aggregator.events.detection import (
+    BurstDetector,
+    BurstRule,
+    EventChange,
+    LearningStatus,
+    RuleMode,
+    SourceFamilies,
+)
 from aggregator.events.leader_state import LeaderState
 from aggregator.events.repository import (
     INDEX_KEY,
@@ -92,6 +99,7 @@ class DetectorRunner:
     as a duration, that is read again after a crash. ``yield_control``: called between pieces of work of some
     milliseconds. ``trusted_clock``: the time by which closed events are removed, in ms; None: the time of
     the call. ``term_rates``: loads what a new detector knows of news in general; None: nothing.
+    ``families``: the syndication families known now, which the detector takes over at each checkpoint.
 
     ``items_read`` and ``commit_conflicts`` count since start; ``has_backlog``: the last ``poll`` stopped
     before the end of the stream; ``learning``: how much the detector knew then, None before the first one and
@@ -108,6 +116,7 @@ class DetectorRunner:
         yield_control: YieldControl = yield_control,
         trusted_clock: Callable[[], int] | None = None,
         term_rates: Callable[[], TermRates] | None = None,
+        families: Callable[[], SourceFamilies] = SourceFamilies,
     ) -> None:
         self.repository = repository
         self._rule = rule
@@ -116,6 +125,7 @@ class DetectorRunner:
         self._yield_control = yield_control
         self._trusted_clock = trusted_clock
         self._term_rates = term_rates
+        self._families = families
         self._leader: LeaderState | None = None
         self.items_read = 0
         self.commit_conflicts = 0
@@ -235,7 +245,11 @@ class DetectorRunner:
         return self._term_rates() if self._term_rates is not None else None
 
     async def _save(self, leader: LeaderState, now_ms: int) -> bool:
-        """Commit state, positions and changed events; False when another leader committed first."""
+        """Commit state, positions and changed events; False when another leader committed first.
+
+        The detector counts by the families of its last checkpoint, so that a replay from there is equal.
+        """
+        leader.detector.set_families(self._families())
         number = leader.checkpoint + 1
         position = FORMAT_BYTE + _encode(_Position(number, self._rule.mode, leader.streams))
         for _ in range(MAX_SAVE_ATTEMPTS):

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aggregator.domain import ArticleRecord
-from aggregator.events.detection import Event
 from aggregator.events.detection.headline_choice import Candidate, choose_headline
+from aggregator.events.event import Event
 from aggregator.time_units import DAY_MS
 
 # Articles read per storyline, evenly spread over the items of each event.

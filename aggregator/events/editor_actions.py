@@ -16,10 +16,11 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from aggregator.errors import Conflict, NotFound
-from aggregator.events.detection import EditorAction, EditorOverrides, Event, Mute
-from aggregator.events.detection.edits import apply_action, merge_events
+from aggregator.events.detection import EditorOverrides, Mute
 from aggregator.events.detection.overrides import STORY_MUTE_MS
 from aggregator.events.detection.profile import is_same_story
+from aggregator.events.event import EditorAction, Event
+from aggregator.events.newsroom import apply_action, merge_events
 from aggregator.events.repository import OVERRIDES_KEY, EventRepository, merge_chain
 from aggregator.events.unit_of_work import EventUnitOfWork, encode_msgpack
 from aggregator.index import StoredArticle

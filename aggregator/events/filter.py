@@ -9,7 +9,8 @@ from urllib.parse import parse_qsl
 
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.events.detection.model import Event, EventStatus
+from aggregator.events.detection.model import EventStatus
+from aggregator.events.event import Event
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from aggregator.events.detection.model import Event
+from aggregator.events.event import Event
 
 # Title of an event with neither headline (its article was deleted) nor terms.
 NO_HEADLINE = "(no headline)"

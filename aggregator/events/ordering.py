@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Literal, Protocol
 
 from aggregator.events import severity
-from aggregator.events.detection.model import Event
+from aggregator.events.event import Event
 from aggregator.events.ranking import rank
 
 EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import exp2, log2
 
-from aggregator.events.detection.model import Event
+from aggregator.events.event import Event
 from aggregator.time_units import HOUR_MS
 
 QUIET_HALF_LIFE_HOURS = 2.0

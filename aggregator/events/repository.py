@@ -24,13 +24,8 @@ from typing import Literal
 import msgspec
 
 from aggregator.errors import DamagedValue, NotFound
-from aggregator.events.detection import (
-    ChangeKind,
-    EditorOverrides,
-    Event,
-    LearnedHistory,
-    LearningStatus,
-)
+from aggregator.events.detection import ChangeKind, EditorOverrides, LearnedHistory, LearningStatus
+from aggregator.events.event import Event
 from aggregator.events.filter import EventFilter
 from aggregator.events.ordering import PAGED_ORDERS, EventOrder, PageKey, page_key, sort_events
 from aggregator.store.base import Store

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.events.detection.model import Event
+from aggregator.events.event import Event
 from aggregator.events.repository import EVENTS_PER_READ, EventRepository, EventSummary
 
 # The most recently seen events; a closed one is kept for weeks.

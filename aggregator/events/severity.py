@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal, get_args
 
-from aggregator.events.detection.model import Event
+from aggregator.events.event import Event
 from aggregator.time_units import HOUR_MS
 
 Severity = Literal["emerging", "breaking", "growing", "fading", "ended"]

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 import msgspec
 
-from aggregator.events.detection import Event
+from aggregator.events.event import Event
 from aggregator.events.translations import report_the_same
 from aggregator.store.decoding import decode_value
 from aggregator.time_units import DAY_MS

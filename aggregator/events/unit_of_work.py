@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import msgspec
 
-from aggregator.events.detection import ChangeKind, Event, EventChange
-from aggregator.events.detection.edits import carry_forward, remove_item, take_over_work
+from aggregator.events.detection import ChangeKind, DetectedEvent, EventChange
+from aggregator.events.event import Event
+from aggregator.events.newsroom import rejoin, remove_item, take_over_work
 from aggregator.events.repository import (
     CHANGES_KEY,
     INDEX_KEY,
@@ -104,7 +105,7 @@ class EventUnitOfWork:
             self._storylines.follow({id_: summary.story_id for id_, summary in self.summaries.items()})
         for change in changes:
             before = self.summaries.get(change.event.id)
-            event = self._storylines.place(await self._with_editor_state(change.event))
+            event = self._storylines.place(await self._with_newsroom_half(change.event))
             kind = None if _was_published(change, before) else _published_kind(change, event)
             self.put(event, kind, change.at_ms)
             if kind is not None:
@@ -166,27 +167,23 @@ class EventUnitOfWork:
         failed = await self._repository.store.commit(Transaction(self._guards, (*more, *self.writes())))
         return frozenset(self._guards[i].key for i in failed)
 
-    async def _with_editor_state(self, detected: Event) -> Event:
-        """The detector's version with what editors did, also on events that it absorbed.
+    async def _with_newsroom_half(self, detected: DetectedEvent) -> Event:
+        """The detector's version joined with what editors did, also on events that it absorbed.
 
         A new event that resembles a muted one is muted.
         """
         saved = await self.get(detected.id)
         if saved is None:
             scope = self.overrides.mute_scope(detected.profile, detected.detected_at_ms)
-            carried = replace(detected, muted=scope)
+            event = replace(Event.of(detected), muted=scope)
         else:
-            carried = await self._carry_forward(detected, saved)
+            by_editors = [id_ for id_ in saved.absorbed if id_ not in detected.absorbed]
+            event = rejoin(detected, saved, (await self._repository.get_many(by_editors)).values())
         for id_ in detected.absorbed:
             if saved is None or id_ not in saved.absorbed:
                 absorbed = await self.get(id_)
-                carried = take_over_work(carried, absorbed) if absorbed is not None else carried
-        return carried
-
-    async def _carry_forward(self, detected: Event, saved: Event) -> Event:
-        by_editors = [id_ for id_ in saved.absorbed if id_ not in detected.absorbed]
-        absorbed = (await self._repository.get_many(by_editors)).values() if by_editors else ()
-        return carry_forward(detected, saved, absorbed)
+                event = take_over_work(event, absorbed) if absorbed is not None else event
+        return event
 
 
 def _summary_of(event: Event) -> EventSummary:

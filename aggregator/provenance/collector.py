@@ -35,8 +35,7 @@ logger = logging.getLogger(__name__)
 class SourceCollector:
     """One replica's part of the statistics; ``clock``: ms since 1970 UTC.
 
-    ``family_of``: source -> first member of its family, as of the last run, in every replica; changed in
-    place.
+    ``family_of``: source -> first member of its family, as of the last run, in every replica.
     Counters since start: ``runs`` as leader, ``skipped`` (another replica leads), ``errors``.
     """
 
@@ -88,8 +87,7 @@ class SourceCollector:
 
     async def _refresh_families(self) -> None:
         families = (await self.directory.report()).families
-        self.family_of.clear()
-        self.family_of.update({name: family.members[0] for family in families for name in family.members})
+        self.family_of = {name: family.members[0] for family in families for name in family.members}
 
     async def _read_new(self) -> None:
         """Read the stream to its end."""

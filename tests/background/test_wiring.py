@@ -56,14 +56,6 @@ def test_every_setting_of_the_rule_is_used() -> None:
     )
 
 
-def test_families_count_only_with_their_setting() -> None:
-    """The mapping is passed on as it is, so that the rule sees what its owner changes."""
-    family_of = {"b": "a"}
-
-    assert build_burst_rule(Settings(source_families=True), family_of).family_of is family_of
-    assert build_burst_rule(Settings(), family_of).family_of == {}
-
-
 @pytest.mark.parametrize(("days", "period_ms"), [(0, None), (0.5, DAY_MS // 2), (30, 30 * DAY_MS)])
 def test_no_retention_period_means_indefinitely(days: float, period_ms: int | None) -> None:
     """0 days do not mean that every article expires at once."""

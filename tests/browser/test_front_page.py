@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from aggregator.events.detection import Event
+from aggregator.events.event import Event
 from tests.browser.pages import accessibility_violations, opened, overflow_px
 from tests.support.factories import event
 from tests.support.fake_service import START_MS, Client, FakeService

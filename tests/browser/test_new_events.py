@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from aggregator.events.detection import Event
+from aggregator.events.event import Event
 from tests.browser.pages import accessibility_violations, opened
 from tests.browser.test_live import make_event, url
 from tests.support.factories import EVENT_MS, event

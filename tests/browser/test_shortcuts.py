@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from aggregator.events.detection import Event
+from aggregator.events.event import Event
 from tests.browser.pages import accessibility_violations, opened, overflow_px
 from tests.support.factories import event
 from tests.support.fake_service import Client, FakeService

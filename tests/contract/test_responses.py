@@ -11,7 +11,7 @@ import pytest
 
 from aggregator import domain
 from aggregator.contract import requests, responses
-from aggregator.events import ordering, severity
+from aggregator.events import event, ordering, severity
 from aggregator.events.detection import model
 from aggregator.events.webhooks import subscriptions
 from aggregator_client import wire
@@ -29,7 +29,7 @@ STRUCTS = [
     [
         (wire.VerdictName, domain.VerdictName),
         (wire.EventStatus, model.EventStatus),
-        (wire.ActionName, model.ActionName),
+        (wire.ActionName, event.ActionName),
         (wire.MuteScope, model.MuteScope),
         (wire.Severity, severity.Severity),
         (responses.EventOrder, ordering.EventOrder),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -12,8 +13,9 @@ import pytest
 from aggregator.domain import Article, StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import CHECKPOINT_INTERVAL_MS, ITEMS_PER_READ, STATE_KEY, DetectorRunner
-from aggregator.events.detection import BurstDetector, BurstRule, Event, LearningStatus
+from aggregator.events.detection import BurstDetector, BurstRule, LearningStatus, SourceFamilies
 from aggregator.events.detection.bulk import MAX_PER_MINUTE
+from aggregator.events.event import Event
 from aggregator.events.repository import CHANGES_KEY, EVENT_RETENTION_MS, POSITION_KEY, EventRepository
 from aggregator.store.base import Put, Store, Transaction
 from aggregator.store.memory import MemoryStore
@@ -502,3 +504,40 @@ async def test_a_bulk_load_without_dates_is_logged_once(caplog: pytest.LogCaptur
             break
 
     assert [record.levelname for record in caplog.records if "bulk load" in record.message] == ["WARNING"]
+
+
+async def test_families_that_change_before_a_crash_do_not_change_the_replay(index: FakeIndex) -> None:
+    """The detector counts by the families of its last checkpoint: the next leader fires the same event."""
+    known = SourceFamilies()
+
+    class Failing(MemoryStore):
+        broken = False
+
+        async def commit(self, transaction: Transaction) -> tuple[int, ...]:
+            if self.broken:
+                raise StoreUnavailable("The store is unavailable; try again.")
+            return await super().commit(transaction)
+
+    def runner(store: Store) -> DetectorRunner:
+        rule = replace(RULE, min_sources=2)
+        return DetectorRunner(EventRepository(store), rule, families=lambda: known)
+
+    stores = MemoryStore(), Failing()
+    index.add(0)
+    for store in stores:
+        await runner(store).poll(index, at(0))
+    index.burst(start=1)
+    (fired,) = await runner(stores[0]).poll(index, at(17))
+
+    stores[1].broken = True
+    with pytest.raises(StoreUnavailable):
+        await runner(stores[1]).poll(index, at(17))
+    known = SourceFamilies.of({f"outlet{n}.example": "chain" for n in range(3)})
+    stores[1].broken = False
+
+    assert await runner(stores[1]).poll(index, at(17)) == [fired]
+    events = [await store.read([STATE_KEY]) for store in stores]
+    states = [BurstDetector.load(zlib.decompress(event[0] or b""), RULE) for event in events]
+    assert [state.families for state in states] == [SourceFamilies(), known]
+    states[1].set_families(SourceFamilies())
+    assert states[0].dump() == states[1].dump()

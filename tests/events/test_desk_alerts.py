@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from aggregator.events.desks import MAX_HELD, Alert, Desk, DeskState, plan_alerts
-from aggregator.events.detection.model import Event
+from aggregator.events.event import Event
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 from tests.support.factories import EVENT_MS, event
 

@@ -11,8 +11,9 @@ import pytest
 
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.consumer import STATE_KEY, DetectorRunner
-from aggregator.events.detection import EditorAction, Event, EventChange
+from aggregator.events.detection import EventChange
 from aggregator.events.editor_actions import EditorActions
+from aggregator.events.event import EditorAction, Event
 from aggregator.events.repository import POSITION_KEY, EventRepository
 from aggregator.store.base import Delete, Store, Transaction
 from tests.events.test_consumer import FakeIndex, at, detector_over, published

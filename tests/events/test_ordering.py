@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from aggregator.events.detection import Event
+from aggregator.events.event import Event
 from aggregator.events.ordering import PAGED_ORDERS, EventOrder, page_key_of, sort_events
 from aggregator.events.repository import EventRepository, EventSummary
 from aggregator.store.memory import MemoryStore

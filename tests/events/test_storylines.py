@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from aggregator.errors import StoreUnavailable
-from aggregator.events.detection import Event
+from aggregator.events.event import Event
 from aggregator.events.storylines import (
     LINK_MS,
     MAX_ENTRIES,

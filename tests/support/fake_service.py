@@ -35,11 +35,11 @@ from aggregator.domain import (
 from aggregator.errors import AggregatorError, NoText, NotFound
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.desks import Desks
-from aggregator.events.detection.edits import apply_action
 from aggregator.events.detection.learning import LearnedHistory, LearningStatus
-from aggregator.events.detection.model import EditorAction, Event
+from aggregator.events.event import EditorAction, Event
 from aggregator.events.filter import EventFilter, OwnSources
 from aggregator.events.idempotency import IdempotentAnswers
+from aggregator.events.newsroom import apply_action
 from aggregator.events.ordering import PAGED_ORDERS, EventOrder, PageKey, page_key_of, sort_events
 from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository

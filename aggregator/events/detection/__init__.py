@@ -46,11 +46,11 @@ from aggregator.events.detection.learning import LearnedHistory, LearningStatus
 from aggregator.events.detection.model import (
     BurstRule,
     ChangeKind,
-    EditorAction,
-    Event,
+    DetectedEvent,
     EventChange,
     EventStatus,
     RuleMode,
+    SourceFamilies,
 )
 from aggregator.events.detection.overrides import EditorOverrides, Mute
 
@@ -58,13 +58,13 @@ __all__ = [
     "BurstDetector",
     "BurstRule",
     "ChangeKind",
-    "EditorAction",
+    "DetectedEvent",
     "EditorOverrides",
-    "Event",
     "EventChange",
     "EventStatus",
     "LearnedHistory",
     "LearningStatus",
     "Mute",
     "RuleMode",
+    "SourceFamilies",
 ]

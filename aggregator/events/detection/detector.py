@@ -19,7 +19,7 @@ from aggregator.events.detection.baseline import ALL_DOCUMENTS
 from aggregator.events.detection.clustering import Story, WindowItem
 from aggregator.events.detection.items import placed_ms, plausible_date_ms, to_window_item
 from aggregator.events.detection.merging import StoryMerger
-from aggregator.events.detection.model import BurstRule, Event, EventChange
+from aggregator.events.detection.model import BurstRule, DetectedEvent, EventChange, SourceFamilies
 from aggregator.events.detection.named_subject import has_named_subject
 from aggregator.events.detection.overrides import EditorOverrides
 from aggregator.events.detection.parts import DetectorParts
@@ -125,6 +125,10 @@ class BurstDetector(DetectorParts):
         self.overrides = overrides
         self._apply_overrides()
 
+    def set_families(self, families: SourceFamilies) -> None:
+        """Count these syndication families as one source each from now on; part of the saved state."""
+        self.families = families
+
     def drain_changes(self) -> list[EventChange]:
         """Return the changes since the last call, in order, each with the present version of its event."""
         return self.open_events.drain_changes()
@@ -136,7 +140,7 @@ class BurstDetector(DetectorParts):
         return self.drain_changes()
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> list[DetectedEvent]:
         """Open events, in order of detection."""
         return self.open_events.to_events()
 
@@ -251,7 +255,13 @@ class BurstDetector(DetectorParts):
         """Fire the story if it exceeds the rule and its expectation, and is news rather than routine."""
         hour = self.clock_ms // HOUR_MS
         expected = expectation.expected_if_exceeded(
-            story, self.rule, self.baseline, self.term_weights.window_count, hour, self.cold_start
+            story,
+            self.rule,
+            self.baseline,
+            self.term_weights.window_count,
+            hour,
+            self.cold_start,
+            self.families.family_of,
         )
         if (
             expected is None

@@ -14,7 +14,7 @@ On a timeline (sensitivity 1: four times the expectation)::
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, SMOOTHING_DOCUMENTS, Baseline
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Story
@@ -41,12 +41,15 @@ def expected_if_exceeded(
     window_count: Callable[[str], int],
     hour: int,
     cold_start: ColdStart,
+    family_of: Mapping[str, str],
 ) -> float | None:
     """Return the expected number of items if the story exceeds both the rule and that number, else None.
 
-    ``window_count``: documents in the window that hold a term.
+    ``window_count``: documents in the window that hold a term; ``family_of``: see ``SourceFamilies``.
     """
-    if story.counted_items <= rule.items or (rule.min_sources > 1 and not has_enough_sources(story, rule)):
+    if story.counted_items <= rule.items:
+        return None
+    if rule.min_sources > 1 and count_sources(story, family_of) < rule.min_sources:
         return None
     expected = expected_items(story, baseline, hour)
     if not exceeds_expectation(story.counted_items, expected, rule):
@@ -98,7 +101,6 @@ def exceeds_expectation(observed: int, expected: float, rule: BurstRule) -> bool
     return observed * rule.sensitivity >= EXCESS_RATIO * expected
 
 
-def has_enough_sources(story: Story, rule: BurstRule) -> bool:
-    """Whether the counted items come from at least ``min_sources`` sources, a family counting as one."""
-    sources = {m.source for m in story.members.values() if m.is_counted}
-    return len({rule.family_of.get(source, source) for source in sources}) >= rule.min_sources
+def count_sources(story: Story, family_of: Mapping[str, str]) -> int:
+    """Number of sources of the counted items, a family counting as one."""
+    return len({family_of.get(m.source, m.source) for m in story.members.values() if m.is_counted})

@@ -20,7 +20,7 @@ from aggregator.events.detection import key_terms, profile, surface_forms
 from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
 from aggregator.events.detection.clustering import Story, StoryIndex, TermWeigher, WindowItem
 from aggregator.events.detection.hamming_mode import RADIUS_BITS
-from aggregator.events.detection.model import BurstRule, ChangeKind, Event, EventChange
+from aggregator.events.detection.model import BurstRule, ChangeKind, DetectedEvent, EventChange
 from aggregator.events.detection.open_event import OpenEvent
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
@@ -68,7 +68,7 @@ class OpenEvents:
         self._transitions, self._updated = [], {}
         return transitions + updates
 
-    def to_events(self) -> list[Event]:
+    def to_events(self) -> list[DetectedEvent]:
         """Return all open events as immutable values."""
         return [event.to_event() for event in self.by_id.values()]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from aggregator.events.detection.clustering import WindowItem
-from aggregator.events.detection.model import Event, EventStatus
+from aggregator.events.detection.model import DetectedEvent, EventStatus
 
 TIMELINE_BUCKET_MS = 600_000
 # Ids listed by one event; further items only count. The largest story of a day has some hundred items.
@@ -13,8 +13,15 @@ MAX_EVENT_ITEMS = 5_000
 MAX_EVENT_SOURCES = 500
 
 
+# Fields with the same value in ``DetectedEvent``.
+_EQUAL_FIELDS = (
+    *("id", "title", "status", "detected_at_ms", "first_seen_ms", "last_seen_ms", "size", "sightings"),
+    *("peak", "reason", "merged_into", "headline_id"),
+)
+
+
 class OpenEvent(msgspec.Struct, array_like=True):
-    """Mutable counterpart of ``Event``. The order of the fields is part of the saved state.
+    """Mutable counterpart of ``DetectedEvent``. The order of the fields is part of the saved state.
 
     pending_numbers  article numbers not yet in a drained change
     announced_size   size when it fired or last doubled
@@ -90,18 +97,10 @@ class OpenEvent(msgspec.Struct, array_like=True):
             if not self.timeline[bucket_ms]:
                 del self.timeline[bucket_ms]
 
-    def to_event(self) -> Event:
+    def to_event(self) -> DetectedEvent:
         """Return the immutable value."""
-        return Event(
-            id=self.id,
-            title=self.title,
-            status=self.status,
-            detected_at_ms=self.detected_at_ms,
-            first_seen_ms=self.first_seen_ms,
-            last_seen_ms=self.last_seen_ms,
-            size=self.size,
-            sightings=self.sightings,
-            peak=self.peak,
+        return DetectedEvent(
+            **{name: getattr(self, name) for name in _EQUAL_FIELDS},
             rate=max(self.timeline.values(), default=0),
             expected=round(self.expected, 2),
             sources=tuple(self.sources),
@@ -110,10 +109,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
             terms=tuple(word for term in self.terms if (word := self.surface_forms.get(term, term)))
             or tuple(self.terms),
             timeline=tuple(sorted(self.timeline.items())),
-            reason=self.reason,
-            merged_into=self.merged_into,
             languages=tuple(self.languages),
-            headline_id=self.headline_id,
             profile=tuple(self.profile),
             absorbed=tuple(self.absorbed),
         )

@@ -12,7 +12,7 @@ from aggregator.events.detection.cold_start import ColdStart
 from aggregator.events.detection.hamming_mode import HammingMode
 from aggregator.events.detection.learning import LearnedHistory
 from aggregator.events.detection.lifecycle import OpenEvents
-from aggregator.events.detection.model import BurstRule
+from aggregator.events.detection.model import BurstRule, SourceFamilies
 from aggregator.events.detection.series import SeriesMemory
 from aggregator.events.detection.state_codec import DetectorState
 from aggregator.events.detection.term_weights import TermWeights
@@ -38,6 +38,7 @@ class DetectorParts:
         self.hamming_mode = HammingMode() if rule.mode == "literal" else None
         self.undated = UndatedArticles()
         self.series = SeriesMemory()
+        self.families = SourceFamilies()
 
     @property
     def learned_history(self) -> LearnedHistory:
@@ -63,6 +64,7 @@ class DetectorParts:
             known_hour=baseline.known_hour,
             undated=self.undated,
             bursts=self.series.bursts,
+            families=self.families,
         )
 
     def restore(self, state: DetectorState) -> None:
@@ -70,6 +72,7 @@ class DetectorParts:
         self.clock_ms = state.clock_ms
         self.undated = state.undated
         self.series.bursts = state.bursts
+        self.families = state.families
         self._restore_stories(state)
         self._restore_baseline(state)
 

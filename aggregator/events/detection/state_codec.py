@@ -12,6 +12,7 @@ import msgspec
 
 from aggregator.events.detection.bulk import UndatedArticles
 from aggregator.events.detection.clustering import Story, WindowItem
+from aggregator.events.detection.model import SourceFamilies
 from aggregator.events.detection.open_event import OpenEvent
 from aggregator.events.detection.series import Burst
 
@@ -46,6 +47,7 @@ class DetectorState(msgspec.Struct, array_like=True):
     known_hour: int | None = None
     undated: UndatedArticles = msgspec.field(default_factory=UndatedArticles)
     bursts: list[Burst] = []
+    families: SourceFamilies = SourceFamilies()
 
 
 _state_decoder = msgspec.msgpack.Decoder(DetectorState)

@@ -13,7 +13,7 @@ import msgspec
 
 from aggregator.errors import StoreUnavailable
 from aggregator.events.desks import Alert, Desk, Desks, DeskState, plan_alerts
-from aggregator.events.detection import Event
+from aggregator.events.event import Event
 from aggregator.events.filter import EventFilter
 from aggregator.events.repository import ChangeRecord, EventRepository
 from aggregator.events.webhooks.mail import SmtpServer

@@ -20,7 +20,7 @@ from aggregator.contract.encoding import to_datetime, to_datetime_or_none
 from aggregator.contract.requests import NoQuery
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord
-from aggregator.events.detection.model import Event
+from aggregator.events.event import Event
 from aggregator.events.headline_alternatives import headline_alternatives
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE

@@ -9,7 +9,7 @@ from aggregator.contract import encoding
 from aggregator.contract.decoding import to_unix_ms
 from aggregator.contract.requests import ArticleFilterQuery, ArticlesQuery, SearchQuery
 from aggregator.errors import InvalidInput
-from aggregator.events.detection.model import Event
+from aggregator.events.event import Event
 from aggregator.events.search import EventConditions
 from aggregator.http import cursors, json_response
 from aggregator.http.app_keys import SERVICE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aggregator.events.detection.model import Event
+from aggregator.events.event import Event
 from aggregator.events.filter import OwnSources
 from aggregator.events.formatting import title_of
 from aggregator.events.ordering import EventOrder, sort_events

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aggregator.events.detection.model import Event
+from aggregator.events.event import Event
 from aggregator.http.handlers.event_items import EventItem
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 

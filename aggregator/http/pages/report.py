@@ -16,8 +16,8 @@ from aiohttp import web
 from aggregator.app import Service
 from aggregator.contract.requests import NoQuery, ReportQuery, ReportView
 from aggregator.errors import NotFound
-from aggregator.events.detection.model import Event
 from aggregator.events.developments import Development
+from aggregator.events.event import Event
 from aggregator.events.formatting import title_of
 from aggregator.events.severity import severity
 from aggregator.http.app_keys import SERVICE

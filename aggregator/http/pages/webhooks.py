@@ -13,7 +13,7 @@ from aiohttp import web
 
 from aggregator.contract.requests import DeskPageQuery, WebhookForm
 from aggregator.errors import AggregatorError, Conflict, InvalidInput
-from aggregator.events.detection.model import Event
+from aggregator.events.event import Event
 from aggregator.events.formatting import title_of
 from aggregator.events.webhooks import Delivery, Subscription
 from aggregator.events.webhooks.outbox import Attempt

@@ -20,7 +20,8 @@ from aggregator.analysis.text import language
 from aggregator.analysis.text.normalization import normalize
 from aggregator.domain import Article, StreamItem, WeightedTerms, article_number_at
 from aggregator.errors import AggregatorError
-from aggregator.events.detection import BurstDetector, BurstRule, Event
+from aggregator.events.detection import BurstDetector, BurstRule
+from aggregator.events.event import Event
 from aggregator.events.storylines import Storylines
 from aggregator.time_units import MINUTE_MS, format_rfc3339
 
@@ -94,9 +95,9 @@ def changed_events(
         if item.arrived_ms // MINUTE_MS != minute:
             minute = item.arrived_ms // MINUTE_MS
             for change in detector.drain_changes():
-                yield storylines.place(change.event), change.event.status == "closed"
+                yield storylines.place(Event.of(change.event)), change.event.status == "closed"
     for change in detector.drain_changes():
-        yield storylines.place(change.event), change.event.status == "closed"
+        yield storylines.place(Event.of(change.event)), change.event.status == "closed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aggregator.events.detection import BurstRule
+from aggregator.events.detection import BurstDetector, BurstRule, SourceFamilies
 from tests.support.detector_stream import DetectorStream
 
 
@@ -22,13 +22,15 @@ def test_an_event_needs_min_sources() -> None:
 
 def test_a_family_counts_as_one_source() -> None:
     """One newswire text in three outlets of one chain is not three sources."""
-    family_of = {"two.example": "one.example", "three.example": "one.example"}
-    stream = DetectorStream(BurstRule(min_sources=2, family_of=family_of))
+    stream = DetectorStream(BurstRule(min_sources=2))
+    families = SourceFamilies.of({"two.example": "one.example", "three.example": "one.example"})
+    stream.detector.set_families(families)
     for i, name in enumerate(("one", "two", "three") * 7):
         stream.send(i, source=f"{name}.example", title=f"Item {i}")
 
     assert stream.fired == []
-    family_of.clear()  # what is known of the families may change
+    assert BurstDetector.load(stream.detector.dump(), stream.detector.rule).families == families
+    stream.detector.set_families(SourceFamilies())
     stream.send(22, source="one.example", title="Item 22")
     assert [event.size for event in stream.fired] == [22]
 

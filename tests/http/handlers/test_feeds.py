@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import feedparser  # type: ignore[import-untyped]  # no stubs
 import pytest
 
-from aggregator.events.detection import EditorAction
+from aggregator.events.event import EditorAction
 from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import Client, FakeService, serving
 

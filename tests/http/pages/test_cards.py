@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.events.detection.model import Event
+from aggregator.events.event import Event
 from aggregator.events.formatting import NO_HEADLINE, title_of
 from aggregator.events.severity import SEVERITIES, Severity
 from aggregator.http.pages.cards import event_lists, make_card, usual_rate

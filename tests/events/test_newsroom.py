@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.errors import Conflict, NotFound
-from aggregator.events.detection import EditorAction, edits, notes
-from aggregator.events.detection.model import ActionName, MuteScope
+from aggregator.events import newsroom
+from aggregator.events.detection.model import MuteScope
+from aggregator.events.event import ActionName, EditorAction
 from tests.support.factories import EVENT_MS, event
 
 STORM = event("e1", "Storm closes pier", ["a1", "a2", "a3"], headline_id="a1")
@@ -26,31 +27,31 @@ def act(
 
 def test_the_first_editor_remains_responsible() -> None:
     """A second acknowledgement changes nothing and is not recorded."""
-    acknowledged = edits.apply_action(STORM, act("acknowledge", "Ada"))
+    acknowledged = newsroom.apply_action(STORM, act("acknowledge", "Ada"))
 
     assert acknowledged.acknowledged_by == "Ada"
     assert acknowledged.actions == (act("acknowledge", "Ada"),)
-    assert edits.apply_action(acknowledged, act("acknowledge", "Ben")) is acknowledged
+    assert newsroom.apply_action(acknowledged, act("acknowledge", "Ben")) is acknowledged
 
 
 def test_an_acknowledgement_can_be_withdrawn() -> None:
     """Both actions are recorded; without an acknowledgement it changes nothing."""
-    acknowledged = edits.apply_action(STORM, act("acknowledge", "Ada"))
-    withdrawn = edits.apply_action(acknowledged, act("unacknowledge", "Ben"))
+    acknowledged = newsroom.apply_action(STORM, act("acknowledge", "Ada"))
+    withdrawn = newsroom.apply_action(acknowledged, act("unacknowledge", "Ben"))
 
     assert withdrawn.acknowledged_by is None
     assert [a.action for a in withdrawn.actions] == ["acknowledge", "unacknowledge"]
-    assert edits.apply_action(STORM, act("unacknowledge", "Ben")) is STORM
+    assert newsroom.apply_action(STORM, act("unacknowledge", "Ben")) is STORM
 
 
 def test_a_false_alarm_keeps_the_wider_mute() -> None:
     """A muted routine stays one; "unmute" undoes both."""
-    routine = edits.apply_action(STORM, act("mute", scope="routine"))
-    alarm = edits.apply_action(routine, act("false_alarm"))
-    undone = edits.apply_action(alarm, act("unmute"))
+    routine = newsroom.apply_action(STORM, act("mute", scope="routine"))
+    alarm = newsroom.apply_action(routine, act("false_alarm"))
+    undone = newsroom.apply_action(alarm, act("unmute"))
 
     assert (alarm.muted, alarm.false_alarm) == ("routine", True)
-    assert edits.apply_action(STORM, act("false_alarm")).muted == "story"
+    assert newsroom.apply_action(STORM, act("false_alarm")).muted == "story"
     assert (undone.muted, undone.false_alarm) == (None, False)
     assert [action.action for action in undone.actions] == ["mute", "false_alarm", "unmute"]
 
@@ -58,11 +59,11 @@ def test_a_false_alarm_keeps_the_wider_mute() -> None:
 def test_an_unlinked_event_begins_a_storyline() -> None:
     """The detector's next version keeps that; a translation becomes an event that may alert."""
     linked = replace(STORM, story_id="e0", translation_of="e0")
-    unlinked = edits.apply_action(linked, act("unlink"))
+    unlinked = newsroom.apply_action(linked, act("unlink"))
 
     assert (unlinked.story_id, unlinked.translation_of) == ("e1", None)
-    assert edits.carry_forward(replace(linked, story_id=""), unlinked).story_id == "e1"
-    assert edits.apply_action(unlinked, act("unlink")) is unlinked
+    assert newsroom.rejoin(replace(linked, story_id=""), unlinked).story_id == "e1"
+    assert newsroom.apply_action(unlinked, act("unlink")) is unlinked
 
 
 @pytest.mark.parametrize(
@@ -70,19 +71,19 @@ def test_an_unlinked_event_begins_a_storyline() -> None:
 )
 def test_an_action_without_effect_returns_the_same_event(action: EditorAction) -> None:
     """So the caller writes nothing."""
-    assert edits.apply_action(STORM, action) is STORM
+    assert newsroom.apply_action(STORM, action) is STORM
 
 
 def test_a_merge_is_not_an_action_on_one_event() -> None:
     """The caller must use the function for two events."""
     with pytest.raises(ValueError, match="merge_events"):
-        edits.apply_action(STORM, act("merge"))
+        newsroom.apply_action(STORM, act("merge"))
 
 
 def test_the_headline_leaves_with_its_article() -> None:
     """The key terms replace it; the removal of another article keeps it."""
-    without_headline = edits.remove_item(STORM, "a1")
-    without_other = edits.remove_item(STORM, "a2")
+    without_headline = newsroom.remove_item(STORM, "a1")
+    without_other = newsroom.remove_item(STORM, "a2")
 
     assert (without_headline.title, without_headline.headline_id) == ("harbour, bridge", "")
     assert (without_other.title, without_other.headline_id) == (STORM.title, "a1")
@@ -92,7 +93,7 @@ def test_the_headline_leaves_with_its_article() -> None:
 @given(item_lists, item_lists)
 def test_a_common_item_counts_once(items: list[str], other_items: list[str]) -> None:
     """The size is that of the union, and every item keeps a cosine."""
-    merged = edits.absorb(event("e1", "Storm", items), event("e2", "Wind", other_items))
+    merged = newsroom.absorb(event("e1", "Storm", items), event("e2", "Wind", other_items))
 
     assert merged.size == len({*items, *other_items}) == len(merged.items) == len(merged.cosines)
     assert merged.items[: len(items)] == tuple(items)
@@ -100,10 +101,10 @@ def test_a_common_item_counts_once(items: list[str], other_items: list[str]) -> 
 
 def test_items_beyond_the_limit_only_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Items that are not listed count although it is unknown which they are."""
-    monkeypatch.setattr(edits, "MAX_EVENT_ITEMS", 3)
+    monkeypatch.setattr(newsroom, "MAX_EVENT_ITEMS", 3)
     other = replace(event("e2", "Wind", ["a3", "a4"]), size=10)
 
-    merged = edits.absorb(STORM, other)
+    merged = newsroom.absorb(STORM, other)
 
     assert (merged.items, merged.size) == (("a1", "a2", "a3"), 3 + 10 - 1)
 
@@ -121,7 +122,7 @@ def test_a_merge_closes_the_absorbed_event() -> None:
     )
     merge = EditorAction("merge", "Ada", EVENT_MS, "e2", into="e1")
 
-    survivor, absorbed = edits.merge_events(STORM, wind, merge)
+    survivor, absorbed = newsroom.merge_events(STORM, wind, merge)
 
     assert (absorbed.status, absorbed.merged_into, absorbed.actions) == ("closed", "e1", (merge,))
     assert (survivor.absorbed, survivor.actions, survivor.last_seen_ms) == (
@@ -141,7 +142,7 @@ def test_the_detectors_version_is_corrected_by_what_editors_did() -> None:
     )
     detected = event("e1", "Storm grows", ["a1", "a2", "a5"], headline_id="a5")
 
-    carried = edits.carry_forward(detected, saved, [event("e2", "Wind", ["a4"])])
+    carried = newsroom.rejoin(detected, saved, [event("e2", "Wind", ["a4"])])
 
     assert (carried.items, carried.title, carried.size) == (("a1", "a5", "a4"), "Storm grows", 3)
     assert (carried.acknowledged_by, carried.muted, carried.removed) == ("Ada", "story", ("a2",))
@@ -152,7 +153,7 @@ def test_nothing_is_carried_from_an_untouched_event() -> None:
     """The detector's version remains as it is."""
     detected = event("e1", "Storm grows", ["a1"])
 
-    assert edits.carry_forward(detected, STORM) == detected
+    assert newsroom.rejoin(detected, STORM) == detected
 
 
 def note(text: str, actor: str = "Ada", at_ms: int = EVENT_MS) -> EditorAction:
@@ -162,47 +163,47 @@ def note(text: str, actor: str = "Ada", at_ms: int = EVENT_MS) -> EditorAction:
 
 def test_a_note_is_kept_once_and_the_audit_trail_does_not_repeat_it() -> None:
     """A repeated request adds nothing; ids increase also after a deletion."""
-    first = edits.apply_action(STORM, note("Called the harbour office."))
-    both = edits.apply_action(first, note("They confirm."))
-    deleted = edits.apply_action(both, replace(act("delete_note"), note=both.notes[1].id))
-    third = edits.apply_action(replace(deleted, revision=9), note("New picture."))
+    first = newsroom.apply_action(STORM, note("Called the harbour office."))
+    both = newsroom.apply_action(first, note("They confirm."))
+    deleted = newsroom.apply_action(both, replace(act("delete_note"), note=both.notes[1].id))
+    third = newsroom.apply_action(replace(deleted, revision=9), note("New picture."))
 
     assert [(n.actor, n.at_ms, n.text) for n in both.notes] == [
         ("Ada", EVENT_MS, "Called the harbour office."),
         ("Ada", EVENT_MS, "They confirm."),
     ]
-    assert edits.apply_action(both, note("They confirm.")) is both
+    assert newsroom.apply_action(both, note("They confirm.")) is both
     assert [action.text for action in both.actions] == [None, None]
     assert deleted.notes == first.notes
     assert third.notes[-1].id > both.notes[1].id
     with pytest.raises(NotFound):
-        edits.apply_action(deleted, replace(act("delete_note"), note=both.notes[1].id))
+        newsroom.apply_action(deleted, replace(act("delete_note"), note=both.notes[1].id))
 
 
 def test_notes_and_audit_trail_are_limited() -> None:
     """A note beyond either limit is refused with what to do; the oldest actions are dropped."""
-    many, long = STORM, edits.apply_action(STORM, note("é" * 2000))
-    for n in range(notes.MAX_NOTES):
-        many = edits.apply_action(many, note(f"Note {n}"))
-    while sum(len(n.text.encode()) for n in long.notes) <= notes.MAX_NOTES_BYTES - 4000:
-        long = edits.apply_action(long, note("é" * 2000, f"Ada {len(long.notes)}"))
+    many, long = STORM, newsroom.apply_action(STORM, note("é" * 2000))
+    for n in range(newsroom.MAX_NOTES):
+        many = newsroom.apply_action(many, note(f"Note {n}"))
+    while sum(len(n.text.encode()) for n in long.notes) <= newsroom.MAX_NOTES_BYTES - 4000:
+        long = newsroom.apply_action(long, note("é" * 2000, f"Ada {len(long.notes)}"))
     with pytest.raises(Conflict, match="100 notes"):
-        edits.apply_action(many, note("One more"))
+        newsroom.apply_action(many, note("One more"))
     with pytest.raises(Conflict, match="32000 bytes"):
-        edits.apply_action(long, note("é" * 100))
+        newsroom.apply_action(long, note("é" * 100))
 
     toggled = STORM
-    for _ in range(notes.MAX_ACTIONS):
-        toggled = edits.apply_action(edits.apply_action(toggled, act("mute")), act("unmute"))
-    assert len(toggled.actions) == notes.MAX_ACTIONS
+    for _ in range(newsroom.MAX_ACTIONS):
+        toggled = newsroom.apply_action(newsroom.apply_action(toggled, act("mute")), act("unmute"))
+    assert len(toggled.actions) == newsroom.MAX_ACTIONS
 
 
 def test_the_editor_who_begins_work_takes_the_event() -> None:
     """Unless it is assigned to somebody already; "" assigns it to nobody."""
-    taken = edits.apply_action(STORM, replace(act("set_work_status"), work_status="on_it"))
-    given = edits.apply_action(STORM, replace(act("assign"), assignee="Ben"))
-    both = edits.apply_action(given, replace(act("set_work_status"), work_status="on_it"))
-    free = edits.apply_action(both, replace(act("assign"), assignee=""))
+    taken = newsroom.apply_action(STORM, replace(act("set_work_status"), work_status="on_it"))
+    given = newsroom.apply_action(STORM, replace(act("assign"), assignee="Ben"))
+    both = newsroom.apply_action(given, replace(act("set_work_status"), work_status="on_it"))
+    free = newsroom.apply_action(both, replace(act("assign"), assignee=""))
 
     assert (taken.assignee, taken.work_status) == ("Ada", "on_it")
     assert (both.assignee, both.work_status) == ("Ben", "on_it")
@@ -211,26 +212,26 @@ def test_the_editor_who_begins_work_takes_the_event() -> None:
 
 def test_a_chosen_headline_survives_the_detector_and_can_be_undone() -> None:
     """The automatic headline, which the detector may have changed, returns."""
-    chosen = edits.apply_action(STORM, act("choose_headline", item="a2"), "Pier closed until Monday")
+    chosen = newsroom.apply_action(STORM, act("choose_headline", item="a2"), "Pier closed until Monday")
     detected = replace(STORM, title="Storm grows", headline_id="a3")
-    carried = edits.carry_forward(detected, chosen)
-    undone = edits.apply_action(carried, act("choose_headline"))
+    carried = newsroom.rejoin(detected, chosen)
+    undone = newsroom.apply_action(carried, act("choose_headline"))
 
     assert (chosen.title, chosen.headline_id) == ("Pier closed until Monday", "a2")
     assert (carried.title, carried.headline_id) == ("Pier closed until Monday", "a2")
     assert (undone.title, undone.headline_id, undone.chosen_headline) == ("Storm grows", "a3", None)
     assert [action.item for action in undone.actions] == ["a2", None]
     gone = replace(detected, items=("a1", "a3"))
-    assert edits.carry_forward(gone, chosen).title == "Storm grows"
+    assert newsroom.rejoin(gone, chosen).title == "Storm grows"
 
 
 def test_a_chosen_headline_leaves_with_its_article() -> None:
     """And the automatic one must not return after its article was removed."""
-    chosen = edits.apply_action(STORM, act("choose_headline", item="a2"), "Pier closed until Monday")
+    chosen = newsroom.apply_action(STORM, act("choose_headline", item="a2"), "Pier closed until Monday")
 
-    without_chosen = edits.remove_item(chosen, "a2")
-    without_automatic = edits.remove_item(chosen, "a1")
-    without_both = edits.remove_item(without_automatic, "a2")
+    without_chosen = newsroom.remove_item(chosen, "a2")
+    without_automatic = newsroom.remove_item(chosen, "a1")
+    without_both = newsroom.remove_item(without_automatic, "a2")
 
     assert (without_chosen.title, without_chosen.headline_id) == (STORM.title, "a1")
     assert (without_automatic.title, without_automatic.headline_id) == ("Pier closed until Monday", "a2")
@@ -240,14 +241,14 @@ def test_a_chosen_headline_leaves_with_its_article() -> None:
 
 def test_a_merge_keeps_the_notes_and_the_assignment_of_both() -> None:
     """In order of time with distinct ids; the survivor's own assignment takes precedence."""
-    into = edits.apply_action(STORM, note("Second.", at_ms=EVENT_MS + 2))
+    into = newsroom.apply_action(STORM, note("Second.", at_ms=EVENT_MS + 2))
     other = event("e2", "Wind", ["a4"])
-    other = edits.apply_action(other, note("First.", "Ben", EVENT_MS + 1))
-    other = edits.apply_action(other, replace(act("set_work_status"), work_status="on_it"))
+    other = newsroom.apply_action(other, note("First.", "Ben", EVENT_MS + 1))
+    other = newsroom.apply_action(other, replace(act("set_work_status"), work_status="on_it"))
     merge = EditorAction("merge", "Ada", EVENT_MS + 3, "e2", into="e1")
 
-    survivor, _ = edits.merge_events(into, other, merge)
-    assigned, _ = edits.merge_events(replace(into, assignee="Cem"), other, merge)
+    survivor, _ = newsroom.merge_events(into, other, merge)
+    assigned, _ = newsroom.merge_events(replace(into, assignee="Cem"), other, merge)
 
     assert [n.text for n in survivor.notes] == ["First.", "Second."]
     assert len({n.id for n in survivor.notes}) == 2

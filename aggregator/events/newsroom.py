@@ -1,8 +1,8 @@
-"""Editor actions applied to events, and their transfer to the detector's next version of an event. Pure.
+"""The newsroom's half of an event: editor actions applied to it, notes, and its audit trail. Pure.
 
-The detector does not know acknowledgements, mutes, false alarms, storylines, notes, assignments and chosen
-headlines: ``carry_forward`` copies them from the stored version to the detected one. An action that changes
-nothing returns the same object.
+An action that changes nothing returns the same object. An event is read and written as one value, so neither
+notes nor audit trail may grow without limit: a note beyond the limits is refused, because an editor relies on
+it; of the audit trail the oldest entries are dropped.
 """
 
 from __future__ import annotations
@@ -10,10 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import count
 
-from aggregator.events.detection.model import ChosenHeadline, EditorAction, Event
-from aggregator.events.detection.notes import add_note, append_action, delete_note, merge_notes
+from aggregator.errors import Conflict, NotFound
+from aggregator.events.detection.model import DetectedEvent
 from aggregator.events.detection.open_event import MAX_EVENT_ITEMS, MAX_EVENT_SOURCES
+from aggregator.events.event import ChosenHeadline, EditorAction, Event, Note
+
+MAX_NOTES = 100
+MAX_NOTES_BYTES = 32_000  # of the texts of all notes of an event, in UTF-8
+MAX_ACTIONS = 300
 
 
 def apply_action(event: Event, action: EditorAction, headline: str = "") -> Event:
@@ -150,33 +156,73 @@ def _without_chosen_article(event: Event, chosen: ChosenHeadline, item: str) -> 
     return _choose_headline(event, None, "") if chosen.item == item else event
 
 
-def carry_forward(detected: Event, saved: Event, absorbed_by_editors: Iterable[Event] = ()) -> Event:
-    """Return the detector's version of an event with all that editors changed in the ``saved`` one.
+def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[Event] = ()) -> Event:
+    """Join a new detector's half with the newsroom's half of ``saved``, and apply its edits again.
 
     ``absorbed_by_editors``: events that ``saved`` absorbed and ``detected`` did not.
     """
+    event = replace(saved.with_detected(detected), chosen_headline=None)
     for absorbed in absorbed_by_editors:
-        detected = absorb(detected, absorbed)
+        event = absorb(event, absorbed)
     for item in saved.removed:
-        detected = remove_item(detected, item)
+        event = remove_item(event, item)
     chosen = saved.chosen_headline
-    if chosen is not None and chosen.item in detected.items:
-        detected = _choose_headline(detected, chosen.item, chosen.title)
-    return replace(
-        detected,
-        story_id=saved.story_id,
-        translation_of=saved.translation_of,
-        acknowledged_by=saved.acknowledged_by,
-        muted=saved.muted,
-        false_alarm=saved.false_alarm,
-        removed=saved.removed,
-        actions=saved.actions,
-        notes=saved.notes,
-        assignee=saved.assignee,
-        work_status=saved.work_status,
-        revision=saved.revision,
-    )
+    if chosen is not None and chosen.item in event.items:
+        event = _choose_headline(event, chosen.item, chosen.title)
+    return replace(event, removed=saved.removed)
 
 
 def _union(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*a, *b)))
+
+
+def add_note(notes: tuple[Note, ...], action: EditorAction, revision: int) -> tuple[Note, ...]:
+    """Return the notes with the text of ``action``; the same ones if the last note is the same.
+
+    A repeated request thus adds one note. ``revision``: of the event; a note's id is greater. Raises Conflict
+    when the event has too many notes, or too long ones.
+    """
+    text = action.text or ""
+    if notes and (notes[-1].actor, notes[-1].text) == (action.actor, text):
+        return notes
+    if len(notes) >= MAX_NOTES:
+        raise Conflict(f"text: the event has {MAX_NOTES} notes, which is the limit; delete one first.")
+    used = _text_bytes(notes)
+    if used + len(text.encode()) > MAX_NOTES_BYTES:
+        raise Conflict(
+            f"text: the notes of the event have {used} of at most {MAX_NOTES_BYTES} bytes; "
+            "shorten the note, or delete one first."
+        )
+    id_ = max(revision, *(note.id for note in notes)) + 1 if notes else revision + 1
+    return (*notes, Note(id_, action.actor, action.at_ms, text))
+
+
+def delete_note(notes: tuple[Note, ...], note_id: int | None) -> tuple[Note, ...]:
+    """Return the notes without one. Raises NotFound."""
+    kept = tuple(note for note in notes if note.id != note_id)
+    if len(kept) == len(notes):
+        raise NotFound(f"note: the event has no note {note_id}; it may have been deleted.")
+    return kept
+
+
+def merge_notes(into: tuple[Note, ...], absorbed: tuple[Note, ...]) -> tuple[Note, ...]:
+    """Return the notes of two events in order of time, the newest within the limits, with distinct ids."""
+    if not absorbed:
+        return into
+    kept: list[Note] = []
+    for note in sorted((*into, *absorbed), key=lambda n: n.at_ms, reverse=True):
+        if len(kept) == MAX_NOTES or _text_bytes((*kept, note)) > MAX_NOTES_BYTES:
+            break
+        kept.append(note)
+    own = set(into)
+    free_ids = count(max(note.id for note in (*into, *absorbed)) + 1)
+    return tuple(note if note in own else replace(note, id=next(free_ids)) for note in reversed(kept))
+
+
+def append_action(actions: Iterable[EditorAction], action: EditorAction) -> tuple[EditorAction, ...]:
+    """Return the audit trail with one more entry, the newest ``MAX_ACTIONS``."""
+    return (*actions, action)[-MAX_ACTIONS:]
+
+
+def _text_bytes(notes: Iterable[Note]) -> int:
+    return sum(len(note.text.encode()) for note in notes)

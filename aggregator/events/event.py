@@ -1,0 +1,122 @@
+"""Events as they are stored and shown: the detector's half and the newsroom's half, joined.
+
+The detector knows nothing of storylines, acknowledgements, mutes, notes, assignments and chosen headlines.
+``newsroom.rejoin`` joins each of its versions with the newsroom's half of the stored one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from aggregator.events.detection.model import DetectedEvent, MuteScope
+
+ActionName = Literal[
+    "acknowledge",
+    "unacknowledge",
+    "mute",
+    "unmute",
+    "merge",
+    "remove_item",
+    "false_alarm",
+    "unlink",
+    "note",
+    "delete_note",
+    "assign",
+    "set_work_status",
+    "choose_headline",
+]
+# What the newsroom does with an event; "open": nothing yet.
+WorkStatus = Literal["open", "on_it", "published", "dropped"]
+
+
+@dataclass(frozen=True, slots=True)
+class EditorAction:
+    """One editor action, as recorded in the audit trail of every event it changed.
+
+    event  id of the event it was requested for
+    scope  of a mute: this story while it continues, or every similar story indefinitely ("routine")
+    into   id of the surviving event of a merge
+    item   id of the removed article, or of the one whose headline was chosen (None: automatic again)
+    text   of a note, while the action is carried out: the audit trail does not repeat it
+    note   id of the note that was deleted
+    assignee     of an assignment, "" for nobody
+    work_status  the new one
+    """
+
+    action: ActionName
+    actor: str
+    at_ms: int
+    event: str
+    scope: MuteScope | None = None
+    into: str | None = None
+    item: str | None = None
+    text: str | None = None
+    note: int | None = None
+    assignee: str | None = None
+    work_status: WorkStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What an editor wrote about an event. ``id``: unique within the event."""
+
+    id: int
+    actor: str
+    at_ms: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenHeadline:
+    """A headline that an editor chose, and the automatic one, which returns when the choice is undone.
+
+    ``item`` and ``automatic_item`` are article ids.
+    """
+
+    item: str
+    title: str
+    automatic_item: str
+    automatic_title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event(DetectedEvent):
+    """One version of an event. The order of the fields is that of the stored JSON.
+
+    story_id        storyline, the id of its first event (``storylines.py``); "" before it is linked
+    translation_of  event that reports the same in another language and fired before; this one does not alert
+
+    The following fields are set by editors:
+
+    acknowledged_by, muted (scope), false_alarm, removed (ids of removed articles), actions (audit trail),
+    notes, assignee ("" for nobody), work_status, chosen_headline (then also title and headline_id)
+
+    revision        number of this version in the repository, from 1
+    """
+
+    story_id: str = ""
+    translation_of: str | None = None
+    acknowledged_by: str | None = None
+    muted: MuteScope | None = None
+    false_alarm: bool = False
+    removed: tuple[str, ...] = ()
+    actions: tuple[EditorAction, ...] = ()
+    notes: tuple[Note, ...] = ()
+    assignee: str = ""
+    work_status: WorkStatus = "open"
+    chosen_headline: ChosenHeadline | None = None
+    revision: int = 0
+
+    @classmethod
+    def of(cls, detected: DetectedEvent) -> Event:
+        """The event of a detector's half that the newsroom has not touched; an ``Event`` as it is."""
+        return detected if isinstance(detected, Event) else cls(**_detected_half(detected))
+
+    def with_detected(self, detected: DetectedEvent) -> Event:
+        """The newsroom's half of this version with another detector's half."""
+        return replace(self, **_detected_half(detected))
+
+
+def _detected_half(event: DetectedEvent) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in DetectedEvent.__slots__}

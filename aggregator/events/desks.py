@@ -20,8 +20,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from aggregator.errors import NotFound
+from aggregator.events.detection.lifecycle import TIMELINE_BUCKET_MS
 from aggregator.events.detection.model import EventStatus
-from aggregator.events.detection.open_event import TIMELINE_BUCKET_MS
 from aggregator.events.event import Event
 from aggregator.events.filter import EventFilter
 from aggregator.store.base import Store

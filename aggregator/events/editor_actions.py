@@ -17,8 +17,8 @@ import msgspec
 
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.detection import EditorOverrides, Mute
+from aggregator.events.detection.key_terms import is_same_story
 from aggregator.events.detection.overrides import STORY_MUTE_MS
-from aggregator.events.detection.profile import is_same_story
 from aggregator.events.event import EditorAction, Event
 from aggregator.events.newsroom import apply_action, merge_events
 from aggregator.events.repository import OVERRIDES_KEY, EventRepository, merge_chain

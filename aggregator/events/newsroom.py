@@ -13,8 +13,8 @@ from dataclasses import replace
 from itertools import count
 
 from aggregator.errors import Conflict, NotFound
+from aggregator.events.detection.lifecycle import MAX_EVENT_ITEMS, MAX_EVENT_SOURCES
 from aggregator.events.detection.model import DetectedEvent
-from aggregator.events.detection.open_event import MAX_EVENT_ITEMS, MAX_EVENT_SOURCES
 from aggregator.events.event import ChosenHeadline, EditorAction, Event, Note
 
 MAX_NOTES = 100

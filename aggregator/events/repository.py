@@ -26,8 +26,8 @@ import msgspec
 from aggregator.errors import DamagedValue, NotFound
 from aggregator.events.detection import ChangeKind, EditorOverrides, LearnedHistory, LearningStatus
 from aggregator.events.event import Event
+from aggregator.events.event_order import PAGED_ORDERS, EventOrder, PageKey, page_key, sort_events
 from aggregator.events.filter import EventFilter
-from aggregator.events.ordering import PAGED_ORDERS, EventOrder, PageKey, page_key, sort_events
 from aggregator.store.base import Store
 from aggregator.store.decoding import decode_value
 from aggregator.time_units import DAY_MS

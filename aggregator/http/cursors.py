@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from aggregator.errors import InvalidInput
-from aggregator.events.ordering import EventOrder, PageKey
+from aggregator.events.event_order import EventOrder, PageKey
 from aggregator.queries.search import ResultKey
 
 Key = TypeVar("Key")

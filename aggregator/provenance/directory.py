@@ -1,4 +1,4 @@
-"""The stored report on outlets, written by the background process and read by all.
+"""The stored report on outlets, written by the background process and read by all; selection from it.
 
 {provenance}version    number of the report, which readers compare with the one they have decoded
 {provenance}sources    format byte, then the compressed ``SourcesReport``
@@ -7,6 +7,9 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import msgspec
 
@@ -71,3 +74,39 @@ def _decode(data: bytes | None) -> SourcesReport:
     except DamagedValue:
         pass
     return EMPTY
+
+
+SourceOrder = Literal["articles", "originals", "copies", "copied", "lag"]
+
+# Ties stay in the order of the report, by number of articles.
+_SORT_KEYS: Mapping[SourceOrder, Callable[[SourceStatistics], Any]] = {
+    "articles": lambda source: -source.articles,
+    "originals": lambda source: -source.originals / source.articles,
+    "copies": lambda source: -source.copies / source.articles,
+    "copied": lambda source: -source.copied,
+    "lag": lambda source: (source.median_lag_ms is None, source.median_lag_ms),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One page of outlets; ``total``: outlets that match, ``next_offset``: None on the last page."""
+
+    sources: tuple[SourceStatistics, ...]
+    total: int
+    next_offset: int | None
+
+
+def select(report: SourcesReport, text: str, order: SourceOrder, offset: int, limit: int) -> Selection:
+    """The outlets whose name contains ``text``, ignoring case; "originals" and "copies" by their share."""
+    wanted = text.strip().casefold()
+    found = [source for source in report.sources if wanted in source.name.casefold()]
+    found.sort(key=_SORT_KEYS[order])
+    end = offset + limit
+    return Selection(tuple(found[offset:end]), len(found), end if end < len(found) else None)
+
+
+def families_among(report: SourcesReport, outlets: Collection[str]) -> list[tuple[str, ...]]:
+    """The members among ``outlets`` of each family that has two or more of them."""
+    present = [tuple(name for name in family.members if name in outlets) for family in report.families]
+    return [members for members in present if len(members) > 1]

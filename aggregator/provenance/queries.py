@@ -10,9 +10,8 @@ from typing import Literal
 from aggregator.domain import ArticleRecord
 from aggregator.index import Index
 from aggregator.index.codec.stored_text import decompress_text
-from aggregator.provenance.changes import Changes, changes_between
-from aggregator.provenance.lineage import Lineage, Step, trace
-from aggregator.provenance.publication import Publication
+from aggregator.provenance.lineage import Changes, Lineage, Step, changes_between, trace
+from aggregator.provenance.window import Publication
 
 MAX_COPIES = 100  # articles of one text that are compared
 MAX_EVENT_ITEMS = 400  # articles of an event that are read, the first ones

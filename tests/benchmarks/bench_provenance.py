@@ -48,9 +48,8 @@ from aggregator.app import build_core
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, StreamItem, article_number_at
 from aggregator.index import Index
-from aggregator.provenance.families import FamilyRule, find_families
 from aggregator.provenance.lineage import RESEMBLANCE_TOLERANCE, Lineage, trace
-from aggregator.provenance.statistics import SourceCounter
+from aggregator.provenance.statistics import FamilyRule, SourceCounter, find_families
 from aggregator.provenance.window import PublicationWindow
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS, MINUTE_MS, SECOND_MS

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from aggregator.errors import NotFound, StoreUnavailable
 from aggregator.events.detection import EditorOverrides
+from aggregator.events.event_order import page_key_of
 from aggregator.events.filter import EventFilter
-from aggregator.events.ordering import page_key_of
 from aggregator.events.repository import (
     CHANGE_RETENTION_MS,
     CHANGES_KEY,

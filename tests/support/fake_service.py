@@ -35,12 +35,12 @@ from aggregator.domain import (
 from aggregator.errors import AggregatorError, NoText, NotFound
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.desks import Desks
-from aggregator.events.detection.learning import LearnedHistory, LearningStatus
+from aggregator.events.detection.known_history import LearnedHistory, LearningStatus
 from aggregator.events.event import EditorAction, Event
+from aggregator.events.event_order import PAGED_ORDERS, EventOrder, PageKey, page_key_of, sort_events
 from aggregator.events.filter import EventFilter, OwnSources
 from aggregator.events.idempotency import IdempotentAnswers
 from aggregator.events.newsroom import apply_action
-from aggregator.events.ordering import PAGED_ORDERS, EventOrder, PageKey, page_key_of, sort_events
 from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher

@@ -7,7 +7,7 @@ live (``events/consumer.py``) and offline (``aggregator_archive/replay.py``). Re
 **The rule on a timeline** (15 items, 4 h). A story fires when *more than* 15 of its items are within
 4 hours and their number clearly exceeds the expectation for this hour of the week and the present volume of
 the stream (``expectation.py``). Stories whose key terms burst in the same documents are merged before they
-are counted (``fragments.py``), unless a single common word is all that they share (``merge_evidence.py``)::
+are counted (``merging.py``), unless a single common word is all that they share (``key_terms.py``)::
 
     08:00  1st item                    1 item in the window
      ...
@@ -28,7 +28,7 @@ An item exactly one window old is still in the window; one millisecond later it 
   an event, without being counted;
 * an article that is declared as backfill: as a late one, also if it was published within the window; ignored
   without a date;
-* more undated articles in a minute than usual in a window (``bulk.py``): a bulk load, ignored.
+* more undated articles in a minute than usual in a window (``items.py``): a bulk load, ignored.
 
 **Time** only moves forward: an item slightly behind the newest is inserted into the window in order of time.
 A ``tick`` over one window behind the newest item means that a clock was wrong: what was learned at the wrong
@@ -42,7 +42,7 @@ names the survivor.
 """
 
 from aggregator.events.detection.detector import BurstDetector
-from aggregator.events.detection.learning import LearnedHistory, LearningStatus
+from aggregator.events.detection.known_history import LearnedHistory, LearningStatus
 from aggregator.events.detection.model import (
     BurstRule,
     ChangeKind,

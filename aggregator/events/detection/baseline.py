@@ -186,7 +186,7 @@ class Baseline:
     def weight(self, term: str, observed: int, hour: int, in_general: float = 0.0) -> float:
         """Return idf times the smoothed ratio of ``observed`` documents in the window to expected ones.
 
-        ``in_general``: the documents that are expected in any case (``cold_start.py``).
+        ``in_general``: the documents that are expected in any case (``expectation.py``).
         """
         # Called for millions of terms: ``expected`` and ``idf`` are inlined.
         if hour != self._cache_hour:

@@ -3,7 +3,7 @@
 An item joins by its similarity to the centroid at that moment. One word can connect two topics: headlines
 about one bank join the story of another bank while "bank" is most of what both hold. What would not be
 merged is not kept together: a story is divided when the items with one of its key terms and the items
-without it have no key terms in common but the connecting one (``merge_evidence.py``)::
+without it have no key terms in common but the connecting one (``key_terms.py``)::
 
     story of 130 items   key terms "bank" (97 %), "clothier" (48 %), "governor" (22 %)
     with "clothier"      bank, clothier, offer, suit
@@ -26,8 +26,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter, mul, neg
 
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Story, TermWeigher, WindowItem
-from aggregator.events.detection.key_terms import KEY_TERMS_PER_STORY, heaviest_terms
-from aggregator.events.detection.merge_evidence import terms_support_merge
+from aggregator.events.detection.key_terms import KEY_TERMS_PER_STORY, heaviest_terms, terms_support_merge
 
 # A part below this share of the items is a side of the topic, not a topic.
 MIN_PART_ITEMS = 5

@@ -13,24 +13,23 @@ from collections.abc import Iterator
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.analysis.text.headline import split_headline
 from aggregator.domain import StreamItem
-from aggregator.events.detection import expectation, routine, state_codec
+from aggregator.events.detection import expectation, routine, state
 from aggregator.events.detection.assignment import StoryAssignment
 from aggregator.events.detection.baseline import ALL_DOCUMENTS
 from aggregator.events.detection.clustering import Story, WindowItem
 from aggregator.events.detection.items import placed_ms, plausible_date_ms, to_window_item
 from aggregator.events.detection.merging import StoryMerger
 from aggregator.events.detection.model import BurstRule, DetectedEvent, EventChange, SourceFamilies
-from aggregator.events.detection.named_subject import has_named_subject
 from aggregator.events.detection.overrides import EditorOverrides
-from aggregator.events.detection.parts import DetectorParts
-from aggregator.events.detection.subject import BUSY_DAY_ITEMS, fills_template
+from aggregator.events.detection.state import DetectorParts
+from aggregator.events.detection.subject import BUSY_DAY_ITEMS, fills_template, has_named_subject
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 
 class BurstDetector(DetectorParts):
     """Detector under one rule. Feed it with ``observe`` and ``tick``; read ``drain_changes``.
 
-    ``rates``: how frequent terms are in news in general, for the first day (``cold_start.py``); None: no
+    ``rates``: how frequent terms are in news in general, for the first day (``expectation.py``); None: no
     rules for the first day.
 
     All times are virtual, in ms since 1970 UTC, and only move forward.
@@ -155,13 +154,13 @@ class BurstDetector(DetectorParts):
 
     def dump_chunks(self) -> Iterator[bytes]:
         """``dump`` in chunks. The detector must not change before the last one."""
-        return state_codec.encode_chunks(self.capture())
+        return state.encode_chunks(self.capture())
 
     @classmethod
     def load(cls, data: bytes, rule: BurstRule, rates: TermRates | None = None) -> BurstDetector:
         """Return a dumped detector under ``rule``. Raises ValueError for damaged or foreign bytes."""
         detector = cls(rule, rates)
-        detector.restore(state_codec.decode(data))
+        detector.restore(state.decode(data))
         return detector
 
     # -- time ----------------------------------------------------------------------------------

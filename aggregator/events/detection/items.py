@@ -10,16 +10,68 @@ On a timeline (window 4 h)::
     not dated,       arrives 12:00           counts at its arrival
     backfill, published at any time          late, also within the window
     backfill, not dated                      ignored
+
+**Bulk loads.** An archive of undated articles that is sent at once would look like a burst. The limit per
+minute is what the stream usually has in a whole window of 4 h: a crawler that polls every few hours stays
+below it. While less than a day is known, it is ``MAX_PER_MINUTE``::
+
+    usual: 400 articles in 4 h      a poll brings 150 undated ones       counted
+    12:00  700 in a minute          the first 400 are counted, 300 are ignored: a bulk load
+    12:01  1,400                    ignored
+    12:02  90                       ignored: the end of the load
+    12:03  150                      counted
+
+**Name variants.** News writes countries and their adjectives ("Egypt", "Egyptian") for one thing; both count
+as one term. Stems of English words, as the tokenizer gives them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
+from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.headline import split_headline
 from aggregator.domain import ArticleRecord, StreamItem, publication_time
+from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, WindowItem
-from aggregator.events.detection.name_variants import VARIANTS
+from aggregator.time_units import HOUR_MS, MINUTE_MS
+
+# Adjective -> name, as word stems.
+_ADJECTIVES = """
+    afghan:afghanistan albanian:albania algerian:algeria american:america argentin:argentina
+    armenian:armenia australian:australia austrian:austria azerbaijani:azerbaijan bangladeshi:bangladesh
+    belgian:belgium bolivian:bolivia bosnian:bosnia brazilian:brazil british:britain bulgarian:bulgaria
+    cambodian:cambodia canadian:canada chilean:chile chines:china colombian:colombia congoles:congo
+    croatian:croatia cuban:cuba cypriot:cyprus czech:czech danish:denmark dutch:netherland
+    ecuadorean:ecuador egyptian:egypt estonian:estonia ethiopian:ethiopia european:europ finnish:finland
+    french:franc georgian:georgia german:germani ghanaian:ghana greek:greec haitian:haiti
+    hungarian:hungari icelandic:iceland indian:india indonesian:indonesia iranian:iran iraqi:iraq
+    irish:ireland israeli:israel italian:itali ivorian:ivori jamaican:jamaica japanes:japan
+    jordanian:jordan kazakh:kazakhstan kenyan:kenya korean:korea kuwaiti:kuwait kyrgyz:kyrgyzstan
+    latvian:latvia lebanes:lebanon libyan:libya lithuanian:lithuania malaysian:malaysia malian:mali
+    mexican:mexico mongolian:mongolia moroccan:morocco nepales:nepal nigerian:nigeria norwegian:norway
+    ossetian:ossetia pakistani:pakistan palestinian:palestin peruvian:peru polish:poland
+    portugues:portug romanian:romania russian:russia rwandan:rwanda saudi:saudi serbian:serbia
+    singaporean:singapor slovak:slovakia slovenian:slovenia somali:somalia spanish:spain sudanes:sudan
+    swedish:sweden swiss:switzerland syrian:syria taiwanes:taiwan thai:thailand tunisian:tunisia
+    turkish:turkey ugandan:uganda ukrainian:ukrain venezuelan:venezuela vietnames:vietnam yemeni:yemen
+    zimbabwean:zimbabw
+"""
+_WORDS = "earthquak:quak gunmen:gunman"
+
+VARIANTS = {
+    variant: name
+    for pair in f"{_ADJECTIVES} {_WORDS}".split()
+    for variant, name in [pair.split(":")]
+    if variant != name
+}
+
+
+def terms_of_word(word: str, lang: str) -> list[str]:
+    """Return the terms of a word of a headline: several in a script without spaces, none for a stop word."""
+    return [VARIANTS.get(term, term) for term in tokenizer.tokenize(word, lang)]
 
 
 def to_window_item(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> WindowItem:
@@ -71,3 +123,43 @@ def _to_integer_weights(terms: Iterable[tuple[str, float]], largest: float) -> d
             term = VARIANTS.get(variant, variant)
             weights[term] = max(weights.get(term, 0), round(MAX_TERM_WEIGHT * weight / largest) or 1)
     return weights
+
+
+# Limit that no stream exceeds: at that rate a day has 4 million.
+MAX_PER_MINUTE = 3_000
+# Limit of a small stream. The first visit of a crawler to its feeds brings that many.
+MIN_PER_MINUTE = 300
+
+
+class UndatedArticles(msgspec.Struct, array_like=True):
+    """Undated articles of the present minute. The order of the fields is part of the saved state.
+
+    minute    minute of the latest one, since 1970
+    count     those that arrived in it
+    ignored   articles of the present bulk load so far, 0 without one
+    """
+
+    minute: int = 0
+    count: int = 0
+    ignored: int = 0
+
+    def is_bulk(self, now_ms: int, baseline: Baseline) -> bool:
+        """Count an undated article that arrives at ``now_ms``; return whether it belongs to a bulk load."""
+        limit = limit_per_minute(baseline, now_ms // HOUR_MS)
+        minute = now_ms // MINUTE_MS
+        if minute != self.minute:
+            if minute > self.minute + 1 or self.count <= limit:
+                self.ignored = 0
+            self.minute, self.count = minute, 0
+        self.count += 1
+        if not self.ignored and self.count <= limit:
+            return False
+        self.ignored += 1
+        return True
+
+
+def limit_per_minute(baseline: Baseline, hour: int) -> float:
+    """Return the undated articles of one minute above which they are a bulk load."""
+    if baseline.missing_share(hour):
+        return MAX_PER_MINUTE
+    return min(MAX_PER_MINUTE, max(MIN_PER_MINUTE, baseline.expected(ALL_DOCUMENTS, hour)))

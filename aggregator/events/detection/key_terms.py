@@ -1,15 +1,54 @@
-"""Key terms of a story (its most distinctive terms) and the item whose headline describes it."""
+"""Key terms of a story: its most distinctive terms, how they are shown, and what they prove.
+
+**Evidence for a merge.** A word bursts when two topics of one morning use it: two planes, one that crashed
+and one that landed safely. One common term is therefore no evidence, unless it does not occur by chance: a
+term with an expectation of 0.05 documents per window occurs in an unrelated topic once in 20 windows::
+
+    expected documents per window of the key terms
+    A     plane 1.2      land 0.8    russia 2.0      an unrelated topic uses "plane" in 70 of 100 windows
+    B     plane 1.2      crash 0.9   alps 0.01       "plane" in common: A and B stay two stories
+    C     crash 0.9      alps 0.01   minister 3.1    "crash" and "alps" in common: B and C may merge
+    D     thornby 0.00   fire 1.0                    nothing in common with A, B or C
+    E     thornby 0.00   evacuation 0.3              an otherwise unused place name: D and E may merge
+
+**Profile.** The common terms as a unit vector, which recognizes the story days later: a list of (term,
+weight), the sum of the term over the items times its idf, the heaviest twenty. Unlike the weights used for
+clustering (``baseline.py``) it does not depend on the time.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from operator import mul
 
-from aggregator.events.detection import merge_evidence
+from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
 from aggregator.events.detection.clustering import Story, TermWeigher, WindowItem
 from aggregator.events.detection.headline_choice import Candidate, choose_headline
+from aggregator.events.detection.items import terms_of_word
 from aggregator.events.detection.term_weights import TermWeights
+
+MIN_COMMON_TERMS = 2
+
+
+def terms_support_merge(
+    terms: Iterable[str], other_terms: Iterable[str], expected: Callable[[str], float]
+) -> bool:
+    """Whether the key terms of two stories support a merge.
+
+    ``expected``: documents per window that usually hold a term.
+    """
+    return common_terms_support_merge(set(terms).intersection(other_terms), expected)
+
+
+def common_terms_support_merge(common: Collection[str], expected: Callable[[str], float]) -> bool:
+    """Whether these terms, which two stories have in common, support a merge."""
+    return len(common) >= MIN_COMMON_TERMS or any(expected(term) < NEGLIGIBLE_DOCUMENTS for term in common)
+
 
 KEY_TERMS_PER_STORY = 8
 
@@ -92,9 +131,7 @@ class KeyTermCache:
 
     def support_merge(self, a: Story, b: Story) -> bool:
         """Whether the key terms of both stories support a merge."""
-        return merge_evidence.terms_support_merge(
-            self.top_terms(a), self.top_terms(b), self._term_weights.expected
-        )
+        return terms_support_merge(self.top_terms(a), self.top_terms(b), self._term_weights.expected)
 
     def agree(self, a: Story, b: Story) -> bool:
         """Whether half of the key terms of both stories are the same."""
@@ -105,3 +142,56 @@ class KeyTermCache:
         self._top_terms.pop(story.key, None)
         self._top_term.pop(story.key, None)
         self._top_bursting_term.pop(story.key, None)
+
+
+# Headlines examined per event, in order of joining.
+MAX_HEADLINES = 30
+_TOKEN = re.compile(r"[^\W_]+")
+
+
+def surface_forms(terms: Sequence[str], members: Iterable[WindowItem]) -> dict[str, str]:
+    """Return term -> its most frequent word in the headlines of ``members``; "" if none contains it.
+
+    The first word of a headline is always capitalized, so any other position outweighs all first ones. In a
+    script without spaces a run of characters holds several terms; each is shown as it is.
+    """
+    counts: dict[str, Counter[str]] = {term: Counter() for term in terms}
+    for member in islice(members, MAX_HEADLINES):
+        for position, word in enumerate(_TOKEN.findall(member.title)):
+            word_terms = terms_of_word(word, member.lang)
+            for term in counts.keys() & word_terms:
+                form = word if len(word_terms) == 1 else term
+                counts[term][form] += 1 if position == 0 else 1 + MAX_HEADLINES
+    return {term: _most_common(counts[term]) for term in terms}
+
+
+def _most_common(counts: Counter[str]) -> str:
+    return max(counts, key=lambda word: (counts[word], word), default="")
+
+
+PROFILE_TERMS = 20
+# Cosine of two profiles from which an editor's instruction for one event also applies to the other.
+SAME_STORY_COSINE = 0.5
+
+Profile = Iterable[tuple[str, float]]
+
+
+def build_profile(story: Story, idf: TermWeigher) -> list[tuple[str, float]]:
+    """Return the profile of a story, the heaviest term first; empty if all weights are 0."""
+    weights = {term: count * idf(term) for term, count in story.term_sums.items()}
+    heaviest = sorted(weights, key=lambda term: (-weights[term], term))[:PROFILE_TERMS]
+    length = math.sqrt(sum(weights[term] ** 2 for term in heaviest))
+    return [(term, round(weights[term] / length, 4)) for term in heaviest] if length else []
+
+
+def similarity(profile: Profile, terms: Mapping[str, int], idf: TermWeigher) -> float:
+    """Return the cosine of one item's ``terms`` (term -> weight) to a profile, 0..1."""
+    weights = {term: weight * idf(term) for term, weight in terms.items()}
+    length = math.sqrt(sum(weight**2 for weight in weights.values()))
+    return sum(weights.get(term, 0.0) * weight for term, weight in profile) / length if length else 0.0
+
+
+def is_same_story(a: Profile, b: Profile) -> bool:
+    """Whether two profiles describe the same story. False for an empty one."""
+    weights = dict(a)
+    return sum(weights.get(term, 0.0) * weight for term, weight in b) >= SAME_STORY_COSINE

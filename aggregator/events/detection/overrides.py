@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from aggregator.domain import StreamItem, arrival_ms_of
+from aggregator.events.detection.key_terms import Profile, is_same_story
 from aggregator.events.detection.model import MuteScope
-from aggregator.events.detection.profile import Profile, is_same_story
 from aggregator.time_units import DAY_MS
 
 # A muted story may continue in new events for this time; then its baseline covers it. A routine has no limit.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from aggregator.events.detection import expectation
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
 from aggregator.events.detection.clustering import WindowItem
-from aggregator.events.detection.cold_start import ColdStart
+from aggregator.events.detection.expectation import ColdStart
 from aggregator.events.detection.model import BurstRule
 from aggregator.time_units import HOUR_MS
 

@@ -20,8 +20,8 @@ from aggregator.contract.encoding import to_datetime, to_datetime_or_none
 from aggregator.contract.requests import NoQuery
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord
+from aggregator.events.developments import headline_alternatives
 from aggregator.events.event import Event
-from aggregator.events.headline_alternatives import headline_alternatives
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.query_params import path_id

@@ -8,11 +8,11 @@ from math import floor
 from aggregator.app import Service
 from aggregator.contract import responses
 from aggregator.contract.encoding import article_ref, to_datetime
-from aggregator.events.detection.learning import LearningStatus
+from aggregator.events.detection.known_history import LearningStatus
 from aggregator.events.developments import Development, developments, sample_items
 from aggregator.events.event import EditorAction, Event
+from aggregator.events.event_order import growth, severity
 from aggregator.events.formatting import plain_title
-from aggregator.events.severity import growth, severity
 from aggregator_client import wire
 
 

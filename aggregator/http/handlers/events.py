@@ -18,7 +18,7 @@ from aggregator.contract.validation import ErrorCollector
 from aggregator.domain import ArticleRecord
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.event import EditorAction
-from aggregator.events.ordering import PAGED_ORDERS, page_key_of
+from aggregator.events.event_order import PAGED_ORDERS, page_key_of
 from aggregator.events.read_marks import ReadMark
 from aggregator.http import body as bodies
 from aggregator.http import cursors, json_response

@@ -13,9 +13,9 @@ from aggregator.contract.requests import NoQuery, SourcesQuery
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.query_params import path_id
-from aggregator.provenance.changes import Changes, describe
+from aggregator.provenance.directory import Selection, families_among, select
+from aggregator.provenance.lineage import Changes, describe
 from aggregator.provenance.queries import EventProvenance, OutletEntry, TextProvenance, TracedStep
-from aggregator.provenance.selection import Selection, families_among, select
 from aggregator.provenance.statistics import Family, Partner, SourcesReport, SourceStatistics
 from aggregator.time_units import MINUTE_MS
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aggregator.events.event import Event
+from aggregator.events.event_order import EventOrder, Growth, Severity, growth, severity, sort_events
 from aggregator.events.filter import OwnSources
 from aggregator.events.formatting import title_of
-from aggregator.events.ordering import EventOrder, sort_events
-from aggregator.events.severity import Growth, Severity, growth, severity
 from aggregator.http.pages import charts
 
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 144, 30

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from aggregator.contract.encoding import to_datetime
 from aggregator.events.formatting import plain_title
-from aggregator.provenance.changes import describe
+from aggregator.provenance.lineage import describe
 
 
 def safe_url(url: str) -> str:

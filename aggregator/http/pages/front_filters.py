@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 
 from aggregator.contract.requests import FrontQuery, SavedFilterQuery
 from aggregator.domain import VerdictName
-from aggregator.events.ordering import EventOrder
-from aggregator.events.severity import SEVERITIES, Severity
+from aggregator.events.event_order import SEVERITIES, EventOrder, Severity
 from aggregator.http.pages.cards import Card
 
 ORDER_LABELS: dict[EventOrder, str] = {

@@ -8,7 +8,7 @@ from aggregator.contract.requests import NoQuery, SourcesPageQuery
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.pages import cards, html_response
 from aggregator.http.query_params import path_id
-from aggregator.provenance.selection import families_among, select
+from aggregator.provenance.directory import families_among, select
 
 SOURCES_PER_PAGE = 100
 SHOWN_OUTLETS = 30  # of an event; the others are folded

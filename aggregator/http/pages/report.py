@@ -18,8 +18,8 @@ from aggregator.contract.requests import NoQuery, ReportQuery, ReportView
 from aggregator.errors import NotFound
 from aggregator.events.developments import Development
 from aggregator.events.event import Event
+from aggregator.events.event_order import severity
 from aggregator.events.formatting import title_of
-from aggregator.events.severity import severity
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers.event_items import EVENT_ITEMS, EventItem, first_own, item_of
 from aggregator.http.handlers.event_views import load_storyline

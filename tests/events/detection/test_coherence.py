@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aggregator.events.detection.coherence import find_division, find_strays
 from aggregator.events.detection.key_terms import top_terms
-from aggregator.events.detection.open_event import OpenEvent
+from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.overrides import EditorOverrides
 from tests.events.detection.window_items import story_of, window_item
 from tests.support.detector_stream import DetectorStream, time_ms

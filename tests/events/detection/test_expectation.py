@@ -1,10 +1,20 @@
-"""What is expected of a story: routine, volume of the stream, sensitivity, sources."""
+"""What is expected of a story: routine, volume, sensitivity, sources; before the stream has a history."""
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import pytest
 
+from aggregator.analysis.models import load_term_rates
+from aggregator.analysis.term_frequencies import RateTable, TermRates
+from aggregator.analysis.text import tokenizer
 from aggregator.events.detection import BurstDetector, BurstRule, SourceFamilies
+from aggregator.events.detection.baseline import Baseline
+from aggregator.events.detection.expectation import ColdStart
+from aggregator.time_units import HOUR_MS
+from tests.events.detection.window_items import story_of, window_item
 from tests.support.detector_stream import DetectorStream
 
 
@@ -109,3 +119,185 @@ def test_a_new_story_fires_within_a_peak_of_routine() -> None:
     stream.send_burst(16, start=7 * 24 * 60 + 61)
 
     assert [event.title.split()[0] for event in stream.fired] == ["Harbour"]
+
+
+REACTIONS = (
+    "Bridge at Thornby collapses in heavy storm",
+    "Thornby bridge collapse: police close the river road",
+    "Rescue teams search river after bridge collapse in Thornby",
+    "Witness saw Thornby bridge fall into the river",
+    "Two dead in Thornby as bridge collapses, police say",
+    "Minister promises inquiry after Thornby bridge disaster",
+    "Thornby hospital treats twelve after bridge collapse",
+    "Engineers warned about Thornby bridge last year",
+    "Ships stopped on river after collapse of Thornby bridge",
+    "Thornby school opens for families after bridge collapse",
+    "President to visit Thornby after bridge disaster",
+    "Death toll in Thornby bridge collapse rises to five",
+    "Police name victims of Thornby bridge collapse",
+    "Thornby bridge: what we know about the collapse",
+    "Storm moves east after bridge collapse in Thornby",
+    "Company that built Thornby bridge regrets deaths",
+    "Rescue work at Thornby bridge ends for the night",
+    "Thornby mourns after bridge collapse",
+)
+SYLLABLES = ("bar", "den", "fol", "gim", "har", "kes", "lor", "mun", "nov", "pel", "ras", "tor", "vil", "zan")
+
+
+def terms(headline: str) -> tuple[tuple[str, float], ...]:
+    """Index terms of a headline, as the service computes them."""
+    return tuple((term, 1.0) for term in dict.fromkeys(tokenizer.tokenize(headline, "en")))
+
+
+def send_all(stream: DetectorStream, headlines: list[str], step: float, sources: int = 1) -> None:
+    """Send one headline every ``step`` minutes, from ``sources`` outlets in turn."""
+    for i, headline in enumerate(headlines):
+        stream.send(
+            i * step, title=headline, terms=terms(headline), lang="en", source=f"outlet{i % sources}.example"
+        )
+
+
+def notices(count: int) -> list[str]:
+    """Notices of invented companies, all of one template."""
+    rng = random.Random(3)
+    names = ["".join(rng.choices(SYLLABLES, k=3)).capitalize() for _ in range(2 * count)]
+    return [f"{a} {b} PLC - Holding(s) in Company" for a, b in zip(names[::2], names[1::2], strict=True)]
+
+
+def test_news_fires_in_the_first_minutes_and_a_template_does_not() -> None:
+    """Both are new to the stream; only the items of the event say something about one subject."""
+    news, routine = DetectorStream(rates=load_term_rates()), DetectorStream(rates=load_term_rates())
+    send_all(news, list(REACTIONS), step=2)
+    send_all(routine, notices(60), step=2)
+
+    assert [event.size >= 16 for event in news.fired] == [True]
+    assert routine.fired == []
+
+
+def test_an_article_of_the_day_before_does_not_end_the_first_day() -> None:
+    """A trial with one article, then the crawler: what is usual is as unknown as without the trial."""
+    stream = DetectorStream(rates=load_term_rates())
+    stream.send(-30 * 60, "trial")
+    for i in range(60):
+        stream.send(i, f"topic{i} place{i}")
+
+    assert stream.detector.cold_start.remaining == 1.0
+
+
+def test_without_rates_the_template_would_fire() -> None:
+    """It is the same to a detector that knows nothing of news in general."""
+    stream = DetectorStream()
+    send_all(stream, notices(60), step=2, sources=3)
+
+    assert stream.fired != []
+
+
+def test_a_list_that_one_source_publishes_at_once_does_not_fire() -> None:
+    """The same headlines over half an hour do, and so do those of many sources."""
+    for step, sources, fires in ((0, 1, False), (2, 1, True), (0, len(REACTIONS), True)):
+        stream = DetectorStream(rates=load_term_rates())
+        send_all(stream, list(REACTIONS), step, sources)
+        stream.tick(60)
+
+        assert bool(stream.fired) is fires, (step, sources)
+
+
+def test_a_frequent_word_is_no_burst_in_the_first_minutes() -> None:
+    """In 400 unrelated texts, one in four names the president: as many as in news in general."""
+    rng = random.Random(1)
+    common = [f"word{i}" for i in range(3000)]
+    stream = DetectorStream(rates=rates_of(president=0.3, **dict.fromkeys(common, 0.01)))
+    for i in range(400):
+        words = [*rng.sample(common, 30), *(["president"] * (i % 4 == 0))]
+        stream.send(i / 100, " ".join(words), lang="en", source=f"outlet{i % 50}.example")
+    stream.tick(10)
+
+    assert stream.fired == []
+
+
+def rates_of(**shares: float) -> TermRates:
+    """Rates of terms that are held by these shares of the documents."""
+    idf = 1 - np.log(np.array(list(shares.values())))
+    return TermRates({"en": RateTable.from_idf(list(shares), idf.astype("<f4"), {})})
+
+
+@pytest.mark.parametrize("words", [5, 50])
+def test_expected_documents_follow_the_number_of_terms(words: int) -> None:
+    """Texts of 5 and of 50 terms, of a vocabulary of 100 terms, half of whose documents hold each."""
+    baseline = Baseline(4 * HOUR_MS)
+    names = [f"term{i}" for i in range(100)]
+    cold_start = ColdStart(rates_of(**dict.fromkeys(names, 0.5)), baseline)
+    cold_start.refresh(0)
+    rng = random.Random(5)
+    for number in range(1000):
+        cold_start.add(window_item(number, " ".join(rng.sample(names, words)), lang="en"))
+
+    assert cold_start.expected("term7") == pytest.approx(1000 * words / 100, rel=0.25)
+
+
+def test_the_rules_end_with_the_first_day() -> None:
+    """What is expected in general decreases with every hour of history, and is 0 a day later."""
+    baseline = Baseline(4 * HOUR_MS)
+    cold_start = ColdStart(rates_of(storm=0.5, ferry=0.5), baseline)
+    cold_start.refresh(0)
+    cold_start.add(window_item(1, "storm", lang="en"))
+    for word in ("storm", "calm", "calm", "calm"):
+        baseline.add(0, [word])
+    expected = []
+    for hour in (0, 12, 26, 27, 100):
+        cold_start.refresh(hour)
+        expected.append(cold_start.expected("storm"))
+
+    assert expected == sorted(expected, reverse=True)
+    assert expected[0] > expected[1] > expected[2] > 0.0 == expected[3] == expected[4]
+    assert cold_start.expected_items(story_of(window_item(1, "storm")), 3.0) == 3.0
+
+
+def test_a_loaded_detector_continues_in_its_first_day() -> None:
+    """Rates of the terms in the window are looked up again."""
+    rates = load_term_rates()
+    whole = DetectorStream(rates=rates)
+    send_all(whole, list(REACTIONS[:12]), step=2)
+    loaded = type(whole.detector).load(whole.detector.dump(), BurstRule(), rates)
+    items = [
+        whole.item(30 + i, "", title=title, terms=terms(title), lang="en")
+        for i, title in enumerate(REACTIONS)
+    ]
+    for item in items:
+        whole.observe(item)
+        loaded.observe(item, item.arrived_ms)
+        loaded.drain_changes()
+
+    assert loaded.dump() == whole.detector.dump()
+    assert whole.fired != []
+
+
+@pytest.mark.parametrize(("sources", "fires"), [(1, False), (24, True)])
+def test_independent_sources_need_less_above_what_is_usual_in_general(sources: int, fires: bool) -> None:
+    """24 reports of a recall where one is usual in news in general: 6 times that from 24 outlets suffices."""
+    rng = random.Random(2)
+    common = [f"word{i}" for i in range(2000)]
+    stream = DetectorStream(rates=rates_of(recall=0.0025, **dict.fromkeys(common, 0.01)))
+    for i in range(400):
+        stream.send(i / 10, " ".join(rng.sample(common, 8)), lang="en", source=f"outlet{i % 50}.example")
+    for i in range(24):
+        words = f"recall ignition {' '.join(rng.sample(common, 2))}"
+        stream.send(41 + i, words, lang="en", source=f"paper{i % sources}.example")
+
+    assert bool(stream.fired) is fires
+
+
+@pytest.mark.parametrize(("documents", "fires"), [(30, True), (2, False)])
+def test_the_rules_apply_while_the_history_is_thin(documents: int, fires: bool) -> None:
+    """30 h of two documents an hour say little about 140 in a few minutes: then a list does not fire."""
+    stream = DetectorStream(rates=load_term_rates())
+    for hour in range(-30, 0):
+        for number in range(documents):
+            stream.send(hour * 60 + number, f"past{hour} topic{number}")
+    for i in range(120):
+        stream.send(i / 20, f"subject{i} place{i}")
+    for i, title in enumerate(REACTIONS):
+        stream.send(7 + i / 1_000, title=title, terms=terms(title), lang="en", source="one.example")
+    stream.tick(9)
+
+    assert bool(stream.fired) is fires

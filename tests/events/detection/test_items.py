@@ -1,14 +1,53 @@
-"""Conversion of stream items: which of them count, and at what time."""
+"""Conversion of stream items: terms, time, which of them count, bulk loads."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 
+from aggregator.analysis.text import tokenizer
 from aggregator.events.detection import BurstRule
-from aggregator.events.detection.items import placed_ms
+from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
+from aggregator.events.detection.items import (
+    MAX_PER_MINUTE,
+    MIN_PER_MINUTE,
+    VARIANTS,
+    UndatedArticles,
+    limit_per_minute,
+    placed_ms,
+    to_window_item,
+)
+from aggregator.events.detection.key_terms import surface_forms
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
-from tests.events.detection.test_cold_start import REACTIONS, terms
+from tests.events.detection.test_expectation import REACTIONS, terms
 from tests.support.detector_stream import START_MS, DetectorStream
+
+
+@pytest.mark.parametrize(
+    ("adjective", "name"),
+    [("Egyptian", "Egypt"), ("French", "France"), ("Libyan", "Libya"), ("Turkish", "Turkey")],
+)
+def test_the_variants_are_stems_of_the_tokenizer(adjective: str, name: str) -> None:
+    """Both words give the same term."""
+    (variant,), (term,) = tokenizer.tokenize(adjective, "en"), tokenizer.tokenize(name, "en")
+    assert VARIANTS[variant] == term
+
+
+def test_no_name_is_a_variant_of_another() -> None:
+    """A second replacement would change nothing."""
+    assert not set(VARIANTS.values()) & set(VARIANTS)
+
+
+def test_an_item_holds_a_name_once() -> None:
+    """With the larger weight of its two forms; editors read a word of the headlines."""
+    stream = DetectorStream()
+    item = stream.item(0, "army", title="Egyptian army moves", lang="en")
+    terms = (("egyptian", 1.0), ("egypt", 0.5), ("armi", 0.2), ("none", 0.0))
+    member = to_window_item(replace(item, terms=terms), START_MS, START_MS, 1000)
+    assert member.terms == {"egypt": 255, "armi": 51}
+    assert surface_forms(["egypt"], [member]) == {"egypt": "Egyptian"}
 
 
 @pytest.mark.parametrize(("age_h", "counts"), [(0.0, True), (4.0, True), (4.001, False)])
@@ -137,3 +176,62 @@ def test_a_poll_of_one_source_does_not_look_like_acceleration() -> None:
     at_publication, by_poll = live.last_event(), polled.last_event()
     assert by_poll.timeline == at_publication.timeline and len(by_poll.timeline) == len(REACTIONS)
     assert (by_poll.rate, by_poll.peak) == (at_publication.rate, at_publication.peak) == (1, len(REACTIONS))
+
+
+HOUR = 480_000
+NOW_MS = HOUR * HOUR_MS
+
+
+def baseline_of(documents_per_hour: int, hours: int = 8 * 24) -> Baseline:
+    """A stream with so many documents in each of the last ``hours``."""
+    baseline = Baseline(4 * HOUR_MS)
+    for hour in range(HOUR - hours, HOUR + 1):
+        for _ in range(documents_per_hour):
+            baseline.add(hour, (ALL_DOCUMENTS,))
+        baseline.refresh_totals(hour)
+    return baseline
+
+
+def ignored(undated: UndatedArticles, baseline: Baseline, minute: int, count: int) -> int:
+    """How many of ``count`` articles in one minute are taken for a bulk load."""
+    return sum(undated.is_bulk(NOW_MS + minute * MINUTE_MS, baseline) for _ in range(count))
+
+
+def test_the_limit_is_what_a_whole_window_usually_has() -> None:
+    """Without a day of history it is the largest limit; a small stream has the smallest."""
+    assert 400 <= limit_per_minute(baseline_of(100), HOUR) <= 500
+    assert limit_per_minute(baseline_of(10), HOUR) == MIN_PER_MINUTE
+    assert limit_per_minute(baseline_of(1_000, hours=30), HOUR) == MAX_PER_MINUTE
+    assert limit_per_minute(baseline_of(100, hours=5), HOUR) == MAX_PER_MINUTE
+
+
+def test_a_load_is_ignored_until_a_minute_stays_below_the_limit() -> None:
+    """Its first minute up to the limit counts, since nothing distinguishes it from a poll."""
+    undated, baseline = UndatedArticles(), baseline_of(10)
+
+    assert [
+        ignored(undated, baseline, minute, count) for minute, count in enumerate((250, 900, 900, 90))
+    ] == [
+        0,
+        600,
+        900,
+        90,
+    ]
+    assert undated.ignored == 1590
+    assert ignored(undated, baseline, 4, 250) == 0
+    assert undated.ignored == 0
+
+
+def test_a_load_ends_with_a_minute_without_articles() -> None:
+    """The next poll of the crawler counts."""
+    undated, baseline = UndatedArticles(), baseline_of(10)
+    assert ignored(undated, baseline, 0, 400) == 100
+
+    assert ignored(undated, baseline, 2, 250) == 0
+
+
+def test_a_state_saved_by_an_earlier_version_is_read() -> None:
+    """It has the minute and the count only."""
+    saved = msgspec.msgpack.encode((480, 7))
+
+    assert msgspec.msgpack.decode(saved, type=UndatedArticles) == UndatedArticles(480, 7, ignored=0)

@@ -1,18 +1,78 @@
-"""Key terms of a story, and the item whose headline describes it."""
+"""Key terms of a story: evidence for a merge, words that are shown, profiles."""
 
 from __future__ import annotations
 
+import math
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.events.detection import BurstRule, key_terms
 from aggregator.events.detection.baseline import Baseline
 from aggregator.events.detection.clustering import Story
-from aggregator.events.detection.cold_start import ColdStart
-from aggregator.events.detection.key_terms import KEY_TERMS_PER_STORY, KeyTermCache
+from aggregator.events.detection.expectation import ColdStart
+from aggregator.events.detection.key_terms import (
+    KEY_TERMS_PER_STORY,
+    PROFILE_TERMS,
+    KeyTermCache,
+    build_profile,
+    is_same_story,
+)
 from aggregator.events.detection.term_weights import TermWeights
 from aggregator.time_units import HOUR_MS
 from tests.events.detection.window_items import story_of, window_item
+from tests.support.detector_stream import DetectorStream
+
+LANDING = [
+    "engine runway passengers",
+    "emergency runway pilot",
+    "engine pilot smoke",
+    "emergency passengers smoke",
+]
+CRASH = [
+    "mountain victims search",
+    "valley victims wreck",
+    "mountain wreck families",
+    "valley search families",
+]
+
+
+@pytest.mark.parametrize(("times_a_week", "events"), [(0, 1), (7, 0)])
+def test_a_shared_word_merges_two_topics_only_if_it_is_rare(times_a_week: int, events: int) -> None:
+    """Nine items on each of two planes; only an otherwise unused word would connect them."""
+    stream = DetectorStream()
+    for i in range(times_a_week):
+        stream.send((i - 7) * 24 * 60, f"plane timetable{i} route{i}")
+    for i in range(9):
+        stream.send(i * 6, f"plane {LANDING[i % 4]}")
+        stream.send(i * 6 + 3, f"plane {CRASH[i % 4]}")
+    stream.tick(60)
+
+    assert len(stream.fired) == events
+
+
+@pytest.mark.parametrize(
+    ("other_terms", "supported"),
+    [
+        ("plane engine", False),  # one common word
+        ("plane crash", True),
+        ("thornby fire", True),  # an otherwise unused place name
+        ("summerton fire", False),  # exactly 0.05 per window is not rare
+        ("engine runway", False),
+    ],
+)
+def test_two_common_terms_or_one_rare_term_support_a_merge(other_terms: str, supported: bool) -> None:
+    """A term is rare below 0.05 expected documents per window."""
+    expected = {"plane": 1.2, "crash": 0.9, "thornby": 0.049, "summerton": 0.05}
+
+    terms = ["plane", "crash", "thornby", "summerton"]
+
+    assert (
+        key_terms.terms_support_merge(terms, other_terms.split(), lambda term: expected.get(term, 0.0))
+        is supported
+    )
+
 
 term_sums = st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(1, 4), max_size=30)
 
@@ -93,3 +153,83 @@ def test_stories_agree_with_half_of_their_key_terms_in_common() -> None:
 
     assert cache.agree(one, four)
     assert not cache.agree(one, three)
+
+
+def test_terms_are_shown_as_words_not_stems() -> None:
+    """The most frequent spelling, preferably inside a headline; stems without a word are left out."""
+    stream = DetectorStream()
+    titles = ["Flooding: Thornby calls for help", "Thornby Floods again", "Help for flooded Thornby"]
+    for i in range(18):
+        terms = (("thornbi", 1.0), ("flood", 1.0), ("evacu", 1.0))
+        stream.send(i, title=titles[i % 3], terms=terms, lang="en")
+
+    (event,) = stream.fired
+    assert set(event.terms) == {"Thornby", "flooded"}
+    assert "Thornby" in event.reason and "thornbi" not in event.reason
+
+
+def test_terms_of_a_script_without_spaces_are_shown_as_they_are() -> None:
+    """A run of characters holds several terms; the whole clause is not shown."""
+    stream = DetectorStream()
+    for i in range(16):
+        stream.send(
+            i, title=f"白沙湾：三百只小海龟放归大海 {i}", terms=(("小海龟", 1.0), ("放归", 1.0)), lang="zh"
+        )
+
+    assert set(stream.fired[0].terms) == {"小海龟", "放归"}
+
+
+def test_stems_are_shown_if_no_headline_contains_any_term() -> None:
+    """Stems are better than no terms."""
+    stream = DetectorStream()
+    for i in range(16):
+        stream.send(i, title=f"Help is near, part {i}", terms=(("thornbi", 1.0), ("evacu", 1.0)), lang="en")
+
+    assert set(stream.fired[0].terms) == {"thornbi", "evacu"}
+    assert "thornbi" in stream.fired[0].reason
+
+
+term_sums = st.dictionaries(st.text("abc", min_size=1, max_size=4), st.integers(1, 10_000), max_size=40)
+
+
+@given(term_sums)
+def test_a_profile_is_a_unit_vector_of_the_heaviest_terms(sums: dict[str, int]) -> None:
+    """In descending order, with at most twenty terms, and the story matches its own profile."""
+    profile = build_profile(Story(1, "s1", term_sums=sums), lambda term: float(len(term)))
+
+    weights = [weight for _, weight in profile]
+    assert len(profile) == min(len(sums), PROFILE_TERMS)
+    assert weights == sorted(weights, reverse=True)
+    assert is_same_story(profile, profile) is bool(sums)
+    if sums:
+        assert math.hypot(*weights) == pytest.approx(1.0, abs=0.001)
+
+
+@given(term_sums)
+def test_the_order_of_the_terms_does_not_matter(sums: dict[str, int]) -> None:
+    """Equal weights are ordered by term, so every replica builds the same profile."""
+    backwards = dict(reversed(sums.items()))
+
+    assert build_profile(Story(1, "s", term_sums=sums), lambda _: 1.0) == build_profile(
+        Story(1, "s", term_sums=backwards), lambda _: 1.0
+    )
+
+
+def test_without_weights_there_is_no_profile() -> None:
+    """Neither for a story without terms nor if every idf is 0."""
+    assert build_profile(Story(1, "s1"), lambda _: 1.0) == []
+    assert build_profile(Story(1, "s1", term_sums={"storm": 3}), lambda _: 0.0) == []
+
+
+@pytest.mark.parametrize(("weight", "same"), [(0.5, True), (0.49, False)])
+def test_a_cosine_of_exactly_the_threshold_is_the_same_story(weight: float, same: bool) -> None:
+    """In both directions; terms of only one profile do not count."""
+    a, b = [("storm", 1.0)], [("storm", weight), ("pier", 0.8)]
+
+    assert is_same_story(a, b) is is_same_story(b, a) is same
+
+
+def test_an_empty_profile_describes_no_story() -> None:
+    """A mute without a profile would otherwise silence everything."""
+    assert not is_same_story([], [])
+    assert not is_same_story([], [("storm", 1.0)])

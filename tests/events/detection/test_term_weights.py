@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aggregator.analysis.term_frequencies import RateTable, TermRates
 from aggregator.events.detection import BurstRule
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
-from aggregator.events.detection.cold_start import ColdStart
+from aggregator.events.detection.expectation import ColdStart
 from aggregator.events.detection.term_weights import TermWeights
 from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.events.detection.window_items import window_item

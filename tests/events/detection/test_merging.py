@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from aggregator.events.detection import BurstDetector, BurstRule, fragments, key_terms
+from aggregator.events.detection import BurstDetector, BurstRule, key_terms, merging
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, MIN_ITEMS_TO_BE_MERGED, Story
-from aggregator.events.detection.fragments import MERGE_SHARE
 from aggregator.events.detection.key_terms import KeyTermCache
+from aggregator.events.detection.merging import MERGE_SHARE
 from tests.support.detector_stream import DetectorStream
 
 
@@ -78,7 +78,7 @@ def test_the_merge_partner_is_that_of_an_exhaustive_search() -> None:
             item_words = rng.sample(rng.choice(topics), rng.choice([1, 1, 1, 2]))
             detector.observe(item := stream.item(i / 4, " ".join(item_words)), item.arrived_ms)
             for story in detector.stories.by_key.values():
-                found = fragments.find_merge_partner(
+                found = merging.find_merge_partner(
                     detector.stories, story, detector.term_weights, KeyTermCache(detector.term_weights)
                 )
                 assert found is partner_by_exhaustive_search(detector, story)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aggregator.provenance.selection import SourceOrder, families_among, select
+from aggregator.provenance.directory import SourceOrder, families_among, select
 from aggregator.provenance.statistics import Family, SourcesReport
 from tests.provenance.items import item, report_on
 

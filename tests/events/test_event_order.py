@@ -1,17 +1,108 @@
-"""Orders of lists of events."""
+"""Severity, rank and orders of events."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aggregator.events.event import Event
-from aggregator.events.ordering import PAGED_ORDERS, EventOrder, page_key_of, sort_events
+from aggregator.events.event_order import (
+    PAGED_ORDERS,
+    SEVERITIES,
+    EventOrder,
+    growth,
+    page_key_of,
+    rank,
+    severity,
+    sort_events,
+    surprise,
+)
 from aggregator.events.repository import EventRepository, EventSummary
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 from tests.support.factories import EVENT_MS, commit_event, event
+
+OLD = {"detected_at_ms": EVENT_MS - 3 * HOUR_MS, "size": 40}
+HOUR_AGO = EVENT_MS - HOUR_MS
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"status": "closed", **OLD}, "ended"),
+        ({"status": "fading", **OLD}, "fading"),
+        ({"last_seen_ms": EVENT_MS - HOUR_MS, **OLD}, "fading"),
+        ({"last_seen_ms": EVENT_MS - HOUR_MS + 1, "timeline": (), **OLD}, "breaking"),
+        ({"detected_at_ms": EVENT_MS - HOUR_MS + 1, "size": 29}, "emerging"),
+        ({"detected_at_ms": EVENT_MS - HOUR_MS, "size": 29, "timeline": ()}, "breaking"),
+        ({"detected_at_ms": EVENT_MS, "size": 30, "timeline": ((EVENT_MS, 30),)}, "growing"),
+        ({"timeline": ((HOUR_AGO, 5), (EVENT_MS, 10)), **OLD}, "growing"),
+        ({"timeline": ((HOUR_AGO, 6), (EVENT_MS, 11)), **OLD}, "breaking"),
+        ({"timeline": ((EVENT_MS, 9),), **OLD}, "breaking"),
+    ],
+)
+def test_each_threshold_from_both_sides(fields: dict[str, Any], expected: str) -> None:
+    """One hour, 30 items, 10 items in an hour, twice the hour before."""
+    assert severity(event("e1", "Bridge", **fields), EVENT_MS) == expected
+
+
+def test_growth_counts_buckets_by_their_start() -> None:
+    """A bucket of exactly an hour ago belongs to the hour before, one of two hours ago to neither."""
+    timeline = (
+        (EVENT_MS - 2 * HOUR_MS, 1),
+        (EVENT_MS - 2 * HOUR_MS + 1, 2),
+        (HOUR_AGO, 4),
+        (HOUR_AGO + 1, 8),
+    )
+    rates = growth(event("e1", "Bridge", timeline=(*timeline, (EVENT_MS + MINUTE_MS, 16))), EVENT_MS)
+
+    assert (rates.last_hour, rates.hour_before, rates.gained) == (24, 6, 18)
+
+
+@given(
+    st.sampled_from(["breaking", "fading", "closed"]),
+    st.integers(0, 100),
+    st.integers(-HOUR_MS, 9 * HOUR_MS),
+    st.lists(st.tuples(st.integers(-9 * HOUR_MS, HOUR_MS), st.integers(1, 50)), max_size=9),
+)
+def test_every_event_has_one_severity(
+    status: str, size: int, age_ms: int, offsets: list[tuple[int, int]]
+) -> None:
+    """Exactly the closed ones have ended, and a fading one is never called breaking."""
+    some = replace(
+        event("e1", "Bridge", status=status, size=size, detected_at_ms=EVENT_MS - age_ms),
+        timeline=tuple((EVENT_MS + at, items) for at, items in offsets),
+    )
+    found = severity(some, EVENT_MS)
+
+    assert found in SEVERITIES
+    assert (found == "ended") == (status == "closed")
+    assert status != "fading" or found == "fading"
+
+
+BASE = replace(
+    event("e", "Bridge closed"), peak=31, expected=0.0, detected_at_ms=EVENT_MS, last_seen_ms=EVENT_MS
+)
+
+
+def test_surprise_counts_doublings_over_the_usual() -> None:
+    """31 items where none is usual are five doublings; the usual number is zero."""
+    assert surprise(BASE) == 5.0
+    assert surprise(replace(BASE, expected=31.0)) == 0.0
+    assert surprise(replace(BASE, expected=15.0)) == 1.0
+
+
+def test_the_rank_halves_with_quiet_hours_and_with_age() -> None:
+    """Two hours without a new item, or twelve hours since detection."""
+    assert rank(BASE, EVENT_MS) == 5.0
+    assert rank(replace(BASE, last_seen_ms=EVENT_MS - 2 * HOUR_MS), EVENT_MS) == 2.5
+    assert rank(replace(BASE, detected_at_ms=EVENT_MS - 12 * HOUR_MS), EVENT_MS) == 2.5
+    assert rank(BASE, EVENT_MS - HOUR_MS) == 5.0
+
 
 BASE = replace(
     event("e", "Bridge closed"), peak=31, expected=0.0, detected_at_ms=EVENT_MS, last_seen_ms=EVENT_MS

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregator.events.detection import BurstDetector, BurstRule, state_codec
+from aggregator.events.detection import BurstDetector, BurstRule, state
 from tests.events.detection.random_steps import Step, feed_steps, steps
 from tests.support.detector_stream import RULE, DetectorStream
 
@@ -44,4 +44,4 @@ def test_damaged_or_foreign_states_are_refused(data: bytes) -> None:
 @pytest.mark.parametrize("size", [0, 15, 16, 65_535, 65_536])
 def test_array_headers_are_those_of_the_encoder(size: int) -> None:
     """The chunks form one MessagePack value, which other versions can read."""
-    assert state_codec._array_header(size) + b"\xc0" * size == msgspec.msgpack.encode([None] * size)
+    assert state._array_header(size) + b"\xc0" * size == msgspec.msgpack.encode([None] * size)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import mmap
 import os
 import re
 import sys
@@ -23,8 +22,9 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
+import hiredis
 import msgspec
 
 from aggregator.errors import ConfigurationError
@@ -37,10 +37,9 @@ SAVE_INTERVAL_S: Final = 10.0
 MANIFEST_NAME: Final = "appendonly.aof.manifest"
 # A server that ended during its very first start leaves a base file of about 100 bytes without a manifest.
 EMPTY_LOG_BYTES: Final = 1024
-_COUNT, _LENGTH = re.compile(rb"\*(\d{1,9})\r\n"), re.compile(rb"\$(\d{1,9})\r\n")
-_ANNOTATION = re.compile(rb"#[^\r\n]*\r\n")
+_BLOCK_BYTES = 1 << 20
+_INCOMPLETE = object()  # returned by the parser for an incomplete command
 _NAME = re.compile(r"appendonly\.aof\.(\d+)\.(.*)")
-_LONGEST_PREFIX_BYTES = 64  # of a count, a length or an annotation
 
 log = logging.getLogger("aggregator.store")
 
@@ -205,72 +204,53 @@ def _is_later(name: str, recorded: str) -> bool:
 def _find_end(path: Path, start: int, *, force: bool) -> int | None:
     """Offset behind the last complete command (or transaction) of a file whose end may be cut or zeros.
 
-    ``start``: an offset that probably is such an end; before anything is cut, the whole file is read. None if
-    other bytes follow the commands, which ``force`` cuts off, too.
+    ``start``: a recorded length. The file is read from there if commands begin there: when the length was
+    seen, the server may have been writing one. None if other bytes follow the commands, which ``force`` cuts
+    off, too.
     """
-    if not path.stat().st_size:
-        return 0
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        written = _without_zeros(data)
-        if start and _scan(data, min(start, written), written) == (len(data), False):
-            return len(data)
-        end, is_damaged = _scan(data, 0, written)
+    with open(path, "rb") as file:
+        written = _length_without_zeros(file)
+        if 2 < start <= written:
+            file.seek(start - 2)
+            end, is_damaged = _scan(file, start, written) if file.read(2) == b"\r\n" else (0, True)
+            if not is_damaged:
+                return end
+        file.seek(0)
+        end, is_damaged = _scan(file, 0, written)
         return end if force or not is_damaged else None
 
 
-def _without_zeros(data: mmap.mmap) -> int:
-    """Length of the file without the zeros at its end."""
-    written = len(data)
+def _length_without_zeros(file: BinaryIO) -> int:
+    written = file.seek(0, os.SEEK_END)
     while written:
-        block = data[max(0, written - 4096) : written]
-        if kept := len(block.rstrip(b"\0")):
-            return written - len(block) + kept
-        written -= len(block)
+        size = min(_BLOCK_BYTES, written)
+        file.seek(written - size)
+        if kept := len(file.read(size).rstrip(b"\0")):
+            return written - size + kept
+        written -= size
     return 0
 
 
-def _scan(data: mmap.mmap, start: int, written: int) -> tuple[int, bool]:
+def _scan(file: BinaryIO, start: int, written: int) -> tuple[int, bool]:
     """End of the last complete command or transaction, and whether bytes that are no command follow it."""
-    end = position = start
-    in_transaction = False
-    while position < written:
-        try:
-            position, name = _read_command(data, position, written)
-        except EOFError:
-            return end, False
-        except ValueError:
-            return end, True
-        in_transaction = name == b"MULTI" or (in_transaction and name != b"EXEC")
-        if not in_transaction:
-            end = position
+    reader = hiredis.Reader(notEnoughData=_INCOMPLETE)
+    end = position = start  # behind complete transactions, behind complete commands
+    fed, in_transaction = start, False
+    try:
+        while fed < written:
+            block = file.read(min(_BLOCK_BYTES, written - fed))
+            fed += len(block)
+            reader.feed(block)
+            while (command := reader.gets()) is not _INCOMPLETE:
+                if not isinstance(command, list):
+                    return end, True
+                position += len(hiredis.pack_command(tuple(command)))
+                in_transaction = command[0] == b"MULTI" or (in_transaction and command[0] != b"EXEC")
+                if not in_transaction:
+                    end = position
+    except (hiredis.HiredisError, TypeError, IndexError):  # not an array of strings
+        return end, True
     return end, False
-
-
-def _read_command(data: mmap.mmap, position: int, written: int) -> tuple[int, bytes]:
-    """End and name of the command at ``position``. Raises EOFError if it is cut, ValueError if it is none."""
-    if annotation := _ANNOTATION.match(data, position, written):
-        return annotation.end(), b""
-    count, position = _read_number(_COUNT, data, position, written)
-    name = b""
-    for i in range(count):
-        length, position = _read_number(_LENGTH, data, position, written)
-        if position + length + 2 > written:
-            raise EOFError
-        if i == 0:
-            name = data[position : position + length].upper()
-        position += length + 2
-        if data[position - 2 : position] != b"\r\n":
-            raise ValueError
-    return position, name
-
-
-def _read_number(pattern: re.Pattern[bytes], data: mmap.mmap, position: int, written: int) -> tuple[int, int]:
-    if found := pattern.match(data, position, written):
-        return int(found[1]), found.end()
-    rest = data[position : min(written, position + _LONGEST_PREFIX_BYTES)]
-    if b"\n" in rest or len(rest) == _LONGEST_PREFIX_BYTES or rest[:1] not in (b"", b"*", b"$", b"#"):
-        raise ValueError
-    raise EOFError
 
 
 def main(data_dir: Path) -> None:

@@ -181,7 +181,7 @@ class EmbeddedServer:
             except subprocess.TimeoutExpired:  # blocked by its disk; at most the last second is lost
                 self._process.kill()
                 self._process.wait()
-            if self._is_loaded:
+            if self._is_loaded and self._process.returncode == 0:  # else the end of the log may be incomplete
                 self._append_log.finish()
         self._release()
 

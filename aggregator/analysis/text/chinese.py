@@ -1,8 +1,9 @@
 """Chinese: word segmentation, and conversion of traditional to simplified characters.
 
-Segmentation uses rjieba (jieba's algorithm and dictionary in Rust) in accurate mode, with the hidden Markov
-model for unknown words. It gets only runs of the characters that jieba's dictionary covers
-(``DICTIONARY_RANGE``); a test pins that it gives the words of jieba, the reference.
+Segmentation uses rjieba (jieba's algorithm and dictionary in Rust), or jieba, the reference, where rjieba
+is not installed. Both cut in accurate mode, with the hidden Markov model for unknown words. They get only
+runs of the characters that jieba's dictionary covers (``DICTIONARY_RANGE``), so that differences in their
+treatment of other characters do not matter; a test pins that they give the same words.
 
 OpenCC, if installed (the extra ``chinese``), converts traditional to simplified characters, so that
 duplicates in both scripts share words, shingles and fingerprint. Without it texts in the two scripts do not
@@ -13,6 +14,8 @@ compared.
 from __future__ import annotations
 
 import importlib
+import logging
+import warnings
 from collections.abc import Callable
 from functools import cache
 
@@ -24,8 +27,36 @@ Converter = Callable[[str], str]
 
 @cache
 def segmenter() -> Segmenter:
-    """Return the segmenter, loaded when first needed; it releases the interpreter lock."""
+    """Return the segmenter of this process: rjieba if it can be imported, otherwise jieba."""
+    try:
+        return rjieba_segmenter()
+    except ImportError:
+        return jieba_segmenter()
+
+
+@cache
+def rjieba_segmenter() -> Segmenter:
+    """Return the segmenter of rjieba; it releases the interpreter lock. Raises ImportError."""
     cut: Segmenter = importlib.import_module("rjieba").cut
+    return cut
+
+
+@cache
+def jieba_segmenter() -> Segmenter:
+    """Return the segmenter of jieba with its own dictionary, which takes about 1 s to load.
+
+    The dictionary is read from the package: the initialization of jieba would log to stderr and cache a
+    marshalled copy under a fixed name in the shared temporary directory, where any user could replace it.
+    """
+    with warnings.catch_warnings():
+        # The import warns about regular expressions and pkg_resources, differently in each Python version.
+        warnings.simplefilter("ignore")
+        jieba = importlib.import_module("jieba")
+        jieba.setLogLevel(logging.WARNING)
+        tokenizer = jieba.Tokenizer()
+        tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+    tokenizer.initialized = True
+    cut: Segmenter = tokenizer.lcut
     return cut
 
 

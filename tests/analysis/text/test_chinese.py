@@ -1,20 +1,21 @@
-"""Chinese segmentation: rjieba gives the words of jieba, the reference."""
+"""Chinese segmentation: rjieba, the fast implementation, gives the words of jieba, the reference."""
 
 from __future__ import annotations
 
-import importlib
-import logging
 import re
-import warnings
-from functools import cache
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aggregator.analysis.text import chinese
-from aggregator.analysis.text.chinese import Segmenter, segmenter
+from aggregator.analysis.text.chinese import jieba_segmenter, rjieba_segmenter, segmenter
 from aggregator.analysis.text.tokenizer import tokenize
+from tests.support.hang_limit import HANG_LIMIT_S
+
+pytest.importorskip("rjieba", reason="rjieba is not installed on this platform: nothing to compare")
 
 TEXTS = [
     "市议会周二投票决定关闭旧桥进行维修，交通将改道三周，官员们表示已通知附近居民。",
@@ -35,21 +36,7 @@ TEXTS = [
 ]
 
 
-@cache
-def jieba_segmenter() -> Segmenter:
-    """The segmenter of jieba with its own dictionary, without its log and its shared temporary file."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        jieba = importlib.import_module("jieba")
-        jieba.setLogLevel(logging.WARNING)
-        tokenizer = jieba.Tokenizer()
-        tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
-    tokenizer.initialized = True
-    cut: Segmenter = tokenizer.lcut
-    return cut
-
-
-def _terms(text: str, monkeypatch: pytest.MonkeyPatch, cut: Segmenter) -> list[str]:
+def _terms(text: str, monkeypatch: pytest.MonkeyPatch, cut: chinese.Segmenter) -> list[str]:
     monkeypatch.setattr("aggregator.analysis.text.tokenizer.segmenter", lambda: cut)
     return tokenize(text, "zh")
 
@@ -57,7 +44,7 @@ def _terms(text: str, monkeypatch: pytest.MonkeyPatch, cut: Segmenter) -> list[s
 @pytest.mark.parametrize("text", TEXTS)
 def test_same_terms_from_both(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The terms are equal with both segmenters, also for unusual Unicode."""
-    assert _terms(text, monkeypatch, segmenter()) == _terms(text, monkeypatch, jieba_segmenter())
+    assert _terms(text, monkeypatch, rjieba_segmenter()) == _terms(text, monkeypatch, jieba_segmenter())
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -66,7 +53,7 @@ def test_same_words_from_both(text: str) -> None:
     text = text.encode("utf-8", "ignore").decode()
     runs = chinese_runs(text)
 
-    assert [segmenter()(run) for run in runs] == [jieba_segmenter()(run) for run in runs]
+    assert [rjieba_segmenter()(run) for run in runs] == [jieba_segmenter()(run) for run in runs]
 
 
 def chinese_runs(text: str) -> list[str]:
@@ -78,7 +65,7 @@ def chinese_runs(text: str) -> list[str]:
 @given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FD5), max_size=30))
 def test_same_words_for_any_ideographs(run: str) -> None:
     """Random ideographs, mostly unknown words for the hidden Markov model."""
-    assert segmenter()(run) == jieba_segmenter()(run)
+    assert rjieba_segmenter()(run) == jieba_segmenter()(run)
 
 
 @settings(max_examples=200, deadline=None)
@@ -98,4 +85,28 @@ def test_same_words_for_common_ideographs(characters: list[str]) -> None:
     """
     run = "".join(characters)
 
-    assert segmenter()(run) == jieba_segmenter()(run)
+    assert rjieba_segmenter()(run) == jieba_segmenter()(run)
+
+
+def test_rjieba_is_used_if_installed() -> None:
+    """It is installed in this environment."""
+    assert segmenter() is rjieba_segmenter()
+
+
+def test_jieba_is_used_silently_without_rjieba() -> None:
+    """The terms are the same, without output or warning, and the dictionary is loaded only when needed."""
+    program = """
+import sys, warnings
+warnings.simplefilter("error")
+sys.modules["rjieba"] = None
+from aggregator.analysis.text.tokenizer import tokenize
+assert tokenize("The mayor spoke", "zh") and "jieba" not in sys.modules
+print(" ".join(tokenize("渡轮公司宣布", "zh")))
+assert "jieba" in sys.modules
+"""
+    completed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=True
+    )
+
+    assert completed.stdout.split() == ["渡轮", "公司", "宣布"]
+    assert completed.stderr == ""

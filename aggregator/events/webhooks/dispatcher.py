@@ -126,7 +126,8 @@ class WebhookDispatcher:
         held = [id_ for state in states.values() for id_ in state.held]
         if not changes and not held:
             return outbox
-        changed = [change.event_id for _, change in changes if desks or change.kind in DELIVERED_KINDS]
+        active = _active_desks(desks, subscriptions)
+        changed = [change.event_id for _, change in changes if active or change.kind in DELIVERED_KINDS]
         events = await self._events.get_many(list(dict.fromkeys([*changed, *held])))
         new = tuple(
             self._build_delivery(subscription, change, events[change.event_id])
@@ -137,9 +138,7 @@ class WebhookDispatcher:
             and _is_subscribed(subscription, events[change.event_id])
         )
         now_ms = self._clock()
-        new_states, alerts = plan_alerts(
-            desks.values(), _active_desks(desks, subscriptions), states, changed, events, now_ms
-        )
+        new_states, alerts = plan_alerts(desks.values(), active, states, changed, events, now_ms)
         if not changes and not alerts and new_states == states:
             return outbox
         new += tuple(self._alert_deliveries(alerts, subscriptions, now_ms))

@@ -5,7 +5,7 @@ Headers say what any client wants them to say, so they count only on connections
     X-Forwarded-For      the client is the last address that is not of a trusted proxy; it is logged, and
                          limits without a key are divided by it
     X-Forwarded-Proto    https: session cookies are marked Secure
-    ``user_header``      the user whom the proxy has signed in (``auth/proxy_users.py``)
+    ``user_header``      the user whom the proxy has signed in (``http/middleware/proxy_users.py``)
 
 The host of links is ``public_url`` alone. If that has a path (https://news.example/dedup), requests are
 answered below it and without it, so a proxy may remove it; inside, all paths are without it. It is added

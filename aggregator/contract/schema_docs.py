@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
 from msgspec import Struct
@@ -11,19 +12,21 @@ from aggregator.contract import provenance, requests, responses
 from aggregator.contract.field_docs import FIELD_DOCS, REF
 from aggregator_client import wire
 
-_STRUCTS: dict[str, type[Struct]] = {
-    name: value
-    for module in (wire, responses, requests, provenance)
-    for name, value in vars(module).items()
-    if isinstance(value, type) and issubclass(value, Struct)
-}
 
+def describe_schemas(components: dict[str, Any], modules: Iterable[ModuleType] = ()) -> None:
+    """Add a description to every property, and an example to those without a reference or choices.
 
-def describe_schemas(components: dict[str, Any]) -> None:
-    """Add a description to every property, and an example to those without a reference or choices."""
+    ``modules``: those that define schemas, in addition to the contract's.
+    """
+    structs = {
+        name: value
+        for module in (wire, responses, requests, provenance, *modules)
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Struct)
+    }
     for name, schema in components.items():
         for field, part in schema.get("properties", {}).items():
-            own, shared = _documentation(name, field)
+            own, shared = _documentation(structs[name], field)
             text, example = own or shared or ("", REF)
             part["description"] = (own and own[0]) or _description_in(part) or text
             if example is not REF and not _holds_schema(part):
@@ -39,9 +42,9 @@ def example_of(components: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {field: _example(components, part) for field, part in properties.items()}
 
 
-def _documentation(name: str, field: str) -> tuple[tuple[str, Any] | None, tuple[str, Any] | None]:
+def _documentation(struct: type[Struct], field: str) -> tuple[tuple[str, Any] | None, tuple[str, Any] | None]:
     """The entries of "Schema.field" (of the nearest base class) and of "field"."""
-    bases = [base.__name__ for base in _STRUCTS[name].__mro__]
+    bases = [base.__name__ for base in struct.__mro__]
     own = next((FIELD_DOCS[key] for base in bases if (key := f"{base}.{field}") in FIELD_DOCS), None)
     return own, FIELD_DOCS.get(field)
 

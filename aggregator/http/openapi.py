@@ -14,6 +14,7 @@ from aggregator import __version__
 from aggregator.contract.examples import BODY_EXAMPLES, PATH_EXAMPLES
 from aggregator.contract.schema_docs import describe_schemas, example_of
 from aggregator.http.hosts import PROBE_PATHS
+from aggregator.http.pages import forms
 from aggregator.http.routes import FORM_TYPE, JSON_TYPE, NDJSON_TYPE, Endpoint
 from aggregator_client.wire import LineProblem, Problem
 
@@ -84,7 +85,7 @@ def _body_types(endpoints: Sequence[Endpoint]) -> tuple[type[msgspec.Struct], ..
 @cache  # 25 of the 30 ms that it takes to build an application, and each HTTP test builds one
 def _components(types: tuple[type[msgspec.Struct], ...]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components(types, ref_template=SCHEMA_REF)
-    describe_schemas(components)
+    describe_schemas(components, [forms])
     return components
 
 

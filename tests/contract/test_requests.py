@@ -21,12 +21,14 @@ from aggregator.contract.requests import (
     RelatedQuery,
 )
 from aggregator.errors import InvalidInput
+from aggregator.http.pages import forms
 from aggregator_client.wire import LANGUAGE_TAG_PATTERN, MAX_SOURCE_CHARS, MAX_TITLE_CHARS, ArticleIn
 
 STRUCTS = [
     class_
-    for _, class_ in inspect.getmembers(requests, inspect.isclass)
-    if issubclass(class_, msgspec.Struct) and class_.__module__ == requests.__name__
+    for module in (requests, forms)
+    for _, class_ in inspect.getmembers(module, inspect.isclass)
+    if issubclass(class_, msgspec.Struct) and class_.__module__ == module.__name__
 ]
 
 

@@ -58,6 +58,7 @@ from aggregator.http.gzip_decoding import CHUNK_BYTES, GzipDecompressor
 from aggregator.http.middleware import auth, observability
 from aggregator.http.middleware.errors import handle_expect_header
 from aggregator.http.middleware.proxy_users import ProxyUsers
+from aggregator.http.pages import forms
 from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.http.query_params import parse_pairs
 from aggregator.index.blocks import PLANS
@@ -313,7 +314,7 @@ async def _accept(request: web.Request) -> web.Response:
 def check_query(data: bytes) -> None:
     """Parse a query string for each set of parameters, and its value as a cursor."""
     url = URL("/v1/events?" + data.decode("utf-8", "replace"), encoded=True)
-    for struct_type in (requests.EventsQuery, requests.RelatedQuery, requests.CompareQuery):
+    for struct_type in (requests.EventsQuery, requests.RelatedQuery, forms.CompareQuery):
         with suppress(AggregatorError):
             parse_pairs(url.query.items(), struct_type)
     for value in url.query.values():
@@ -324,7 +325,7 @@ def check_query(data: bytes) -> None:
 
 def check_form(data: bytes) -> None:
     """Parse the fields of a form."""
-    for struct_type in (requests.SignInForm, requests.LookupForm):
+    for struct_type in (forms.SignInForm, forms.LookupForm):
         with suppress(AggregatorError):
             bodies.parse_form(data, struct_type)
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.contract.requests import CompareForm
 from aggregator.errors import BodyTimeout, InputTooLarge, InvalidInput
 from aggregator.http.body import BatchLine, LineSplitter, parse_form
+from aggregator.http.pages.forms import CompareForm
 
 BODY_PIECES = st.lists(st.sampled_from([b"a", b"bb", b" ", b"\t", b"\r", b"\n", b"{}", b"\xff", b"\0"]))
 

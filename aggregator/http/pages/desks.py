@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from aggregator.contract.decoding import convert_strings
-from aggregator.contract.requests import DeskForm, DeskIn, DeskPageQuery, TargetIn
+from aggregator.contract.requests import DeskIn, TargetIn
 from aggregator.errors import Conflict, InvalidInput
 from aggregator.events.desks import Desk, busiest_hour, is_reportable, meets_thresholds, view_filter
 from aggregator.events.webhooks.sender import NO_SMTP_SERVER
@@ -22,6 +22,7 @@ from aggregator.http.body import read_form
 from aggregator.http.handlers.desks import LIST_FIELDS, to_desk, validate_target
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
+from aggregator.http.pages.forms import DeskForm, DeskPageQuery
 from aggregator.http.pages.webhooks import load_deliveries, notice_of, redirect
 from aggregator.http.query_params import path_id
 from aggregator.time_units import DAY_MS

@@ -7,7 +7,6 @@ from typing import Any
 
 from aiohttp import web
 
-from aggregator.contract.requests import FrontQuery
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
 from aggregator.events.formatting import plain_title
@@ -17,6 +16,7 @@ from aggregator.http.handlers import event_filters
 from aggregator.http.hosts import base_url
 from aggregator.http.pages import PAGES, cards, front_filters
 from aggregator.http.pages.desks import may_edit
+from aggregator.http.pages.forms import FrontQuery
 from aggregator.index.article_stream import ArticleStream
 
 MAX_EVENTS = 100

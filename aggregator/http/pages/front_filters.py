@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from urllib.parse import urlencode
 
-from aggregator.contract.requests import FrontQuery, SavedFilterQuery
+from aggregator.contract.requests import SavedFilterQuery
 from aggregator.domain import VerdictName
 from aggregator.events.event_order import SEVERITIES, EventOrder, Severity
 from aggregator.http.pages.cards import Card
+from aggregator.http.pages.forms import FrontQuery
 
 ORDER_LABELS: dict[EventOrder, str] = {
     "surprise": "Most unusual",

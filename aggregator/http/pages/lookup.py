@@ -14,7 +14,6 @@ from aiohttp import web
 
 from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, validate_id
 from aggregator.contract.decoding import to_article
-from aggregator.contract.requests import CompareForm, CompareQuery, LookupForm, LookupQuery
 from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import InvalidInput, NoText, NotFound
@@ -23,6 +22,7 @@ from aggregator.http.app_keys import DISTANCE_THRESHOLDS, SERVICE
 from aggregator.http.body import read_form
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
+from aggregator.http.pages.forms import CompareForm, CompareQuery, LookupForm, LookupQuery
 from aggregator.queries.explain import ComparedArticle, Explanation
 from aggregator.queries.headline_table import SearchFilter
 from aggregator_client.wire import ArticleIn

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from aggregator.app import Service
-from aggregator.contract.requests import NoQuery, ReportQuery, ReportView
+from aggregator.contract.requests import NoQuery
 from aggregator.errors import NotFound
 from aggregator.events.developments import Development
 from aggregator.events.event import Event
@@ -26,6 +26,7 @@ from aggregator.http.handlers.event_views import load_storyline
 from aggregator.http.pages import cards, html_response
 from aggregator.http.pages.charts import spread_chart
 from aggregator.http.pages.filters import query_value
+from aggregator.http.pages.forms import ReportQuery, ReportView
 from aggregator.http.query_params import path_id
 from aggregator.time_units import DAY_MS
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from aggregator.contract.requests import MAX_SEARCH_CHARS, SearchPageQuery
+from aggregator.contract.requests import MAX_SEARCH_CHARS
 from aggregator.domain import VerdictName
 from aggregator.errors import InvalidInput
 from aggregator.http import cursors
@@ -16,6 +16,7 @@ from aggregator.http.handlers.related import language_of_tag
 from aggregator.http.handlers.search import MAX_EVENTS, event_conditions
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
+from aggregator.http.pages.forms import SearchPageQuery
 from aggregator.queries.headline_table import SearchFilter
 from aggregator.queries.search import SearchResult
 from aggregator.time_units import HOUR_MS

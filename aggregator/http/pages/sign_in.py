@@ -5,12 +5,13 @@ from __future__ import annotations
 from aiohttp import web
 
 from aggregator.auth.sessions import SESSION_TTL_MS
-from aggregator.contract.requests import NoQuery, SignInForm, SignInQuery
+from aggregator.contract.requests import NoQuery
 from aggregator.errors import InvalidApiKey
 from aggregator.http.app_keys import BASE_PATH, CALLER_KEY, SERVICE
 from aggregator.http.body import read_form
 from aggregator.http.middleware.auth import SESSION_COOKIE
 from aggregator.http.pages import html_response
+from aggregator.http.pages.forms import SignInForm, SignInQuery
 
 # The only body that is read without a key.
 MAX_FORM_BYTES = 32 * 1024

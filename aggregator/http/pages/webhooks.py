@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from aggregator.contract.requests import DeskPageQuery, WebhookForm
 from aggregator.errors import AggregatorError, Conflict, InvalidInput
 from aggregator.events.event import Event
 from aggregator.events.formatting import title_of
@@ -23,6 +22,7 @@ from aggregator.http.body import read_form
 from aggregator.http.handlers.event_filters import canonical_query_string, parse_filter
 from aggregator.http.handlers.webhooks import apply_action
 from aggregator.http.pages import html_response
+from aggregator.http.pages.forms import DeskPageQuery, WebhookForm
 from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.http.query_params import path_id
 from aggregator.time_units import MINUTE_MS

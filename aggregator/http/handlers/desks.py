@@ -17,6 +17,7 @@ from aggregator.contract.encoding import to_datetime
 from aggregator.contract.validation import ErrorCollector
 from aggregator.errors import InvalidInput
 from aggregator.events.desks import Desk, time_zone, view_filter
+from aggregator.events.webhooks import Subscription
 from aggregator.events.webhooks.mail import validate_mail_address
 from aggregator.events.webhooks.sender import validate_url
 from aggregator.http import body as bodies
@@ -77,11 +78,7 @@ async def post_target(request: web.Request, query: requests.NoQuery) -> web.Stre
     """
     service = request.app[SERVICE]
     desk = await service.desks.get(path_id(request))
-    body = await bodies.read_struct(request, _decode_target_in)
-    address = validate_target(body, allow_private=service.settings.webhook_allow_private_addresses)
-    target, is_new = await service.webhook_subscriptions.subscribe(
-        address, (), body.format, service.clock(), caller_id(request), kind=body.kind, desk=desk.id
-    )
+    target, is_new = await add_target(request, desk, await bodies.read_struct(request, _decode_target_in))
     is_own = target.kind == "webhook" and target.owner == caller_id(request)
     pending = 0 if is_new else (await service.webhook_dispatcher.queue.pending()).get(target.id, 0)
     out = webhook_out(target, pending, target.secret if is_own else None)
@@ -156,11 +153,17 @@ def to_desk(body: requests.DeskIn, now_ms: int, owner: str = "", editor: str = "
     return Desk(id="", created_ms=now_ms, owner=owner, edited_ms=now_ms, edited_by=editor, **fields)
 
 
-def validate_target(body: requests.TargetIn, *, allow_private: bool) -> str:
-    """The checked address of a target. Raises InvalidInput; the message does not repeat the address."""
+async def add_target(request: web.Request, desk: Desk, body: requests.TargetIn) -> tuple[Subscription, bool]:
+    """The target of a desk, and whether it is new. Raises InvalidInput, without repeating the address."""
+    service = request.app[SERVICE]
     if body.kind == "mail":
-        return validate_mail_address(body.address)
-    return validate_url(body.address.strip(), allow_private=allow_private)
+        address = validate_mail_address(body.address)
+    else:
+        allow_private = service.settings.webhook_allow_private_addresses
+        address = validate_url(body.address.strip(), allow_private=allow_private)
+    return await service.webhook_subscriptions.subscribe(
+        address, (), body.format, service.clock(), caller_id(request), kind=body.kind, desk=desk.id
+    )
 
 
 def desk_out(desk: Desk, base: str) -> responses.DeskOut:

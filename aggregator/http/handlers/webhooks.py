@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +14,7 @@ from aggregator.errors import Conflict
 from aggregator.events.webhooks import Subscription
 from aggregator.events.webhooks.outbox import Attempt
 from aggregator.events.webhooks.sender import validate_url
+from aggregator.events.webhooks.subscriptions import PayloadFormat
 from aggregator.http import body as bodies
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
@@ -38,20 +40,25 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     """
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, _decode_webhook_in)
-    url = validate_url(body.url, allow_private=service.settings.webhook_allow_private_addresses)
-    given = [body.query]
-    if body.watch:
-        given.append(watch_query(await load_watch(service.desks, body.watch)) or "")
-    queries = tuple(
-        query_string for text in given if (query_string := canonical_query_string(parse_filter(text)))
-    )
-    hook, is_new = await service.webhook_subscriptions.subscribe(
-        url, queries, body.format, service.clock(), caller_id(request)
-    )
+    watch = await load_watch(service.desks, body.watch) if body.watch else None
+    queries = [body.query, (watch_query(watch) or "") if watch else ""]
+    hook, is_new = await register(request, body.url, queries, body.format)
     pending = 0 if is_new else (await service.webhook_dispatcher.queue.pending()).get(hook.id, 0)
     # Also for a client whose first answer was lost.
     secret = hook.secret if hook.owner == caller_id(request) else None
     return json_response.created("/v1/webhooks", webhook_out(hook, pending, secret), is_new=is_new)
+
+
+async def register(
+    request: web.Request, url: str, queries: Iterable[str], payload_format: PayloadFormat
+) -> tuple[Subscription, bool]:
+    """The webhook with these query strings of /v1/events, and whether it is new. Raises InvalidInput."""
+    service = request.app[SERVICE]
+    validate_url(url, allow_private=service.settings.webhook_allow_private_addresses)
+    canonical = (canonical_query_string(parse_filter(query)) for query in queries)
+    return await service.webhook_subscriptions.subscribe(
+        url, tuple(filter(None, canonical)), payload_format, service.clock(), caller_id(request)
+    )
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:

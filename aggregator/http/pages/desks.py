@@ -19,7 +19,7 @@ from aggregator.events.webhooks.sender import NO_SMTP_SERVER
 from aggregator.events.webhooks.subscriptions import PayloadFormat, TargetKind
 from aggregator.http.app_keys import CALLER_KEY, SERVICE, caller_id, caller_name
 from aggregator.http.body import read_form
-from aggregator.http.handlers.desks import LIST_FIELDS, to_desk, validate_target
+from aggregator.http.handlers.desks import LIST_FIELDS, add_target, to_desk
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
 from aggregator.http.pages.forms import DeskForm, DeskPageQuery
@@ -115,13 +115,7 @@ async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web
     payload_format: PayloadFormat = "slack" if form.kind == "slack" else "standard"
     if kind == "mail" and not service.settings.smtp_url:
         raise InvalidInput(f"address: {NO_SMTP_SERVER}.", field="address")
-    address = validate_target(
-        TargetIn(kind=kind, address=form.address),
-        allow_private=service.settings.webhook_allow_private_addresses,
-    )
-    target, is_new = await service.webhook_subscriptions.subscribe(
-        address, (), payload_format, service.clock(), caller_id(request), kind=kind, desk=stored.id
-    )
+    target, is_new = await add_target(request, stored, TargetIn(kind, form.address, payload_format))
     if kind == "webhook" and is_new:  # the only time that the secret is shown
         return await _desk_page(request, DeskPageQuery(done="added"), stored, secret=target.secret)
     return redirect(f"/desks/{stored.id}", "added")

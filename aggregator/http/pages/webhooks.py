@@ -16,11 +16,9 @@ from aggregator.events.event import Event
 from aggregator.events.formatting import title_of
 from aggregator.events.webhooks import Delivery, Subscription
 from aggregator.events.webhooks.outbox import Attempt
-from aggregator.events.webhooks.sender import validate_url
-from aggregator.http.app_keys import SERVICE, caller_id, caller_name
+from aggregator.http.app_keys import SERVICE, caller_name
 from aggregator.http.body import read_form
-from aggregator.http.handlers.event_filters import canonical_query_string, parse_filter
-from aggregator.http.handlers.webhooks import apply_action
+from aggregator.http.handlers.webhooks import apply_action, register
 from aggregator.http.pages import html_response
 from aggregator.http.pages.forms import DeskPageQuery, WebhookForm
 from aggregator.http.pages.sign_in import safe_redirect_path
@@ -72,16 +70,11 @@ async def webhook_list(request: web.Request, query: DeskPageQuery) -> web.Stream
 
 async def create(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
     """Register a webhook; the answer shows its secret, once."""
-    service = request.app[SERVICE]
     form = await read_form(request, WebhookForm)
     try:
         if form.action != "add":
             raise InvalidInput("action: expected add.", field="action")
-        url = validate_url(form.url.strip(), allow_private=service.settings.webhook_allow_private_addresses)
-        text = canonical_query_string(parse_filter(form.query.strip()))
-        hook, is_new = await service.webhook_subscriptions.subscribe(
-            url, (text,) if text else (), form.format, service.clock(), caller_id(request)
-        )
+        hook, is_new = await register(request, form.url.strip(), [form.query.strip()], form.format)
     except (InvalidInput, Conflict) as error:
         return await _list_page(request, query, problem=str(error), form=form)
     return await _list_page(request, DeskPageQuery(done="added"), secret=hook.secret if is_new else "")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from aiohttp import web
 
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
-from aggregator.events.formatting import plain_title
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.conditional import conditional_response
 from aggregator.http.handlers import event_filters
@@ -37,15 +35,12 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
     async def render() -> bytes:
         return await _render(request, query, position, read_mark)
 
-    if (
-        position == NO_CHANGES
-    ):  # no event has ever changed: the page is small, and has nothing to tell versions apart
+    if position == NO_CHANGES:  # there is no version to cache by
         return conditional_response(request, await render(), "text/html")
     newest = await service.index.stream.recent_entries(1)
     view = (tuple(front_filters.given_values(query).items()), caller_id(request), base_url(request))
-    version = (
-        position, read_mark, newest[0].number if newest else 0, service.clock() // MAX_CACHED_MS
-    )  # fmt: skip
+    number = newest[0].number if newest else 0
+    version = (position, read_mark, number, service.clock() // MAX_CACHED_MS)
     page = await request.app[PAGES].cache.get(view, version, render)
     return conditional_response(request, page, "text/html")
 
@@ -68,7 +63,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         user=caller_name(request),
         learning=await service.events.learning(now_ms),
         lists=lists,
-        verdicts=[_verdict_row(item, event_ids.get(item.first_version)) for item in articles],
+        verdicts=[(item, event_ids.get(item.first_version)) for item in articles],
         view=front_filters.view(query, (*lists.open, *lists.closed), desks),
         verdict=query.verdict,
         desk_fields=front_filters.desk_fields(query) if may_edit(request) else {},
@@ -104,18 +99,3 @@ async def _read_mark(request: web.Request) -> str | None:
         return None
     mark = await request.app[SERVICE].read_marks.get(user)
     return json.dumps({"at": mark.looked_ms, "seen": mark.seen} if mark and mark.looked_ms else None)
-
-
-def _verdict_row(item: StreamItem, event_id: str | None) -> dict[str, Any]:
-    return {
-        "event_id": event_id,
-        "key": f"v{item.number}",
-        "id": item.id,
-        "title": plain_title(item.title) or item.id,
-        "url": item.url,
-        "source": item.source,
-        "lang": item.lang,
-        "verdict": item.verdict,
-        "exact": item.exact,
-        "arrived_ms": item.arrived_ms,
-    }

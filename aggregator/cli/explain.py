@@ -16,7 +16,6 @@ from aggregator.cli.ingest_targets import (
     ServerTarget,
     check_target_options,
     error_from_response,
-    retry_while_unavailable,
 )
 from aggregator.cli.policy_option import check_profile
 from aggregator.contract import encoding
@@ -78,9 +77,7 @@ async def _compare_in_store(args: argparse.Namespace, settings: Settings, a: Sid
     async with open_service(settings) as service:
         if profile:
             check_profile(service.policies, profile)
-        explanation = await retry_while_unavailable(
-            lambda: service.explain.explain_pair(first, second, profile=profile)
-        )
+        explanation = await service.explain.explain_pair(first, second, profile=profile)
     result: dict[str, Any] = msgspec.to_builtins(encoding.explain_out(explanation))
     return result
 

@@ -2,9 +2,9 @@
 
 Both take input lines and return one answer line per input line, in order; for an invalid line it contains the
 error. A line that was not processed because of load or an outage (503, 429, lost connection, timeout) is
-sent again until it is (``waiting.py``), which is safe, since articles are idempotent by id. Only a service
-that was never reached ends the command, by StoreUnavailable. A line that the service repeatedly answers with
-500 is reported as failed: its article may be what the service cannot process.
+sent again until it is (``retry_forever.py``), which is safe, since articles are idempotent by id. Only a
+service that was never reached ends the command, by StoreUnavailable. A line that the service repeatedly
+answers with 500 is reported as failed: its article may be what the service cannot process.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Protocol, TypeVar, cast
 from urllib.parse import urlencode
 
 import aiohttp
@@ -26,7 +25,7 @@ from aggregator import jsonl
 from aggregator.app import Service, open_service
 from aggregator.cli.common_options import requested_profile
 from aggregator.cli.policy_option import check_profile
-from aggregator.cli.waiting import INITIAL_BACKOFF_S, MAX_BACKOFF_S, RETRYABLE, Backoff
+from aggregator.cli.retry_forever import send_until_answered
 from aggregator.concurrency.prefetch import CHUNK_ARTICLES, Prefetcher
 from aggregator.contract import encoding
 from aggregator.contract.decoding import decode_article
@@ -53,12 +52,9 @@ from aggregator_client.transport import (
     check_http_url,
     connection_error_reason,
     has_too_many_lines,
-    retry,
 )
 from aggregator_client.wire import LineProblem
 
-RETRY_TIMEOUT_S = 60.0  # of a command for one article
-FIRST_CONTACT_TIMEOUT_S = 3.0  # a server that was never reached is probably not running
 READ_TIMEOUT_S = 600.0  # without any byte of the answer
 # Statuses of a whole answer that say nothing about the articles: slow body, rate limit.
 RETRYABLE_STATUSES = (408, 429)
@@ -66,9 +62,6 @@ RETRYABLE_STATUSES = (408, 429)
 MAX_INTERNAL_ERRORS = 5
 MAX_ANALYSIS_PROCESSES = 4
 PARALLEL_ABOVE_BYTES = 4_000_000  # input size from which on the start of analysis processes pays off
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +80,7 @@ class _RepeatedInternalError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class BatchDefaults:
     """What the command declares for all articles.
 
     profile   policy profile of the articles that name none; "": selected by their source
@@ -110,17 +103,6 @@ class Declared:
         return f"?{given}" if given else ""
 
 
-class IngestTarget(Protocol):
-    """Where articles are sent."""
-
-    @property
-    def throttled_s(self) -> float:
-        """Seconds that this process has paused for interactive requests of a service; 0 for a server."""
-
-    async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
-        """One Reply per line, in order; waits while lines cannot be processed."""
-
-
 def check_target_options(args: argparse.Namespace) -> None:
     """Raise ConfigurationError for options that exclude one another."""
     if args.store is not None and args.server is not None:
@@ -132,16 +114,18 @@ def check_target_options(args: argparse.Namespace) -> None:
 
 
 @asynccontextmanager
-async def open_target(args: argparse.Namespace, settings: Settings) -> AsyncIterator[IngestTarget]:
+async def open_target(
+    args: argparse.Namespace, settings: Settings
+) -> AsyncIterator[LocalTarget | ServerTarget]:
     """The target for ``--store`` or ``--server``; by default the local server."""
-    declared = Declared(requested_profile(args), getattr(args, "backfill", False))
+    defaults = BatchDefaults(requested_profile(args), getattr(args, "backfill", False))
     if args.store is None:
         url = args.server or service_url(settings.host, settings.port)
-        async with ServerTarget.open(url, settings.key, declared) as server:
+        async with ServerTarget.open(url, settings.key, defaults) as server:
             yield server
         return
     processes = _analysis_processes(args.files)
-    async with LocalTarget.open(settings, processes, declared) as store:
+    async with LocalTarget.open(settings, processes, defaults) as store:
         if processes:
             tune_interpreter()
         yield store
@@ -162,57 +146,12 @@ def error_reply(line: Line, error: Exception) -> Reply:
     return Reply(encode(LineProblem(line.number, problem)), None)
 
 
-async def send_until_answered(
-    items: Sequence[T],
-    attempt: Callable[[Sequence[T]], Awaitable[Sequence[R | StoreUnavailable]]],
-    may_wait: Callable[[], bool] = lambda: True,
-) -> list[R]:
-    """Repeat ``attempt`` with the items that got one of ``RETRYABLE``, until all have another answer.
-
-    ``may_wait``: asked after a failure before the first answer; False raises the failure.
-    """
-    results: dict[int, R] = {}
-    backoff = Backoff()
-    while missing := [i for i in range(len(items)) if i not in results]:
-        failure: AggregatorError | None = None
-        answered = len(results)
-        try:
-            answers = await attempt([items[i] for i in missing])
-        except RETRYABLE as error:
-            answers, failure = [], error
-        for i, answer in zip(missing, answers, strict=False):  # an interrupted answer lacks the last ones
-            if isinstance(answer, RETRYABLE):
-                failure = answer
-            else:
-                results[i] = cast(R, answer)
-        if len(results) > answered:
-            backoff.succeeded()
-        if failure is not None:
-            if backoff.waited_s > FIRST_CONTACT_TIMEOUT_S and not may_wait():
-                raise failure
-            await backoff.pause(failure, f"{len(items) - len(results)} articles")
-    return [results[i] for i in range(len(items))]
-
-
-async def retry_while_unavailable(
-    attempt: Callable[[], Awaitable[T]], timeout_s: float = RETRY_TIMEOUT_S
-) -> T:
-    """Repeat ``attempt`` while it raises StoreUnavailable, with doubling pauses, for ``timeout_s``."""
-    return await retry(
-        lambda _: attempt(),
-        timeout_s,
-        retry_on=StoreUnavailable,
-        initial_backoff_s=INITIAL_BACKOFF_S,
-        max_backoff_s=MAX_BACKOFF_S,
-    )
-
-
 class LocalTarget:
     """The service opened in this process, without HTTP."""
 
-    def __init__(self, service: Service, declared: Declared = Declared()) -> None:
+    def __init__(self, service: Service, defaults: BatchDefaults = BatchDefaults()) -> None:
         self._service = service
-        self._declared = declared
+        self._defaults = defaults
         self._thresholds = encoding.DistanceThresholds(
             service.settings.duplicate_bits, service.settings.related_bits
         )
@@ -220,7 +159,7 @@ class LocalTarget:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, settings: Settings, processes: int = 0, declared: Declared = Declared()
+        cls, settings: Settings, processes: int = 0, defaults: BatchDefaults = BatchDefaults()
     ) -> AsyncIterator[LocalTarget]:
         """Open the store and load the models; ``processes``: analysis processes.
 
@@ -229,19 +168,19 @@ class LocalTarget:
         async with open_service(settings, processes=processes) as service:
             if problem := await service.unread_index.check():
                 raise ConfigurationError(f"store: {problem}")
-            if declared.profile:
-                check_profile(service.policies, declared.profile)
+            if defaults.profile:
+                check_profile(service.policies, defaults.profile)
             await service.unread_index.record_exclusive_writes()
-            yield cls(service, declared)
+            yield cls(service, defaults)
 
     @property
     def throttled_s(self) -> float:
-        """See ``IngestTarget``."""
+        """Seconds that this process has paused for interactive requests of a service."""
         return self._service.load_control.throttle.throttled_s
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
-        """See ``IngestTarget``."""
-        decoded = [_decode(line, self._declared) for line in lines]
+        """One Reply per line, in order; waits while lines cannot be processed."""
+        decoded = [_decode(line, self._defaults) for line in lines]
         articles = [article for article in decoded if isinstance(article, Article)]
         answers: list[Answer | AggregatorError] = await send_until_answered(
             articles, lambda rest: self._submit(rest, dry_run)
@@ -278,11 +217,11 @@ async def _single_batch(articles: Sequence[Article]) -> AsyncIterator[Sequence[A
     yield articles
 
 
-def _decode(line: Line, declared: Declared) -> Article | InvalidInput:
+def _decode(line: Line, defaults: BatchDefaults) -> Article | InvalidInput:
     if line.error is not None:
         return line.error
     try:
-        return declared.apply(decode_article(line.data))
+        return defaults.apply(decode_article(line.data))
     except InvalidInput as error:
         return error
 
@@ -290,18 +229,20 @@ def _decode(line: Line, declared: Declared) -> Article | InvalidInput:
 class ServerTarget:
     """A running service at ``url``; lines are posted in batches."""
 
-    throttled_s = 0.0
+    throttled_s = 0.0  # this process does not pause
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, declared: Declared = Declared()) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, url: str, defaults: BatchDefaults = BatchDefaults()
+    ) -> None:
         self._session = session
         self._url = url
-        self._declared = declared
+        self._defaults = defaults
         self._has_connected = False
 
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, url: str, key: str = "", declared: Declared = Declared()
+        cls, url: str, key: str = "", defaults: BatchDefaults = BatchDefaults()
     ) -> AsyncIterator[ServerTarget]:
         """A target that sends nothing yet. Raises ConfigurationError for an invalid URL."""
         try:
@@ -310,10 +251,10 @@ class ServerTarget:
             raise ConfigurationError(f"server: {error}") from None
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=READ_TIMEOUT_S)
         async with aiohttp.ClientSession(timeout=timeout, headers=authorization_headers(key)) as session:
-            yield cls(session, checked_url, declared)
+            yield cls(session, checked_url, defaults)
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
-        """See ``IngestTarget``."""
+        """As that of ``LocalTarget``."""
         usable = [line for line in lines if line.error is None]
         replies = iter(await self._send_batch(usable, Counter(), dry_run))
         return [error_reply(line, line.error) if line.error is not None else next(replies) for line in lines]
@@ -341,7 +282,7 @@ class ServerTarget:
         Raises StoreUnavailable, InputTooLarge or _RepeatedInternalError for the batch as a whole.
         """
         body = b"\n".join(line.data for line in lines) + b"\n"
-        path = "/v1/articles/batch" + self._declared.query(dry_run)
+        path = "/v1/articles/batch" + self._defaults.query(dry_run)
         status, answer = await self.request("POST", path, body, NDJSON_TYPE)
         if status == 500:
             _count_internal_errors(lines, errors)

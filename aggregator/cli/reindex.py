@@ -16,7 +16,7 @@ from aggregator.analysis.analyzer import group_of
 from aggregator.app import Service, build_unread_migration, open_service
 from aggregator.cli.ingest import strip_labels
 from aggregator.cli.progress import ItemProgress
-from aggregator.cli.waiting import until_available
+from aggregator.cli.retry_forever import until_available
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError, InvalidInput

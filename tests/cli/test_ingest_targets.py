@@ -12,8 +12,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from aggregator.analysis.pool.pool import AnalysisPool
-from aggregator.cli import ingest_targets, waiting
-from aggregator.cli.ingest_targets import Declared
+from aggregator.cli import ingest_targets, retry_forever
+from aggregator.cli.ingest_targets import BatchDefaults
 from aggregator.contract.problems import to_problem
 from aggregator.contract.responses import encode
 from aggregator.domain import Analysis, Article
@@ -57,9 +57,8 @@ def new_verdict(data: bytes) -> bytes:
 @pytest.fixture(autouse=True)
 def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries have no delay."""
-    monkeypatch.setattr(ingest_targets, "INITIAL_BACKOFF_S", 0.0)
-    monkeypatch.setattr(waiting, "INITIAL_BACKOFF_S", 0.0)
-    monkeypatch.setattr(ingest_targets, "FIRST_CONTACT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(retry_forever, "INITIAL_BACKOFF_S", 0.0)
+    monkeypatch.setattr(retry_forever, "FIRST_CONTACT_TIMEOUT_S", 0.2)
 
 
 def failed_line(number: int, status: int) -> bytes:
@@ -211,21 +210,6 @@ async def test_a_required_key_names_the_variable() -> None:
             await target.send(numbered_lines(1), dry_run=False)
 
 
-async def test_retries_end_with_the_last_error() -> None:
-    """After the timeout."""
-    attempts = 0
-
-    async def fail() -> None:
-        nonlocal attempts
-        attempts += 1
-        raise StoreUnavailable("still away")
-
-    with pytest.raises(StoreUnavailable, match="still away"):
-        await ingest_targets.retry_while_unavailable(fail, 0.0)
-
-    assert attempts >= 1
-
-
 @pytest.mark.parametrize("whole", [True, False], ids=["batch", "lines"])
 async def test_a_line_that_the_service_cannot_process_is_reported(whole: bool) -> None:
     """The service answers 500 whenever line 6 is in a batch; the other lines are processed."""
@@ -283,15 +267,15 @@ async def test_declarations_for_all_lines_are_sent_as_query() -> None:
     app.router.add_post("/v1/articles/batch", handle)
     async with TestServer(app) as server:
         url = str(server.make_url("/"))
-        for declared, dry_run in (
-            (Declared(), False),
-            (Declared("wire"), False),
-            (Declared("wire"), True),
-            (Declared(backfill=True), False),
+        for defaults, dry_run in (
+            (BatchDefaults(), False),
+            (BatchDefaults("wire"), False),
+            (BatchDefaults("wire"), True),
+            (BatchDefaults(backfill=True), False),
         ):
-            async with ingest_targets.ServerTarget.open(url, declared=declared) as target:
+            async with ingest_targets.ServerTarget.open(url, defaults=defaults) as target:
                 await target.send(numbered_lines(2), dry_run=dry_run)
-        async with ingest_targets.ServerTarget.open(url, declared=Declared("wires")) as target:
+        async with ingest_targets.ServerTarget.open(url, defaults=BatchDefaults("wires")) as target:
             with pytest.raises(ConfigurationError, match="unknown profile 'wires'; known: default"):
                 await target.send(numbered_lines(2), dry_run=False)
 

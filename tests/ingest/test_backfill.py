@@ -10,7 +10,8 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import FloatArray, HashedModel, IndexTerms
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.app import build_core, build_dual_writer
-from aggregator.cli import waiting
+from aggregator.cli import retry_forever
+from aggregator.cli.retry_forever import until_available
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, NotFound, Overloaded, StoreUnavailable
@@ -226,7 +227,7 @@ async def test_steps_are_repeated_until_they_succeed(
     store: Store, monkeypatch: pytest.MonkeyPatch, from_file: bool
 ) -> None:
     """Analysis and store fail at first; no article is left out or counted twice."""
-    monkeypatch.setattr(waiting, "INITIAL_BACKOFF_S", 0.0)
+    monkeypatch.setattr(retry_forever, "INITIAL_BACKOFF_S", 0.0)
     earlier = Process(store, CURRENT, None)
     for id_, text in TEXTS.items():
         await earlier.post(id_, text)
@@ -256,11 +257,15 @@ async def test_steps_are_repeated_until_they_succeed(
     if from_file:
         articles = [Article(id=id_, text=text, lang="eo") for id_, text in TEXTS.items()]
         stats = await backfill_from_articles(
-            process.index, process.dual_writer, iter(articles), lambda _: None, retry=waiting.until_available
+            process.index,
+            process.dual_writer,
+            iter(articles),
+            lambda _: None,
+            retry=until_available,
         )
     else:
         stats = await backfill_from_store(
-            process.index, process.dual_writer, lambda _: None, retry=waiting.until_available
+            process.index, process.dual_writer, lambda _: None, retry=until_available
         )
     monkeypatch.undo()
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar, cast
 
 from aggregator.errors import AggregatorError, RateLimited, StoreUnavailable
 
 RETRYABLE: tuple[type[AggregatorError], ...] = (StoreUnavailable, RateLimited)
 INITIAL_BACKOFF_S, MAX_BACKOFF_S = 0.2, 5.0
 LOG_AFTER_S, LOG_INTERVAL_S = 1.0, 60.0
+FIRST_CONTACT_TIMEOUT_S = 3.0  # a server that was never reached is probably not running
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 log = logging.getLogger("aggregator.wait")
 
@@ -61,3 +63,35 @@ async def until_available(step: Callable[[], Awaitable[T]]) -> T:
             return await step()
         except RETRYABLE as error:
             await backoff.pause(error, "articles")
+
+
+async def send_until_answered(
+    items: Sequence[T],
+    attempt: Callable[[Sequence[T]], Awaitable[Sequence[R | StoreUnavailable]]],
+    may_wait: Callable[[], bool] = lambda: True,
+) -> list[R]:
+    """Repeat ``attempt`` with the items that got one of ``RETRYABLE``, until all have another answer.
+
+    ``may_wait``: asked after a failure before the first answer; False raises the failure.
+    """
+    results: dict[int, R] = {}
+    backoff = Backoff()
+    while missing := [i for i in range(len(items)) if i not in results]:
+        failure: AggregatorError | None = None
+        answered = len(results)
+        try:
+            answers = await attempt([items[i] for i in missing])
+        except RETRYABLE as error:
+            answers, failure = [], error
+        for i, answer in zip(missing, answers, strict=False):  # an interrupted answer lacks the last ones
+            if isinstance(answer, RETRYABLE):
+                failure = answer
+            else:
+                results[i] = cast(R, answer)
+        if len(results) > answered:
+            backoff.succeeded()
+        if failure is not None:
+            if backoff.waited_s > FIRST_CONTACT_TIMEOUT_S and not may_wait():
+                raise failure
+            await backoff.pause(failure, f"{len(items) - len(results)} articles")
+    return [results[i] for i in range(len(items))]

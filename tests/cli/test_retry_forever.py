@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from aggregator.cli import waiting
-from aggregator.cli.waiting import Backoff, until_available
+from aggregator.cli import retry_forever
+from aggregator.cli.retry_forever import Backoff, until_available
 from aggregator.errors import InvalidInput, Overloaded, StoreUnavailable
 from aggregator.runtime.exit_codes import EXIT_INTERRUPTED
 from tests.cli.helpers import OTHER, ROOT, article_body, write_jsonl
@@ -24,7 +24,7 @@ from tests.cli.helpers import OTHER, ROOT, article_body, write_jsonl
 @pytest.fixture(autouse=True)
 def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries have no delay."""
-    monkeypatch.setattr(waiting, "INITIAL_BACKOFF_S", 0.0)
+    monkeypatch.setattr(retry_forever, "INITIAL_BACKOFF_S", 0.0)
 
 
 async def test_a_step_is_repeated_until_it_succeeds() -> None:

@@ -18,7 +18,6 @@ from aggregator.analysis.extractor_model import ExtractorModel, Model
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.term_profile import LEAD_TERMS, MINOR_TERMS, encode_minor_terms, opening_mask
 from aggregator.analysis.text import chinese, tokenizer
-from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.html import extract_article
 from aggregator.analysis.text.language import (
     CANDIDATE_LANGUAGES,
@@ -27,7 +26,7 @@ from aggregator.analysis.text.language import (
     detect_language,
     language_group,
 )
-from aggregator.analysis.text.normalization import nfkc, normalize_spelling
+from aggregator.analysis.text.normalization import figures, nfkc, normalize_spelling
 from aggregator.analysis.text.stemming import SNOWBALL_LANGUAGES, stemmer
 from aggregator.analysis.vocabulary import InternIds, Vocabulary
 from aggregator.domain import TERM_WEIGHT_STEPS, Analysis, Article, ArticleRecord

@@ -6,10 +6,15 @@ import argparse
 import dataclasses
 import difflib
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from aggregator.errors import ConfigurationError
 from aggregator.settings import POLICY_NAMES, Settings
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
+
+if TYPE_CHECKING:
+    from aggregator.dedup.policy import Policy
+    from aggregator.dedup.policy_profiles import PolicyProfiles
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -198,6 +203,30 @@ def requested_profile(args: argparse.Namespace) -> str:
     """The policy profile that ``--policy`` names; "" for none, or if it names a rule."""
     policy = getattr(args, "policy", None) if getattr(args, "accepts_profiles", False) else None
     return policy if policy is not None and policy not in POLICY_NAMES else ""
+
+
+def selected_policy(args: argparse.Namespace, settings: Settings) -> tuple[str, Policy]:
+    """Name and policy for a command that judges all articles alike, by ``--policy`` or the settings.
+
+    Raises ConfigurationError for an unknown profile and for a file that cannot be used.
+    """
+    from aggregator.app import build_policies
+
+    policies = build_policies(settings)
+    profile = requested_profile(args)
+    if not profile:
+        return policies.default.policy.name, policies.default.policy
+    check_profile(policies, profile)
+    return profile, policies.named(profile).policy
+
+
+def check_profile(policies: PolicyProfiles, profile: str) -> None:
+    """Raise ConfigurationError unless there is a profile of this name."""
+    if profile not in policies.names:
+        raise ConfigurationError(
+            f"policy: {profile!r} is neither a rule ({', '.join(POLICY_NAMES)}) nor a profile of "
+            f"policy_profiles_file ({', '.join(policies.names)})."
+        )
 
 
 def add_progress_option(command: argparse.ArgumentParser) -> None:

@@ -23,8 +23,7 @@ import msgspec
 
 from aggregator import jsonl
 from aggregator.app import Service, open_service
-from aggregator.cli.common_options import requested_profile
-from aggregator.cli.policy_option import check_profile
+from aggregator.cli.common_options import check_profile, requested_profile
 from aggregator.cli.retry_forever import send_until_answered
 from aggregator.concurrency.prefetch import CHUNK_ARTICLES, Prefetcher
 from aggregator.contract import encoding

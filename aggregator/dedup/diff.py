@@ -14,8 +14,12 @@ from itertools import accumulate, groupby, pairwise
 
 from aggregator.analysis.analyzer import shingle_width
 from aggregator.analysis.text import tokenizer
-from aggregator.analysis.text.figures import figures
-from aggregator.analysis.text.normalization import COMBINING_MARKS, UNSPACED_SCRIPTS, normalize_spelling
+from aggregator.analysis.text.normalization import (
+    COMBINING_MARKS,
+    UNSPACED_SCRIPTS,
+    figures,
+    normalize_spelling,
+)
 
 # Only this much of each text is compared and shown: about ten pages.
 MAX_COMPARED_CHARS = 30_000

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from aggregator.analysis.shingles import estimate_overlap, estimate_overlaps
-from aggregator.analysis.text.figures import figures
+from aggregator.analysis.text.normalization import figures
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.dedup.diff import DiffSpan, diff_texts
 from aggregator.domain import ArticleRecord

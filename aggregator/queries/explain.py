@@ -17,8 +17,7 @@ from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
-from aggregator.analysis.text.figures import figures
-from aggregator.analysis.text.normalization import normalize_spelling
+from aggregator.analysis.text.normalization import figures, normalize_spelling
 from aggregator.dedup.event_model import same_event_probability
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.pair_comparison import compare_pair, headline_similarity, novelty, shares_enough

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def build_job(args: argparse.Namespace, settings: Settings) -> Job:
     """The job for the options. Raises ConfigurationError."""
-    from aggregator.cli.policy_option import selected_policy
+    from aggregator.cli.common_options import selected_policy
 
     method = Method(
         encode=args.encode, verify=args.verify, cluster=args.cluster,

@@ -32,7 +32,7 @@ RULE_MODES: tuple[RuleMode, ...] = ("stories", "literal")
 
 def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     """Score verdicts on labeled articles, under the rule of the paper and under the current policy."""
-    from aggregator.cli.policy_option import selected_policy
+    from aggregator.cli.common_options import selected_policy
     from aggregator_lab.evaluation import near_duplicates as protocol
 
     jsonl.check_readable([*args.files, *args.background])
@@ -123,7 +123,7 @@ def _evaluate_grid(args: argparse.Namespace, gold: list[LabeledArticle], backgro
 
 def clusters(args: argparse.Namespace, settings: Settings) -> int:
     """Compare duplicate groups with labeled ones."""
-    from aggregator.cli.policy_option import selected_policy
+    from aggregator.cli.common_options import selected_policy
     from aggregator_lab.evaluation import clusters as protocol
 
     jsonl.check_readable([*args.files, *args.background])
@@ -156,7 +156,7 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
 
 def related(args: argparse.Namespace, settings: Settings) -> int:
     """Score related articles."""
-    from aggregator.cli.policy_option import selected_policy
+    from aggregator.cli.common_options import selected_policy
     from aggregator_lab.evaluation import related as protocol
 
     jsonl.check_readable([*args.files, *args.background])

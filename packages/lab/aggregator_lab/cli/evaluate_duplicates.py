@@ -41,7 +41,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.analysis.analyzer import Analyzer
     from aggregator.analysis.models import load_models
-    from aggregator.cli.policy_option import selected_policy
+    from aggregator.cli.common_options import selected_policy
 
     compared, published = _compared_settings(args)
     read = read_articles(args.files, args.max)

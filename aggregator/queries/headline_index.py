@@ -11,23 +11,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.text.normalization import source_key
-from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.domain import StreamItem, arrival_ms_of, publication_time
+from aggregator.domain import StreamItem, arrival_ms_of
 from aggregator.errors import StoreUnavailable
 from aggregator.index import Index
 from aggregator.index.codec.distinct import is_among
 from aggregator.index.codec.postings import ArticleNumbers
 from aggregator.queries.headline_table import (
-    MAX_HEADLINE_TERMS,
-    HeadlineRow,
     HeadlineTable,
-    canonical_or_none,
 )
 
 # Articles per space that the first search waits for: about 0.1 s.
@@ -161,7 +155,7 @@ class HeadlineIndex:
             if item.kind == "deleted":
                 self.table.remove([item.number])
             elif item.space:  # else its record is gone
-                self.table.add(headline_row(item))
+                self.table.add(item)
             if at % 50 == 49:
                 await asyncio.sleep(0)
 
@@ -178,30 +172,3 @@ def _newest_missing(
     missing = np.flatnonzero(~is_among(numbers, np.sort(known)))
     newest_first = missing[np.argsort(numbers[missing])[::-1]]
     return numbers[newest_first], owners[newest_first]
-
-
-def headline_row(item: StreamItem) -> HeadlineRow:
-    """The row of an article of the stream."""
-    headline = list(dict.fromkeys(tokenize(item.title, item.lang)))[:MAX_HEADLINE_TERMS]
-    return HeadlineRow(
-        number=item.number,
-        space=item.space,
-        lang=item.lang,
-        verdict=item.verdict,
-        terms=[*headline, *source_terms(item.source, item.lang)],
-        headline_terms=len(headline),
-        time_s=publication_time(item.published_at_ms, item.arrived_ms)[0] // 1000,
-        source=source_key(item.source),
-        url=item.id if _is_canonical(item.id, item.url) else canonical_or_none(item.url) or "",
-    )
-
-
-def _is_canonical(id_: str, url: str) -> bool:
-    """Whether an id is plainly the canonical form of a URL: most ids are, and canonicalizing takes 30 us."""
-    return url.startswith(("https://", "http://")) and url.partition("://")[2] == id_
-
-
-@lru_cache(maxsize=4096)
-def source_terms(source: str, lang: str) -> tuple[str, ...]:
-    """The terms of the name of an outlet."""
-    return tuple(dict.fromkeys(tokenize(source, lang)))[:MAX_HEADLINE_TERMS]

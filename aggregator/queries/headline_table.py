@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +20,8 @@ import xxhash
 
 from aggregator.analysis.article_id import canonical_url
 from aggregator.analysis.text.normalization import source_key
-from aggregator.domain import ArticleRecord, Outcome, VerdictName
+from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.domain import ArticleRecord, Outcome, StreamItem, VerdictName, publication_time
 from aggregator.errors import InvalidInput
 from aggregator.index.term_index import term_hash
 
@@ -34,26 +36,6 @@ _MAX_TIME_S: Final = (1 << 32) - 1
 
 Numbers = npt.NDArray[np.uint64]
 Scores = npt.NDArray[np.uint64]
-
-
-@dataclass(frozen=True, slots=True)
-class HeadlineRow:
-    """One article as searches see it.
-
-    terms         terms of the headline, then those of the source; ``headline_terms``: number of the former
-    time_s        when it was published, or else arrived, in s since 1970 UTC
-    source        key of the outlet (``source_key``); ``url``: its canonical form, "" without one
-    """
-
-    number: int
-    space: str
-    lang: str
-    verdict: VerdictName
-    terms: Sequence[str]
-    headline_terms: int
-    time_s: int
-    source: str = ""
-    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +104,17 @@ def canonical_or_none(url: str) -> str | None:
         return canonical_url(url)
     except InvalidInput:
         return None
+
+
+def _is_canonical(id_: str, url: str) -> bool:
+    """Whether an id is plainly the canonical form of a URL: most ids are, and canonicalizing takes 30 us."""
+    return url.startswith(("https://", "http://")) and url.partition("://")[2] == id_
+
+
+@lru_cache(maxsize=4096)
+def source_terms(source: str, lang: str) -> tuple[str, ...]:
+    """The terms of the name of an outlet."""
+    return tuple(dict.fromkeys(tokenize(source, lang)))[:MAX_HEADLINE_TERMS]
 
 
 def score(missing: int, in_headline: int, time_s: int) -> int:
@@ -219,25 +212,28 @@ class HeadlineTable:
         """The space with this number (``Hits.spaces``)."""
         return tuple(self._spaces)[number]
 
-    def add(self, row: HeadlineRow) -> None:
-        """Append a row. A full table drops its chunk of the oldest articles, or a row older than that."""
+    def add(self, item: StreamItem) -> None:
+        """Append an article. A full table drops its oldest chunk, or an article that is older."""
         if not self._chunks or len(self._chunks[-1]) >= CHUNK_ROWS:
             if self.is_full:
                 oldest = min(self._chunks, key=lambda chunk: max(chunk.columns["numbers"]))
-                if row.number < max(oldest.columns["numbers"]):
+                if item.number < max(oldest.columns["numbers"]):
                     return
                 self._chunks.remove(oldest)
             self._chunks.append(_Chunk())
+        headline = list(dict.fromkeys(tokenize(item.title, item.lang)))[:MAX_HEADLINE_TERMS]
+        url = item.id if _is_canonical(item.id, item.url) else canonical_or_none(item.url)
+        published_ms, _ = publication_time(item.published_at_ms, item.arrived_ms)
         self._chunks[-1].add(
-            map(hash32, row.terms),
-            numbers=row.number,
-            times=max(0, min(row.time_s, _MAX_TIME_S)),
-            sources=hash32(row.source),
-            urls=url_hash(row.url) if row.url else 0,
-            headline_terms=row.headline_terms,
-            verdicts=VERDICTS.index(row.verdict),
-            languages=_number_of(self._languages, row.lang),
-            spaces=_number_of(self._spaces, row.space),
+            map(hash32, [*headline, *source_terms(item.source, item.lang)]),
+            numbers=item.number,
+            times=max(0, min(published_ms // 1000, _MAX_TIME_S)),
+            sources=hash32(source_key(item.source)),
+            urls=url_hash(url) if url else 0,
+            headline_terms=len(headline),
+            verdicts=VERDICTS.index(item.verdict),
+            languages=_number_of(self._languages, item.lang),
+            spaces=_number_of(self._spaces, item.space),
         )
 
     def remove(self, numbers: Sequence[int]) -> None:

@@ -28,7 +28,7 @@ from aggregator.index import Index, StoredArticle, keys
 from aggregator.index.codec.distinct import is_among
 from aggregator.index.codec.postings import top_by_terms
 from aggregator.index.term_index import term_hash
-from aggregator.queries.headline_index import HeadlineIndex, source_terms
+from aggregator.queries.headline_index import HeadlineIndex
 from aggregator.queries.headline_table import (
     MAX_QUERY_TERMS,
     NO_FILTER,
@@ -38,6 +38,7 @@ from aggregator.queries.headline_table import (
     TermGroup,
     canonical_or_none,
     score,
+    source_terms,
 )
 
 # Articles of the term index that a search compares; the newest ones first.

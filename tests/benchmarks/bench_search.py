@@ -42,10 +42,10 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.background.scheduler import DETECTOR_LEASE_KEY
-from aggregator.domain import Article, ArticleRecord, Outcome, Sketch, article_number_at
+from aggregator.domain import Article, ArticleRecord, Outcome, Sketch, StreamItem, article_number_at
 from aggregator.index import Index, format_version
 from aggregator.index.term_index import INDEXED_TERMS
-from aggregator.queries.headline_table import HeadlineRow, HeadlineTable, SearchFilter, TermGroup
+from aggregator.queries.headline_table import HeadlineTable, SearchFilter, TermGroup
 from aggregator.store.base import AppendMany
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.lease import Lease
@@ -233,21 +233,12 @@ def measure_scan(count: int) -> None:
     before = usage(os.getpid()).resident_mb["generator"]
     table = HeadlineTable(count)
     for record in articles(count, "en.scan", wall_clock_ms()):
-        words = record.title.lower().split()
-        terms = list(dict.fromkeys(words))
         table.add(
-            HeadlineRow(
-                record.number,
-                "en.scan",
-                "en",
-                "new",
-                [*terms, record.source],
-                len(terms),
-                record.arrived_ms // 1000,
-                record.source,
-                record.id,
+            StreamItem(
+                record.number, record.number, record.id, "new", record.arrived_ms, title=record.title,
+                source=record.source, lang="en", space="en.scan", url=record.url,
             )
-        )
+        )  # fmt: skip
     grown = usage(os.getpid()).resident_mb["generator"] - before
     print(f"{len(table):,} headlines: {table.memory_bytes / len(table):.0f} bytes each in columns, "
           f"{grown * 1e6 / len(table):.0f} of resident memory")  # fmt: skip

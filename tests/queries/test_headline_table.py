@@ -1,11 +1,14 @@
 """Headline table: rows that match words, ranked, filtered, removed and bounded."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.domain import StreamItem
 from aggregator.queries import headline_table
 from aggregator.queries.headline_table import (
-    HeadlineRow,
     HeadlineTable,
     SearchFilter,
     TermGroup,
@@ -15,19 +18,22 @@ from aggregator.queries.headline_table import (
 ENGLISH = frozenset({"en"})
 
 
-def row(number: int, terms: str, headline_terms: int | None = None, **fields: object) -> HeadlineRow:
-    """A row with these terms, all of them of the headline unless ``headline_terms`` says otherwise."""
-    words = terms.split()
-    count = len(words) if headline_terms is None else headline_terms
-    given = {"space": "en.1", "lang": "en", "verdict": "new", "time_s": number, **fields}
-    return HeadlineRow(number=number, terms=words, headline_terms=count, **given)  # type: ignore[arg-type]
+def row(number: int, words: str, headline_words: int | None = None, **fields: object) -> StreamItem:
+    """An article with these words, all in its headline unless ``headline_words`` says otherwise."""
+    given = words.split()
+    title, source = given[:headline_words], given[headline_words:] if headline_words is not None else []
+    made = StreamItem(
+        number, number, f"a{number}", "new", arrived_ms=1000 * number, title=" ".join(title),
+        source=" ".join(source), lang="en", space="en.1",
+    )  # fmt: skip
+    return replace(made, **fields)  # type: ignore[arg-type]
 
 
 def found(
     table: HeadlineTable, words: str, row_filter: SearchFilter | None = None, lang: str = "en", floor: int = 0
 ) -> list[int]:
     """Numbers of the rows that match, best first."""
-    groups = [TermGroup(frozenset({lang}), tuple(words.split()))] if words else []
+    groups = [TermGroup(frozenset({lang}), tuple(tokenize(words, lang)))] if words else []
     hits = list(table.search(groups, row_filter or SearchFilter(), {"en.1": floor}))
     numbers = np.concatenate([hit.numbers for hit in hits])
     scores = np.concatenate([hit.scores for hit in hits])
@@ -35,7 +41,7 @@ def found(
     return best
 
 
-def filled(*rows: HeadlineRow) -> HeadlineTable:
+def filled(*rows: StreamItem) -> HeadlineTable:
     """A table of these rows."""
     table = HeadlineTable(1000)
     for each in rows:
@@ -48,7 +54,7 @@ def test_rows_with_more_words_come_first_then_headlines_then_newer_ones() -> Non
     table = filled(
         row(1, "dam kareth burst"),
         row(2, "dam flood"),
-        row(3, "flood kareth gazette dam", headline_terms=1),
+        row(3, "flood kareth gazette dam", headline_words=1),
         row(4, "dam reopens"),
         row(5, "harbour bridge"),
     )
@@ -78,7 +84,7 @@ def test_words_are_compared_in_the_language_of_the_row() -> None:
 def test_all_filters_must_hold() -> None:
     """Language, source, verdict, time and URL; the end of a period is excluded."""
     table = filled(
-        row(1, "dam", source="gazette", verdict="duplicate", url="a.example/1"),
+        row(1, "dam", source="gazette", verdict="duplicate", url="https://a.example/1"),
         row(2, "dam", source="gazette"),
         row(3, "dam", lang="de"),
     )

@@ -59,7 +59,7 @@ def main() -> None:
         count, took_s, days = _feed(detector, group, alerts, memory, whole=options.whole)
         total, spent_s = total + count, spent_s + took_s
         print(
-            f"{month:<8}{count:>9} {count / took_s:>9.0f} {len(detector.stories.by_key):>8} "
+            f"{month:<8}{count:>9} {count / took_s:>9.0f} {len(detector.clusters.by_key):>8} "
             f"{len(detector.window):>7} {len(detector.dump()) / 1e6:>9.2f} {_resident_mb():>7.0f} "
             f"{(len(alerts) - earlier_alerts) / days:>11.2f}",
             flush=True,

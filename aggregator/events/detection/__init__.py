@@ -4,9 +4,9 @@
 ``tick(now_ms)``; ``drain_changes()`` returns the events that fired or changed. The same state machine runs
 live (``events/consumer.py``) and offline (``aggregator_archive/replay.py``). Read ``detector.py`` first.
 
-**The rule on a timeline** (15 items, 4 h). A story fires when *more than* 15 of its items are within
+**The rule on a timeline** (15 items, 4 h). A cluster fires when *more than* 15 of its items are within
 4 hours and their number clearly exceeds the expectation for this hour of the week and the present volume of
-the stream (``expectation.py``). Stories whose key terms burst in the same documents are merged before they
+the stream (``expectation.py``). Clusters whose key terms burst in the same documents are merged before they
 are counted (``merging.py``), unless a single common word is all that they share (``key_terms.py``)::
 
     08:00  1st item                    1 item in the window
@@ -17,10 +17,10 @@ are counted (``merging.py``), unless a single common word is all that they share
 
 An item exactly one window old is still in the window; one millisecond later it is not.
 
-**What counts as an item** of a story:
+**What counts as an item** of a cluster:
 
 * an article that is not a duplicate: counts once per article id (an update replaces its item);
-* a duplicate from a source that has no item of the story in the window: counts;
+* a duplicate from a source that has no item of the cluster in the window: counts;
 * a duplicate from a source that has one: a sighting, counted separately (all articles without a source
   name share one unnamed source);
 * an article counts at its publication time; without one, or with one after its arrival, at its arrival;
@@ -34,7 +34,7 @@ An item exactly one window old is still in the window; one millisecond later it 
 A ``tick`` over one window behind the newest item means that a clock was wrong: what was learned at the wrong
 time is forgotten, and the detector continues from the time of the tick.
 
-**States**: *emerging* (a story that has not fired, not an event yet) -> *breaking* (fired) -> *fading*
+**States**: *emerging* (a cluster that has not fired, not an event yet) -> *breaking* (fired) -> *fading*
 (at most half its peak in the window) -> *closed* (nothing in the window). A fading event that exceeds the
 rule's number and half its peak is breaking again, under the same id and without a second alert. A closed
 event never opens again. When two events converge, the one detected first survives; the other is closed and

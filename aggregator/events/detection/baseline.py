@@ -138,7 +138,7 @@ class Baseline:
         """Date the history by whole weeks later, if the stream was silent for a week or more until ``hour``.
 
         Like an archive, it is known where it is as dense as the stream is now (``known_history.py``). One of
-        less than a day is not kept: it may consist of one story.
+        less than a day is not kept: it may consist of one cluster.
         """
         latest = max(self.counts_by_hour, default=hour)
         shift = (hour - latest) // HOURS_PER_WEEK * HOURS_PER_WEEK

@@ -1,11 +1,11 @@
-"""Stories: single-pass clustering of the window's items by centroid, never by chains of neighbors.
+"""Clusters: single-pass clustering of the window's items by centroid, never by chains of neighbors.
 
-A story is the items of the last window that joined it and the sums of their term weights, its centroid. An
+A cluster is the items of the last window that joined it and the sums of their term weights, its centroid. An
 item's similarity to it is the cosine between the item's terms and those sums, both weighted by how
 distinctive each term is *now* (``Baseline.weight``): while the name of a place bursts, headlines that share
-little else are similar; a day later they are not. Stories whose centroids have converged are merged.
+little else are similar; a day later they are not. Clusters whose centroids have converged are merged.
 
-An inverted index (``postings.py``) finds the candidate stories of an item and gives the products with all of
+An inverted index (``postings.py``) finds the candidate clusters of an item and gives the products with all of
 them at once. Products are summed term by term in a fixed order, so that loops and array operations agree in
 every bit. All memory is bounded by the window. No set is iterated where order matters: equal input gives
 equal bytes.
@@ -24,23 +24,24 @@ import numpy as np
 
 from aggregator.events.detection.postings import Postings, TermPostings
 
-# Cosine at which an item joins a story, and at which two stories merge. Values of 0.3 to 0.4 and 0.4 to 0.55
-# give similar results.
+# Cosine at which an item joins a cluster, and at which two clusters merge. Values of 0.3 to 0.4 and 0.4 to
+# 0.55 give similar results.
 JOIN_COSINE = 0.35
 MERGE_COSINE = 0.45
 # An article whose fingerprint is within 7 bits of a member is similar as a whole: half the cosine suffices.
 JOIN_RELATED_COSINE = JOIN_COSINE / 2
-# The centroid of a smaller story is not reliable enough for merging.
+# The centroid of a smaller cluster is not reliable enough for merging.
 MIN_ITEMS_TO_MERGE = 4
 MIN_ITEMS_TO_BE_MERGED = 2
-# A norm is computed again when its story has changed by 5 % or after ten minutes; for a merge, every minute.
+# A norm is computed again when its cluster has changed by 5 % or after ten minutes; for a merge, every
+# minute.
 NORM_STALE_GROWTH_RATIO = 0.05
 NORM_STALE_MINUTES = 10
-# A story is examined for merges and divisions again when this share of its items is new.
+# A cluster is examined for merges and divisions again when this share of its items is new.
 EXAMINED_GROWTH_RATIO = 0.05
 # A merge candidate below this share of the merge threshold by a stale norm is skipped without a fresh norm.
 STALE_NORM_PREFILTER_RATIO = 0.8
-# Largest weight of a term in an item (``items.py``); a story of n items holds at most n times that.
+# Largest weight of a term in an item (``items.py``); a cluster of n items holds at most n times that.
 MAX_TERM_WEIGHT = 255
 # From this weight on a term is one of the headline; those of the opening have half the weight.
 MIN_HEADLINE_WEIGHT = 192
@@ -48,7 +49,7 @@ MIN_HEADLINE_WEIGHT = 192
 ROUNDING_MARGIN = 1 - 1e-9
 # From this number of postings on, array operations are as fast as a loop.
 ARRAY_MIN_POSTINGS = 512
-# Latest items of a story that decide whether it is news: a series of hundreds is checked with every item.
+# Latest items of a cluster that decide whether it is news: a series of hundreds is checked with every item.
 MAX_EXAMINED_ITEMS = 64
 _UNKNOWN_NORM = float("nan")  # recognized by norm != norm
 
@@ -60,8 +61,8 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
 
     terms        term -> weight, an integer 1..255, so that sums are exact
     is_counted   whether it counts towards the burst rule
-    cosine       similarity to its story when it joined, 0..1
-    story_key    -1: no story
+    cosine       similarity to its cluster when it joined, 0..1
+    cluster_key    -1: no cluster
     space        only fingerprints of one space are comparable
     desk_prefix  what was removed from the start of the headline as it was sent ("UPDATE 2-")
     """
@@ -75,7 +76,7 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     terms: dict[str, int]
     is_counted: bool
     cosine: float
-    story_key: int
+    cluster_key: int
     fingerprint: int = 0
     lang: str = ""
     space: str = ""
@@ -87,7 +88,7 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
         return [term for term, weight in self.terms.items() if weight >= MIN_HEADLINE_WEIGHT]
 
 
-class Story(msgspec.Struct, array_like=True, gc=False):
+class Cluster(msgspec.Struct, array_like=True, gc=False):
     """Items of one centroid. The order of the fields is part of the saved state.
 
     members         items by first version, in order of joining
@@ -95,8 +96,8 @@ class Story(msgspec.Struct, array_like=True, gc=False):
     counted_items   members that count towards the burst rule
     sightings       duplicates that do not count
     norm            weighted norm of the sums, computed at ``norm_size`` members in ``norm_minute``
-    event_id        the event that the story became
-    new_items       members that joined since the story was last examined for merges
+    event_id        the event that the cluster became
+    new_items       members that joined since the cluster was last examined for merges
     """
 
     key: int
@@ -112,34 +113,34 @@ class Story(msgspec.Struct, array_like=True, gc=False):
     new_items: int = 0
 
 
-MergePredicate = Callable[[Story, Story], bool]
+MergePredicate = Callable[[Cluster, Cluster], bool]
 
 
-def latest_counted_items(story: Story) -> list[WindowItem]:
+def latest_counted_items(cluster: Cluster) -> list[WindowItem]:
     """Return the latest items that count towards the burst rule, at most ``MAX_EXAMINED_ITEMS``."""
-    return [member for member in story.members.values() if member.is_counted][-MAX_EXAMINED_ITEMS:]
+    return [member for member in cluster.members.values() if member.is_counted][-MAX_EXAMINED_ITEMS:]
 
 
-class StoryIndex:
-    """The open stories: by key, by article number, and by term (inverted index).
+class ClusterIndex:
+    """The open clusters: by key, by article number, and by term (inverted index).
 
-    ``changed_keys``: stories that grew by ``EXAMINED_GROWTH_RATIO`` and may have converged with others, for
+    ``changed_keys``: clusters that grew by ``EXAMINED_GROWTH_RATIO`` and may have converged with others, for
     the next round of merging.
     """
 
     def __init__(self) -> None:
-        self.by_key: dict[int, Story] = {}
+        self.by_key: dict[int, Cluster] = {}
         self.next_key = 0
         self.changed_keys: dict[int, None] = {}
         self._minute = 0
         self.key_by_number: dict[int, int] = {}
         self._postings = Postings()
-        self._slots: dict[int, int] = {}  # by story key
-        # Arrays by slot: story key, number of items, and norm (unknown if items changed or it is too old).
+        self._slots: dict[int, int] = {}  # by cluster key
+        # Arrays by slot: cluster key, number of items, and norm (unknown if items changed or it is too old).
         self._keys = array("q")
         self._sizes = array("q")
         self._norms = array("d")
-        self._norm_times: deque[tuple[int, int]] = deque()  # (minute computed, story key), oldest first
+        self._norm_times: deque[tuple[int, int]] = deque()  # (minute computed, cluster key), oldest first
 
     def begin_minute(self, minute: int) -> None:
         """Set the clock and expire old norms; all of them if the clock goes back."""
@@ -151,15 +152,15 @@ class StoryIndex:
             if key in self.by_key and minute - self.by_key[key].norm_minute >= NORM_STALE_MINUTES:
                 self._norms[self._slots[key]] = _UNKNOWN_NORM
 
-    def create(self, id_: str) -> Story:
-        """Return a new, empty story."""
-        story = Story(self.next_key, id_)
+    def create(self, id_: str) -> Cluster:
+        """Return a new, empty cluster."""
+        cluster = Cluster(self.next_key, id_)
         self.next_key += 1
-        self._assign_slot(story)
-        return story
+        self._assign_slot(cluster)
+        return cluster
 
-    def nearest(self, terms: Mapping[str, int], weigh: TermWeigher) -> tuple[Story | None, float]:
-        """Return the story with the highest cosine to ``terms`` (the older on a tie), and that cosine.
+    def nearest(self, terms: Mapping[str, int], weigh: TermWeigher) -> tuple[Cluster | None, float]:
+        """Return the cluster with the highest cosine to ``terms`` (the older on a tie), and that cosine.
 
         (None, 0.0) if no cosine reaches ``JOIN_COSINE``.
         """
@@ -182,7 +183,7 @@ class StoryIndex:
     def _candidate_products(
         self, parts: Sequence[tuple[float, str, float]], length: float
     ) -> dict[int, float]:
-        """Dot products of an item with its candidate stories, by slot.
+        """Dot products of an item with its candidate clusters, by slot.
 
         ``parts``: (negative squared weight, term, factor) of the item, heaviest first; ``length``: its norm.
         With many postings, only candidates that reach ``JOIN_COSINE`` or whose norm is unknown.
@@ -201,31 +202,33 @@ class StoryIndex:
         is_near = ~(dots < JOIN_COSINE * length * ROUNDING_MARGIN * norms)
         return dict(zip(candidates[is_near].tolist(), dots[is_near].tolist(), strict=True))
 
-    def cosine(self, terms: Mapping[str, int], story: Story, weigh: TermWeigher) -> float:
-        """Return the similarity of an item to one story, 0..1."""
+    def cosine(self, terms: Mapping[str, int], cluster: Cluster, weigh: TermWeigher) -> float:
+        """Return the similarity of an item to one cluster, 0..1."""
         squares, length = _squared_weights(terms, weigh)
-        dot = sum(square * story.term_sums.get(term, 0) for term, square in squares)
+        dot = sum(square * cluster.term_sums.get(term, 0) for term, square in squares)
         return (
-            min(1.0, dot / (length * self._refreshed_norm(story, weigh, NORM_STALE_MINUTES))) if dot else 0.0
+            min(1.0, dot / (length * self._refreshed_norm(cluster, weigh, NORM_STALE_MINUTES)))
+            if dot
+            else 0.0
         )
 
-    def add_item(self, story: Story, member: WindowItem) -> None:
-        """Add an item. Its first version must not be in any story."""
-        member.story_key = story.key
-        story.members[member.first_version] = member
-        self.key_by_number[member.first_version] = story.key
+    def add_item(self, cluster: Cluster, member: WindowItem) -> None:
+        """Add an item. Its first version must not be in any cluster."""
+        member.cluster_key = cluster.key
+        cluster.members[member.first_version] = member
+        self.key_by_number[member.first_version] = cluster.key
         if member.number != member.first_version:
-            self.key_by_number[member.number] = story.key
-        story.counted_items += member.is_counted
-        slot = self._mark_changed(story)
-        self._postings.add(slot, story.term_sums, member.terms)
-        story.new_items += 1
-        size = len(story.members)
-        if size >= MIN_ITEMS_TO_MERGE and story.new_items >= EXAMINED_GROWTH_RATIO * size:
-            self.changed_keys[story.key] = None
+            self.key_by_number[member.number] = cluster.key
+        cluster.counted_items += member.is_counted
+        slot = self._mark_changed(cluster)
+        self._postings.add(slot, cluster.term_sums, member.terms)
+        cluster.new_items += 1
+        size = len(cluster.members)
+        if size >= MIN_ITEMS_TO_MERGE and cluster.new_items >= EXAMINED_GROWTH_RATIO * size:
+            self.changed_keys[cluster.key] = None
 
     def find_item(self, first_version: int) -> WindowItem | None:
-        """Return the item with this first version, if it is in a story."""
+        """Return the item with this first version, if it is in a cluster."""
         key = self.key_by_number.get(first_version)
         return self.by_key[key].members.get(first_version) if key is not None else None
 
@@ -234,26 +237,26 @@ class StoryIndex:
         if member.number != member.first_version:
             self.key_by_number.pop(member.number, None)
         member.number = number
-        if member.story_key >= 0:
-            self.key_by_number[number] = member.story_key
+        if member.cluster_key >= 0:
+            self.key_by_number[number] = member.cluster_key
 
-    def remove_item(self, member: WindowItem) -> Story:
-        """Remove an item and return its former story, which is closed if it was the last item."""
-        story = self.by_key[member.story_key]
-        del story.members[member.first_version]
+    def remove_item(self, member: WindowItem) -> Cluster:
+        """Remove an item and return its former cluster, which is closed if it was the last item."""
+        cluster = self.by_key[member.cluster_key]
+        del cluster.members[member.first_version]
         self.key_by_number.pop(member.first_version, None)
         self.key_by_number.pop(member.number, None)
-        story.counted_items -= member.is_counted
-        self._postings.subtract(self._mark_changed(story), story.term_sums, member.terms)
-        if not story.members:
-            self._release_slot(story)
-        return story
+        cluster.counted_items -= member.is_counted
+        self._postings.subtract(self._mark_changed(cluster), cluster.term_sums, member.terms)
+        if not cluster.members:
+            self._release_slot(cluster)
+        return cluster
 
-    def merge(self, into: Story, other: Story) -> list[WindowItem]:
+    def merge(self, into: Cluster, other: Cluster) -> list[WindowItem]:
         """Move all items of ``other`` into ``into``; returns them in order of time."""
         moved = sorted(other.members.values(), key=lambda m: (m.at_ms, m.number))
         for member in moved:
-            member.story_key = into.key
+            member.cluster_key = into.key
             into.members[member.first_version] = member
             self.key_by_number[member.first_version] = self.key_by_number[member.number] = into.key
         sums = dict(other.term_sums)
@@ -267,15 +270,15 @@ class StoryIndex:
         return moved
 
     def find_merge_candidate(
-        self, story: Story, top_terms: Iterable[str], weigh: TermWeigher, may_merge: MergePredicate
-    ) -> Story | None:
-        """Return the nearest story with a cosine of at least ``MERGE_COSINE`` for which ``may_merge`` holds.
+        self, cluster: Cluster, top_terms: Iterable[str], weigh: TermWeigher, may_merge: MergePredicate
+    ) -> Cluster | None:
+        """The nearest cluster with a cosine of at least ``MERGE_COSINE`` for which ``may_merge`` holds.
 
-        ``top_terms``: key terms of ``story``; only these are compared.
+        ``top_terms``: key terms of ``cluster``; only these are compared.
         """
-        own_norm = self._refreshed_norm(story, weigh)
+        own_norm = self._refreshed_norm(cluster, weigh)
         best, nearest = None, MERGE_COSINE
-        for key, dot, squares in self._merge_products(story, top_terms, weigh, nearest * own_norm):
+        for key, dot, squares in self._merge_products(cluster, top_terms, weigh, nearest * own_norm):
             # The norm over all terms is at least that over the common ones: most candidates end here.
             if dot < nearest * own_norm * math.sqrt(squares):
                 continue
@@ -287,7 +290,7 @@ class StoryIndex:
             cosine = dot / (own_norm * self._refreshed_norm(other, weigh))
             if cosine < nearest or (best is not None and cosine == nearest):
                 continue
-            if may_merge(story, other):
+            if may_merge(cluster, other):
                 best, nearest = other, cosine
         return best
 
@@ -297,30 +300,30 @@ class StoryIndex:
             self.by_key[key].new_items = 0
         self.changed_keys.clear()
 
-    def with_any_term(self, terms: Iterable[str]) -> list[Story]:
-        """Return the stories that hold any of these terms and are large enough to be merged, oldest first."""
+    def with_any_term(self, terms: Iterable[str]) -> list[Cluster]:
+        """The clusters that hold any of these terms and are large enough to be merged, oldest first."""
         keys, sizes = self._keys, self._sizes
         found = [keys[s] for s in self._postings.lookup(terms).slots() if sizes[s] >= MIN_ITEMS_TO_BE_MERGED]
         return [self.by_key[key] for key in sorted(found)]
 
     def invalidate_norms(self) -> None:
         """Mark every norm as stale, after a change of all term weights."""
-        for story in self.by_key.values():
-            story.norm_minute = -NORM_STALE_MINUTES
+        for cluster in self.by_key.values():
+            cluster.norm_minute = -NORM_STALE_MINUTES
         self._reset_norms()
 
-    def restore(self, stories: Iterable[Story], next_key: int) -> None:
-        """Add saved stories to an empty index."""
+    def restore(self, clusters: Iterable[Cluster], next_key: int) -> None:
+        """Add saved clusters to an empty index."""
         self.next_key = next_key
-        for story in stories:
-            slot = self._assign_slot(story)
-            self._sizes[slot] = len(story.members)
-            for member in story.members.values():
-                self.key_by_number[member.first_version] = self.key_by_number[member.number] = story.key
-            self._postings.add(slot, {}, story.term_sums)
+        for cluster in clusters:
+            slot = self._assign_slot(cluster)
+            self._sizes[slot] = len(cluster.members)
+            for member in cluster.members.values():
+                self.key_by_number[member.first_version] = self.key_by_number[member.number] = cluster.key
+            self._postings.add(slot, {}, cluster.term_sums)
 
     def _merge_products(
-        self, story: Story, top_terms: Iterable[str], weigh: TermWeigher, min_product: float
+        self, cluster: Cluster, top_terms: Iterable[str], weigh: TermWeigher, min_product: float
     ) -> list[tuple[int, float, float]]:
         """Merge candidates, oldest first: (key, dot product over ``top_terms``, sum of their squares).
 
@@ -329,7 +332,7 @@ class StoryIndex:
         """
         terms = list(top_terms)
         weights = [weigh(term) for term in terms]
-        own_sums = [weight * story.term_sums[term] for weight, term in zip(weights, terms, strict=True)]
+        own_sums = [weight * cluster.term_sums[term] for weight, term in zip(weights, terms, strict=True)]
         postings = self._postings.lookup(terms)
         if sum(postings.lengths) < ARRAY_MIN_POSTINGS:
             found = _loop_products(postings, own_sums, weights)
@@ -337,43 +340,45 @@ class StoryIndex:
             found = _array_products(postings, own_sums, weights, min_product)
         keys, sizes = self._keys, self._sizes
         large = [(keys[slot], *sums) for slot, sums in found.items() if sizes[slot] >= MIN_ITEMS_TO_BE_MERGED]
-        return sorted(product for product in large if product[0] != story.key)
+        return sorted(product for product in large if product[0] != cluster.key)
 
-    def _refreshed_norm(self, story: Story, weigh: TermWeigher, max_age_minutes: int = 1) -> float:
-        """Return the story's norm, computed again if it is too old or the story has changed too much."""
-        size = len(story.members)
-        fresh = self._minute - story.norm_minute < max_age_minutes
-        if not fresh or abs(size - story.norm_size) >= max(1.0, story.norm_size * NORM_STALE_GROWTH_RATIO):
+    def _refreshed_norm(self, cluster: Cluster, weigh: TermWeigher, max_age_minutes: int = 1) -> float:
+        """Return the cluster's norm, computed again if it is too old or the cluster has changed too much."""
+        size = len(cluster.members)
+        fresh = self._minute - cluster.norm_minute < max_age_minutes
+        if not fresh or abs(size - cluster.norm_size) >= max(
+            1.0, cluster.norm_size * NORM_STALE_GROWTH_RATIO
+        ):
             squares = 0.0  # a loop, because the rounding of sum() differs between Python versions
-            for weighted in map(mul, map(weigh, story.term_sums), story.term_sums.values()):
+            for weighted in map(mul, map(weigh, cluster.term_sums), cluster.term_sums.values()):
                 squares += weighted * weighted
-            story.norm = math.sqrt(squares)
-            story.norm_size, story.norm_minute = size, self._minute
-            self._norms[self._slots[story.key]] = story.norm
-            self._norm_times.append((self._minute, story.key))
-        return story.norm
+            cluster.norm = math.sqrt(squares)
+            cluster.norm_size, cluster.norm_minute = size, self._minute
+            self._norms[self._slots[cluster.key]] = cluster.norm
+            self._norm_times.append((self._minute, cluster.key))
+        return cluster.norm
 
     # -- slots ---------------------------------------------------------------------------------
 
-    def _assign_slot(self, story: Story) -> int:
-        self.by_key[story.key] = story
-        slot = self._slots[story.key] = self._postings.allocate_slot()
+    def _assign_slot(self, cluster: Cluster) -> int:
+        self.by_key[cluster.key] = cluster
+        slot = self._slots[cluster.key] = self._postings.allocate_slot()
         if slot == len(self._keys):
             self._keys.append(0)
             self._sizes.append(0)
             self._norms.append(0.0)
-        self._keys[slot], self._sizes[slot], self._norms[slot] = story.key, 0, _UNKNOWN_NORM
+        self._keys[slot], self._sizes[slot], self._norms[slot] = cluster.key, 0, _UNKNOWN_NORM
         return slot
 
-    def _release_slot(self, story: Story) -> None:
-        del self.by_key[story.key]
-        self.changed_keys.pop(story.key, None)
-        self._postings.free_slot(self._slots.pop(story.key))
+    def _release_slot(self, cluster: Cluster) -> None:
+        del self.by_key[cluster.key]
+        self.changed_keys.pop(cluster.key, None)
+        self._postings.free_slot(self._slots.pop(cluster.key))
 
-    def _mark_changed(self, story: Story) -> int:
+    def _mark_changed(self, cluster: Cluster) -> int:
         """Record that items were added or removed; returns the slot."""
-        slot = self._slots[story.key]
-        self._sizes[slot], self._norms[slot] = len(story.members), _UNKNOWN_NORM
+        slot = self._slots[cluster.key]
+        self._sizes[slot], self._norms[slot] = len(cluster.members), _UNKNOWN_NORM
         return slot
 
     def _reset_norms(self) -> None:
@@ -382,11 +387,11 @@ class StoryIndex:
 
 
 def _prefix_length(parts: Sequence[tuple[float, str, float]], length: float) -> int:
-    """Number of terms at the start of ``parts`` of which a story must hold one to reach ``JOIN_COSINE``.
+    """Number of terms at the start of ``parts`` of which a cluster must hold one to reach ``JOIN_COSINE``.
 
-    Prefix filtering (Chaudhuri, Ganti & Kaushik 2006): a story that shares only the remaining, lightest
+    Prefix filtering (Chaudhuri, Ganti & Kaushik 2006): a cluster that shares only the remaining, lightest
     terms, whose norm is less than ``JOIN_COSINE`` times the item's, cannot reach that cosine. Those are also
-    the common words, which most stories hold. ``parts``: (negative squared weight, ...), heaviest first.
+    the common words, which most clusters hold. ``parts``: (negative squared weight, ...), heaviest first.
     """
     remaining, required = length * length, JOIN_COSINE * JOIN_COSINE * length * length
     for count, (negative_square, _, _) in enumerate(parts):

@@ -1,19 +1,19 @@
-"""Coherence: stories that hold two topics are divided, and items that joined by drift leave.
+"""Coherence: clusters that hold two topics are divided, and items that joined by drift leave.
 
 An item joins by its similarity to the centroid at that moment. One word can connect two topics: headlines
-about one bank join the story of another bank while "bank" is most of what both hold. What would not be
-merged is not kept together: a story is divided when the items with one of its key terms and the items
+about one bank join the cluster of another bank while "bank" is most of what both hold. What would not be
+merged is not kept together: a cluster is divided when the items with one of its key terms and the items
 without it have no key terms in common but the connecting one (``key_terms.py``)::
 
-    story of 130 items   key terms "bank" (97 %), "clothier" (48 %), "governor" (22 %)
+    cluster of 130 items   key terms "bank" (97 %), "clothier" (48 %), "governor" (22 %)
     with "clothier"      bank, clothier, offer, suit
-    without it           bank, governor, rates, pound       only "bank" in common: two stories
+    without it           bank, governor, rates, pound       only "bank" in common: two clusters
 
-Single items that share only words of the whole stream with a story are *strays*. A term is the story's own if
-0.9 of the documents of the window that hold it are in the story; an item that holds none of the own terms
-leaves the event::
+Single items that share only words of the whole stream with a cluster are *outliers*. A term is the cluster's
+own if 0.9 of the documents of the window that hold it are in the cluster; an item that holds none of the own
+terms leaves the event::
 
-    story of 25 items    "thornby" (22 of its 22 documents), "oil" (9 of 40 documents)
+    cluster of 25 items    "thornby" (22 of its 22 documents), "oil" (9 of 40 documents)
     Texas oil tax        holds "oil" only: leaves
 """
 
@@ -25,36 +25,36 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from operator import itemgetter, mul, neg
 
-from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Story, TermWeigher, WindowItem
-from aggregator.events.detection.key_terms import KEY_TERMS_PER_STORY, heaviest_terms, terms_support_merge
+from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster, TermWeigher, WindowItem
+from aggregator.events.detection.key_terms import KEY_TERMS_PER_CLUSTER, heaviest_terms, terms_support_merge
 
 # A part below this share of the items is a side of the topic, not a topic.
 MIN_PART_ITEMS = 5
 MIN_PART_SHARE = 0.15
 # Fewer items do not show two topics.
-MIN_STORY_ITEMS = 16
+MIN_CLUSTER_ITEMS = 16
 # Cosine of the two parts without the connecting term up to which they are two topics.
 MAX_PARTS_COSINE = 0.1
 
-# A term is own to a story that has this share of its documents in the window, and at least three of them.
+# A term is own to a cluster that has this share of its documents in the window, and at least three of them.
 OWN_TERM_SHARE = 0.9
 MIN_OWN_TERM_ITEMS = 3
-# More items without an own term are not strays: the story has no subject of its own.
+# More items without an own term are not outliers: the cluster has no subject of its own.
 MAX_STRAY_SHARE = 0.25
 
 
 def find_division(
-    story: Story, top_terms: Sequence[str], weigh: TermWeigher, expected: Callable[[str], float]
+    cluster: Cluster, top_terms: Sequence[str], weigh: TermWeigher, expected: Callable[[str], float]
 ) -> list[WindowItem] | None:
-    """Return the smaller of the two topics of ``story``, in order of joining; None if it has one topic.
+    """Return the smaller of the two topics of ``cluster``, in order of joining; None if it has one topic.
 
     ``top_terms``: its key terms; ``expected``: documents per window that usually hold a term.
     """
-    members = list(story.members.values())
+    members = list(cluster.members.values())
     min_items = max(MIN_PART_ITEMS, MIN_PART_SHARE * len(members))
     ordered: list[tuple[float, str]] = []
     for term in top_terms:
-        if story.term_sums[term] > MAX_TERM_WEIGHT * (len(members) - min_items):
+        if cluster.term_sums[term] > MAX_TERM_WEIGHT * (len(members) - min_items):
             continue  # too many items hold it, without counting them
         inside = [member for member in members if term in member.terms]
         if not min_items <= len(inside) <= len(members) - min_items:
@@ -62,11 +62,11 @@ def find_division(
         outside = [member for member in members if term not in member.terms]
         part = min(outside, inside, key=len)
         sums = _term_sums(part)
-        ordered = ordered or _heaviest_first(story.term_sums, weigh)
-        top_part, top_rest = heaviest_terms(sums, weigh), _heaviest_of_rest(story, sums, ordered, weigh)
+        ordered = ordered or _heaviest_first(cluster.term_sums, weigh)
+        top_part, top_rest = heaviest_terms(sums, weigh), _heaviest_of_rest(cluster, sums, ordered, weigh)
         if terms_support_merge(top_part, top_rest, expected):
             continue
-        rest = {t: total - sums.get(t, 0) for t, total in story.term_sums.items() if total != sums.get(t)}
+        rest = {t: total - sums.get(t, 0) for t, total in cluster.term_sums.items() if total != sums.get(t)}
         connecting = set(top_part) & set(top_rest)
         if _cosine(_weighted(sums, weigh), _weighted(rest, weigh), connecting) <= MAX_PARTS_COSINE:
             return part
@@ -79,36 +79,36 @@ def _heaviest_first(sums: dict[str, int], weigh: TermWeigher) -> list[tuple[floa
 
 
 def _heaviest_of_rest(
-    story: Story, part: dict[str, int], ordered: list[tuple[float, str]], weigh: TermWeigher
+    cluster: Cluster, part: dict[str, int], ordered: list[tuple[float, str]], weigh: TermWeigher
 ) -> list[str]:
-    """Return the heaviest terms of the story without ``part``, the sums of some of its items.
+    """Return the heaviest terms of the cluster without ``part``, the sums of some of its items.
 
-    ``ordered``: (negative weight, term) of the whole story, heaviest first. A term has no more weight in the
+    ``ordered``: (negative weight, term) of the cluster, heaviest first. A term has no more weight in the
     rest, so that few of hundreds are examined.
     """
     found: list[tuple[float, str]] = []
     for bound, term in ordered:
-        if len(found) == KEY_TERMS_PER_STORY and found[-1][0] < bound:
+        if len(found) == KEY_TERMS_PER_CLUSTER and found[-1][0] < bound:
             break
-        if remaining := story.term_sums[term] - part.get(term, 0):
+        if remaining := cluster.term_sums[term] - part.get(term, 0):
             insort(found, (-(remaining * weigh(term)), term))
-            del found[KEY_TERMS_PER_STORY:]
+            del found[KEY_TERMS_PER_CLUSTER:]
     return [term for _, term in found]
 
 
-def find_strays(story: Story, window_count: Callable[[str], int]) -> list[WindowItem]:
-    """Return the items that hold no own term of ``story``, in order of joining; none if most hold none.
+def find_outliers(cluster: Cluster, window_count: Callable[[str], int]) -> list[WindowItem]:
+    """Return the items that hold no own term of ``cluster``, in order of joining; none if most hold none.
 
     ``window_count``: documents in the window that hold a term.
     """
-    counts = Counter(term for member in story.members.values() for term in member.terms)
+    counts = Counter(term for member in cluster.members.values() for term in member.terms)
     own = {
         term
         for term, count in counts.items()
         if count >= MIN_OWN_TERM_ITEMS and count >= OWN_TERM_SHARE * window_count(term)
     }
-    strays = [member for member in story.members.values() if own.isdisjoint(member.terms)]
-    return strays if len(strays) <= MAX_STRAY_SHARE * len(story.members) else []
+    outliers = [member for member in cluster.members.values() if own.isdisjoint(member.terms)]
+    return outliers if len(outliers) <= MAX_STRAY_SHARE * len(cluster.members) else []
 
 
 def _term_sums(members: Sequence[WindowItem]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Burst detector: a deterministic state machine that turns stream items and time into event changes.
 
-``observe`` processes one item: advance the clock, find the item's story, join it, check whether the story
-fires. At the start of each minute of virtual time the clock also merges stories, updates the status of
+``observe`` processes one item: advance the clock, find the item's cluster, join it, check whether the cluster
+fires. At the start of each minute of virtual time the clock also merges clusters, updates the status of
 events and chooses their headlines. No function reads a clock: equal calls give equal bytes (``dump``).
 """
 
@@ -14,11 +14,11 @@ from aggregator.analysis.term_frequencies import TermRates
 from aggregator.analysis.text.headline import split_headline
 from aggregator.domain import StreamItem
 from aggregator.events.detection import expectation, routine, state
-from aggregator.events.detection.assignment import StoryAssignment
+from aggregator.events.detection.assignment import ClusterAssignment
 from aggregator.events.detection.baseline import ALL_DOCUMENTS
-from aggregator.events.detection.clustering import Story, WindowItem
+from aggregator.events.detection.clustering import Cluster, WindowItem
 from aggregator.events.detection.items import placed_ms, plausible_date_ms, to_window_item
-from aggregator.events.detection.merging import StoryMerger
+from aggregator.events.detection.merging import ClusterMerger
 from aggregator.events.detection.model import BurstRule, DetectedEvent, EventChange, SourceFamilies
 from aggregator.events.detection.overrides import EditorOverrides
 from aggregator.events.detection.state import DetectorParts
@@ -48,10 +48,10 @@ class BurstDetector(DetectorParts):
 
     def __init__(self, rule: BurstRule, rates: TermRates | None = None) -> None:
         super().__init__(rule, rates)
-        self.assignment = StoryAssignment(
-            rule, self.stories, self.open_events, self.term_weights, self.hamming_mode
+        self.assignment = ClusterAssignment(
+            rule, self.clusters, self.open_events, self.term_weights, self.hamming_mode
         )
-        self.merger = StoryMerger(self.stories, self.open_events, self.term_weights, self._check_burst)
+        self.merger = ClusterMerger(self.clusters, self.open_events, self.term_weights, self._check_burst)
         self.overrides = EditorOverrides()
 
     # -- interface -----------------------------------------------------------------------------
@@ -63,32 +63,32 @@ class BurstDetector(DetectorParts):
             return
         _run(self.advance_clock_steps(now_ms))
         if self.baseline.idf_is_stale():
-            self.stories.invalidate_norms()
+            self.clusters.invalidate_norms()
             self.term_weights.refresh(self.clock_ms)
         if self.overrides.is_removed(item) or self._apply_update(item):
             return
         if item.backfill and plausible_date_ms(item) is None:
             return
-        duplicate_story = self.assignment.story_of_duplicate(item)
-        if duplicate_story is not None and any(
-            m.source == item.source for m in duplicate_story.members.values()
+        duplicate_cluster = self.assignment.cluster_of_duplicate(item)
+        if duplicate_cluster is not None and any(
+            m.source == item.source for m in duplicate_cluster.members.values()
         ):
-            duplicate_story.sightings += 1
-            self.open_events.record_sighting(duplicate_story, now_ms)
+            duplicate_cluster.sightings += 1
+            self.open_events.record_sighting(duplicate_cluster, now_ms)
             return
         if item.published_at_ms is None and self.undated.is_bulk(now_ms, self.baseline):
             return
         member = to_window_item(item, now_ms, self.clock_ms, self.rule.window_ms)
         if member.is_counted or self.hamming_mode is not None:
             self._add_to_window(member)
-            self._assign_story(member, item, duplicate_story)
+            self._assign_cluster(member, item, duplicate_cluster)
         else:
-            self._observe_late(member, placed_ms(item, now_ms), duplicate_story)
+            self._observe_late(member, placed_ms(item, now_ms), duplicate_cluster)
 
     def tick(self, now_ms: int) -> None:
-        """Advance the clock to ``now_ms`` without an item and merge the stories that grew.
+        """Advance the clock to ``now_ms`` without an item and merge the clusters that grew.
 
-        Merging here, and not only at the start of a minute, alerts up to a minute earlier to a story that
+        Merging here, and not only at the start of a minute, alerts up to a minute earlier to a cluster that
         arrives in fragments. A time over one window behind the clock resets the clock.
         """
         _run(self.tick_steps(now_ms))
@@ -98,12 +98,12 @@ class BurstDetector(DetectorParts):
         if now_ms < self.clock_ms - self.rule.window_ms:
             self._reset_clock(now_ms)
         yield from self.advance_clock_steps(now_ms)
-        yield from self._merge_changed_stories()
+        yield from self._merge_changed_clusters()
 
     def advance_clock_steps(self, now_ms: int) -> Iterator[None]:
         """Advance the clock in steps; a later ``observe`` at ``now_ms`` finds nothing left of this work.
 
-        Expires items and, if a new minute starts, merges stories and updates events. A no-op when the
+        Expires items and, if a new minute starts, merges clusters and updates events. A no-op when the
         clock is at ``now_ms`` or later.
         """
         if now_ms <= self.clock_ms:
@@ -112,10 +112,10 @@ class BurstDetector(DetectorParts):
         self.clock_ms = now_ms
         if is_new_minute:
             self.term_weights.refresh(self.clock_ms)
-            self.stories.begin_minute(now_ms // MINUTE_MS)
+            self.clusters.begin_minute(now_ms // MINUTE_MS)
         self._expire_items()
         if is_new_minute:
-            yield from self._merge_changed_stories()
+            yield from self._merge_changed_clusters()
             yield from self.open_events.run_minute_steps()
             self._apply_overrides()
 
@@ -135,7 +135,7 @@ class BurstDetector(DetectorParts):
     def close_events(self) -> list[EventChange]:
         """Close all open events, when another rule takes over; returns the changes."""
         for event in list(self.open_events.by_id.values()):
-            self.open_events.close(self.stories.by_key[event.story_key], self.clock_ms)
+            self.open_events.close(self.clusters.by_key[event.cluster_key], self.clock_ms)
         return self.drain_changes()
 
     @property
@@ -175,13 +175,13 @@ class BurstDetector(DetectorParts):
             self.term_weights.remove(member)
         if self.hamming_mode is not None:
             self.hamming_mode.remove(member)
-        if member.story_key >= 0:
-            story = self.stories.remove_item(member)
-            if not story.members and story.event_id is not None:
-                self.series.raise_peak(story.key, self.open_events.by_id[story.event_id].peak)
-                self.open_events.close(story, self.clock_ms)
+        if member.cluster_key >= 0:
+            cluster = self.clusters.remove_item(member)
+            if not cluster.members and cluster.event_id is not None:
+                self.series.raise_peak(cluster.key, self.open_events.by_id[cluster.event_id].peak)
+                self.open_events.close(cluster, self.clock_ms)
                 if self.hamming_mode is not None:
-                    self.hamming_mode.close_story(story.key)
+                    self.hamming_mode.close_cluster(cluster.key)
 
     def _reset_clock(self, now_ms: int) -> None:
         """Recover from a clock that ran over one window ahead: forget what was observed at the wrong time."""
@@ -190,36 +190,36 @@ class BurstDetector(DetectorParts):
         self.baseline.drop_hours_after(now_ms // HOUR_MS)
         self.clock_ms = 0
 
-    def _merge_changed_stories(self) -> Iterator[None]:
-        """Merge and divide the stories that grew since the last call."""
+    def _merge_changed_clusters(self) -> Iterator[None]:
+        """Merge and divide the clusters that grew since the last call."""
         if self.hamming_mode is None:
             yield from self.merger.merge_changed_steps(self.overrides, self.clock_ms)
-        self.stories.end_round()
+        self.clusters.end_round()
 
     # -- one item ------------------------------------------------------------------------------
 
     def _apply_update(self, item: StreamItem) -> bool:
         """Replace an item of the window by its new version, without counting it again; False if absent."""
-        member = self.stories.find_item(item.first_version)
+        member = self.clusters.find_item(item.first_version)
         if member is None and self.hamming_mode is not None:
             member = self.hamming_mode.pending.get(item.first_version)
         if member is None:
             return False
         member.desk_prefix, member.title = split_headline(item.title)
-        self.stories.renumber(member, item.number)
+        self.clusters.renumber(member, item.number)
         return True
 
-    def _observe_late(self, member: WindowItem, at_ms: int, duplicate_story: Story | None) -> None:
+    def _observe_late(self, member: WindowItem, at_ms: int, duplicate_cluster: Cluster | None) -> None:
         """Learn from a late or backfilled article; it joins events only, uncounted."""
         terms = (*member.terms, ALL_DOCUMENTS)
         if self.baseline.add_late(at_ms // HOUR_MS, terms, self.clock_ms // HOUR_MS):
             self.term_weights.invalidate(terms)
         if not self.open_events.by_id:
             return  # of an archive, nearly all: half of the time of this call
-        story = self.assignment.find_event_story(member, duplicate_story)
-        if story is not None:
+        cluster = self.assignment.find_event_cluster(member, duplicate_cluster)
+        if cluster is not None:
             self._add_to_window(member)
-            self.assignment.add_to_event(story, member)
+            self.assignment.add_to_event(cluster, member)
 
     def _add_to_window(self, member: WindowItem) -> None:
         """Insert the item into the window in order of time and count its terms."""
@@ -231,13 +231,15 @@ class BurstDetector(DetectorParts):
             self.baseline.add(member.at_ms // HOUR_MS, (*member.terms, ALL_DOCUMENTS))
             self.term_weights.add(member)
 
-    def _assign_story(self, member: WindowItem, item: StreamItem, duplicate_story: Story | None) -> None:
+    def _assign_cluster(
+        self, member: WindowItem, item: StreamItem, duplicate_cluster: Cluster | None
+    ) -> None:
         if self.hamming_mode is not None:
             self.assignment.assign_by_hamming_distance(member, self.clock_ms)
             return
-        story = self.assignment.assign(member, item, duplicate_story)
-        if story.event_id is None:
-            self._check_burst(story)
+        cluster = self.assignment.assign(member, item, duplicate_cluster)
+        if cluster.event_id is None:
+            self._check_burst(cluster)
 
     def remove_article(self, item_id: str, first_version: int) -> None:
         """Remove an article that was deleted, or that an editor removed from its event."""
@@ -248,13 +250,13 @@ class BurstDetector(DetectorParts):
             self._remove_from_window(member)
         self.open_events.refresh_headlines()
 
-    # -- stories and events --------------------------------------------------------------------
+    # -- clusters and events --------------------------------------------------------------------
 
-    def _check_burst(self, story: Story) -> None:
-        """Fire the story if it exceeds the rule and its expectation, and is news rather than routine."""
+    def _check_burst(self, cluster: Cluster) -> None:
+        """Fire the cluster if it exceeds the rule and its expectation, and is news rather than routine."""
         hour = self.clock_ms // HOUR_MS
         expected = expectation.expected_if_exceeded(
-            story,
+            cluster,
             self.rule,
             self.baseline,
             self.term_weights.window_count,
@@ -264,31 +266,31 @@ class BurstDetector(DetectorParts):
         )
         if (
             expected is None
-            or routine.is_routine(story, self.window)
+            or routine.is_routine(cluster, self.window)
             or fills_template(
-                story,
+                cluster,
                 expected,
                 self.cold_start.rates,
                 lambda term: self.baseline.days_with(term, BUSY_DAY_ITEMS, hour),
             )
-            or not has_named_subject(story, self.window, self.cold_start.rates)
+            or not has_named_subject(cluster, self.window, self.cold_start.rates)
         ):
             return
-        in_series = self.series.expected_items(story, self.series.record(story, self.clock_ms))
-        if expectation.exceeds_expectation(story.counted_items, in_series, self.rule):
-            self.open_events.fire(story, self.clock_ms, max(expected, in_series))
+        in_series = self.series.expected_items(cluster, self.series.record(cluster, self.clock_ms))
+        if expectation.exceeds_expectation(cluster.counted_items, in_series, self.rule):
+            self.open_events.fire(cluster, self.clock_ms, max(expected, in_series))
 
     # -- editor overrides ----------------------------------------------------------------------
 
-    def _dissolve(self, story: Story) -> None:
-        """Remove a story whose event is closed, and all its items."""
-        story.event_id = None
-        for member in list(story.members.values()):
+    def _dissolve(self, cluster: Cluster) -> None:
+        """Remove a cluster whose event is closed, and all its items."""
+        cluster.event_id = None
+        for member in list(cluster.members.values()):
             self.window.remove(member)
             self._remove_from_window(member)
 
     def _apply_overrides(self) -> None:
-        """Bring stories and events in line with the editor overrides. Idempotent."""
+        """Bring clusters and events in line with the editor overrides. Idempotent."""
         events = self.open_events
         for id_, first_version in self.overrides.removed_items.items():
             if any(id_ in event.items for event in events.by_id.values()):
@@ -296,13 +298,13 @@ class BurstDetector(DetectorParts):
         for absorbed_id, (into_id, _) in self.overrides.merges.items():
             if absorbed_id not in events.by_id:
                 continue
-            story = self.stories.by_key[events.by_id[absorbed_id].story_key]
+            cluster = self.clusters.by_key[events.by_id[absorbed_id].cluster_key]
             if into_id in events.by_id:
-                into = self.stories.by_key[events.by_id[into_id].story_key]
-                self.merger.merge(into, story, self.clock_ms)
+                into = self.clusters.by_key[events.by_id[into_id].cluster_key]
+                self.merger.merge(into, cluster, self.clock_ms)
             else:
                 events.close_as_merged(absorbed_id, into_id, self.clock_ms)
-                self._dissolve(story)
+                self._dissolve(cluster)
 
 
 def _run(steps: Iterator[None]) -> None:

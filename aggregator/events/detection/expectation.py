@@ -1,7 +1,8 @@
-"""Expectation of a story: the items usual for it at this time of the week, and whether it exceeds them.
+"""Expectation of a cluster: the items usual for it at this time of the week, and whether it exceeds them.
 
 The expectation is scaled by the present volume of the stream: when the whole stream is ten times as fast (a
-backlog is delivered, a source was added, a market opens), ten times the usual number is routine for a story.
+backlog is delivered, a source was added, a market opens), ten times the usual number is routine for a
+cluster.
 
 On a timeline (sensitivity 1: four times the expectation)::
 
@@ -22,7 +23,7 @@ history has fewer documents than 0.3 of a day at the present volume:
 4. **One subject** (``subject.py``), even if none of the items is usual, and at most ``MAX_CORE_SHARE`` of
    their terms common to most items.
 
-Of a story of several sources 1 requires less, down to ``INDEPENDENT_MARGIN``, and so do 3 and 4, down to
+Of a cluster of several sources 1 requires less, down to ``INDEPENDENT_MARGIN``, and so do 3 and 4, down to
 nothing. The constants were chosen on the first days of the development windows. Without ``TermRates`` no rule
 applies.
 """
@@ -36,15 +37,15 @@ from math import exp
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection import subject
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, SMOOTHING_DOCUMENTS, Baseline
-from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Story, WindowItem
+from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster, WindowItem
 from aggregator.events.detection.known_history import HOURS_PER_DAY, KNOWN_VOLUME_SHARE
 from aggregator.events.detection.model import BurstRule
 from aggregator.time_units import MINUTE_MS
 
-# Multiple of its expectation that a story needs to fire (divided by the rule's sensitivity).
+# Multiple of its expectation that a cluster needs to fire (divided by the rule's sensitivity).
 EXCESS_RATIO = 4.0
-# The expectation of a story is the mean of those of its terms, weighted by the cube of a term's share of the
-# items: the template that all items have in common decides, not the names that fill it.
+# The expectation of a cluster is the mean of those of its terms, weighted by the cube of a term's share of
+# the items: the template that all items have in common decides, not the names that fill it.
 SHARE_POWER = 3
 # A term that is usual nowhere decides alone when nearly all items hold it: "quake" next to a country.
 RARE_TERM_DOCUMENTS = 0.25
@@ -55,7 +56,7 @@ REGULAR_TOPIC_ITEMS = 4.0
 
 
 def expected_if_exceeded(
-    story: Story,
+    cluster: Cluster,
     rule: BurstRule,
     baseline: Baseline,
     window_count: Callable[[str], int],
@@ -63,35 +64,35 @@ def expected_if_exceeded(
     cold_start: ColdStart,
     family_of: Mapping[str, str],
 ) -> float | None:
-    """Return the expected number of items if the story exceeds both the rule and that number, else None.
+    """Return the expected number of items if the cluster exceeds both the rule and that number, else None.
 
     ``window_count``: documents in the window that hold a term; ``family_of``: see ``SourceFamilies``.
     """
-    if story.counted_items <= rule.items:
+    if cluster.counted_items <= rule.items:
         return None
-    if rule.min_sources > 1 and count_sources(story, family_of) < rule.min_sources:
+    if rule.min_sources > 1 and count_sources(cluster, family_of) < rule.min_sources:
         return None
-    expected = expected_items(story, baseline, hour)
-    if not exceeds_expectation(story.counted_items, expected, rule):
+    expected = expected_items(cluster, baseline, hour)
+    if not exceeds_expectation(cluster.counted_items, expected, rule):
         return None  # most calls end here, without the cost of the volume
-    expected *= volume_ratio(story, baseline, window_count, hour)
+    expected *= volume_ratio(cluster, baseline, window_count, hour)
     required = expected + max(0.0, expected - REGULAR_TOPIC_ITEMS)
-    if not exceeds_expectation(story.counted_items, required, rule):
+    if not exceeds_expectation(cluster.counted_items, required, rule):
         return None
-    on_first_day = cold_start.expected_items(story, expected)
-    return expected if exceeds_expectation(story.counted_items, on_first_day, rule) else None
+    on_first_day = cold_start.expected_items(cluster, expected)
+    return expected if exceeds_expectation(cluster.counted_items, on_first_day, rule) else None
 
 
-def expected_items(story: Story, baseline: Baseline, hour: int) -> float:
-    """Return the items per window that are usual for the common terms of the story, at usual volume.
+def expected_items(cluster: Cluster, baseline: Baseline, hour: int) -> float:
+    """Return the items per window that are usual for the common terms of the cluster, at usual volume.
 
     The mean over its terms, or the expectation of a rare term that nearly all items hold.
     """
     weighted = total = 0.0
     rarest = RARE_TERM_DOCUMENTS
-    largest_sum = MAX_TERM_WEIGHT * len(story.members)
+    largest_sum = MAX_TERM_WEIGHT * len(cluster.members)
     expectations = baseline.expectations(hour)
-    for term, weight in story.term_sums.items():
+    for term, weight in cluster.term_sums.items():
         share = weight / largest_sum
         expected = expectations[term]
         power = share**SHARE_POWER
@@ -104,13 +105,15 @@ def expected_items(story: Story, baseline: Baseline, hour: int) -> float:
     return weighted / total if total else 0.0
 
 
-def volume_ratio(story: Story, baseline: Baseline, window_count: Callable[[str], int], hour: int) -> float:
+def volume_ratio(
+    cluster: Cluster, baseline: Baseline, window_count: Callable[[str], int], hour: int
+) -> float:
     """Return the volume of the rest of the stream as a multiple of its usual volume, at least 1.0.
 
-    The rest is the documents of the window without the story's most common term.
+    The rest is the documents of the window without the cluster's most common term.
     """
-    largest = max(story.term_sums.values())
-    common_term = max([term for term, total in story.term_sums.items() if total == largest])
+    largest = max(cluster.term_sums.values())
+    common_term = max([term for term, total in cluster.term_sums.items() if total == largest])
     observed = window_count(ALL_DOCUMENTS) - window_count(common_term)
     expected = baseline.expected(ALL_DOCUMENTS, hour) - baseline.expected(common_term, hour)
     return max(1.0, (observed + SMOOTHING_DOCUMENTS) / (max(0.0, expected) + SMOOTHING_DOCUMENTS))
@@ -121,14 +124,14 @@ def exceeds_expectation(observed: int, expected: float, rule: BurstRule) -> bool
     return observed * rule.sensitivity >= EXCESS_RATIO * expected
 
 
-def count_sources(story: Story, family_of: Mapping[str, str]) -> int:
+def count_sources(cluster: Cluster, family_of: Mapping[str, str]) -> int:
     """Number of sources of the counted items, a family counting as one."""
-    return len({family_of.get(m.source, m.source) for m in story.members.values() if m.is_counted})
+    return len({family_of.get(m.source, m.source) for m in cluster.members.values() if m.is_counted})
 
 
-# Multiple of the usual excess that a story needs.
+# Multiple of the usual excess that a cluster needs.
 FIRST_DAY_EXCESS = 1.5
-# Multiple of its expectation in general news that the rarest common term of a story may have in any stream:
+# Multiple of its expectation in general news that the rarest common term of a cluster may have in any stream:
 # every site has its own subjects. The known events have at most 0.4 expected documents, so 16 items suffice.
 GENERAL_MARGIN = 10.0
 # The same where every item has another source.
@@ -137,7 +140,7 @@ INDEPENDENT_MARGIN = 4.0
 MIN_DISTINCT_TIMES = 0.6
 # As for ``subject.py``, on the first day.
 MIN_KNOWN_SHARE = 0.7
-# Share of its terms that a story may hold in common.
+# Share of its terms that a cluster may hold in common.
 MAX_CORE_SHARE = 0.5
 
 
@@ -188,15 +191,15 @@ class ColdStart:
             return 0.0
         return self.remaining * documents * (1.0 - exp(-rate * self._index_terms[lang] / documents))
 
-    def expected_items(self, story: Story, expected: float) -> float:
-        """Return the items that are expected of a story where the stream's own history gives ``expected``.
+    def expected_items(self, cluster: Cluster, expected: float) -> float:
+        """Return the items that are expected of a cluster where the stream's own history gives ``expected``.
 
         Infinite if it may be routine: its items have no term in common, are published together, or are about
         many subjects.
         """
         if self.rates is None or not (self.remaining or self._history_is_thin()):
             return expected
-        members = [member for member in story.members.values() if member.is_counted]
+        members = [member for member in cluster.members.values() if member.is_counted]
         dependent_share = subject.dependent_share(members)
         # First, since it needs no term: it decides most calls.
         if _distinct_times(members) < MIN_DISTINCT_TIMES * dependent_share * len(members):

@@ -47,12 +47,12 @@ class HammingMode:
         candidates: dict[int, WindowItem] = {}
         for key in _block_keys(member):
             candidates.update(self._blocks.get(key, {}))
-        found = [m for m in candidates.values() if m.story_key < 0 and _is_near(m, member)]
+        found = [m for m in candidates.values() if m.cluster_key < 0 and _is_near(m, member)]
         self._insert(member)
         return [*sorted(found, key=lambda m: m.first_version), member]
 
     def remove(self, member: WindowItem) -> None:
-        """Remove an expired item. A seed is kept while its story has items."""
+        """Remove an expired item. A seed is kept while its cluster has items."""
         if self.pending.pop(member.first_version, None) is None:
             return
         for key in _block_keys(member):
@@ -61,9 +61,9 @@ class HammingMode:
             if not block:
                 del self._blocks[key]
 
-    def close_story(self, story_key: int) -> None:
-        """Drop the seeds of a story whose event closed."""
-        self.seeds = [s for s in self.seeds if s.story_key != story_key]
+    def close_cluster(self, cluster_key: int) -> None:
+        """Drop the seeds of a cluster whose event closed."""
+        self.seeds = [s for s in self.seeds if s.cluster_key != cluster_key]
 
     def _insert(self, member: WindowItem) -> None:
         self.pending[member.first_version] = member

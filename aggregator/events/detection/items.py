@@ -95,7 +95,7 @@ def to_window_item(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int)
         terms=_to_integer_weights(item.terms, largest),
         is_counted=not late,
         cosine=1.0,
-        story_key=-1,
+        cluster_key=-1,
         fingerprint=item.fingerprint,
         lang=item.lang,
         space=item.space,

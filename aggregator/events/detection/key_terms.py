@@ -1,4 +1,4 @@
-"""Key terms of a story: its most distinctive terms, how they are shown, and what they prove.
+"""Key terms of a cluster: its most distinctive terms, how they are shown, and what they prove.
 
 **Evidence for a merge.** A word bursts when two topics of one morning use it: two planes, one that crashed
 and one that landed safely. One common term is therefore no evidence, unless it does not occur by chance: a
@@ -6,12 +6,12 @@ term with an expectation of 0.05 documents per window occurs in an unrelated top
 
     expected documents per window of the key terms
     A     plane 1.2      land 0.8    russia 2.0      an unrelated topic uses "plane" in 70 of 100 windows
-    B     plane 1.2      crash 0.9   alps 0.01       "plane" in common: A and B stay two stories
+    B     plane 1.2      crash 0.9   alps 0.01       "plane" in common: A and B stay two clusters
     C     crash 0.9      alps 0.01   minister 3.1    "crash" and "alps" in common: B and C may merge
     D     thornby 0.00   fire 1.0                    nothing in common with A, B or C
     E     thornby 0.00   evacuation 0.3              an otherwise unused place name: D and E may merge
 
-**Profile.** The common terms as a unit vector, which recognizes the story days later: a list of (term,
+**Profile.** The common terms as a unit vector, which recognizes the cluster days later: a list of (term,
 weight), the sum of the term over the items times its idf, the heaviest twenty. Unlike the weights used for
 clustering (``baseline.py``) it does not depend on the time.
 """
@@ -27,7 +27,7 @@ from itertools import islice
 from operator import mul
 
 from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
-from aggregator.events.detection.clustering import Story, TermWeigher, WindowItem
+from aggregator.events.detection.clustering import Cluster, TermWeigher, WindowItem
 from aggregator.events.detection.headline_choice import Candidate, choose_headline
 from aggregator.events.detection.items import terms_of_word
 from aggregator.events.detection.term_weights import TermWeights
@@ -38,7 +38,7 @@ MIN_COMMON_TERMS = 2
 def terms_support_merge(
     terms: Iterable[str], other_terms: Iterable[str], expected: Callable[[str], float]
 ) -> bool:
-    """Whether the key terms of two stories support a merge.
+    """Whether the key terms of two clusters support a merge.
 
     ``expected``: documents per window that usually hold a term.
     """
@@ -46,40 +46,40 @@ def terms_support_merge(
 
 
 def common_terms_support_merge(common: Collection[str], expected: Callable[[str], float]) -> bool:
-    """Whether these terms, which two stories have in common, support a merge."""
+    """Whether these terms, which two clusters have in common, support a merge."""
     return len(common) >= MIN_COMMON_TERMS or any(expected(term) < NEGLIGIBLE_DOCUMENTS for term in common)
 
 
-KEY_TERMS_PER_STORY = 8
+KEY_TERMS_PER_CLUSTER = 8
 
 
-def top_terms(story: Story, weigh: TermWeigher) -> list[str]:
-    """Return the ``KEY_TERMS_PER_STORY`` terms with the largest sum times weight: frequent and bursting."""
-    return heaviest_terms(story.term_sums, weigh)
+def top_terms(cluster: Cluster, weigh: TermWeigher) -> list[str]:
+    """Return the ``KEY_TERMS_PER_CLUSTER`` terms with the largest sum times weight: frequent and bursting."""
+    return heaviest_terms(cluster.term_sums, weigh)
 
 
 def heaviest_terms(sums: Mapping[str, int], weigh: TermWeigher) -> list[str]:
-    """Return the ``KEY_TERMS_PER_STORY`` terms with the largest sum times weight; of equal ones the first."""
+    """The ``KEY_TERMS_PER_CLUSTER`` terms with the largest sum times weight; of equal ones the first."""
     weights = list(map(mul, sums.values(), map(weigh, sums)))
-    # Tuples for the heaviest terms only: a third of the time for a story of 500 terms.
-    least = heapq.nlargest(KEY_TERMS_PER_STORY, weights)[-1] if weights else 0.0
+    # Tuples for the heaviest terms only: a third of the time for a cluster of 500 terms.
+    least = heapq.nlargest(KEY_TERMS_PER_CLUSTER, weights)[-1] if weights else 0.0
     heaviest = [(-weight, term) for weight, term in zip(weights, sums, strict=True) if weight >= least]
-    return [term for _, term in sorted(heaviest)[:KEY_TERMS_PER_STORY]]
+    return [term for _, term in sorted(heaviest)[:KEY_TERMS_PER_CLUSTER]]
 
 
-def top_term(story: Story, weigh: TermWeigher) -> str:
-    """Return the first of ``top_terms``; "" for a story without terms."""
-    weights = list(map(mul, story.term_sums.values(), map(weigh, story.term_sums)))
+def top_term(cluster: Cluster, weigh: TermWeigher) -> str:
+    """Return the first of ``top_terms``; "" for a cluster without terms."""
+    weights = list(map(mul, cluster.term_sums.values(), map(weigh, cluster.term_sums)))
     if not weights:
         return ""
     largest = max(weights)
-    return min(term for weight, term in zip(weights, story.term_sums, strict=True) if weight == largest)
+    return min(term for weight, term in zip(weights, cluster.term_sums, strict=True) if weight == largest)
 
 
-def typical_headline(story: Story, weigh: TermWeigher) -> WindowItem:
-    """Return the item whose headline describes the story best (``headline_choice.py``)."""
-    members = list(story.members.values())
-    weights = dict(zip(story.term_sums, map(weigh, story.term_sums), strict=True))
+def typical_headline(cluster: Cluster, weigh: TermWeigher) -> WindowItem:
+    """Return the item whose headline describes the cluster best (``headline_choice.py``)."""
+    members = list(cluster.members.values())
+    weights = dict(zip(cluster.term_sums, map(weigh, cluster.term_sums), strict=True))
     candidates = [
         Candidate(m.desk_prefix + m.title, m.at_ms, {t: w * weights[t] for t, w in m.terms.items()})
         for m in members
@@ -90,8 +90,8 @@ def typical_headline(story: Story, weigh: TermWeigher) -> WindowItem:
 class KeyTermCache:
     """Cache of key terms for one round of merging, in which no weight changes.
 
-    A story that absorbs another must be invalidated. Large stories have thousands of terms and are compared
-    with every story that grew.
+    A cluster that absorbs another must be invalidated. Large ones have thousands of terms and are compared
+    with every cluster that grew.
     """
 
     def __init__(self, term_weights: TermWeights) -> None:
@@ -100,48 +100,48 @@ class KeyTermCache:
         self._top_term: dict[int, str] = {}
         self._top_bursting_term: dict[int, str] = {}
 
-    def top_terms(self, story: Story) -> list[str]:
+    def top_terms(self, cluster: Cluster) -> list[str]:
         """See the function ``top_terms``."""
-        found = self._top_terms.get(story.key)
+        found = self._top_terms.get(cluster.key)
         if found is None:
-            found = self._top_terms[story.key] = top_terms(story, self._term_weights.weigh)
+            found = self._top_terms[cluster.key] = top_terms(cluster, self._term_weights.weigh)
         return found
 
-    def top_term(self, story: Story) -> str:
+    def top_term(self, cluster: Cluster) -> str:
         """See the function ``top_term``, which is faster than ``top_terms``."""
-        if terms := self._top_terms.get(story.key):
+        if terms := self._top_terms.get(cluster.key):
             return terms[0]
-        found = self._top_term.get(story.key)
+        found = self._top_term.get(cluster.key)
         if found is None:
-            found = self._top_term[story.key] = top_term(story, self._term_weights.weigh)
+            found = self._top_term[cluster.key] = top_term(cluster, self._term_weights.weigh)
         return found
 
-    def top_bursting_term(self, story: Story) -> str:
+    def top_bursting_term(self, cluster: Cluster) -> str:
         """Return the first of ``top_terms`` among those that burst; "" if none does.
 
         ``top_term`` if that bursts. Costs a third of it: few of thousands of terms are weighed.
         """
-        found = self._top_bursting_term.get(story.key)
+        found = self._top_bursting_term.get(cluster.key)
         if found is None:
             weigh = self._term_weights.weigh
-            bursting = self._term_weights.bursting_terms(story.term_sums)
-            weights = [(-story.term_sums[term] * weigh(term), term) for term in bursting]
-            found = self._top_bursting_term[story.key] = min(weights)[1] if weights else ""
+            bursting = self._term_weights.bursting_terms(cluster.term_sums)
+            weights = [(-cluster.term_sums[term] * weigh(term), term) for term in bursting]
+            found = self._top_bursting_term[cluster.key] = min(weights)[1] if weights else ""
         return found
 
-    def support_merge(self, a: Story, b: Story) -> bool:
-        """Whether the key terms of both stories support a merge."""
+    def support_merge(self, a: Cluster, b: Cluster) -> bool:
+        """Whether the key terms of both clusters support a merge."""
         return terms_support_merge(self.top_terms(a), self.top_terms(b), self._term_weights.expected)
 
-    def agree(self, a: Story, b: Story) -> bool:
-        """Whether half of the key terms of both stories are the same."""
-        return 2 * len(set(self.top_terms(a)) & set(self.top_terms(b))) >= KEY_TERMS_PER_STORY
+    def agree(self, a: Cluster, b: Cluster) -> bool:
+        """Whether half of the key terms of both clusters are the same."""
+        return 2 * len(set(self.top_terms(a)) & set(self.top_terms(b))) >= KEY_TERMS_PER_CLUSTER
 
-    def invalidate(self, story: Story) -> None:
-        """Forget the terms of a story whose items changed."""
-        self._top_terms.pop(story.key, None)
-        self._top_term.pop(story.key, None)
-        self._top_bursting_term.pop(story.key, None)
+    def invalidate(self, cluster: Cluster) -> None:
+        """Forget the terms of a cluster whose items changed."""
+        self._top_terms.pop(cluster.key, None)
+        self._top_term.pop(cluster.key, None)
+        self._top_bursting_term.pop(cluster.key, None)
 
 
 # Headlines examined per event, in order of joining.
@@ -176,9 +176,9 @@ SAME_STORY_COSINE = 0.5
 Profile = Iterable[tuple[str, float]]
 
 
-def build_profile(story: Story, idf: TermWeigher) -> list[tuple[str, float]]:
-    """Return the profile of a story, the heaviest term first; empty if all weights are 0."""
-    weights = {term: count * idf(term) for term, count in story.term_sums.items()}
+def build_profile(cluster: Cluster, idf: TermWeigher) -> list[tuple[str, float]]:
+    """Return the profile of a cluster, the heaviest term first; empty if all weights are 0."""
+    weights = {term: count * idf(term) for term, count in cluster.term_sums.items()}
     heaviest = sorted(weights, key=lambda term: (-weights[term], term))[:PROFILE_TERMS]
     length = math.sqrt(sum(weights[term] ** 2 for term in heaviest))
     return [(term, round(weights[term] / length, 4)) for term in heaviest] if length else []

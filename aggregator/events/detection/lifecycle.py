@@ -9,7 +9,7 @@ On a timeline (15 items, 4 h; the status is checked once a minute)::
     15:01  20 items                             fading: half the peak
     15:30  24 items                             breaking again: over 15 and over half; no alert
     19:30  the last item is exactly 4 h old     fading
-    19:30:00.001                                change "closed"; further items start a new story
+    19:30:00.001                                change "closed"; further items start a new cluster
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import msgspec
 
 from aggregator.events.detection import key_terms
 from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
-from aggregator.events.detection.clustering import Story, StoryIndex, TermWeigher, WindowItem
+from aggregator.events.detection.clustering import Cluster, ClusterIndex, TermWeigher, WindowItem
 from aggregator.events.detection.hamming_mode import RADIUS_BITS
 from aggregator.events.detection.model import BurstRule, ChangeKind, DetectedEvent, EventChange, EventStatus
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 TIMELINE_BUCKET_MS = 600_000
-# Ids listed by one event; further items only count. The largest story of a day has some hundred items.
+# Ids listed by one event; further items only count. The largest cluster of a day has some hundred items.
 MAX_EVENT_ITEMS = 5_000
 MAX_EVENT_SOURCES = 500
 
@@ -48,7 +48,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     """
 
     id: str
-    story_key: int
+    cluster_key: int
     detected_at_ms: int
     expected: float
     reason: str
@@ -74,7 +74,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     released_numbers: list[int] = []
 
     def add(self, member: WindowItem) -> None:
-        """Add one item of the story."""
+        """Add one item of the cluster."""
         if not self.size or member.at_ms < self.first_seen_ms:
             self.first_seen_ms = member.at_ms
         self.last_seen_ms = max(self.last_seen_ms, member.at_ms)
@@ -144,19 +144,19 @@ class OpenEvents:
     ``needs_headline``: events that grew since their headline was chosen (an ordered set).
     """
 
-    def __init__(self, rule: BurstRule, stories: StoryIndex, weigh: TermWeigher, idf: TermWeigher) -> None:
+    def __init__(self, rule: BurstRule, clusters: ClusterIndex, weigh: TermWeigher, idf: TermWeigher) -> None:
         self.by_id: dict[str, OpenEvent] = {}
         self.needs_headline: dict[str, None] = {}
         self._rule = rule
-        self._stories = stories
+        self._clusters = clusters
         self._weigh = weigh
         self._idf = idf
         self._updated: dict[str, None] = {}
         self._transitions: list[tuple[ChangeKind, int, OpenEvent]] = []
 
-    def event_of_story(self, story: Story) -> OpenEvent | None:
-        """Return the event that this story became, if it did."""
-        return None if story.event_id is None else self.by_id[story.event_id]
+    def event_of_cluster(self, cluster: Cluster) -> OpenEvent | None:
+        """Return the event that this cluster became, if it did."""
+        return None if cluster.event_id is None else self.by_id[cluster.event_id]
 
     def similarity(self, event: OpenEvent, member: WindowItem) -> float:
         """Return how similar an item is to what the event was about when it broke, 0..1."""
@@ -186,46 +186,46 @@ class OpenEvents:
 
     # -- transitions ---------------------------------------------------------------------------
 
-    def fire(self, story: Story, clock_ms: int, expected: float) -> None:
-        """Make the story an event."""
-        event = OpenEvent(story.id, story.key, clock_ms, expected, "", sightings=story.sightings)
-        story.event_id = event.id
+    def fire(self, cluster: Cluster, clock_ms: int, expected: float) -> None:
+        """Make the cluster an event."""
+        event = OpenEvent(cluster.id, cluster.key, clock_ms, expected, "", sightings=cluster.sightings)
+        cluster.event_id = event.id
         self.by_id[event.id] = event
-        self.add_items(story, sorted(story.members.values(), key=lambda m: (m.at_ms, m.number)))
+        self.add_items(cluster, sorted(cluster.members.values(), key=lambda m: (m.at_ms, m.number)))
         self._describe(event)
-        event.reason = self._format_reason(event, story)
+        event.reason = self._format_reason(event, cluster)
         event.announced_size = event.size
         self._transitions.append(("fired", clock_ms, event))
 
-    def add_items(self, story: Story, members: Iterable[WindowItem]) -> None:
-        """Add items that joined the story of an event, in this order."""
-        event = self.by_id[story.event_id or ""]
+    def add_items(self, cluster: Cluster, members: Iterable[WindowItem]) -> None:
+        """Add items that joined the cluster of an event, in this order."""
+        event = self.by_id[cluster.event_id or ""]
         for member in members:
             event.add(member)
-        # The story may also hold unrelated items, which the event does not list.
-        event.peak = max(event.peak, min(story.counted_items, event.size))
+        # The cluster may also hold unrelated items, which the event does not list.
+        event.peak = max(event.peak, min(cluster.counted_items, event.size))
         self._mark_grown(event)
 
-    def record_sighting(self, story: Story, now_ms: int) -> None:
-        """Count a duplicate that is not an item, if the story is an event."""
-        event = self.event_of_story(story)
+    def record_sighting(self, cluster: Cluster, now_ms: int) -> None:
+        """Count a duplicate that is not an item, if the cluster is an event."""
+        event = self.event_of_cluster(cluster)
         if event is not None:
             event.sightings += 1
             event.last_seen_ms = max(event.last_seen_ms, now_ms)
             self._updated[event.id] = None
 
-    def absorb(self, story: Story, absorbed: OpenEvent, clock_ms: int) -> None:
-        """Close ``absorbed`` and add its items and counts to the event of ``story``."""
-        event = self.by_id[story.event_id or ""]
+    def absorb(self, cluster: Cluster, absorbed: OpenEvent, clock_ms: int) -> None:
+        """Close ``absorbed`` and add its items and counts to the event of ``cluster``."""
+        event = self.by_id[cluster.event_id or ""]
         event.absorb(absorbed)
-        event.peak = max(event.peak, min(story.counted_items, event.size))  # see add_items
+        event.peak = max(event.peak, min(cluster.counted_items, event.size))  # see add_items
         absorbed.status, absorbed.merged_into, absorbed.pending_numbers = "closed", event.id, []
         self._transitions.append(("merged", clock_ms, absorbed))
         self._mark_grown(event)
 
-    def close(self, story: Story, clock_ms: int) -> None:
-        """Close the event of a story that has no items in the window any more."""
-        event = self.by_id.pop(story.event_id or "")
+    def close(self, cluster: Cluster, clock_ms: int) -> None:
+        """Close the event of a cluster that has no items in the window any more."""
+        event = self.by_id.pop(cluster.event_id or "")
         event.status = "closed"
         self._transitions.append(("closed", clock_ms, event))
 
@@ -235,9 +235,9 @@ class OpenEvents:
         event.status, event.merged_into = "closed", into
         self._transitions.append(("merged", clock_ms, event))
 
-    def release_items(self, story: Story, members: Iterable[WindowItem]) -> None:
-        """Remove items that leave the story of an event; without effect for a story that is no event."""
-        event = self.event_of_story(story)
+    def release_items(self, cluster: Cluster, members: Iterable[WindowItem]) -> None:
+        """Remove items that leave the cluster of an event; without effect for a cluster that is no event."""
+        event = self.event_of_cluster(cluster)
         if event is None:
             return
         released = [member for member in members if member.id in event.items]
@@ -277,7 +277,7 @@ class OpenEvents:
             self._describe(event)
 
     def _update_status(self, event: OpenEvent) -> None:
-        items = self._stories.by_key[event.story_key].counted_items
+        items = self._clusters.by_key[event.cluster_key].counted_items
         if event.status == "breaking" and items * 2 <= event.peak:
             event.status = "fading"
         elif event.status == "fading" and items > self._rule.items and items * 2 > event.peak:
@@ -293,27 +293,27 @@ class OpenEvents:
         """Choose headline, terms and profile from the items in the window, unless the event is fading."""
         if event.status == "fading" and event.title:
             return
-        story = self._stories.by_key[event.story_key]
-        headline = key_terms.typical_headline(story, self._weigh)
+        cluster = self._clusters.by_key[event.cluster_key]
+        headline = key_terms.typical_headline(cluster, self._weigh)
         event.title, event.headline_id = headline.title, headline.id
-        event.terms = key_terms.top_terms(story, self._weigh)
+        event.terms = key_terms.top_terms(cluster, self._weigh)
         if not event.surface_forms.keys() >= set(event.terms):
-            event.surface_forms = key_terms.surface_forms(event.terms, story.members.values())
-        event.profile = key_terms.build_profile(story, self._idf)
+            event.surface_forms = key_terms.surface_forms(event.terms, cluster.members.values())
+        event.profile = key_terms.build_profile(cluster, self._idf)
 
-    def _format_reason(self, event: OpenEvent, story: Story) -> str:
+    def _format_reason(self, event: OpenEvent, cluster: Cluster) -> str:
         minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
         sources = len(event.sources)
         outlets = f" from {sources} source{'s' * (sources != 1)}" if sources else ""  # none is named
         about = ", ".join(event.surface_forms[term] or term for term in event.terms[:3])
         if self._rule.mode == "literal":
             return (
-                f"{story.counted_items} items{outlets} in {_format_duration(minutes)} about {about}, "
+                f"{cluster.counted_items} items{outlets} in {_format_duration(minutes)} about {about}, "
                 f"within {RADIUS_BITS} bits of one of them; more than {self._rule.items} in "
                 f"{self._rule.window_ms / HOUR_MS:g} h make an event."
             )
         return (
-            f"{story.counted_items} items{outlets} in "
+            f"{cluster.counted_items} items{outlets} in "
             f"{_format_duration(minutes)} about {about}, where {_format_expectation(event.expected)} in "
             f"{self._rule.window_ms / HOUR_MS:g} h; more than {self._rule.items} make an event."
         )

@@ -1,18 +1,18 @@
-"""Merging of stories that converge, and division of those that hold two topics. Events follow their stories.
+"""Merging of clusters that converge, and division of those that hold two topics. Events follow.
 
-A story that grew is merged with those whose centroid (``clustering.py``) or bursting terms converged with it,
-nearest first, and divided if one word is all that its two parts share (``coherence.py``).
+A cluster that grew is merged with those whose centroid (``clustering.py``) or bursting terms converged with
+it, nearest first, and divided if one word is all that its two parts share (``coherence.py``).
 
-**Fragments.** Early headlines of one topic name the town, or the building, or the victims; their stories have
-too little in common for their centroids to converge, and none exceeds the rule alone. They belong together if
-their key terms burst at the same time *and in the same documents* (bursty features grouped by the overlap of
-their documents: Fung, Yu, Yu & Lu 2005; bursty features as weights: He, Chang & Lim 2007)::
+**Fragments.** Early headlines of one topic name the town, or the building, or the victims; their clusters
+have too little in common for their centroids to converge, and none exceeds the rule alone. They belong
+together if their key terms burst at the same time *and in the same documents* (bursty features grouped by the
+overlap of their documents: Fung, Yu, Yu & Lu 2005; bursty features as weights: He, Chang & Lim 2007)::
 
-    story A (13 items)   key term "shooting", 6 of its items also name the town
-    story B (4 items)    key term the town, 9 documents name it in the window
+    cluster A (13 items)   key term "shooting", 6 of its items also name the town
+    cluster B (4 items)    key term the town, 9 documents name it in the window
     6 of the 9 documents of the rarer term hold both: one burst, 17 items
 
-The key term is the first of ``key_terms.top_terms``. Two stories that are both events must also have half of
+The key term is the first of ``key_terms.top_terms``. Two clusters that are both events must also have half of
 their key terms in common.
 """
 
@@ -21,14 +21,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from aggregator.events.detection import coherence
-from aggregator.events.detection.assignment import create_story
+from aggregator.events.detection.assignment import create_cluster
 from aggregator.events.detection.clustering import (
     JOIN_RELATED_COSINE,
     MAX_TERM_WEIGHT,
     MIN_ITEMS_TO_BE_MERGED,
     MIN_ITEMS_TO_MERGE,
-    Story,
-    StoryIndex,
+    Cluster,
+    ClusterIndex,
     WindowItem,
 )
 from aggregator.events.detection.key_terms import KeyTermCache, common_terms_support_merge
@@ -41,31 +41,31 @@ MERGE_SHARE = 0.2
 
 
 def find_merge_partner(
-    stories: StoryIndex, story: Story, term_weights: TermWeights, key_terms: KeyTermCache
-) -> Story | None:
-    """Return the story with the largest share of common documents (the older on a tie), if any qualifies."""
-    own_term = key_terms.top_term(story)
+    clusters: ClusterIndex, cluster: Cluster, term_weights: TermWeights, key_terms: KeyTermCache
+) -> Cluster | None:
+    """The cluster with the largest share of common documents (the older on a tie), if any qualifies."""
+    own_term = key_terms.top_term(cluster)
     if not term_weights.is_bursting(own_term):
         return None
-    # By bursting term: the weight that this story's sum lacks to qualify if it were the other's key term.
+    # By bursting term: the weight that this cluster's sum lacks to qualify if it were the other's key term.
     missing_weights = {
-        term: _required_weight(term_weights, own_term, term) - story.term_sums[term]
-        for term in term_weights.bursting_terms(story.term_sums)
+        term: _required_weight(term_weights, own_term, term) - cluster.term_sums[term]
+        for term in term_weights.bursting_terms(cluster.term_sums)
         if term != own_term
     }
     # No two key terms require less, since a bursting term has at least this number of documents.
     min_required = MERGE_SHARE * MAX_TERM_WEIGHT * term_weights.min_burst_documents
-    own_missing = _required_weight(term_weights, own_term, own_term) - story.term_sums[own_term]
-    own_terms = set(key_terms.top_terms(story))
-    # By sum of the own term in the other story: terms of which the other must hold one. Few sums occur.
+    own_missing = _required_weight(term_weights, own_term, own_term) - cluster.term_sums[own_term]
+    own_terms = set(key_terms.top_terms(cluster))
+    # By sum of the own term in the other cluster: terms of which the other must hold one. Few sums occur.
     sufficient_terms: dict[int, set[str]] = {}
     best, best_share = None, 0.0
     candidate_terms = [own_term, *(term for term, missing in missing_weights.items() if missing <= 0)]
-    for other in stories.with_any_term(candidate_terms):
-        if other is story or len(other.members) < MIN_ITEMS_TO_BE_MERGED:
+    for other in clusters.with_any_term(candidate_terms):
+        if other is cluster or len(other.members) < MIN_ITEMS_TO_BE_MERGED:
             continue
         other_sum = other.term_sums.get(own_term, 0)
-        # Necessary conditions on the key terms of the other story, cheaper than finding them.
+        # Necessary conditions on the key terms of the other cluster, cheaper than finding them.
         if not common_terms_support_merge(own_terms & other.term_sums.keys(), term_weights.expected):
             continue
         if other_sum < min_required:
@@ -74,22 +74,22 @@ def find_merge_partner(
                     term
                     for term, missing in missing_weights.items()
                     if missing <= other_sum
-                    or (other_sum >= own_missing and story.term_sums[term] + other_sum >= min_required)
+                    or (other_sum >= own_missing and cluster.term_sums[term] + other_sum >= min_required)
                 }
             if other.term_sums.keys().isdisjoint(sufficient_terms[other_sum]):
                 continue
         other_term = key_terms.top_bursting_term(other)
         if not other_term:
             continue
-        joint_sum = story.term_sums.get(other_term, 0) + other_sum
+        joint_sum = cluster.term_sums.get(other_term, 0) + other_sum
         rarer = min(term_weights.window_count(own_term), term_weights.window_count(other_term))
         share = joint_sum / MAX_TERM_WEIGHT / rarer
         if (
             share >= MERGE_SHARE
             and share > best_share
             and key_terms.top_term(other) == other_term
-            and key_terms.support_merge(story, other)
-            and not (story.event_id and other.event_id and not key_terms.agree(story, other))
+            and key_terms.support_merge(cluster, other)
+            and not (cluster.event_id and other.event_id and not key_terms.agree(cluster, other))
         ):
             best, best_share = other, share
     return best
@@ -101,38 +101,38 @@ def _required_weight(term_weights: TermWeights, term: str, other_term: str) -> f
     return MERGE_SHARE * MAX_TERM_WEIGHT * rarer
 
 
-class StoryMerger:
-    """Merges and divides the stories of a detector. ``check_burst``: called for a story that changed."""
+class ClusterMerger:
+    """Merges and divides the clusters of a detector. ``check_burst``: called for a cluster that changed."""
 
     def __init__(
         self,
-        stories: StoryIndex,
+        clusters: ClusterIndex,
         open_events: OpenEvents,
         term_weights: TermWeights,
-        check_burst: Callable[[Story], None],
+        check_burst: Callable[[Cluster], None],
     ) -> None:
-        self._stories = stories
+        self._clusters = clusters
         self._open_events = open_events
         self._term_weights = term_weights
         self._check_burst = check_burst
 
     def merge_changed_steps(self, overrides: EditorOverrides, clock_ms: int) -> Iterator[None]:
-        """Merge, then divide, the stories that grew since the last call, oldest first; one step per search.
+        """Merge, then divide, the clusters that grew since the last call, oldest first; one step per search.
 
         What editors merged by ``overrides`` is not divided.
         """
         key_terms = KeyTermCache(self._term_weights)
-        for key in sorted(self._stories.changed_keys):
+        for key in sorted(self._clusters.changed_keys):
             yield from self._merge_with_candidates(key, key_terms, clock_ms)
-        for key in sorted(self._stories.changed_keys):
+        for key in sorted(self._clusters.changed_keys):
             self._divide(key, key_terms, overrides, clock_ms)
 
-    def merge(self, into: Story, absorbed: Story, clock_ms: int) -> None:
+    def merge(self, into: Cluster, absorbed: Cluster, clock_ms: int) -> None:
         """Move all items of ``absorbed`` into ``into``; if both are events, that of ``absorbed`` closes."""
         absorbed_event = (
             self._open_events.by_id.pop(absorbed.event_id) if absorbed.event_id is not None else None
         )
-        moved = self._stories.merge(into, absorbed)
+        moved = self._clusters.merge(into, absorbed)
         if absorbed_event is not None:
             self._open_events.absorb(into, absorbed_event, clock_ms)
         elif into.event_id is not None:
@@ -141,71 +141,75 @@ class StoryMerger:
             self._check_burst(into)
 
     def _merge_with_candidates(self, key: int, key_terms: KeyTermCache, clock_ms: int) -> Iterator[None]:
-        stories, weights = self._stories, self._term_weights
-        while (story := stories.by_key.get(key)) is not None and len(story.members) >= MIN_ITEMS_TO_MERGE:
-            other = stories.find_merge_candidate(
-                story, key_terms.top_terms(story), weights.weigh, key_terms.support_merge
-            ) or find_merge_partner(stories, story, weights, key_terms)
+        clusters, weights = self._clusters, self._term_weights
+        while (cluster := clusters.by_key.get(key)) is not None and len(
+            cluster.members
+        ) >= MIN_ITEMS_TO_MERGE:
+            other = clusters.find_merge_candidate(
+                cluster, key_terms.top_terms(cluster), weights.weigh, key_terms.support_merge
+            ) or find_merge_partner(clusters, cluster, weights, key_terms)
             yield
             if other is None:
                 return
-            into, absorbed = self._survivor(story, other)
+            into, absorbed = self._survivor(cluster, other)
             self.merge(into, absorbed, clock_ms)
             key_terms.invalidate(into)
             key = into.key
 
     def _divide(self, key: int, key_terms: KeyTermCache, overrides: EditorOverrides, clock_ms: int) -> None:
-        """Move the smaller of two topics that one story holds to a new story, and out of its event."""
-        story = self._stories.by_key[key]
-        if len(story.members) < coherence.MIN_STORY_ITEMS or _is_merged_by_editor(story, overrides):
+        """Move the smaller of two topics that one cluster holds to a new cluster, and out of its event."""
+        cluster = self._clusters.by_key[key]
+        if len(cluster.members) < coherence.MIN_CLUSTER_ITEMS or _is_merged_by_editor(cluster, overrides):
             return
         weights = self._term_weights
-        if story.event_id is not None:
-            self._remove_strays(story, clock_ms)
-            key_terms.invalidate(story)
-        part = coherence.find_division(story, key_terms.top_terms(story), weights.weigh, weights.expected)
+        if cluster.event_id is not None:
+            self._remove_outliers(cluster, clock_ms)
+            key_terms.invalidate(cluster)
+        part = coherence.find_division(cluster, key_terms.top_terms(cluster), weights.weigh, weights.expected)
         if part is None:
             return
-        self._open_events.release_items(story, part)
-        divided = create_story(self._stories, part[0], f":{clock_ms}")
+        self._open_events.release_items(cluster, part)
+        divided = create_cluster(self._clusters, part[0], f":{clock_ms}")
         for member in part:
-            self._stories.remove_item(member)
-            self._stories.add_item(divided, member)
-        key_terms.invalidate(story)
-        for each in (story, divided):
+            self._clusters.remove_item(member)
+            self._clusters.add_item(divided, member)
+        key_terms.invalidate(cluster)
+        for each in (cluster, divided):
             if each.event_id is None:
                 self._check_burst(each)
 
-    def _remove_strays(self, story: Story, clock_ms: int) -> None:
-        """Move the items that hold nothing of an event's own to stories of their own."""
-        strays = coherence.find_strays(story, self._term_weights.window_count)
-        if not strays:
+    def _remove_outliers(self, cluster: Cluster, clock_ms: int) -> None:
+        """Move the items that hold nothing of an event's own to clusters of their own."""
+        outliers = coherence.find_outliers(cluster, self._term_weights.window_count)
+        if not outliers:
             return
-        self._open_events.release_items(story, strays)
-        for member in strays:
-            self._stories.remove_item(member)
-            self._stories.add_item(create_story(self._stories, member, f":{clock_ms}"), member)
+        self._open_events.release_items(cluster, outliers)
+        for member in outliers:
+            self._clusters.remove_item(member)
+            self._clusters.add_item(create_cluster(self._clusters, member, f":{clock_ms}"), member)
         self._open_events.refresh_headlines()
 
-    def _related_items(self, story: Story, moved: Iterable[WindowItem]) -> Iterator[WindowItem]:
-        """Yield the moved items that are similar to their new story, with their cosine to it.
+    def _related_items(self, cluster: Cluster, moved: Iterable[WindowItem]) -> Iterator[WindowItem]:
+        """Yield the moved items that are similar to their new cluster, with their cosine to it.
 
-        A small story may hold unrelated items. They count with the story, but its event does not list them.
+        A small cluster may hold unrelated items. They count with it, but its event does not list them.
         """
         for member in moved:
-            member.cosine = self._stories.cosine(member.terms, story, self._term_weights.weigh)
+            member.cosine = self._clusters.cosine(member.terms, cluster, self._term_weights.weigh)
             if member.cosine >= JOIN_RELATED_COSINE:
                 yield member
 
-    def _survivor(self, a: Story, b: Story) -> tuple[Story, Story]:
-        """(survivor, absorbed): the event detected first survives, else the larger, else the older story."""
+    def _survivor(self, a: Cluster, b: Cluster) -> tuple[Cluster, Cluster]:
+        """(survivor, absorbed): the event detected first survives, else the larger, else the older one."""
 
-        def rank(story: Story) -> tuple[float, int, int]:
-            event = self._open_events.event_of_story(story)
-            return event.detected_at_ms if event else float("inf"), -len(story.members), story.key
+        def rank(cluster: Cluster) -> tuple[float, int, int]:
+            event = self._open_events.event_of_cluster(cluster)
+            return event.detected_at_ms if event else float("inf"), -len(cluster.members), cluster.key
 
         return (a, b) if rank(a) < rank(b) else (b, a)
 
 
-def _is_merged_by_editor(story: Story, overrides: EditorOverrides) -> bool:
-    return story.event_id is not None and any(into == story.event_id for into, _ in overrides.merges.values())
+def _is_merged_by_editor(cluster: Cluster, overrides: EditorOverrides) -> bool:
+    return cluster.event_id is not None and any(
+        into == cluster.event_id for into, _ in overrides.merges.values()
+    )

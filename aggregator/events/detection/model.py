@@ -19,10 +19,10 @@ RuleMode = Literal["stories", "literal"]
 
 @dataclass(frozen=True, slots=True)
 class BurstRule:
-    """A story fires with more than ``items`` items within ``window_ms``; an item of exactly that age counts.
+    """A cluster fires with more than ``items`` items in ``window_ms``; an item of exactly that age counts.
 
-    min_sources   distinct sources that a firing story needs
-    sensitivity   a story must have 4 / sensitivity times its expectation
+    min_sources   distinct sources that a firing cluster needs
+    sensitivity   a cluster must have 4 / sensitivity times its expectation
     mode          "stories", or "literal" for the rule of Hu & You (2017): an item with more than ``items``
                   items (itself included) within 7 bits in the window fires
     """
@@ -56,20 +56,20 @@ class SourceFamilies(msgspec.Struct, frozen=True, array_like=True):
 class DetectedEvent:
     """The detector's half of one version of an event. Its id never changes; every other field may.
 
-    status        see the package docstring; "emerging" is reserved for stories that have not fired
+    status        see the package docstring; "emerging" is reserved for clusters that have not fired
     size          number of items, of any age; ``sightings``: duplicates that do not count
     peak          maximum number of items within one window so far
     rate          maximum number of items within one bucket of ``timeline``
-    expected      items per window that were expected for this story when it fired
+    expected      items per window that were expected for this cluster when it fired
     sources       names in order of joining; ``languages``: ISO 639-1 codes
     items         article ids in order of joining (the first MAX_EVENT_ITEMS)
-    cosines       by item: similarity to the story when it joined, 0..1 (1.0 for a duplicate)
+    cosines       by item: similarity to the cluster when it joined, 0..1 (1.0 for a duplicate)
     terms         most distinctive terms, heaviest first
     timeline      (start of 10 minutes in ms, items in them), without empty buckets
     reason        why it fired, one sentence
     merged_into   the event that absorbed it, if it was closed by a merge
     headline_id   article whose headline is the title (``headline_choice.py``)
-    profile       (term, weight) of the common terms, of norm 1, to recognize the story later
+    profile       (term, weight) of the common terms, of norm 1, to recognize the cluster later
     absorbed      events that it absorbed
     """
 

@@ -1,7 +1,7 @@
-"""Inverted index from terms to the stories that hold them, read as arrays of many terms at a time.
+"""Inverted index from terms to the clusters that hold them, read as arrays of many terms at a time.
 
-A story is identified by its slot, a small number that is reused after the story is closed. The postings of
-a term are one unordered array of 64-bit integers: slot in the high 32 bits, sum of weights in the low 32.
+A cluster is identified by its slot, a small number that is reused after the cluster is closed. The postings
+of a term are one unordered array of 64-bit integers: slot in the high 32 bits, sum of weights in the low 32.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Postings:
 
     def free_slot(self, slot: int) -> None:
         """Release an empty slot for reuse."""
-        # A new dictionary: an emptied one keeps the memory of the largest story that this slot had.
+        # A new dictionary: an emptied one keeps the memory of the largest cluster that this slot had.
         self._offsets[slot] = {}
         self._free_slots.append(slot)
 

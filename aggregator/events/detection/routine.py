@@ -1,4 +1,4 @@
-"""Routine within a story: one text filled in with many names, timed releases, and press releases.
+"""Routine within a cluster: one text filled in with many names, timed releases, and press releases.
 
 The expectation knows what was usual in the last seven days. Monthly, quarterly and yearly notices are unusual
 by that measure, and so is one press release for twenty cities. Their headlines show what they are: the same
@@ -30,7 +30,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 
-from aggregator.events.detection.clustering import Story, WindowItem, latest_counted_items
+from aggregator.events.detection.clustering import Cluster, WindowItem, latest_counted_items
 from aggregator.events.detection.items import terms_of_word
 from aggregator.time_units import MINUTE_MS
 
@@ -79,7 +79,7 @@ def title_case_share(members: Collection[WindowItem]) -> float:
     return sum(_is_title_case(member.title) for member in members) / len(members) if members else 0.0
 
 
-# Each item of a story in Title Case has the latest headlines of the window examined again.
+# Each item of a cluster in Title Case has the latest headlines of the window examined again.
 @lru_cache(maxsize=MAX_CACHED_STYLES)
 def _is_title_case(title: str) -> bool:
     words: list[str] = [word for word in _TOKEN.findall(title) if word[0].isalpha()]
@@ -95,13 +95,13 @@ TEMPLATES = ((2.4, 0.65), (2.8, 0.25))
 # words of a name are in any position.
 SHORT_TEMPLATE = (1.4, 0.8)
 EDGE_SHARE = 0.8
-# Share of the items of one publisher from which a story is a series of that publisher. Many outlets repeat
+# Share of the items of one publisher from which a cluster is a series of that publisher. Many outlets repeat
 # the words of a headline too, and that is news.
 ONE_PUBLISHER_SHARE = 0.5
 # Share of items published at a multiple of 15 min: 7 % by chance, at most 38 % in an event.
 ROUND_MINUTES = 15
 ROUND_TIME_SHARE = 0.5
-# A stream that rounds its own times to hours or days says nothing about one story.
+# A stream that rounds its own times to hours or days says nothing about one cluster.
 MAX_USUAL_ROUND_SHARE = 0.4
 # Share of the headlines In Title Case, the style of press releases and notices. Of the alerts of all windows
 # and of one year, 45 have more, all but one routine; the others on news have at most 0.56.
@@ -114,12 +114,12 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 _FUNCTION_WORDS = frozenset(("the", "and", "for", "with", "from", "its", "says"))
 
 
-def is_routine(story: Story, window: deque[WindowItem]) -> bool:
-    """Whether the story is a series of one publisher, or its press releases and notices.
+def is_routine(cluster: Cluster, window: deque[WindowItem]) -> bool:
+    """Whether the cluster is a series of one publisher, or its press releases and notices.
 
     ``window``: all items of the window, for the share of round times and the style that are usual.
     """
-    members = latest_counted_items(story)
+    members = latest_counted_items(cluster)
     return is_one_publisher(members) and (
         is_series(members, window)
         or (title_case_share(members) >= TITLE_CASE_SHARE and not title_case_is_usual(members, window))
@@ -173,7 +173,7 @@ def round_time_share(members: Collection[WindowItem]) -> float:
     return round_items / len(members) if members else 0.0
 
 
-# A story is examined each time it grows, so the same headlines return.
+# A cluster is examined each time it grows, so the same headlines return.
 @lru_cache(maxsize=MAX_CACHED_HEADLINES)
 def _words(title: str) -> tuple[str, ...]:
     words = dict.fromkeys(_WORD.findall(title.casefold()))

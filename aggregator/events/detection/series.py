@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import msgspec
 
-from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Story
+from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster
 from aggregator.time_units import DAY_MS, MINUTE_MS
 
 _CALENDAR_WORDS = """
@@ -47,12 +47,12 @@ MIN_RETURNS_OF_ONE_TERM = 2
 class Burst(msgspec.Struct, array_like=True):
     """One burst. The order of the fields is part of the saved state.
 
-    at_ms   time at which its story first exceeded its expectation
+    at_ms   time at which its cluster first exceeded its expectation
     peak    maximum number of counted items
     terms   common terms without those of the calendar
     """
 
-    story_key: int
+    cluster_key: int
     at_ms: int
     peak: int
     terms: list[str]
@@ -64,38 +64,38 @@ class SeriesMemory:
     def __init__(self) -> None:
         self.bursts: list[Burst] = []
 
-    def record(self, story: Story, now_ms: int) -> int:
-        """Add the burst of this story, or raise the peak of the one it has; returns when it began, in ms."""
-        burst = self._burst_of(story.key, now_ms - DAY_MS)
+    def record(self, cluster: Cluster, now_ms: int) -> int:
+        """Add the burst of this cluster, or raise the peak of its own; returns when it began, in ms."""
+        burst = self._burst_of(cluster.key, now_ms - DAY_MS)
         if burst is not None:
-            burst.peak = max(burst.peak, story.counted_items)
+            burst.peak = max(burst.peak, cluster.counted_items)
             return burst.at_ms
-        self.bursts.append(Burst(story.key, now_ms, story.counted_items, common_terms(story)))
+        self.bursts.append(Burst(cluster.key, now_ms, cluster.counted_items, common_terms(cluster)))
         if len(self.bursts) > MAX_ENTRIES or self.bursts[0].at_ms < now_ms - MAX_AGE_MS:
             del self.bursts[0]
         return now_ms
 
-    def raise_peak(self, story_key: int, peak: int) -> None:
-        """Set the final peak of a burst, if this story had one."""
-        burst = self._burst_of(story_key)
+    def raise_peak(self, cluster_key: int, peak: int) -> None:
+        """Set the final peak of a burst, if this cluster had one."""
+        burst = self._burst_of(cluster_key)
         if burst is not None:
             burst.peak = max(burst.peak, peak)
 
-    def _burst_of(self, story_key: int, since_ms: int = 0) -> Burst | None:
-        """Latest burst of a story; one that began before ``since_ms`` may be missed."""
+    def _burst_of(self, cluster_key: int, since_ms: int = 0) -> Burst | None:
+        """Latest burst of a cluster; one that began before ``since_ms`` may be missed."""
         for burst in reversed(self.bursts):
-            if burst.story_key == story_key:
+            if burst.cluster_key == cluster_key:
                 return burst
             if burst.at_ms < since_ms:
                 return None
         return None
 
-    def expected_items(self, story: Story, began_ms: int) -> float:
+    def expected_items(self, cluster: Cluster, began_ms: int) -> float:
         """Return the items that earlier bursts with the same terms at this time of day let expect; else 0.
 
-        ``began_ms``: see ``record``. A story does not become unexpected while it lasts.
+        ``began_ms``: see ``record``. A cluster does not become unexpected while it lasts.
         """
-        terms = set(common_terms(story))
+        terms = set(common_terms(cluster))
         if not terms:
             return 0.0
         returns = [
@@ -109,10 +109,12 @@ class SeriesMemory:
         return PEAK_SHARE * max(returns) if len(returns) >= enough else 0.0
 
 
-def common_terms(story: Story) -> list[str]:
+def common_terms(cluster: Cluster) -> list[str]:
     """Return the terms that most items hold, without those of the calendar, in a fixed order."""
-    required = COMMON_TERM_SHARE * MAX_TERM_WEIGHT * len(story.members)
-    return sorted(t for t, total in story.term_sums.items() if total >= required and t not in CALENDAR_TERMS)
+    required = COMMON_TERM_SHARE * MAX_TERM_WEIGHT * len(cluster.members)
+    return sorted(
+        t for t, total in cluster.term_sums.items() if total >= required and t not in CALENDAR_TERMS
+    )
 
 
 def _time_of_day_distance(a_ms: int, b_ms: int) -> int:

@@ -13,7 +13,7 @@ import msgspec
 
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection.baseline import Baseline
-from aggregator.events.detection.clustering import Story, StoryIndex, WindowItem
+from aggregator.events.detection.clustering import Cluster, ClusterIndex, WindowItem
 from aggregator.events.detection.expectation import ColdStart
 from aggregator.events.detection.hamming_mode import HammingMode
 from aggregator.events.detection.items import UndatedArticles
@@ -34,17 +34,17 @@ class DetectorState(msgspec.Struct, array_like=True):
 
     The order of the fields is part of the format.
 
-    window    (story key or -1, first version) of each item, in order of time
-    pending   items of no story (Hamming mode only); seeds: items that fired
+    window    (cluster key or -1, first version) of each item, in order of time
+    pending   items of no cluster (Hamming mode only); seeds: items that fired
     hours     (hour since 1970, documents, documents by term)
     bursts    of the memory of series, in order of time
     """
 
     clock_ms: int
-    next_story_key: int
+    next_cluster_key: int
     window: list[tuple[int, int]]
-    stories: list[Story]
-    changed_stories: list[int]
+    clusters: list[Cluster]
+    changed_clusters: list[int]
     needs_headline: list[str]
     pending: list[WindowItem]
     seeds: list[WindowItem]
@@ -107,11 +107,11 @@ class DetectorParts:
         self.rule = rule
         self.clock_ms = 0
         self.baseline = Baseline(rule.window_ms)
-        self.stories = StoryIndex()
+        self.clusters = ClusterIndex()
         self.window: deque[WindowItem] = deque()
         self.cold_start = ColdStart(rates, self.baseline)
         self.term_weights = TermWeights(rule, self.baseline, self.cold_start)
-        self.open_events = OpenEvents(rule, self.stories, self.term_weights.weigh, self.baseline.idf)
+        self.open_events = OpenEvents(rule, self.clusters, self.term_weights.weigh, self.baseline.idf)
         self.hamming_mode = HammingMode() if rule.mode == "literal" else None
         self.undated = UndatedArticles()
         self.series = SeriesMemory()
@@ -127,12 +127,12 @@ class DetectorParts:
         hamming, baseline = self.hamming_mode, self.baseline
         return DetectorState(
             clock_ms=self.clock_ms,
-            next_story_key=self.stories.next_key,
-            window=[(m.story_key, m.first_version) for m in self.window],
-            stories=list(self.stories.by_key.values()),
-            changed_stories=list(self.stories.changed_keys),
+            next_cluster_key=self.clusters.next_key,
+            window=[(m.cluster_key, m.first_version) for m in self.window],
+            clusters=list(self.clusters.by_key.values()),
+            changed_clusters=list(self.clusters.changed_keys),
             needs_headline=list(self.open_events.needs_headline),
-            pending=[m for m in hamming.pending.values() if m.story_key < 0] if hamming else [],
+            pending=[m for m in hamming.pending.values() if m.cluster_key < 0] if hamming else [],
             seeds=hamming.seeds if hamming else [],
             events=list(self.open_events.by_id.values()),
             first_hour=baseline.first_hour,
@@ -150,18 +150,18 @@ class DetectorParts:
         self.undated = state.undated
         self.series.bursts = state.bursts
         self.families = state.families
-        self._restore_stories(state)
+        self._restore_clusters(state)
         self._restore_baseline(state)
 
-    def _restore_stories(self, state: DetectorState) -> None:
-        self.stories.begin_minute(state.clock_ms // MINUTE_MS)
-        self.stories.restore(state.stories, state.next_story_key)
-        self.stories.changed_keys = dict.fromkeys(state.changed_stories)
+    def _restore_clusters(self, state: DetectorState) -> None:
+        self.clusters.begin_minute(state.clock_ms // MINUTE_MS)
+        self.clusters.restore(state.clusters, state.next_cluster_key)
+        self.clusters.changed_keys = dict.fromkeys(state.changed_clusters)
         self.open_events.needs_headline = dict.fromkeys(state.needs_headline)
         self.open_events.by_id = {event.id: event for event in state.events}
         pending = {m.first_version: m for m in state.pending}
         self.window = deque(
-            self.stories.by_key[key].members[first] if key >= 0 else pending[first]
+            self.clusters.by_key[key].members[first] if key >= 0 else pending[first]
             for key, first in state.window
         )
         if self.hamming_mode is not None:

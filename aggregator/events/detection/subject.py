@@ -1,4 +1,4 @@
-"""Subject of a story: news is about one topic with a name, notices fill one template with many names.
+"""Subject of a cluster: news is about one topic with a name, notices fill one template with many names.
 
 **One subject** (``fills_template``). What the headlines have in common, the *core*, does not tell them apart;
 the rest of their words does. In news it is words that recur in several headlines or are known from news in
@@ -21,8 +21,8 @@ one name in 44 % or more of their items, and 7 of 28 routine ones (docs/benchmar
 **Rare words.** Each report on an earthquake may name another town; "quake", rare in news in general, is a
 subject too, and one earthquake in two days of history does not make another one usual.
 
-Sources that report independently are evidence: less is required of a story of several sources, and nothing if
-every item has another one.
+Sources that report independently are evidence: less is required of a cluster of several sources, and nothing
+if every item has another one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from itertools import islice
 from math import ceil
 
 from aggregator.analysis.term_frequencies import TermRates
-from aggregator.events.detection.clustering import Story, WindowItem, latest_counted_items
+from aggregator.events.detection.clustering import Cluster, WindowItem, latest_counted_items
 from aggregator.events.detection.routine import (
     CAPITALIZED_SHARE,
     MAX_WINDOW_ITEMS,
@@ -49,7 +49,7 @@ KNOWN_RATE = 5e-5
 # A term recurs if it is held by this share of the items, and at least by MIN_RECURRING_ITEMS.
 RECURRING_ITEMS_SHARE = 0.18
 MIN_RECURRING_ITEMS = 3
-# Share of the terms outside the core that recur or are known, which a story needs: in any case, and if more
+# Share of the terms outside the core that recur or are known, which a cluster needs: in any case, and if more
 # than MANY_USUAL_ITEMS of its items are usual, as for company results.
 MIN_KNOWN_SHARE = 0.5
 MIN_KNOWN_SHARE_OF_USUAL = 0.75
@@ -61,16 +61,16 @@ EVERYDAY_BUSY_DAYS = 3
 
 
 def fills_template(
-    story: Story, expected: float, rates: TermRates | None, busy_days: Callable[[str], int] = lambda _: 0
+    cluster: Cluster, expected: float, rates: TermRates | None, busy_days: Callable[[str], int] = lambda _: 0
 ) -> bool:
-    """Whether the story is one text filled in with names; False without ``rates``.
+    """Whether the cluster is one text filled in with names; False without ``rates``.
 
     ``expected``: items per window that are usual for it; ``busy_days``: on how many of the last 7 days
     ``BUSY_DAY_ITEMS`` held a term.
     """
     if rates is None:
         return False
-    members = latest_counted_items(story)
+    members = latest_counted_items(cluster)
     counts = count_terms(members)
     core = core_terms(members, counts)
     known, dependent = known_share(members, counts, core, rates), dependent_share(members)
@@ -170,19 +170,19 @@ def is_rare_plain_word(term: str, members: Sequence[WindowItem], rates: TermRate
 NAME_SHARE = 0.45
 # Share of the items that hold a word which is rare in news in general.
 RARE_WORD_SHARE = 0.8
-# A known word that is nowhere inside a headline of the story is not a name if fewer than MIN_OCCURRENCES of
+# A known word that is nowhere inside a headline of the cluster is not a name if fewer than MIN_OCCURRENCES of
 # so many headlines that show names have it inside.
 MIN_OCCURRENCES = 3
 MIN_NAMING_HEADLINES = 100
 
 
-def has_named_subject(story: Story, window: deque[WindowItem], rates: TermRates | None) -> bool:
+def has_named_subject(cluster: Cluster, window: deque[WindowItem], rates: TermRates | None) -> bool:
     """Whether enough items hold one name, or one rare word; True if no headline shows what is a name.
 
     ``window``: all items of the window, oldest first; they show what is a name among words that the
-    story writes In Title Case only. ``rates``: without them no word is rare.
+    cluster writes In Title Case only. ``rates``: without them no word is rare.
     """
-    members = latest_counted_items(story)
+    members = latest_counted_items(cluster)
     required = NAME_SHARE * dependent_share(members) * len(members)
     if not required:
         return True

@@ -1,4 +1,4 @@
-"""Stories as centroids: nearest story, merging, consistency of sums, postings and norms."""
+"""Clusters as centroids: nearest cluster, merging, consistency of sums, postings and norms."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 
 from aggregator.events.detection import BurstDetector, BurstRule, clustering
-from aggregator.events.detection.clustering import JOIN_COSINE, MAX_TERM_WEIGHT, NORM_STALE_MINUTES, Story
+from aggregator.events.detection.clustering import JOIN_COSINE, MAX_TERM_WEIGHT, NORM_STALE_MINUTES, Cluster
 from tests.events.detection.random_steps import Step, feed_steps, steps
 from tests.events.detection.window_items import window_item
 from tests.support.detector_stream import DetectorStream
 
 
-def test_a_story_does_not_grow_by_a_chain_of_neighbors() -> None:
+def test_a_cluster_does_not_grow_by_a_chain_of_neighbors() -> None:
     """Each item shares half its words with the previous one and none with the first."""
     stream = DetectorStream()
 
@@ -27,19 +27,19 @@ def test_a_story_does_not_grow_by_a_chain_of_neighbors() -> None:
 
 
 @pytest.mark.parametrize(("items", "examined_after"), [(2, 2), (10, 1), (40, 3), (100, 6)])
-def test_a_story_is_examined_again_when_a_twentieth_of_it_is_new(items: int, examined_after: int) -> None:
-    """A small one with every item, but not below the size at which stories merge."""
-    index = clustering.StoryIndex()
-    story = index.create("s")
+def test_a_cluster_is_examined_again_when_a_twentieth_of_it_is_new(items: int, examined_after: int) -> None:
+    """A small one with every item, but not below the size at which clusters merge."""
+    index = clustering.ClusterIndex()
+    cluster = index.create("s")
     for number in range(items):
-        index.add_item(story, window_item(number, "storm"))
+        index.add_item(cluster, window_item(number, "storm"))
     assert bool(index.changed_keys) == (items >= clustering.MIN_ITEMS_TO_MERGE)
     index.end_round()
 
     for added in range(1, examined_after + 1):
         assert not index.changed_keys
-        index.add_item(story, window_item(items + added, "storm"))
-    assert list(index.changed_keys) == [story.key]
+        index.add_item(cluster, window_item(items + added, "storm"))
+    assert list(index.changed_keys) == [cluster.key]
     index.end_round()
     assert not index.changed_keys
 
@@ -51,17 +51,17 @@ def test_sums_and_postings_match_the_members(given_steps: list[Step]) -> None:
     detector = BurstDetector(BurstRule(items=4))
     feed_steps(detector, DetectorStream(), given_steps)
 
-    index = detector.stories
+    index = detector.clusters
     expected_postings: dict[str, dict[int, int]] = {}
-    for story in index.by_key.values():
+    for cluster in index.by_key.values():
         sums: dict[str, int] = {}
-        for member in story.members.values():
+        for member in cluster.members.values():
             for term, weight in member.terms.items():
                 sums[term] = sums.get(term, 0) + weight
-        assert story.term_sums == sums
-        assert story.counted_items == sum(m.is_counted for m in story.members.values())
+        assert cluster.term_sums == sums
+        assert cluster.counted_items == sum(m.is_counted for m in cluster.members.values())
         for term, weight in sums.items():
-            expected_postings.setdefault(term, {})[index._slots[story.key]] = weight
+            expected_postings.setdefault(term, {})[index._slots[cluster.key]] = weight
     assert index._postings.sums_by_term() == expected_postings
     assert index._slots.keys() == index.by_key.keys()
     for slot in index._postings._free_slots:  # an emptied dictionary would keep its memory
@@ -70,17 +70,17 @@ def test_sums_and_postings_match_the_members(given_steps: list[Step]) -> None:
         m.first_version for s in index.by_key.values() for m in s.members.values()
     )
     for key, slot in index._slots.items():
-        story = index.by_key[key]
-        assert (index._keys[slot], index._sizes[slot]) == (key, len(story.members))
+        cluster = index.by_key[key]
+        assert (index._keys[slot], index._sizes[slot]) == (key, len(cluster.members))
         if not math.isnan(norm := index._norms[slot]):
-            assert (norm, len(story.members)) == (story.norm, story.norm_size)
-            assert index._minute - story.norm_minute < NORM_STALE_MINUTES
+            assert (norm, len(cluster.members)) == (cluster.norm, cluster.norm_size)
+            assert index._minute - cluster.norm_minute < NORM_STALE_MINUTES
 
 
 def nearest_by_exhaustive_search(
     detector: BurstDetector, terms: dict[str, int]
-) -> tuple[Story | None, float]:
-    """``StoryIndex.nearest``, one story and one term at a time."""
+) -> tuple[Cluster | None, float]:
+    """``ClusterIndex.nearest``, one cluster and one term at a time."""
     weigh = detector.term_weights.weigh
     weighed = [(weigh(term), term, weight) for term, weight in terms.items()]
     length = math.sqrt(sum((w * x) ** 2 for w, _, x in weighed))
@@ -91,23 +91,23 @@ def nearest_by_exhaustive_search(
             prefix.add(term)
         remaining += part
     best, nearest = None, 0.0
-    for _, story in sorted(detector.stories.by_key.items()):
-        if prefix.isdisjoint(story.term_sums):
+    for _, cluster in sorted(detector.clusters.by_key.items()):
+        if prefix.isdisjoint(cluster.term_sums):
             continue
         dot = 0.0
         for _, term, square in parts:
-            dot += square * story.term_sums.get(term, 0)
-        cosine = dot / (length * detector.stories._refreshed_norm(story, weigh, NORM_STALE_MINUTES))
+            dot += square * cluster.term_sums.get(term, 0)
+        cosine = dot / (length * detector.clusters._refreshed_norm(cluster, weigh, NORM_STALE_MINUTES))
         if cosine > nearest:
-            best, nearest = story, cosine
+            best, nearest = cluster, cosine
     return (best, min(1.0, nearest)) if nearest >= JOIN_COSINE else (None, 0.0)
 
 
 @pytest.mark.parametrize("min_postings", [0, clustering.ARRAY_MIN_POSTINGS])
-def test_the_nearest_story_is_that_of_an_exhaustive_search(
+def test_the_nearest_cluster_is_that_of_an_exhaustive_search(
     min_postings: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the last bit of the cosine, while stories grow, merge, expire and reuse slots."""
+    """To the last bit of the cosine, while clusters grow, merge, expire and reuse slots."""
     monkeypatch.setattr(clustering, "ARRAY_MIN_POSTINGS", min_postings)
     found = 0
     for seed in range(4):
@@ -119,16 +119,16 @@ def test_the_nearest_story_is_that_of_an_exhaustive_search(
             terms = tuple((word, rng.choice([1.0, 0.6, 0.2])) for word in item_words)
             detector.observe(item := stream.item(i * 0.7, " ".join(item_words), terms=terms), item.arrived_ms)
             query = {word: rng.randint(1, MAX_TERM_WEIGHT) for word in rng.sample(words, 4)}
-            nearest = detector.stories.nearest(query, detector.term_weights.weigh)
+            nearest = detector.clusters.nearest(query, detector.term_weights.weigh)
             assert nearest == nearest_by_exhaustive_search(detector, query)
             found += nearest[0] is not None
-        assert len(detector.stories._postings._offsets) < detector.stories.next_key  # slots were reused
+        assert len(detector.clusters._postings._offsets) < detector.clusters.next_key  # slots were reused
 
     assert found
 
 
 def test_loops_and_arrays_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways of multiplying find and merge the same stories and fire the same events."""
+    """Both ways of multiplying find and merge the same clusters and fire the same events."""
     results = []
     for min_postings in (0, 10**9):
         monkeypatch.setattr(clustering, "ARRAY_MIN_POSTINGS", min_postings)
@@ -139,6 +139,6 @@ def test_loops_and_arrays_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -
             stream.send(i / 4, " ".join(rng.sample(rng.choice(topics), rng.choice([1, 1, 1, 2]))))
         results.append((stream.detector.dump(), stream.changes))
     assert results[0] == results[1]
-    stories = stream.detector.stories
-    assert len(stories.by_key) < stories.next_key  # some were merged
+    clusters = stream.detector.clusters
+    assert len(clusters.by_key) < clusters.next_key  # some were merged
     assert stream.fired

@@ -1,12 +1,12 @@
-"""Stories that hold two topics are divided."""
+"""Clusters that hold two topics are divided."""
 
 from __future__ import annotations
 
-from aggregator.events.detection.coherence import find_division, find_strays
+from aggregator.events.detection.coherence import find_division, find_outliers
 from aggregator.events.detection.key_terms import top_terms
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.overrides import EditorOverrides
-from tests.events.detection.window_items import story_of, window_item
+from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import DetectorStream, time_ms
 
 USUAL = {"bank": 2.0}
@@ -17,15 +17,15 @@ def weigh(term: str) -> float:
 
 
 def division(*parts: tuple[int, str], usual: dict[str, float]) -> list[str] | None:
-    """Ids of the smaller topic of a story with these numbers of items of these words."""
+    """Ids of the smaller topic of a cluster with these numbers of items of these words."""
     words = [words for count, words in parts for _ in range(count)]
-    story = story_of(*(window_item(i, f"{text} own{i}") for i, text in enumerate(words)))
-    part = find_division(story, top_terms(story, weigh), weigh, lambda term: usual.get(term, 0.0))
+    cluster = cluster_of(*(window_item(i, f"{text} own{i}") for i, text in enumerate(words)))
+    part = find_division(cluster, top_terms(cluster, weigh), weigh, lambda term: usual.get(term, 0.0))
     return None if part is None else [member.id for member in part]
 
 
 def test_the_smaller_of_two_topics_that_share_one_usual_word_is_found() -> None:
-    """Two key terms in common, or one that is otherwise unused, hold a story together."""
+    """Two key terms in common, or one that is otherwise unused, hold a cluster together."""
     clothier, governor = (12, "bank clothier offer"), (6, "bank governor rates")
     assert division(clothier, governor, usual=USUAL) == [f"a{i}" for i in range(12, 18)]
     assert division(clothier, governor, usual={}) is None
@@ -33,13 +33,13 @@ def test_the_smaller_of_two_topics_that_share_one_usual_word_is_found() -> None:
 
 
 def test_a_few_items_are_a_side_of_the_topic() -> None:
-    """A part has at least 5 items and 15 % of the story."""
+    """A part has at least 5 items and 15 % of the cluster."""
     assert division((14, "bank clothier offer"), (4, "bank governor rates"), usual=USUAL) is None
     assert division((45, "bank clothier offer"), (6, "bank governor rates"), usual=USUAL) is None
 
 
 def test_items_of_another_topic_leave_the_event() -> None:
-    """They become a story of their own, and the articles that left are reported."""
+    """They become a cluster of their own, and the articles that left are reported."""
     stream = DetectorStream()
     for hour in range(-240, 0):
         stream.send(hour * 60, f"topic{hour}" if hour % 2 else f"bank topic{hour}")
@@ -47,7 +47,7 @@ def test_items_of_another_topic_leave_the_event() -> None:
         stream.send(1 + i * 0.1, "bank governor rates")
     for i in range(18):
         stream.send(10 + i * 0.1, "bank clothier offer")
-    one, other = (stream.detector.stories.by_key[event.story_key] for event in open_events(stream))
+    one, other = (stream.detector.clusters.by_key[event.cluster_key] for event in open_events(stream))
     stream.detector.merger.merge(one, other, stream.detector.clock_ms)
 
     stream.send(12.5, "bank governor rates")
@@ -78,25 +78,25 @@ def open_events(stream: DetectorStream) -> list[OpenEvent]:
     return list(stream.detector.open_events.by_id.values())
 
 
-def strays(*parts: tuple[int, str], elsewhere: dict[str, int]) -> list[str]:
-    """Ids of the strays of a story of these items, when ``elsewhere`` other documents hold a term."""
+def outliers(*parts: tuple[int, str], elsewhere: dict[str, int]) -> list[str]:
+    """Ids of the outliers of a cluster of these items, when ``elsewhere`` other documents hold a term."""
     words = [words for count, words in parts for _ in range(count)]
-    story = story_of(*(window_item(i, f"{text} own{i}") for i, text in enumerate(words)))
-    count = {t: total // 255 + elsewhere.get(t, 0) for t, total in story.term_sums.items()}
-    return [member.id for member in find_strays(story, lambda term: count[term])]
+    cluster = cluster_of(*(window_item(i, f"{text} own{i}") for i, text in enumerate(words)))
+    count = {t: total // 255 + elsewhere.get(t, 0) for t, total in cluster.term_sums.items()}
+    return [member.id for member in find_outliers(cluster, lambda term: count[term])]
 
 
-def test_items_that_hold_no_term_of_the_storys_own_are_strays() -> None:
+def test_items_that_hold_no_term_of_the_clusters_own_are_strays() -> None:
     """A term that 10 other documents hold too connects nothing, be it the most frequent."""
     tanker, tax = (18, "brackwater tanker oil"), (3, "oil")
-    assert strays(tanker, tax, elsewhere={"oil": 10}) == ["a18", "a19", "a20"]
-    assert strays(tanker, tax, elsewhere={"oil": 1}) == []
-    assert strays(tanker, (3, "oil tanker"), elsewhere={"oil": 10}) == []
+    assert outliers(tanker, tax, elsewhere={"oil": 10}) == ["a18", "a19", "a20"]
+    assert outliers(tanker, tax, elsewhere={"oil": 1}) == []
+    assert outliers(tanker, (3, "oil tanker"), elsewhere={"oil": 10}) == []
 
 
-def test_a_story_most_of_which_is_strays_has_no_own_terms() -> None:
-    """No item leaves a story of which over a quarter would."""
-    assert strays((18, "brackwater oil"), (7, "oil"), elsewhere={"oil": 30}) == []
+def test_a_cluster_most_of_which_is_strays_has_no_own_terms() -> None:
+    """No item leaves a cluster of which over a quarter would."""
+    assert outliers((18, "brackwater oil"), (7, "oil"), elsewhere={"oil": 30}) == []
 
 
 def test_strays_leave_an_event_with_its_next_minute() -> None:
@@ -106,11 +106,11 @@ def test_strays_leave_an_event_with_its_next_minute() -> None:
         stream.send(i / 100, f"oil topic{i}")
     stream.send_burst(20, start=2, step=0.1, words="brackwater viaduct tanker")
     detector, (event,) = stream.detector, open_events(stream)
-    story = detector.stories.by_key[event.story_key]
+    cluster = detector.clusters.by_key[event.cluster_key]
     for member in [m for m in detector.window if m.id in {"a1", "a2"}]:
-        detector.stories.remove_item(member)
-        detector.stories.add_item(story, member)
-        detector.open_events.add_items(story, [member])
+        detector.clusters.remove_item(member)
+        detector.clusters.add_item(cluster, member)
+        detector.open_events.add_items(cluster, [member])
     assert {"a1", "a2"} <= set(event.items)
 
     stream.send(5, "brackwater viaduct tanker")

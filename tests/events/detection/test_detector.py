@@ -33,14 +33,14 @@ def test_an_item_exactly_one_window_old_counts(last: float, fires: bool) -> None
     assert bool(stream.fired) is fires
 
 
-def test_two_simultaneous_stories_are_two_events() -> None:
+def test_two_simultaneous_clusters_are_two_events() -> None:
     """Unrelated items join neither."""
     stream = DetectorStream()
 
     for i in range(16):
         stream.send(i, "harbour bridge collapse")
         stream.send(i + 0.3, "election result capital")
-        stream.send(i + 0.6, f"lonely{i} story{i} here{i}")
+        stream.send(i + 0.6, f"lonely{i} cluster{i} here{i}")
 
     assert len(stream.fired) == 2
     assert all(event.size == 16 for event in stream.fired)
@@ -136,7 +136,7 @@ def test_a_small_step_back_of_the_clock_changes_nothing() -> None:
 
 @pytest.mark.parametrize("jump_h", [5, 24, 24 * 30])
 def test_a_jump_forward_of_the_clock_closes_open_events(jump_h: int) -> None:
-    """Hours without a tick: the old event closes once, and a new story fires as usual."""
+    """Hours without a tick: the old event closes once, and a new cluster fires as usual."""
     stream = DetectorStream()
     stream.send_burst()
     stream.send_burst(16, start=jump_h * 60, words="election result capital")
@@ -162,7 +162,7 @@ def test_a_backlog_fires_only_for_recently_published_items() -> None:
 
 
 def test_ten_times_the_volume_of_unrelated_items_does_not_fire() -> None:
-    """Volume alone is not a story."""
+    """Volume alone is not a cluster."""
     stream = DetectorStream()
     for i in range(400):
         stream.send(i / 10, f"topic{i} place{i} person{i}")
@@ -186,15 +186,15 @@ def test_the_last_items_of_an_event_take_in_nothing_else(words: str, joins: bool
     assert (stream.detector.events[0].size > 18) is joins
 
 
-def test_an_event_does_not_list_unrelated_items_of_a_merged_story() -> None:
-    """They count with their story; items, size and peak of the event do not include them."""
+def test_an_event_does_not_list_unrelated_items_of_a_merged_cluster() -> None:
+    """They count with their cluster; items, size and peak of the event do not include them."""
     stream = DetectorStream()
     for minute in range(18):
         stream.send(minute)
     stream.send(19, "museum painting stolen")
     stream.send(20, "museum painting stolen")
     stream.send(20, "museum painting stolen director silent harbour")
-    bridge, museum = (s for s in stream.detector.stories.by_key.values() if len(s.members) > 1)
+    bridge, museum = (s for s in stream.detector.clusters.by_key.values() if len(s.members) > 1)
 
     stream.detector.merger.merge(bridge, museum, stream.detector.clock_ms)
     stream.tick(21)
@@ -203,11 +203,11 @@ def test_an_event_does_not_list_unrelated_items_of_a_merged_story() -> None:
     assert bridge.counted_items == 21
     assert event.items == (*(f"a{n}" for n in range(1, 19)), "a21")
     assert (event.size, event.peak) == (19, 19)
-    assert event.cosines[-1] < 0.9  # to the merged story, not to its former one
+    assert event.cosines[-1] < 0.9  # to the merged cluster, not to its former one
 
 
 def test_work_in_steps_gives_the_same_state_as_one_call() -> None:
-    """The start of a minute in which many stories grew takes several steps."""
+    """The start of a minute in which many clusters grew takes several steps."""
     whole, stepped, stream = BurstDetector(RULE), BurstDetector(RULE), DetectorStream()
     words = ("harbour bridge collapse", "orchard strike vote", "lantern museum fire")
     for i in range(60):
@@ -220,7 +220,7 @@ def test_work_in_steps_gives_the_same_state_as_one_call() -> None:
     step_count = len(list(stepped.advance_clock_steps(first.arrived_ms)))
     assert step_count >= 3
     stepped.observe(first, first.arrived_ms)
-    whole.observe(last, last.arrived_ms)  # with the first, a twentieth of the story
+    whole.observe(last, last.arrived_ms)  # with the first, a twentieth of the cluster
     stepped.observe(last, last.arrived_ms)
     assert stepped.dump() == whole.dump()
 

@@ -1,4 +1,4 @@
-"""What is expected of a story: routine, volume, sensitivity, sources; before the stream has a history."""
+"""What is expected of a cluster: routine, volume, sensitivity, sources; before the stream has a history."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from aggregator.events.detection import BurstDetector, BurstRule, SourceFamilies
 from aggregator.events.detection.baseline import Baseline
 from aggregator.events.detection.expectation import ColdStart
 from aggregator.time_units import HOUR_MS
-from tests.events.detection.window_items import story_of, window_item
+from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import DetectorStream
 
 
 def test_an_event_needs_min_sources() -> None:
-    """A story does not fire before items of three sources have joined."""
+    """A cluster does not fire before items of three sources have joined."""
     stream = DetectorStream(BurstRule(min_sources=3))
     for i in range(20):
         stream.send(i, source="one.example", title=f"Item {i}")
@@ -112,7 +112,7 @@ def test_a_peak_of_the_whole_stream_does_not_fire(peak: int) -> None:
     assert stream.fired == []
 
 
-def test_a_new_story_fires_within_a_peak_of_routine() -> None:
+def test_a_new_cluster_fires_within_a_peak_of_routine() -> None:
     """40 times the volume does not hide it."""
     stream = DetectorStream()
     send_routine_week(stream, families=6, last_hour=40)
@@ -250,7 +250,7 @@ def test_the_rules_end_with_the_first_day() -> None:
 
     assert expected == sorted(expected, reverse=True)
     assert expected[0] > expected[1] > expected[2] > 0.0 == expected[3] == expected[4]
-    assert cold_start.expected_items(story_of(window_item(1, "storm")), 3.0) == 3.0
+    assert cold_start.expected_items(cluster_of(window_item(1, "storm")), 3.0) == 3.0
 
 
 def test_a_loaded_detector_continues_in_its_first_day() -> None:

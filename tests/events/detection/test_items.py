@@ -99,7 +99,7 @@ def test_a_date_without_a_time_says_nothing_about_the_hour() -> None:
 
 @pytest.mark.parametrize("dated", [True, False])
 def test_thousands_of_undated_articles_in_a_minute_are_a_bulk_load(dated: bool) -> None:
-    """The story among them fires only if the articles have dates."""
+    """The cluster among them fires only if the articles have dates."""
     stream = DetectorStream()
     for i in range(3_000):
         stream.send(i / 100_000, f"topic{i} place{i}", published_at_ms=START_MS if dated else None)
@@ -111,7 +111,7 @@ def test_thousands_of_undated_articles_in_a_minute_are_a_bulk_load(dated: bool) 
 
 @pytest.mark.parametrize("age_min", [None, 0, 60])
 def test_backfilled_articles_fire_no_event(age_min: float | None) -> None:
-    """Undated, just published, an hour old: 40 of one story, and then 15 live ones are not enough."""
+    """Undated, just published, an hour old: 40 of one cluster, and then 15 live ones are not enough."""
     stream = DetectorStream()
     for i in range(40):
         published_ms = None if age_min is None else START_MS + round((i / 60 - age_min) * MINUTE_MS)
@@ -125,7 +125,7 @@ def test_backfilled_articles_fire_no_event(age_min: float | None) -> None:
 
 
 def test_backfilled_articles_train_the_baseline_at_their_publication() -> None:
-    """Those of yesterday at this hour make the story usual today; undated ones do not."""
+    """Those of yesterday at this hour make the cluster usual today; undated ones do not."""
     fired = {}
     for dated in (True, False):
         stream = DetectorStream()

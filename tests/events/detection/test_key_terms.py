@@ -1,4 +1,4 @@
-"""Key terms of a story: evidence for a merge, words that are shown, profiles."""
+"""Key terms of a cluster: evidence for a merge, words that are shown, profiles."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from aggregator.events.detection import BurstRule, key_terms
 from aggregator.events.detection.baseline import Baseline
-from aggregator.events.detection.clustering import Story
+from aggregator.events.detection.clustering import Cluster
 from aggregator.events.detection.expectation import ColdStart
 from aggregator.events.detection.key_terms import (
-    KEY_TERMS_PER_STORY,
+    KEY_TERMS_PER_CLUSTER,
     PROFILE_TERMS,
     KeyTermCache,
     build_profile,
@@ -21,7 +21,7 @@ from aggregator.events.detection.key_terms import (
 )
 from aggregator.events.detection.term_weights import TermWeights
 from aggregator.time_units import HOUR_MS
-from tests.events.detection.window_items import story_of, window_item
+from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import DetectorStream
 
 LANDING = [
@@ -79,14 +79,14 @@ term_sums = st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(
 
 @given(term_sums)
 def test_the_fast_top_term_is_the_first_of_all(sums: dict[str, int]) -> None:
-    """Also on ties, which the term decides; a story without terms has none."""
-    story = Story(1, "s1", term_sums=sums)
+    """Also on ties, which the term decides; a cluster without terms has none."""
+    cluster = Cluster(1, "s1", term_sums=sums)
 
-    terms = key_terms.top_terms(story, lambda term: float(len(term)))
+    terms = key_terms.top_terms(cluster, lambda term: float(len(term)))
 
-    assert len(terms) == min(KEY_TERMS_PER_STORY, len(sums))
-    assert terms == sorted(sums, key=lambda term: (-sums[term] * len(term), term))[:KEY_TERMS_PER_STORY]
-    assert key_terms.top_term(story, lambda term: float(len(term))) == (terms[0] if terms else "")
+    assert len(terms) == min(KEY_TERMS_PER_CLUSTER, len(sums))
+    assert terms == sorted(sums, key=lambda term: (-sums[term] * len(term), term))[:KEY_TERMS_PER_CLUSTER]
+    assert key_terms.top_term(cluster, lambda term: float(len(term))) == (terms[0] if terms else "")
 
 
 @given(term_sums, st.lists(st.sampled_from(["a", "b", "ab", "ba", "c"]), max_size=40))
@@ -96,22 +96,22 @@ def test_the_top_bursting_term_is_the_first_that_bursts(sums: dict[str, int], in
     weights = TermWeights(BurstRule(), baseline, ColdStart(None, baseline))
     for words in in_window:
         weights.add(window_item(1, words))
-    cache, story = KeyTermCache(weights), Story(1, "s1", term_sums=sums)
+    cache, cluster = KeyTermCache(weights), Cluster(1, "s1", term_sums=sums)
 
     ordered = sorted(sums, key=lambda term: (-sums[term] * weights.weigh(term), term))
 
-    assert cache.top_bursting_term(story) == next(filter(weights.is_bursting, ordered), "")
-    assert cache.top_bursting_term(story) == cache.top_bursting_term(story)
+    assert cache.top_bursting_term(cluster) == next(filter(weights.is_bursting, ordered), "")
+    assert cache.top_bursting_term(cluster) == cache.top_bursting_term(cluster)
 
 
 def test_the_headline_has_the_common_terms() -> None:
-    """As it was sent: a desk's background article is not the one that describes the story."""
+    """As it was sent: a desk's background article is not the one that describes the cluster."""
     plain = window_item(1, "storm hits pier and ferry")
     background = window_item(2, "storm hits pier and ferry", at_ms=60_000)
     background.desk_prefix = "FACTBOX-"
-    story = story_of(background, plain, window_item(3, "market closes early on friday"))
+    cluster = cluster_of(background, plain, window_item(3, "market closes early on friday"))
 
-    assert key_terms.typical_headline(story, lambda _: 1.0) is plain
+    assert key_terms.typical_headline(cluster, lambda _: 1.0) is plain
 
 
 def test_of_equal_items_the_older_gives_the_headline() -> None:
@@ -121,33 +121,33 @@ def test_of_equal_items_the_older_gives_the_headline() -> None:
         for number, words in ((1, "storm pier"), (2, "storm pier"), (3, ""))
     )
 
-    assert key_terms.typical_headline(story_of(first, second), lambda _: 1.0) is first
-    assert key_terms.typical_headline(story_of(empty, second), lambda _: 1.0) is second
-    assert key_terms.typical_headline(story_of(empty), lambda _: 1.0) is empty
+    assert key_terms.typical_headline(cluster_of(first, second), lambda _: 1.0) is first
+    assert key_terms.typical_headline(cluster_of(empty, second), lambda _: 1.0) is second
+    assert key_terms.typical_headline(cluster_of(empty), lambda _: 1.0) is empty
 
 
-def test_an_invalidated_story_gets_new_terms() -> None:
-    """Until then the cached ones are returned, for this story only."""
+def test_an_invalidated_cluster_gets_new_terms() -> None:
+    """Until then the cached ones are returned, for this cluster only."""
     baseline = Baseline(4 * HOUR_MS)
     weights = TermWeights(BurstRule(), baseline, ColdStart(None, baseline))
-    cache, story = KeyTermCache(weights), story_of(window_item(1, "storm"))
-    assert (cache.top_terms(story), cache.top_term(story)) == (["storm"], "storm")
-    assert cache.top_bursting_term(story) == ""
+    cache, cluster = KeyTermCache(weights), cluster_of(window_item(1, "storm"))
+    assert (cache.top_terms(cluster), cache.top_term(cluster)) == (["storm"], "storm")
+    assert cache.top_bursting_term(cluster) == ""
 
-    story.term_sums["aground"] = 900
-    assert (cache.top_terms(story), cache.top_term(story)) == (["storm"], "storm")
-    cache.invalidate(story)
+    cluster.term_sums["aground"] = 900
+    assert (cache.top_terms(cluster), cache.top_term(cluster)) == (["storm"], "storm")
+    cache.invalidate(cluster)
 
-    assert (cache.top_terms(story), cache.top_term(story)) == (["aground", "storm"], "aground")
-    assert cache.top_term(story_of(window_item(2, "ferry"), key=2)) == "ferry"
+    assert (cache.top_terms(cluster), cache.top_term(cluster)) == (["aground", "storm"], "aground")
+    assert cache.top_term(cluster_of(window_item(2, "ferry"), key=2)) == "ferry"
 
 
-def test_stories_agree_with_half_of_their_key_terms_in_common() -> None:
+def test_clusters_agree_with_half_of_their_key_terms_in_common() -> None:
     """Four of eight; the other four differ."""
     baseline = Baseline(4 * HOUR_MS)
     cache = KeyTermCache(TermWeights(BurstRule(), baseline, ColdStart(None, baseline)))
     one, four, three = (
-        story_of(window_item(number, words), key=number)
+        cluster_of(window_item(number, words), key=number)
         for number, words in enumerate(("a b c d e f g h", "a b c d i j k l", "a b c m n o p q"))
     )
 
@@ -194,8 +194,8 @@ term_sums = st.dictionaries(st.text("abc", min_size=1, max_size=4), st.integers(
 
 @given(term_sums)
 def test_a_profile_is_a_unit_vector_of_the_heaviest_terms(sums: dict[str, int]) -> None:
-    """In descending order, with at most twenty terms, and the story matches its own profile."""
-    profile = build_profile(Story(1, "s1", term_sums=sums), lambda term: float(len(term)))
+    """In descending order, with at most twenty terms, and the cluster matches its own profile."""
+    profile = build_profile(Cluster(1, "s1", term_sums=sums), lambda term: float(len(term)))
 
     weights = [weight for _, weight in profile]
     assert len(profile) == min(len(sums), PROFILE_TERMS)
@@ -210,26 +210,26 @@ def test_the_order_of_the_terms_does_not_matter(sums: dict[str, int]) -> None:
     """Equal weights are ordered by term, so every replica builds the same profile."""
     backwards = dict(reversed(sums.items()))
 
-    assert build_profile(Story(1, "s", term_sums=sums), lambda _: 1.0) == build_profile(
-        Story(1, "s", term_sums=backwards), lambda _: 1.0
+    assert build_profile(Cluster(1, "s", term_sums=sums), lambda _: 1.0) == build_profile(
+        Cluster(1, "s", term_sums=backwards), lambda _: 1.0
     )
 
 
 def test_without_weights_there_is_no_profile() -> None:
-    """Neither for a story without terms nor if every idf is 0."""
-    assert build_profile(Story(1, "s1"), lambda _: 1.0) == []
-    assert build_profile(Story(1, "s1", term_sums={"storm": 3}), lambda _: 0.0) == []
+    """Neither for a cluster without terms nor if every idf is 0."""
+    assert build_profile(Cluster(1, "s1"), lambda _: 1.0) == []
+    assert build_profile(Cluster(1, "s1", term_sums={"storm": 3}), lambda _: 0.0) == []
 
 
 @pytest.mark.parametrize(("weight", "same"), [(0.5, True), (0.49, False)])
-def test_a_cosine_of_exactly_the_threshold_is_the_same_story(weight: float, same: bool) -> None:
+def test_a_cosine_of_exactly_the_threshold_is_the_same_cluster(weight: float, same: bool) -> None:
     """In both directions; terms of only one profile do not count."""
     a, b = [("storm", 1.0)], [("storm", weight), ("pier", 0.8)]
 
     assert is_same_story(a, b) is is_same_story(b, a) is same
 
 
-def test_an_empty_profile_describes_no_story() -> None:
+def test_an_empty_profile_describes_no_cluster() -> None:
     """A mute without a profile would otherwise silence everything."""
     assert not is_same_story([], [])
     assert not is_same_story([], [("storm", 1.0)])

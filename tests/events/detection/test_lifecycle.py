@@ -16,7 +16,7 @@ from tests.support.detector_stream import START_MS, DetectorStream
 
 def opened(*numbers: int, id_: str = "e1") -> OpenEvent:
     """An event of these items."""
-    event = OpenEvent(id_, story_key=1, detected_at_ms=0, expected=0.4567, reason="16 items.")
+    event = OpenEvent(id_, cluster_key=1, detected_at_ms=0, expected=0.4567, reason="16 items.")
     for number in numbers:
         event.add(window_item(number, source=f"s{number % 2}", lang="en", cosine=0.12345))
     return event
@@ -166,19 +166,19 @@ def test_an_event_fades_revives_and_closes_under_one_id() -> None:
     assert stream.detector.events == []
 
 
-def test_silence_longer_than_the_window_forgets_every_story() -> None:
-    """Events close; window, stories and their numbers are empty."""
+def test_silence_longer_than_the_window_forgets_every_cluster() -> None:
+    """Events close; window, clusters and their numbers are empty."""
     stream = DetectorStream()
     stream.send_burst(40)
 
     stream.tick(40 + 241)
 
     assert stream.events_of_kind("closed") and not stream.detector.window
-    assert stream.detector.stories.by_key == {} and stream.detector.stories.key_by_number == {}
+    assert stream.detector.clusters.by_key == {} and stream.detector.clusters.key_by_number == {}
 
 
 def test_a_closed_event_stays_closed() -> None:
-    """The same story later is a new event with another id."""
+    """The same cluster later is a new event with another id."""
     stream = DetectorStream()
     for i in range(200):
         stream.send(i / 20 - 20, f"topic{i} place{i}")
@@ -189,8 +189,8 @@ def test_a_closed_event_stays_closed() -> None:
     assert len({event.id for event in stream.fired}) == 2
 
 
-def test_converging_stories_become_one_event() -> None:
-    """Reports that name both sides of a story merge its two events; the first one survives."""
+def test_converging_clusters_become_one_event() -> None:
+    """Reports that name both sides of a cluster merge its two events; the first one survives."""
     stream = DetectorStream()
     for i in range(20):
         stream.send(i, "harbour bridge collapse")

@@ -91,7 +91,7 @@ def test_the_largest_sum_does_not_reach_the_slot(weight: int) -> None:
 
 
 def test_a_freed_slot_is_used_again_and_empty() -> None:
-    """A new story in it has none of the terms of the former one."""
+    """A new cluster in it has none of the terms of the former one."""
     postings = Postings()
     slot, other = postings.allocate_slot(), postings.allocate_slot()
     sums: dict[str, int] = {}

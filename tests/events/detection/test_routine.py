@@ -15,7 +15,7 @@ from aggregator.events.detection.routine import (
     shows_names,
     title_case_share,
 )
-from tests.events.detection.window_items import story_of, window_item
+from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import START_MS, DetectorStream
 
 
@@ -175,7 +175,7 @@ def test_headlines_in_another_style_than_the_stream_are_notices(
     members = [window_item(i, f"word{i}", title=title) for i, title in enumerate(titles)]
     others = [window_item(100 + i, f"other{i}", title=title) for i, title in enumerate(usual * 3)]
 
-    assert is_routine(story_of(*members), deque([*others, *members])) is expected
+    assert is_routine(cluster_of(*members), deque([*others, *members])) is expected
 
 
 def test_many_outlets_in_title_case_are_news() -> None:
@@ -184,4 +184,4 @@ def test_many_outlets_in_title_case_are_news() -> None:
         window_item(i, f"word{i}", title=title, source=f"{i}.example") for i, title in enumerate(NOTICES)
     ]
 
-    assert not is_routine(story_of(*members), deque(members))
+    assert not is_routine(cluster_of(*members), deque(members))

@@ -91,9 +91,9 @@ def test_old_entries_expire() -> None:
     """After 400 days, when the next burst is recorded."""
     memory, stream = SeriesMemory(), DetectorStream()
     send_series(stream, 0, 20)
-    (story,) = stream.detector.stories.by_key.values()
-    memory.record(story, START_MS)
-    story.key += 1
-    memory.record(story, START_MS + 401 * DAY_MS)
+    (cluster,) = stream.detector.clusters.by_key.values()
+    memory.record(cluster, START_MS)
+    cluster.key += 1
+    memory.record(cluster, START_MS + 401 * DAY_MS)
     assert [burst.at_ms for burst in memory.bursts] == [START_MS + 401 * DAY_MS]
-    assert memory.expected_items(story, START_MS + 401 * DAY_MS + MINUTE_MS) == 0.0
+    assert memory.expected_items(cluster, START_MS + 401 * DAY_MS + MINUTE_MS) == 0.0

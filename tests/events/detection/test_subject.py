@@ -29,7 +29,7 @@ from aggregator.events.detection.subject import (
     may_be_subject,
 )
 from tests.events.detection.test_expectation import REACTIONS, rates_of, terms
-from tests.events.detection.window_items import story_of, window_item
+from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import DetectorStream
 
 # A term that is not listed is as rare as half of the others here.
@@ -64,9 +64,9 @@ def test_more_is_required_where_items_are_usual(
     headlines: list[str], usual_items: float, expected: bool
 ) -> None:
     """Half of the other words known is enough for a new topic, not for one that is in the news every day."""
-    story = story_of(*(window_item(i, words, lang="en") for i, words in enumerate(headlines)))
+    cluster = cluster_of(*(window_item(i, words, lang="en") for i, words in enumerate(headlines)))
 
-    assert fills_template(story, usual_items, RATES) is expected
+    assert fills_template(cluster, usual_items, RATES) is expected
 
 
 def test_independent_sources_are_evidence() -> None:
@@ -74,16 +74,16 @@ def test_independent_sources_are_evidence() -> None:
     items = [window_item(i, words, lang="en", source=f"{i}.example") for i, words in enumerate(RESULTS)]
 
     assert dependent_share(items) == 0.0
-    assert not fills_template(story_of(*items), 10.0, RATES)
+    assert not fills_template(cluster_of(*items), 10.0, RATES)
 
 
 def test_nothing_is_known_without_rates_or_in_other_languages() -> None:
     """The rule needs the frequencies of words in news."""
     members = [window_item(i, words, lang="xx") for i, words in enumerate(RESULTS)]
-    story = story_of(*members)
+    cluster = cluster_of(*members)
 
-    assert not fills_template(story, 10.0, None)
-    assert not fills_template(story, 10.0, RATES)
+    assert not fills_template(cluster, 10.0, None)
+    assert not fills_template(cluster, 10.0, RATES)
 
 
 @given(st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=1), min_size=1), st.randoms())
@@ -129,7 +129,7 @@ def test_what_is_rare_in_news_is_no_everyday_topic() -> None:
 
     def fills(title: str, busy_days: int = EVERYDAY_BUSY_DAYS - 1) -> bool:
         members = [window_item(i, words, lang="en", title=title) for i, words in enumerate(quake)]
-        return fills_template(story_of(*members), 10.0, rates, lambda _: busy_days)
+        return fills_template(cluster_of(*members), 10.0, rates, lambda _: busy_days)
 
     assert not fills("Towns cut off by tremor")
     assert fills("Towns cut off by Tremor")  # a name is in the news every day
@@ -194,7 +194,7 @@ def items(*titles: str, **fields: object) -> list[WindowItem]:
 
 def is_named(*titles: str, window: list[WindowItem] | None = None, **fields: object) -> bool:
     members = items(*titles, **fields)
-    return has_named_subject(story_of(*members), deque([*(window or []), *members]), RATES)
+    return has_named_subject(cluster_of(*members), deque([*(window or []), *members]), RATES)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_many_sources_are_evidence() -> None:
     for i, member in enumerate(members):
         member.source = f"{i}.example"
 
-    assert has_named_subject(story_of(*members), deque(members), RATES)
+    assert has_named_subject(cluster_of(*members), deque(members), RATES)
     assert not is_named(*titles)
 
 

@@ -1,10 +1,10 @@
-"""Items and stories of the detector's window, built without a detector."""
+"""Items and clusters of the detector's window, built without a detector."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Story, WindowItem
+from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster, WindowItem
 
 
 def window_item(number: int, words: str = "", **fields: Any) -> WindowItem:
@@ -18,15 +18,15 @@ def window_item(number: int, words: str = "", **fields: Any) -> WindowItem:
         "terms": dict.fromkeys(words.split(), MAX_TERM_WEIGHT),
         "is_counted": True,
         "cosine": 1.0,
-        "story_key": -1,
+        "cluster_key": -1,
     }
     return WindowItem(number, **{**values, **fields})
 
 
-def story_of(*members: WindowItem, key: int = 1) -> Story:
-    """A story of these items, with the sums of their terms."""
+def cluster_of(*members: WindowItem, key: int = 1) -> Cluster:
+    """A cluster of these items, with the sums of their terms."""
     sums: dict[str, int] = {}
     for member in members:
         for term, weight in member.terms.items():
             sums[term] = sums.get(term, 0) + weight
-    return Story(key, f"s{key}", {m.first_version: m for m in members}, sums, len(members))
+    return Cluster(key, f"s{key}", {m.first_version: m for m in members}, sums, len(members))

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import cast
 
 from aggregator.analysis.models import load_term_rates
-from aggregator.background.maintenance import MAINTENANCE_INTERVAL_S, IndexMaintenance
-from aggregator.background.scheduler import PeriodicTask, Scheduler
+from aggregator.background.maintenance import IndexMaintenance
+from aggregator.background.scheduler import DetectorTask, Scheduler
 from aggregator.concurrency.scheduling import YieldControl, yield_control
 from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
@@ -24,12 +24,10 @@ from aggregator.events.webhooks.mail import SmtpServer, parse_smtp_url
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
 from aggregator.index.clock_guard import ClockGuard
-from aggregator.provenance.collector import COLLECT_INTERVAL_S, SourceCollector
+from aggregator.provenance.collector import SourceCollector
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from aggregator.time_units import DAY_MS, HOUR_MS
-
-WEBHOOK_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +108,14 @@ def build_background(
         smtp=build_smtp_server(settings),
         pause_reason=clock_guard.pause_reason,
     )
-    extra_tasks = (
-        PeriodicTask("index maintenance", maintenance.run_once, MAINTENANCE_INTERVAL_S),
-        PeriodicTask("webhook dispatcher", dispatcher.run_once, WEBHOOK_INTERVAL_S),
-        PeriodicTask("source statistics", source_collector.run_once, COLLECT_INTERVAL_S),
-    )
-    scheduler = Scheduler(
+    detector_task = DetectorTask(
         detector,
         index.stream,
         clock,
         settings.detector_interval_seconds,
-        extra_tasks=extra_tasks,
         pause_reason=clock_guard.pause_reason,
     )
+    scheduler = Scheduler(detector_task, (maintenance, dispatcher, source_collector))
     return BackgroundServices(
         index, detector, subscriptions, dispatcher, maintenance, source_collector, clock_guard, scheduler
     )

@@ -10,33 +10,27 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 import time
 from collections.abc import Callable
 
 from aggregator.concurrency.scheduling import YieldControl, yield_control
 from aggregator.index import Index
-from aggregator.log_limits import ChangeFilter
 from aggregator.provenance.directory import SourceDirectory
 from aggregator.provenance.statistics import SourceCounter
 from aggregator.provenance.window import MAX_ARTICLES, WINDOW_MS, PublicationWindow
-from aggregator.store.lease import Lease
+from aggregator.store.periodic_task import PeriodicTask
 
 LEASE_KEY = b"{provenance}leader"
 COLLECT_INTERVAL_S = 30.0
-LEASE_TTL_MS = 90_000
 ITEMS_PER_READ = 100
 READS_PER_LEASE = 200  # a renewal takes two round trips
 PAUSE_FACTOR = 50
 
-logger = logging.getLogger(__name__)
 
-
-class SourceCollector:
+class SourceCollector(PeriodicTask):
     """One replica's part of the statistics; ``clock``: ms since 1970 UTC.
 
     ``family_of``: source -> first member of its family, as of the last run, in every replica.
-    Counters since start: ``runs`` as leader, ``skipped`` (another replica leads), ``errors``.
     """
 
     def __init__(
@@ -49,41 +43,32 @@ class SourceCollector:
         yield_control: YieldControl = yield_control,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__("the statistics of sources", COLLECT_INTERVAL_S, index.store, LEASE_KEY)
         self._index, self._clock, self._monotonic = index, clock, monotonic
         self._window_ms, self._max_articles = window_ms, max_articles
         self._yield_control = yield_control
-        self._lease = Lease(index.store, LEASE_KEY, LEASE_TTL_MS)
         self.directory = SourceDirectory(index.store)
         self.family_of: dict[str, str] = {}
         self._window: PublicationWindow | None = None
         self._positions: dict[bytes, bytes] = {}
         self._has_news = True
         self._next_count_s = float("-inf")
-        self._problems = ChangeFilter()
-        self.runs = self.skipped = self.errors = 0
 
-    async def run_once(self) -> None:
-        """One run. Never raises, except when cancelled; a failure is logged when its reason changes."""
-        try:
-            if await self._lease.acquire():
-                self.runs += 1
-                await self._read_new()
-                if self._has_news and self._monotonic() >= self._next_count_s:
-                    await self._count()
-            else:
-                self.skipped += 1
-                self._window = None  # another replica has one
-            await self._refresh_families()
-        except Exception as error:
-            self.errors += 1
-            self._window = None  # it may have missed articles
-            self._problems.log_retry(logger, "the statistics of sources", error)
-        else:
-            self._problems.clear()
+    async def lead(self) -> None:
+        """Read the new articles, and count the window if there are any."""
+        await self._read_new()
+        if self._has_news and self._monotonic() >= self._next_count_s:
+            await self._count()
+        await self._refresh_families()
 
-    async def close(self) -> None:
-        """Release the lease so that another replica can continue immediately. Idempotent."""
-        await self._lease.close()
+    async def follow(self) -> None:
+        """Read the families; the leader has the window."""
+        self._window = None
+        await self._refresh_families()
+
+    def reset(self) -> None:
+        """Read the window again: it may have missed articles."""
+        self._window = None
 
     async def _refresh_families(self) -> None:
         families = (await self.directory.report()).families
@@ -100,7 +85,7 @@ class SourceCollector:
             if len(items) < ITEMS_PER_READ:
                 break
             await self._yield_control()
-            if read % READS_PER_LEASE == 0 and not await self._lease.acquire():
+            if read % READS_PER_LEASE == 0 and not await self.acquire():
                 self._window = None
                 return
         window.drop_before(self._clock() - self._window_ms)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
 
 from aggregator.background import scheduler as scheduler_module
-from aggregator.background.scheduler import DETECTOR_LEASE_KEY, PeriodicTask, Scheduler
+from aggregator.background.scheduler import DETECTOR_LEASE_KEY, DetectorTask, Scheduler
 from aggregator.domain import StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import DetectorRunner
@@ -18,6 +18,7 @@ from aggregator.events.detection import BurstRule
 from aggregator.events.repository import POSITION_KEY, EventRepository
 from aggregator.store.lease import Lease
 from aggregator.store.memory import MemoryStore
+from aggregator.store.periodic_task import PeriodicTask
 from tests.support.hang_limit import HANG_LIMIT_S
 
 NOW_MS = 20_000 * 86_400_000
@@ -60,10 +61,12 @@ class Stream:
         return found, {b"s": b"%d" % (start + len(found))}
 
 
-def build_scheduler(store: MemoryStore, stream: Stream) -> Scheduler:
-    """A scheduler whose interval no test waits for."""
-    detector = DetectorRunner(EventRepository(store), BurstRule())
-    return Scheduler(detector, stream, lambda: NOW_MS, 2.0)
+def build_scheduler(
+    store: MemoryStore, stream: Stream, interval_s: float = 2.0, tasks: Sequence[PeriodicTask] = ()
+) -> Scheduler:
+    """A scheduler whose default interval no test waits for."""
+    runner = DetectorRunner(EventRepository(store), BurstRule())
+    return Scheduler(DetectorTask(runner, stream, lambda: NOW_MS, interval_s), tasks)
 
 
 @pytest.fixture
@@ -80,15 +83,15 @@ async def test_one_replica_leads_and_the_other_follows(store: MemoryStore, strea
     """The holder of the lease leads; when it expires, the other replica takes over."""
     now_ms = NOW_MS
     store = MemoryStore(clock=lambda: now_ms)
-    first, second = build_scheduler(store, stream), build_scheduler(store, stream)
+    first, second = build_scheduler(store, stream).detector, build_scheduler(store, stream).detector
 
-    await first.tick()
-    await second.tick()
-    assert (first.is_leader, first.ticks, second.is_leader, second.follower_ticks) == (True, 1, False, 1)
+    await first.run_once()
+    await second.run_once()
+    assert (first.is_leader, first.ticks, second.is_leader, second.skipped) == (True, 1, False, 1)
 
     now_ms += 6_001  # just over three intervals
-    await second.tick()
-    await first.tick()
+    await second.run_once()
+    await first.run_once()
     assert (first.is_leader, second.is_leader) == (False, True)
 
 
@@ -98,7 +101,7 @@ async def test_an_event_that_fires_is_logged(
     """One line per event, with its reason."""
     stream.burst()
     with caplog.at_level(logging.INFO, "aggregator.background.scheduler"):
-        await build_scheduler(store, stream).tick()
+        await build_scheduler(store, stream).detector.run_once()
 
     assert caplog.text.count("fired: 16 items") == 1
 
@@ -107,24 +110,24 @@ async def test_a_failing_tick_is_logged_once_and_retried(
     store: MemoryStore, stream: Stream, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One line for the first failure, one when the problem changes, one for the recovery."""
-    caplog.set_level(logging.INFO, "aggregator.background.scheduler")
+    caplog.set_level(logging.INFO, "aggregator")
     scheduler = build_scheduler(store, stream)
     for problem in (StoreUnavailable("The store is unavailable."), ValueError("odd")):
         stream.problem = problem
         for _ in range(3):
-            await scheduler.tick()
+            await scheduler.detector.run_once()
     stream.problem = None
-    await scheduler.tick()
-    await scheduler.tick()
+    await scheduler.detector.run_once()
+    await scheduler.detector.run_once()
 
-    assert scheduler.errors == 6 and scheduler.ticks == 2
-    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR", "INFO"]
+    assert scheduler.detector.errors == 6 and scheduler.detector.ticks == 2
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING", "INFO"]
     assert "The store is unavailable." in caplog.text and "works again" in caplog.text
 
 
 async def test_stop_waits_for_the_running_tick(store: MemoryStore, stream: Stream) -> None:
     """The tick ends before ``stop`` returns; its state is saved and the lease is free."""
-    scheduler = Scheduler(DetectorRunner(EventRepository(store), BurstRule()), stream, lambda: NOW_MS, 0.05)
+    scheduler = build_scheduler(store, stream, 0.05)
     stream.gate.clear()
     stream.burst()
     scheduler.start()
@@ -136,7 +139,7 @@ async def test_stop_waits_for_the_running_tick(store: MemoryStore, stream: Strea
     stream.gate.set()
     await asyncio.wait_for(stopping, HANG_LIMIT_S)
 
-    assert scheduler.ticks == 1 and not scheduler.is_leader
+    assert scheduler.detector.ticks == 1 and not scheduler.detector.is_leader
     assert (await store.read([POSITION_KEY]))[0] is not None
     assert await Lease(store, DETECTOR_LEASE_KEY, 1000).acquire()
     await scheduler.stop()
@@ -157,8 +160,8 @@ async def test_missed_and_overlapping_ticks_are_counted(store: MemoryStore, stre
     """The counters are for metrics: APScheduler only logs these events."""
     scheduler = build_scheduler(store, stream)
 
-    scheduler._on_job_event(JobEvent(EVENT_JOB_MISSED, "events", "default"))
-    scheduler._on_job_event(JobEvent(EVENT_JOB_MAX_INSTANCES, "events", "default"))
+    scheduler._on_job_event(JobEvent(EVENT_JOB_MISSED, scheduler.detector.name, "default"))
+    scheduler._on_job_event(JobEvent(EVENT_JOB_MAX_INSTANCES, scheduler.detector.name, "default"))
 
     assert (scheduler.misfires, scheduler.overlaps) == (1, 1)
 
@@ -168,19 +171,15 @@ async def test_stop_waits_for_running_extra_tasks(store: MemoryStore, stream: St
     started, gate = asyncio.Event(), asyncio.Event()
     free: list[bool] = []
 
-    async def deliver() -> None:
-        started.set()
-        await gate.wait()
-        await scheduler._tick_lock.acquire()
-        free.append(await Lease(store, DETECTOR_LEASE_KEY, 1000).acquire())
+    class Delivery(PeriodicTask):
+        async def lead(self) -> None:
+            started.set()
+            await gate.wait()
+            await scheduler.detector.run_lock.acquire()
+            free.append(await Lease(store, DETECTOR_LEASE_KEY, 1000).acquire())
 
-    scheduler = Scheduler(
-        DetectorRunner(EventRepository(store), BurstRule()),
-        stream,
-        lambda: NOW_MS,
-        0.05,
-        extra_tasks=[PeriodicTask("webhooks", deliver, 0.01)],
-    )
+    delivery = Delivery("webhooks", 0.01, store, b"webhooks", lease_ms=60_000)
+    scheduler = build_scheduler(store, stream, 0.05, [delivery])
     scheduler.start()
     await asyncio.wait_for(stream.was_read.wait(), HANG_LIMIT_S)
     await asyncio.wait_for(started.wait(), HANG_LIMIT_S)
@@ -199,7 +198,7 @@ async def test_a_hanging_tick_does_not_delay_the_stop(
 ) -> None:
     """After the timeout it is cancelled, and nothing of it is saved."""
     monkeypatch.setattr("aggregator.background.scheduler.STOP_TIMEOUT_S", 0.01)
-    scheduler = Scheduler(DetectorRunner(EventRepository(store), BurstRule()), stream, lambda: NOW_MS, 0.05)
+    scheduler = build_scheduler(store, stream, 0.05)
     stream.gate.clear()
     scheduler.start()
     await asyncio.wait_for(stream.was_read.wait(), HANG_LIMIT_S)
@@ -216,7 +215,7 @@ async def test_a_tick_cancelled_by_a_stop_is_logged_without_a_traceback(
     """The next leader repeats it: nothing unexpected happened."""
     monkeypatch.setattr(scheduler_module, "STOP_TIMEOUT_S", 0.01)
     stream.gate.clear()
-    scheduler = Scheduler(DetectorRunner(EventRepository(store), BurstRule()), stream, lambda: NOW_MS, 0.02)
+    scheduler = build_scheduler(store, stream, 0.02)
     scheduler.start()
     await stream.was_read.wait()
     running = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
@@ -226,4 +225,4 @@ async def test_a_tick_cancelled_by_a_stop_is_logged_without_a_traceback(
     await asyncio.sleep(0)
 
     assert [record.exc_info for record in caplog.records if record.levelno >= logging.ERROR] == []
-    assert "did not stop cleanly: a tick took too long" in caplog.text
+    assert "did not stop cleanly: a run took too long" in caplog.text

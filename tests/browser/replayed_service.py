@@ -91,14 +91,14 @@ async def replay(service: Service, articles: Sequence[Article], clock: Clock, me
         if at_ms >= tick_ms:
             clock.now_ms = tick_ms or at_ms
             await submit(service, batch, metrics)
-            await service.background.scheduler.tick()
+            await service.background.scheduler.detector.run_once()
             tick_ms, batch = at_ms + TICK_MS, []
         batch.append(article)
     clock.now_ms = (articles[-1].published_at_ms or 0) + 1
     await submit(service, batch, metrics)
-    await service.background.scheduler.tick()
+    await service.background.scheduler.detector.run_once()
     clock.now_ms = None
-    await service.background.scheduler.tick()
+    await service.background.scheduler.detector.run_once()
     await service.background.source_collector.run_once()
 
 

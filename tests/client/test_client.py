@@ -287,7 +287,7 @@ async def test_a_backfilling_client_fires_no_event(backfill: bool) -> None:
         for article in articles[:3]:
             assert (await client.submit(article)).verdict in ("new", "related")
         await client.submit_many(articles[3:])
-        await service.background.scheduler.tick()
+        await service.background.scheduler.detector.run_once()
         events = (await client.events()).events
 
     assert len(events) == (0 if backfill else 1)

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
-from aggregator.errors import StoreUnavailable
 from aggregator.events.desks import Alert, Desk, Desks, DeskState, plan_alerts
 from aggregator.events.event import Event
 from aggregator.events.filter import EventFilter
@@ -22,16 +21,16 @@ from aggregator.events.webhooks.payload import alert_body, event_payload, ping_b
 from aggregator.events.webhooks.queue import DeliveryQueue
 from aggregator.events.webhooks.sender import DeliveryResult, TargetSender
 from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
-from aggregator.log_limits import ChangeFilter
 from aggregator.store.base import Put
 from aggregator.store.decoding import decode_value
-from aggregator.store.lease import Lease
 from aggregator.store.optimistic import commit_attempts
+from aggregator.store.periodic_task import PeriodicTask
 from aggregator.time_units import MINUTE_MS
 
 DESK_STATES_KEY = b"{events}desk-states"
 LEASE_KEY = b"{events}courier"
 LEASE_MS = MINUTE_MS
+WEBHOOK_INTERVAL_S = 1.0
 CHANGES_PER_RUN = 200
 DELIVERED_KINDS = frozenset({"fired", "doubled", "merged", "closed"})
 
@@ -40,7 +39,7 @@ logger = logging.getLogger(__name__)
 _states_decoder = msgspec.msgpack.Decoder(dict[str, DeskState])
 
 
-class WebhookDispatcher:
+class WebhookDispatcher(PeriodicTask):
     """Sends pending deliveries. One replica at a time holds the lease; two at worst send a delivery twice.
 
     ``base_url``: public URL of the service, for links in the calls. ``allow_private``: private addresses may
@@ -59,31 +58,24 @@ class WebhookDispatcher:
         smtp: SmtpServer | None = None,
         pause_reason: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
+        super().__init__(
+            "the webhook dispatcher",
+            WEBHOOK_INTERVAL_S,
+            events.store,
+            LEASE_KEY,
+            lease_ms=LEASE_MS,
+            pause_reason=pause_reason,
+        )
         self._events, self._subscriptions, self._clock = events, subscriptions, clock
         self._base_url = base_url
-        self._pause_reason = pause_reason
         self.desks = Desks(events.store)
-        self._lease = Lease(events.store, LEASE_KEY, LEASE_MS)
         self.queue = DeliveryQueue(events.store)
         self.sender = TargetSender(allow_private=allow_private, smtp=smtp)
         self.delivered = self.failed_attempts = 0
-        self._problem = ChangeFilter()
 
-    async def run_once(self) -> None:
-        """One run as leader, nothing otherwise. Never raises, except when cancelled."""
-        try:
-            if self._pause_reason is not None and await self._pause_reason() is not None:
-                await self._lease.release()  # receivers reject the time stamps of a wrong clock
-            elif await self._lease.acquire():
-                await self.deliver_due()
-        except StoreUnavailable as error:
-            if self._problem.is_new(str(error)):
-                logger.warning("The store is unavailable; webhook deliveries wait: %s", error)
-        except Exception as error:
-            if self._problem.is_new(repr(error)):
-                logger.exception("Unhandled error in the webhook dispatcher; retrying.")
-        else:
-            self._problem.clear()
+    async def lead(self) -> None:
+        """Deliver what is due; nothing under a wrong clock, whose time stamps receivers reject."""
+        await self.deliver_due()
 
     async def deliver_due(self) -> None:
         """Enqueue and send regardless of the lease. Raises StoreUnavailable."""
@@ -99,7 +91,7 @@ class WebhookDispatcher:
     async def close(self) -> None:
         """Release the lease and close the connections. Idempotent."""
         await self.sender.close()
-        await self._lease.close()
+        await super().close()
 
     async def ping(self, subscription: Subscription) -> DeliveryResult:
         """Send a test now, ahead of pending deliveries, without a retry; it is logged as an attempt."""

@@ -36,7 +36,8 @@ async def detector_status(app: web.Application) -> DetectorStatus | None:
 
 def status_of_scheduler(scheduler: Scheduler) -> DetectorStatus:
     """Status from the scheduler of this process."""
-    return DetectorStatus(scheduler.is_leader, scheduler.last_tick_ms, scheduler.misfires, scheduler.errors)
+    detector = scheduler.detector
+    return DetectorStatus(detector.is_leader, detector.last_run_ms, scheduler.misfires, detector.errors)
 
 
 def status_from_metrics(text: bytes) -> DetectorStatus | None:

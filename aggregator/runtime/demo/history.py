@@ -60,9 +60,9 @@ async def load_history(settings: Settings) -> int:
         for step_ms, group in _steps(articles):
             clock_ms = step_ms
             await service.ingest.submit_many(group)
-            await service.background.scheduler.tick()
+            await service.background.scheduler.detector.run_once()
         clock_ms = round(now.timestamp() * 1000)
-        await service.background.scheduler.tick()
+        await service.background.scheduler.detector.run_once()
         await service.background.source_collector.run_once()
     return len(articles)
 

@@ -68,7 +68,7 @@ async def test_an_unavailable_store_is_logged_once(caplog: pytest.LogCaptureFixt
         await dispatcher.run_once()
     await dispatcher.close()
 
-    message = "The store is unavailable; webhook deliveries wait: No connection."
+    message = "the webhook dispatcher failed and will be retried: No connection."
     assert [record.message for record in caplog.records] == [message] * 2
 
 

@@ -226,7 +226,7 @@ async def test_pages_say_how_long_the_detector_is_learning(client: Client, real:
         return ["earning: " in text for text in texts]
 
     assert await pages() == [False, False]
-    await real.background.scheduler.tick()
+    await real.background.scheduler.detector.run_once()
     assert "Learning: 0 of 7 days" in await (await client.get("/")).text()
     assert await pages() == [True, True]
     exposed = await (await client.get("/metrics")).text()

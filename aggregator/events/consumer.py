@@ -58,6 +58,20 @@ from aggregator.events.unit_of_work import EventUnitOfWork
 from aggregator.store.base import Put
 from aggregator.store.decoding import decode_value
 
+logger = logging.getLogger(__name__)
+# Articles per read of the article stream.
+ITEMS_PER_READ = 100
+# Articles per ``poll``, about 0.5 s of work: then the state is saved (which costs as much as some hundred
+# articles), the lease renewed, and a stop noticed. A bulk load therefore takes several calls.
+ITEMS_PER_POLL = 2000
+CHECKPOINT_INTERVAL_MS = 10_000
+STATE_KEY = b"{events}state"
+FORMAT_BYTE = b"\x01"
+# Commit attempts of one checkpoint while editors keep changing the overrides.
+MAX_SAVE_ATTEMPTS = 16
+TRIM_EVERY_CHECKPOINTS = 100
+_encode = msgspec.msgpack.Encoder().encode
+
 
 class LeaderState:
     """The leader's detector between two calls, and how far it is ahead of the checkpoint."""
@@ -105,21 +119,6 @@ class LeaderState:
         self.deleted_articles, self.overrides_changed = {}, False
 
 
-logger = logging.getLogger(__name__)
-
-# Articles per read of the article stream.
-ITEMS_PER_READ = 100
-# Articles per ``poll``, about 0.5 s of work: then the state is saved (which costs as much as some hundred
-# articles), the lease renewed, and a stop noticed. A bulk load therefore takes several calls.
-ITEMS_PER_POLL = 2000
-CHECKPOINT_INTERVAL_MS = 10_000
-STATE_KEY = b"{events}state"
-FORMAT_BYTE = b"\x01"
-# Commit attempts of one checkpoint while editors keep changing the overrides.
-MAX_SAVE_ATTEMPTS = 16
-TRIM_EVERY_CHECKPOINTS = 100
-
-
 class ArticleStreamReader(Protocol):
     """The article stream of the index (``index.ArticleStream``)."""
 
@@ -136,7 +135,6 @@ class _Position(msgspec.Struct, array_like=True):
 
 
 _position_decoder = msgspec.msgpack.Decoder(_Position)
-_encode = msgspec.msgpack.Encoder().encode
 
 
 class DetectorRunner:

@@ -16,6 +16,8 @@ from aggregator.time_units import DAY_MS
 MAX_ALTERNATIVES = 3
 # Two headlines whose terms have a larger Jaccard similarity say the same.
 MAX_RESEMBLANCE = 0.5
+# Articles read per storyline, evenly spread over the items of each event.
+MAX_STORY_ARTICLES = 400
 
 
 def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) -> list[ArticleRecord]:
@@ -41,10 +43,6 @@ def _terms(title: str, lang: str) -> frozenset[str]:
 
 def _resemblance(a: frozenset[str], b: frozenset[str]) -> float:
     return len(a & b) / len(a | b) if a | b else 1.0
-
-
-# Articles read per storyline, evenly spread over the items of each event.
-MAX_STORY_ARTICLES = 400
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,12 @@ EMERGING_ITEMS = 30
 GROWING_ITEMS = 10
 GROWING_RATIO = 2
 QUIET_MS = HOUR_MS
+QUIET_HALF_LIFE_HOURS = 2.0
+AGE_HALF_LIFE_HOURS = 12.0
+EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
+PAGED_ORDERS: tuple[EventOrder, ...] = ("time", "novelty", "size")
+# Sort key of an event in a paged order: a number, a time that decides between equal ones (ms), the id.
+PageKey = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +84,6 @@ def severity(event: Event, now_ms: int) -> Severity:
     return "breaking"
 
 
-QUIET_HALF_LIFE_HOURS = 2.0
-AGE_HALF_LIFE_HOURS = 12.0
-
-
 def surprise(event: Event) -> float:
     """log2 of the busiest window over the usual one; negative only when it was quieter than usual."""
     return log2((event.peak + 1) / (event.expected + 1))
@@ -93,13 +95,6 @@ def rank(event: Event, now_ms: int) -> float:
     age_hours = max(0, now_ms - event.detected_at_ms) / HOUR_MS
     halvings = quiet_hours / QUIET_HALF_LIFE_HOURS + age_hours / AGE_HALF_LIFE_HOURS
     return surprise(event) * exp2(-halvings)
-
-
-EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
-PAGED_ORDERS: tuple[EventOrder, ...] = ("time", "novelty", "size")
-
-# Sort key of an event in a paged order: a number, a time that decides between equal ones (ms), the id.
-PageKey = tuple[int, int, str]
 
 
 class Ordered(Protocol):

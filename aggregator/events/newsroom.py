@@ -80,7 +80,7 @@ def _choose_headline(event: Event, item: str | None, headline: str) -> Event:
 
 def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Event, Event]:
     """Return both events after an editor's merge: the surviving one and the absorbed one."""
-    survivor = take_over_work(absorb(into, absorbed), absorbed)
+    survivor = merge_newsroom_state(merge_into(into, absorbed), absorbed)
     return (
         replace(survivor, actions=append_action((*into.actions, *absorbed.actions), action)),
         replace(
@@ -92,7 +92,7 @@ def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Ev
     )
 
 
-def take_over_work(into: Event, absorbed: Event) -> Event:
+def merge_newsroom_state(into: Event, absorbed: Event) -> Event:
     """Return ``into`` with the notes of ``absorbed``, and its assignment unless ``into`` has one."""
     is_free = into.work_status == "open" and not into.assignee
     return replace(
@@ -103,7 +103,7 @@ def take_over_work(into: Event, absorbed: Event) -> Event:
     )
 
 
-def absorb(into: Event, absorbed: Event) -> Event:
+def merge_into(into: Event, absorbed: Event) -> Event:
     """Return ``into`` with the items and counts of ``absorbed``. A common item counts once."""
     present = set(into.items)
     new = [(i, c) for i, c in zip(absorbed.items, absorbed.cosines, strict=True) if i not in present]
@@ -163,7 +163,7 @@ def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[
     """
     event = replace(saved.with_detected(detected), chosen_headline=None)
     for absorbed in absorbed_by_editors:
-        event = absorb(event, absorbed)
+        event = merge_into(event, absorbed)
     for item in saved.removed:
         event = remove_item(event, item)
     chosen = saved.chosen_headline

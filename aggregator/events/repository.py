@@ -51,14 +51,14 @@ ChangeRecordKind = ChangeKind | Literal["action"]
 
 
 class EventSummary(msgspec.Struct, array_like=True):
-    """Entry of one event in the index of events. ``size``: -1 in one that an older version wrote."""
+    """Entry of one event in the index of events."""
 
     status: str
     detected_at_ms: int
     last_seen_ms: int
     merged_into: str | None = None
     story_id: str = ""
-    size: int = -1
+    size: int = 0
 
 
 class ChangeRecord(msgspec.Struct, frozen=True):
@@ -121,8 +121,6 @@ class EventRepository:
             ids = [id_ for id_, e in candidates.items() if e.status != "closed"]
             found = await self._first_matching(ids, len(ids), event_filter)
             return sort_events(found, order, now_ms)[:limit]
-        if order == "size":
-            await self._add_sizes(candidates)
         keys = sorted((page_key(e, id_, order) for id_, e in candidates.items()), reverse=True)
         ids = [key[2] for key in keys if after is None or key < after]
         return await self._first_matching(ids, limit, event_filter)
@@ -139,12 +137,6 @@ class EventRepository:
                 e for i in batch if (e := events.get(i)) and (event_filter is None or event_filter.matches(e))
             ]
         return found[:limit]
-
-    async def _add_sizes(self, summaries: Mapping[str, EventSummary]) -> None:
-        """Fill in the sizes that an older version did not write."""
-        unknown = [id_ for id_, summary in summaries.items() if summary.size < 0]
-        for event in await self._first_matching(unknown, len(unknown), None):
-            summaries[event.id].size = event.size
 
     async def get_many(self, event_ids: Sequence[str]) -> dict[str, Event]:
         """Stored events by id, in one read; unknown and expired ids are left out."""

@@ -41,6 +41,15 @@ MIN_COMMON_NAMES = 3
 MIN_PREFIX = 5
 MAX_ENDING = 3
 MIN_LETTERS = 3
+LINK_MS = 21 * DAY_MS
+LINK_COSINE = 0.3
+MIN_COMMON_TERMS = 2
+# Alerts of one event in two languages follow each other within a day.
+TRANSLATION_MS = DAY_MS
+# A term is common to two profiles if it has at least this weight in both.
+COMMON_TERM_WEIGHT = 0.16
+# About 100 kB. A stream with one alert a day has 21 entries.
+MAX_ENTRIES = 500
 
 
 def report_the_same(a: Mapping[str, float], b: Mapping[str, float]) -> bool:
@@ -89,17 +98,6 @@ def to_latin(term: str) -> str:
 def _agree(a: str, b: str) -> bool:
     common = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     return common >= MIN_PREFIX and max(len(a), len(b)) - common <= MAX_ENDING
-
-
-LINK_MS = 21 * DAY_MS
-LINK_COSINE = 0.3
-MIN_COMMON_TERMS = 2
-# Alerts of one event in two languages follow each other within a day.
-TRANSLATION_MS = DAY_MS
-# A term is common to two profiles if it has at least this weight in both.
-COMMON_TERM_WEIGHT = 0.16
-# About 100 kB. A stream with one alert a day has 21 entries.
-MAX_ENTRIES = 500
 
 
 class StorylineEntry(msgspec.Struct, array_like=True):

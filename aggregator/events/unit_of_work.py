@@ -14,7 +14,7 @@ import msgspec
 
 from aggregator.events.detection import ChangeKind, DetectedEvent, EventChange
 from aggregator.events.event import Event
-from aggregator.events.newsroom import rejoin, remove_item, take_over_work
+from aggregator.events.newsroom import merge_newsroom_state, rejoin, remove_item
 from aggregator.events.repository import (
     CHANGES_KEY,
     INDEX_KEY,
@@ -182,7 +182,7 @@ class EventUnitOfWork:
         for id_ in detected.absorbed:
             if saved is None or id_ not in saved.absorbed:
                 absorbed = await self.get(id_)
-                event = take_over_work(event, absorbed) if absorbed is not None else event
+                event = merge_newsroom_state(event, absorbed) if absorbed is not None else event
         return event
 
 

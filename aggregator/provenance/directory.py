@@ -24,6 +24,15 @@ FORMAT_BYTE = b"\x01"
 EMPTY = SourcesReport(0, None, 0, 0, (), ())
 
 _decoder = msgspec.msgpack.Decoder(SourcesReport)
+SourceOrder = Literal["articles", "originals", "copies", "copied", "lag"]
+# Ties stay in the order of the report, by number of articles.
+_SORT_KEYS: Mapping[SourceOrder, Callable[[SourceStatistics], Any]] = {
+    "articles": lambda source: -source.articles,
+    "originals": lambda source: -source.originals / source.articles,
+    "copies": lambda source: -source.copies / source.articles,
+    "copied": lambda source: -source.copied,
+    "lag": lambda source: (source.median_lag_ms is None, source.median_lag_ms),
+}
 
 
 class SourceDirectory:
@@ -74,18 +83,6 @@ def _decode(data: bytes | None) -> SourcesReport:
     except DamagedValue:
         pass
     return EMPTY
-
-
-SourceOrder = Literal["articles", "originals", "copies", "copied", "lag"]
-
-# Ties stay in the order of the report, by number of articles.
-_SORT_KEYS: Mapping[SourceOrder, Callable[[SourceStatistics], Any]] = {
-    "articles": lambda source: -source.articles,
-    "originals": lambda source: -source.originals / source.articles,
-    "copies": lambda source: -source.copies / source.articles,
-    "copied": lambda source: -source.copied,
-    "lag": lambda source: (source.median_lag_ms is None, source.median_lag_ms),
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,10 @@ from aggregator.provenance.window import Publication
 
 # Resemblances that differ by less are equal (scripts/bench provenance).
 RESEMBLANCE_TOLERANCE = 0.01
+MAX_PASSAGES = 5
+MAX_PASSAGE_CHARS = 240
+MAX_FIGURES = 20
+MIN_PASSAGE_WORDS = 3  # shorter runs are spelling and punctuation
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +93,6 @@ def _closest(later: Publication, earlier: Sequence[Publication], tolerance: floa
     enough = max(resemblances) - tolerance
     position = next(i for i, resemblance in enumerate(resemblances) if resemblance >= enough)
     return position, resemblances[position]
-
-
-MAX_PASSAGES = 5
-MAX_PASSAGE_CHARS = 240
-MAX_FIGURES = 20
-MIN_PASSAGE_WORDS = 3  # shorter runs are spelling and punctuation
 
 
 @dataclass(frozen=True, slots=True)

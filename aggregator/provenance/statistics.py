@@ -34,6 +34,11 @@ MIN_DAYS = 3
 MAX_LINKED_OUTLETS = 2_000  # those of the strongest links; the others join no family
 
 Pair = tuple[int, int]
+MAX_SOURCES = 5_000  # reported, those with most articles
+MAX_PARTNERS = 10  # outlets listed as copied from, and as copying
+MAX_PAIRS = 200_000
+MAX_OUTLETS_OF_TEXT = 60  # of one text, the earliest; more would make too many pairs
+GROUPS_PER_STEP = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +137,6 @@ def _join(outlets: Collection[int], shares: Mapping[Pair, float], min_share: flo
             pairs = len(members[new]) * len(members[other])
             heapq.heappush(queue, (-joined.shares / pairs, other, new))
     return [tuple(sorted(family)) for family in members.values() if len(family) > 1]
-
-
-MAX_SOURCES = 5_000  # reported, those with most articles
-MAX_PARTNERS = 10  # outlets listed as copied from, and as copying
-MAX_PAIRS = 200_000
-MAX_OUTLETS_OF_TEXT = 60  # of one text, the earliest; more would make too many pairs
-GROUPS_PER_STEP = 500
 
 
 class Partner(msgspec.Struct, frozen=True, array_like=True):

@@ -17,6 +17,11 @@ import numpy.typing as npt
 from aggregator.domain import ArticleRecord, StreamItem, TimeBasis, arrival_ms_of, publication_time
 from aggregator.time_units import DAY_MS
 
+MAX_ARTICLES = 500_000
+MAX_OUTLETS = 20_000
+WINDOW_MS = 30 * DAY_MS
+UNNAMED = 0  # outlet number of articles without a source, and of outlets beyond MAX_OUTLETS
+
 
 @dataclass(frozen=True, slots=True)
 class Publication:
@@ -41,12 +46,6 @@ class Publication:
     def order(self) -> tuple[int, int]:
         """Sort key: by time, at equal times by arrival."""
         return self.at_ms, self.record.first_version
-
-
-MAX_ARTICLES = 500_000
-MAX_OUTLETS = 20_000
-WINDOW_MS = 30 * DAY_MS
-UNNAMED = 0  # outlet number of articles without a source, and of outlets beyond MAX_OUTLETS
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from aggregator.events.event_order import (
     sort_events,
     surprise,
 )
-from aggregator.events.repository import EventRepository, EventSummary
+from aggregator.events.repository import EventRepository
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 from tests.support.factories import EVENT_MS, commit_event, event
@@ -172,27 +172,6 @@ async def test_growth_and_surprise_list_open_events() -> None:
     assert ids(await repository.list_events(order="growth", now_ms=EVENT_MS)) == ["e"]
     assert ids(await repository.list_events(order="surprise", now_ms=EVENT_MS, limit=1)) == ["e"]
     assert ids(await repository.list_events(order="size")) == ["fast", "e"]
-
-
-async def test_entries_of_an_older_version_are_ordered_by_the_size_of_their_event(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Their entries in the index have no size."""
-    repository = EventRepository(MemoryStore())
-    for stored in (FAST, LARGE, NEW):
-        await commit_event(repository, "fired", stored, EVENT_MS)
-    current = await repository.summaries()
-    old = {
-        id_: EventSummary(e.status, e.detected_at_ms, e.last_seen_ms, e.merged_into, e.story_id)
-        for id_, e in current.items()
-    }
-
-    async def summaries() -> dict[str, EventSummary]:
-        return old | {"fast": current["fast"]}
-
-    monkeypatch.setattr(repository, "summaries", summaries)
-
-    assert ids(await repository.list_events(order="size")) == ["large", "fast", "new"]
 
 
 def test_an_order_that_changes_with_time_has_no_page_keys() -> None:

@@ -93,7 +93,7 @@ def test_the_headline_leaves_with_its_article() -> None:
 @given(item_lists, item_lists)
 def test_a_common_item_counts_once(items: list[str], other_items: list[str]) -> None:
     """The size is that of the union, and every item keeps a cosine."""
-    merged = newsroom.absorb(event("e1", "Storm", items), event("e2", "Wind", other_items))
+    merged = newsroom.merge_into(event("e1", "Storm", items), event("e2", "Wind", other_items))
 
     assert merged.size == len({*items, *other_items}) == len(merged.items) == len(merged.cosines)
     assert merged.items[: len(items)] == tuple(items)
@@ -104,7 +104,7 @@ def test_items_beyond_the_limit_only_count(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(newsroom, "MAX_EVENT_ITEMS", 3)
     other = replace(event("e2", "Wind", ["a3", "a4"]), size=10)
 
-    merged = newsroom.absorb(STORM, other)
+    merged = newsroom.merge_into(STORM, other)
 
     assert (merged.items, merged.size) == (("a1", "a2", "a3"), 3 + 10 - 1)
 

@@ -53,6 +53,19 @@ RARE_TERM_SHARE = 0.8
 # A topic of which more than this number of items is usual varies by seasons (results, auctions): each further
 # usual item requires twice the excess.
 REGULAR_TOPIC_ITEMS = 4.0
+# Multiple of the usual excess that a cluster needs.
+FIRST_DAY_EXCESS = 1.5
+# Multiple of its expectation in general news that the rarest common term of a cluster may have in any stream:
+# every site has its own subjects. The known events have at most 0.4 expected documents, so 16 items suffice.
+GENERAL_MARGIN = 10.0
+# The same where every item has another source.
+INDEPENDENT_MARGIN = 4.0
+# Share of the items that differ in source or minute of publication.
+MIN_DISTINCT_TIMES = 0.6
+# As for ``subject.py``, on the first day.
+MIN_KNOWN_SHARE = 0.7
+# Share of its terms that a cluster may hold in common.
+MAX_CORE_SHARE = 0.5
 
 
 def expected_if_exceeded(
@@ -127,21 +140,6 @@ def exceeds_expectation(observed: int, expected: float, rule: BurstRule) -> bool
 def count_sources(cluster: Cluster, family_of: Mapping[str, str]) -> int:
     """Number of sources of the counted items, a family counting as one."""
     return len({family_of.get(m.source, m.source) for m in cluster.members.values() if m.is_counted})
-
-
-# Multiple of the usual excess that a cluster needs.
-FIRST_DAY_EXCESS = 1.5
-# Multiple of its expectation in general news that the rarest common term of a cluster may have in any stream:
-# every site has its own subjects. The known events have at most 0.4 expected documents, so 16 items suffice.
-GENERAL_MARGIN = 10.0
-# The same where every item has another source.
-INDEPENDENT_MARGIN = 4.0
-# Share of the items that differ in source or minute of publication.
-MIN_DISTINCT_TIMES = 0.6
-# As for ``subject.py``, on the first day.
-MIN_KNOWN_SHARE = 0.7
-# Share of its terms that a cluster may hold in common.
-MAX_CORE_SHARE = 0.5
 
 
 class ColdStart:

@@ -67,6 +67,10 @@ VARIANTS = {
     for variant, name in [pair.split(":")]
     if variant != name
 }
+# Limit that no stream exceeds: at that rate a day has 4 million.
+MAX_PER_MINUTE = 3_000
+# Limit of a small stream. The first visit of a crawler to its feeds brings that many.
+MIN_PER_MINUTE = 300
 
 
 def terms_of_word(word: str, lang: str) -> list[str]:
@@ -123,12 +127,6 @@ def _to_integer_weights(terms: Iterable[tuple[str, float]], largest: float) -> d
             term = VARIANTS.get(variant, variant)
             weights[term] = max(weights.get(term, 0), round(MAX_TERM_WEIGHT * weight / largest) or 1)
     return weights
-
-
-# Limit that no stream exceeds: at that rate a day has 4 million.
-MAX_PER_MINUTE = 3_000
-# Limit of a small stream. The first visit of a crawler to its feeds brings that many.
-MIN_PER_MINUTE = 300
 
 
 class UndatedArticles(msgspec.Struct, array_like=True):

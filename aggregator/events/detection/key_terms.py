@@ -33,6 +33,14 @@ from aggregator.events.detection.items import terms_of_word
 from aggregator.events.detection.term_weights import TermWeights
 
 MIN_COMMON_TERMS = 2
+KEY_TERMS_PER_CLUSTER = 8
+# Headlines examined per event, in order of joining.
+MAX_HEADLINES = 30
+_TOKEN = re.compile(r"[^\W_]+")
+PROFILE_TERMS = 20
+# Cosine of two profiles from which an editor's instruction for one event also applies to the other.
+SAME_STORY_COSINE = 0.5
+Profile = Iterable[tuple[str, float]]
 
 
 def terms_support_merge(
@@ -48,9 +56,6 @@ def terms_support_merge(
 def common_terms_support_merge(common: Collection[str], expected: Callable[[str], float]) -> bool:
     """Whether these terms, which two clusters have in common, support a merge."""
     return len(common) >= MIN_COMMON_TERMS or any(expected(term) < NEGLIGIBLE_DOCUMENTS for term in common)
-
-
-KEY_TERMS_PER_CLUSTER = 8
 
 
 def top_terms(cluster: Cluster, weigh: TermWeigher) -> list[str]:
@@ -144,11 +149,6 @@ class KeyTermCache:
         self._top_bursting_term.pop(cluster.key, None)
 
 
-# Headlines examined per event, in order of joining.
-MAX_HEADLINES = 30
-_TOKEN = re.compile(r"[^\W_]+")
-
-
 def surface_forms(terms: Sequence[str], members: Iterable[WindowItem]) -> dict[str, str]:
     """Return term -> its most frequent word in the headlines of ``members``; "" if none contains it.
 
@@ -167,13 +167,6 @@ def surface_forms(terms: Sequence[str], members: Iterable[WindowItem]) -> dict[s
 
 def _most_common(counts: Counter[str]) -> str:
     return max(counts, key=lambda word: (counts[word], word), default="")
-
-
-PROFILE_TERMS = 20
-# Cosine of two profiles from which an editor's instruction for one event also applies to the other.
-SAME_STORY_COSINE = 0.5
-
-Profile = Iterable[tuple[str, float]]
 
 
 def build_profile(cluster: Cluster, idf: TermWeigher) -> list[tuple[str, float]]:

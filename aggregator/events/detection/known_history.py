@@ -29,6 +29,9 @@ HOURS_PER_DAY = 24
 KNOWN_VOLUME_SHARE = 0.3
 # Share of the documents of the fullest day below which the first days are a trial. A weekend has 0.1.
 TRIAL_VOLUME_SHARE = 0.05
+FULL_DAY_HOURS = 6
+# From this age on, days without documents are a habit of the stream, unless they are most of the week.
+HABIT_DAYS = 14
 
 
 def find_known_hour(
@@ -76,11 +79,6 @@ def _skip_trial(documents_by_hour: Mapping[int, int], first_hour: int) -> int:
     enough = TRIAL_VOLUME_SHARE * max(days.values())
     start = first_hour + HOURS_PER_DAY * min(day for day, documents in days.items() if documents >= enough)
     return min(hour for hour in documents_by_hour if hour >= start)
-
-
-FULL_DAY_HOURS = 6
-# From this age on, days without documents are a habit of the stream, unless they are most of the week.
-HABIT_DAYS = 14
 
 
 @dataclass(frozen=True, slots=True)

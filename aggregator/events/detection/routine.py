@@ -44,6 +44,31 @@ _PREFIX_CHARS = 3
 MAX_CACHED_STYLES = 4_096
 _TOKEN = re.compile(r"[^\W_]+")
 _PART_BREAK = re.compile(r"[:;?!|–—]\s|\s--?\s")
+# Share of the headlines that hold a common word.
+COMMON_WORD_SHARE = 0.6
+# (common words per headline, share of the headlines that have them in the same order): either pair is enough.
+TEMPLATES = ((2.4, 0.65), (2.8, 0.25))
+# The same for a template of two words, which must also begin or end this share of the headlines: the two
+# words of a name are in any position.
+SHORT_TEMPLATE = (1.4, 0.8)
+EDGE_SHARE = 0.8
+# Share of the items of one publisher from which a cluster is a series of that publisher. Many outlets repeat
+# the words of a headline too, and that is news.
+ONE_PUBLISHER_SHARE = 0.5
+# Share of items published at a multiple of 15 min: 7 % by chance, at most 38 % in an event.
+ROUND_MINUTES = 15
+ROUND_TIME_SHARE = 0.5
+# A stream that rounds its own times to hours or days says nothing about one cluster.
+MAX_USUAL_ROUND_SHARE = 0.4
+# Share of the headlines In Title Case, the style of press releases and notices. Of the alerts of all windows
+# and of one year, 45 have more, all but one routine; the others on news have at most 0.56.
+TITLE_CASE_SHARE = 0.6
+# A source that writes most of its headlines so says nothing by it. The latest of the window are counted.
+MAX_USUAL_TITLE_CASE_SHARE = 0.8
+MAX_WINDOW_ITEMS = 2_000
+MAX_CACHED_HEADLINES = 1_024
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_FUNCTION_WORDS = frozenset(("the", "and", "for", "with", "from", "its", "says"))
 
 
 def shows_names(title: str) -> bool:
@@ -85,33 +110,6 @@ def _is_title_case(title: str) -> bool:
     words: list[str] = [word for word in _TOKEN.findall(title) if word[0].isalpha()]
     capitals = sum(word[0].isupper() for word in words)
     return len(words) >= MIN_WORDS and capitals > (1.0 - MIN_LOWER_CASE_SHARE) * len(words)
-
-
-# Share of the headlines that hold a common word.
-COMMON_WORD_SHARE = 0.6
-# (common words per headline, share of the headlines that have them in the same order): either pair is enough.
-TEMPLATES = ((2.4, 0.65), (2.8, 0.25))
-# The same for a template of two words, which must also begin or end this share of the headlines: the two
-# words of a name are in any position.
-SHORT_TEMPLATE = (1.4, 0.8)
-EDGE_SHARE = 0.8
-# Share of the items of one publisher from which a cluster is a series of that publisher. Many outlets repeat
-# the words of a headline too, and that is news.
-ONE_PUBLISHER_SHARE = 0.5
-# Share of items published at a multiple of 15 min: 7 % by chance, at most 38 % in an event.
-ROUND_MINUTES = 15
-ROUND_TIME_SHARE = 0.5
-# A stream that rounds its own times to hours or days says nothing about one cluster.
-MAX_USUAL_ROUND_SHARE = 0.4
-# Share of the headlines In Title Case, the style of press releases and notices. Of the alerts of all windows
-# and of one year, 45 have more, all but one routine; the others on news have at most 0.56.
-TITLE_CASE_SHARE = 0.6
-# A source that writes most of its headlines so says nothing by it. The latest of the window are counted.
-MAX_USUAL_TITLE_CASE_SHARE = 0.8
-MAX_WINDOW_ITEMS = 2_000
-MAX_CACHED_HEADLINES = 1_024
-_WORD = re.compile(r"[^\W\d_]{3,}")
-_FUNCTION_WORDS = frozenset(("the", "and", "for", "with", "from", "its", "says"))
 
 
 def is_routine(cluster: Cluster, window: deque[WindowItem]) -> bool:

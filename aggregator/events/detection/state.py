@@ -27,6 +27,7 @@ from aggregator.time_units import HOUR_MS, MINUTE_MS
 FORMAT_BYTE = b"\x03"
 # List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
 ENTRIES_PER_CHUNK = 64
+_encoder = msgspec.msgpack.Encoder()
 
 
 class DetectorState(msgspec.Struct, array_like=True):
@@ -59,7 +60,6 @@ class DetectorState(msgspec.Struct, array_like=True):
 
 
 _state_decoder = msgspec.msgpack.Decoder(DetectorState)
-_encoder = msgspec.msgpack.Encoder()
 
 
 def encode_chunks(state: DetectorState) -> Iterator[bytes]:

@@ -58,6 +58,23 @@ MANY_USUAL_ITEMS = 2.5
 # one earthquake in a short history does not make another one usual.
 BUSY_DAY_ITEMS = 3
 EVERYDAY_BUSY_DAYS = 3
+# 0.2 % of the articles of the English model hold a word of this rate.
+RARE_WORD_RATE = 1e-5
+# Abbreviations of statistics and of figures of companies, and Roman numerals, are written like names. Units
+# are rare in texts, not in headlines.
+_FIGURE_WORDS = """
+    bip cpi ebit ebitda ep eps gdp gnp ipo ism nav pib pmi ppi ii iii iv vi vii viii ix
+    bln bn bps mio mln mn mrd pct tln trln
+"""
+_FIGURES = frozenset(_FIGURE_WORDS.split())
+# Share of the items that hold the name, if all are of one source; less is required of several sources.
+NAME_SHARE = 0.45
+# Share of the items that hold a word which is rare in news in general.
+RARE_WORD_SHARE = 0.8
+# A known word that is nowhere inside a headline of the cluster is not a name if fewer than MIN_OCCURRENCES of
+# so many headlines that show names have it inside.
+MIN_OCCURRENCES = 3
+MIN_NAMING_HEADLINES = 100
 
 
 def fills_template(
@@ -119,34 +136,6 @@ def is_known(rate: float) -> bool:
     return rate >= KNOWN_RATE or not rate
 
 
-# 0.2 % of the articles of the English model hold a word of this rate.
-RARE_WORD_RATE = 1e-5
-# Abbreviations of statistics and of figures of companies, and Roman numerals, are written like names. Units
-# are rare in texts, not in headlines.
-_FIGURES = frozenset(
-    [
-        *(
-            "bip",
-            "cpi",
-            "ebit",
-            "ebitda",
-            "ep",
-            "eps",
-            "gdp",
-            "gnp",
-            "ipo",
-            "ism",
-            "nav",
-            "pib",
-            "pmi",
-            "ppi",
-        ),
-        *("ii", "iii", "iv", "vi", "vii", "viii", "ix"),
-        *("bln", "bn", "bps", "mio", "mln", "mn", "mrd", "pct", "tln", "trln"),
-    ]
-)
-
-
 def may_be_subject(term: str) -> bool:
     """Whether a term is outside the calendar, statistics and figures."""
     return not (term in CALENDAR_TERMS or term in _FIGURES or any(char.isdigit() for char in term))
@@ -164,16 +153,6 @@ def is_rare_plain_word(term: str, members: Sequence[WindowItem], rates: TermRate
         return False
     capitalized = [word[0].isupper() for word in occurrences_inside(term, members)]
     return sum(capitalized) < CAPITALIZED_SHARE * len(capitalized)
-
-
-# Share of the items that hold the name, if all are of one source; less is required of several sources.
-NAME_SHARE = 0.45
-# Share of the items that hold a word which is rare in news in general.
-RARE_WORD_SHARE = 0.8
-# A known word that is nowhere inside a headline of the cluster is not a name if fewer than MIN_OCCURRENCES of
-# so many headlines that show names have it inside.
-MIN_OCCURRENCES = 3
-MIN_NAMING_HEADLINES = 100
 
 
 def has_named_subject(cluster: Cluster, window: deque[WindowItem], rates: TermRates | None) -> bool:

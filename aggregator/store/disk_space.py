@@ -1,15 +1,22 @@
-"""Disk-space limits of a store: when writes are refused, and when its log cannot be rewritten.
+"""Disk-space limits of a store: when to refuse writes, how much to allocate ahead of its log.
 
 A store refuses writes below ``DiskSpace.low_bytes`` of free space and accepts them again from twice as much.
+Below that mark only writes in progress need space; they get it from the allocation, which other programs
+cannot take.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 MAX_LOW_BYTES = 64 * 2**20
+MAX_AHEAD_BYTES = 16 * 2**20
+_FALLOC_FL_KEEP_SIZE = 1
 _LOW_PART = 20  # 1/20 of the disk, if that is less
 
 
@@ -70,6 +77,15 @@ def rewrite_message(disk: DiskSpace, log_bytes: int) -> str:
         f"The log in {disk.directory} cannot be rewritten and keeps growing: it has {_megabytes(log_bytes)}, "
         f"and a second copy must fit into the {_megabytes(disk.free_bytes)} that are free; enlarge the disk."
     )
+
+
+def allocate_ahead(path: Path, size: int) -> None:
+    """Allocate bytes beyond the end of a file without changing its length, where that is possible (Linux)."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError), open(path, "ab") as file:
+            fallocate = ctypes.CDLL(None).fallocate  # ``os.posix_fallocate`` would change the length
+            end = ctypes.c_int64(file.tell())
+            fallocate(file.fileno(), _FALLOC_FL_KEEP_SIZE, end, ctypes.c_int64(size))
 
 
 def _megabytes(size: int) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -17,7 +18,13 @@ from pathlib import Path
 
 from aggregator.errors import AggregatorError
 from aggregator.log_limits import ChangeFilter
-from aggregator.store.disk_space import DiskSpace, read_disk_space, rewrite_message
+from aggregator.store.disk_space import (
+    MAX_AHEAD_BYTES,
+    DiskSpace,
+    allocate_ahead,
+    read_disk_space,
+    rewrite_message,
+)
 from aggregator.store.embedded import EmbeddedServer
 
 CHECK_INTERVAL_S = 1.0
@@ -87,7 +94,12 @@ class Watchdog:
         if disk is None or self._server.pid is None:
             return
         self._switch_writes(disk)
-        self._switch_rewrite(disk, _total_bytes(self._server.log_directory))
+        files = _stat_files(self._server.log_directory)
+        appended = [path for path in files if path.suffix == ".aof"]
+        if appended and not disk.is_low:
+            newest = max(appended, key=lambda path: files[path].st_mtime_ns)
+            allocate_ahead(newest, min(MAX_AHEAD_BYTES, disk.low_bytes))
+        self._switch_rewrite(disk, sum(state.st_size for state in files.values()))
 
     def _switch_writes(self, disk: DiskSpace) -> None:
         if disk.is_low and not self._server.refuses_writes:
@@ -111,10 +123,10 @@ class Watchdog:
             log.warning("the log in %s can be rewritten again", disk.directory)
 
 
-def _total_bytes(directory: Path) -> int:
-    """Size of the files in a directory; a file that vanishes meanwhile is left out."""
-    total = 0
+def _stat_files(directory: Path) -> dict[Path, os.stat_result]:
+    """The files in a directory; one that vanishes meanwhile is left out."""
+    found = {}
     with contextlib.suppress(OSError):
         for path in directory.iterdir():
-            total += path.stat().st_size
-    return total
+            found[path] = path.stat()
+    return found

@@ -1,7 +1,9 @@
-"""Free space: marks and sentences."""
+"""Free space: marks, sentences, and space allocated ahead of a file."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from aggregator.store.disk_space import (
     MAX_LOW_BYTES,
     DiskSpace,
+    allocate_ahead,
     read_disk_space,
     rewrite_message,
 )
@@ -57,3 +60,16 @@ def test_the_space_of_a_directory_is_read(tmp_path: Path) -> None:
 
     assert space is not None and 0 <= space.free_bytes <= space.total_bytes
     assert read_disk_space(tmp_path / "absent") is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="fallocate is a call of Linux")
+def test_space_is_allocated_without_changing_the_length(tmp_path: Path) -> None:
+    """Readers of the file notice nothing; a missing file is ignored."""
+    path = tmp_path / "log"
+    path.write_bytes(b"abc")
+
+    allocate_ahead(path, 2**20)
+    allocate_ahead(tmp_path / "absent", 2**20)
+
+    assert path.read_bytes() == b"abc"
+    assert os.stat(path).st_blocks * 512 >= 2**20

@@ -16,7 +16,8 @@ from aggregator.store import factory, watchdog
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import RedisStore
 from tests.support.hang_limit import HANG_LIMIT_S
-from tests.support.stores import open_patient_store
+from tests.support.small_disk import fill, small_disk
+from tests.support.stores import direct_client, open_patient_store
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -67,3 +68,17 @@ async def until_ready(store: RedisStore) -> None:
     async with asyncio.timeout(HANG_LIMIT_S):
         while not (await store.info()).ready:  # noqa: ASYNC110  waits for another process
             await asyncio.sleep(0.01)
+
+
+async def test_the_log_has_space_allocated_from_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a disk that fills before the first check does not end a server with ``appendfsync always``."""
+    monkeypatch.setattr(watchdog, "CHECK_INTERVAL_S", HANG_LIMIT_S)
+    with small_disk(tmp_path / "disk") as disk:
+        settings = Settings(data_dir=str(disk / "data"), appendfsync="always")
+        async with factory.with_store_url(settings) as located:
+            fill(disk)
+            with direct_client(located.store_url) as client:
+                for number in range(500):
+                    client.set(f"key{number}", b"x" * 1000)

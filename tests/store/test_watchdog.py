@@ -38,18 +38,20 @@ def client_of(server: EmbeddedServer) -> redis.Redis:
 
 
 @pytest.mark.parametrize("appendfsync", ["always", "everysec"])
-def test_a_full_disk_refuses_writes_until_it_has_space_again(disk: Path, appendfsync: str) -> None:
-    """Reads work meanwhile, and the server is the same."""
+def test_a_disk_that_is_filled_at_once_does_not_end_the_server(disk: Path, appendfsync: str) -> None:
+    """The first thousand writes after it use allocated space; the next check refuses writes."""
     with EmbeddedServer(disk / "data", appendfsync) as server, client_of(server) as client:
         guard = Watchdog(server)
         client.set("before", KILO)
         guard.check_disk()
         pid, other = server.pid, fill(disk)
+        for number in range(1000):
+            client.set(f"key{number}", KILO)
 
         guard.check_disk()
         with pytest.raises(redis.ResponseError, match="NOREPLICAS"):
             client.set("refused", KILO)
-        assert client.get("before") == KILO
+        assert client.get("key999") == KILO
 
         other.unlink()
         guard.check_disk()
@@ -57,7 +59,7 @@ def test_a_full_disk_refuses_writes_until_it_has_space_again(disk: Path, appendf
         assert client.config_get("appendfsync") == {"appendfsync": appendfsync}
         assert server.pid == pid
     with EmbeddedServer(disk / "data", appendfsync) as server, client_of(server) as client:
-        assert client.dbsize() == 2
+        assert client.dbsize() == 1002
 
 
 async def test_refused_writes_name_the_disk(disk: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -104,7 +106,7 @@ async def test_a_server_starts_readable_on_a_full_disk(disk: Path) -> None:
 def test_a_server_that_exits_on_a_full_disk_is_restarted_once(
     disk: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Filled within a second: the log names the disk, and the restarted server is readable and stays."""
+    """Without allocated space: the log names the disk, and the restarted server is readable and stays."""
     caplog.set_level(logging.ERROR, "aggregator.store")
     with EmbeddedServer(disk / "data", "always") as server:
         with client_of(server) as client:

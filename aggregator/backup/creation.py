@@ -16,10 +16,9 @@ from aggregator.backup.manifest import (
     NAME_PREFIX,
     PARTIAL_SUFFIX,
     SNAPSHOT_NAME,
+    BackupFile,
     IndexSummary,
     Manifest,
-    ModelFile,
-    SnapshotFile,
     find_backups,
     remove_partial_backups,
     write_manifest,
@@ -98,14 +97,14 @@ def _fill(partial: Path, url: str, summary: StoreSummary, created: str) -> Manif
     dump = download_rdb(url, partial / SNAPSHOT_NAME)
     manifest = Manifest(
         FORMAT, created, __version__, summary.data_format, dump.server, summary.indexes,
-        SnapshotFile(SNAPSHOT_NAME, dump.size_bytes, dump.sha256, dump.database, dump.keys),
+        BackupFile(SNAPSHOT_NAME, dump.size_bytes, dump.sha256), dump.database, dump.keys,
         list(_copy_models(partial, summary.indexes)),
     )  # fmt: skip
     write_manifest(partial, manifest)
     return manifest
 
 
-def _copy_models(partial: Path, indexes: Sequence[IndexSummary]) -> Iterator[ModelFile]:
+def _copy_models(partial: Path, indexes: Sequence[IndexSummary]) -> Iterator[BackupFile]:
     """Copy the fitted models of the indexes, without which their articles cannot be read.
 
     A directory that cannot be read from here is left out: the service may run on another machine.
@@ -121,7 +120,7 @@ def _copy_models(partial: Path, indexes: Sequence[IndexSummary]) -> Iterator[Mod
                 continue
             write_flushed(target / path.name, content)
             name = str((target / path.name).relative_to(partial))
-            yield ModelFile(name, len(content), hashlib.sha256(content).hexdigest())
+            yield BackupFile(name, len(content), hashlib.sha256(content).hexdigest())
 
 
 def _check_space(directory: Path, needed_bytes: int) -> None:

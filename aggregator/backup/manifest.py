@@ -38,18 +38,8 @@ class IndexSummary(msgspec.Struct, frozen=True):
     newest: str
 
 
-class SnapshotFile(msgspec.Struct, frozen=True):
-    """The file of the store's data: about how many ``keys`` in ``database``, which is that of the URL."""
-
-    name: str
-    bytes: int
-    sha256: str
-    database: int
-    keys: int
-
-
-class ModelFile(msgspec.Struct, frozen=True):
-    """A fitted feature model; ``name`` is its path in the backup."""
+class BackupFile(msgspec.Struct, frozen=True):
+    """The store's data, or a fitted feature model; ``name`` is its path in the backup."""
 
     name: str
     bytes: int
@@ -59,7 +49,8 @@ class ModelFile(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True):
     """``created``: when the snapshot was asked for; all that was acknowledged before is in it. RFC 3339.
 
-    ``data_format``: of the stored values, see ``index/format_version.py``.
+    ``data_format``: of the stored values, see ``index/format_version.py``. ``keys``: about how many there are
+    in ``database``, which is that of the URL.
     """
 
     format: int
@@ -68,8 +59,10 @@ class Manifest(msgspec.Struct, frozen=True):
     data_format: str
     server: str
     indexes: list[IndexSummary]
-    snapshot: SnapshotFile
-    models: list[ModelFile] = []
+    snapshot: BackupFile
+    database: int
+    keys: int
+    models: list[BackupFile] = []
 
     @property
     def articles(self) -> int:
@@ -128,7 +121,7 @@ def remove_partial_backups(directory: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def read_verified(backup: Path, file: SnapshotFile | ModelFile) -> Iterator[bytes]:
+def read_verified(backup: Path, file: BackupFile) -> Iterator[bytes]:
     """The content of a file in parts. Raises ConfigurationError at its end if it is not the one described."""
     path, hashed, size_bytes = backup / file.name, hashlib.sha256(), 0
     try:

@@ -80,7 +80,7 @@ def loaded(backup: Path, manifest: Manifest, data_dir: Path) -> Iterator[Embedde
             f"{manifest.server}): {error}"
         ) from error
     with server:
-        asyncio.run(_keep_database(server.url, manifest.snapshot.database))
+        asyncio.run(_keep_database(server.url, manifest.database))
         yield server
 
 

@@ -45,12 +45,11 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def describe(manifest: Manifest) -> str:
     """One line on the content of a backup."""
-    file = manifest.snapshot
     indexes = ", ".join(f"{index.name} {index.articles:,}" for index in manifest.indexes if index.articles)
+    size = f"{manifest.snapshot.bytes / 1e6:,.1f} MB, {manifest.keys:,} keys"
     return (
-        f"{file.bytes / 1e6:,.1f} MB, {file.keys:,} keys, about {manifest.articles:,} articles"
-        f"{f' ({indexes})' if indexes else ''}, of {manifest.created}, written by version {manifest.program} "
-        f"from {manifest.server}"
+        f"{size}, about {manifest.articles:,} articles{f' ({indexes})' if indexes else ''}, of "
+        f"{manifest.created}, written by version {manifest.program} from {manifest.server}"
     )
 
 

@@ -46,7 +46,7 @@ async def test_the_manifest_describes_the_store(valkey_url: str, tmp_path: Path)
     assert sorted(index.name for index in manifest.indexes) == sorted(spaces)
     assert manifest.articles == 1  # exact copies share the entries of their original
     with direct_client(valkey_url) as client:
-        assert manifest.snapshot.keys == client.dbsize()
+        assert manifest.keys == client.dbsize()
     assert manifest.data_format.startswith(f"{CURRENT_FORMAT} ")
     assert tmp_path.joinpath("backups").stat().st_mode & 0o077 == backup.stat().st_mode & 0o077 == 0
 

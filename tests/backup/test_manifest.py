@@ -8,8 +8,8 @@ import pytest
 
 from aggregator.backup.manifest import (
     FORMAT,
+    BackupFile,
     Manifest,
-    SnapshotFile,
     locate_backup,
     read_manifest,
     read_verified,
@@ -18,12 +18,12 @@ from aggregator.backup.manifest import (
 from aggregator.errors import ConfigurationError
 
 SHA256_OF_ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-FILE = SnapshotFile("store.rdb", 3, SHA256_OF_ABC, 0, 1)
+FILE = BackupFile("store.rdb", 3, SHA256_OF_ABC)
 
 
 def manifest(number: int = FORMAT) -> Manifest:
     """A manifest of this format."""
-    return Manifest(number, "2026-11-23T08:00:00Z", "9.9.9", "4 0.1.0", "valkey 9.1.2", [], FILE)
+    return Manifest(number, "2026-11-23T08:00:00Z", "9.9.9", "4 0.1.0", "valkey 9.1.2", [], FILE, 0, 1)
 
 
 def test_the_newest_complete_backup_is_found(tmp_path: Path) -> None:

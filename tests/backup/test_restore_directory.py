@@ -205,5 +205,5 @@ def test_another_database_of_a_redis_server_is_restored(redis_url: str, tmp_path
     backup, manifest = back_up(url, tmp_path / "backups")
     restore_directory(backup, manifest, tmp_path / "data", NOW_MS, replace=False)
 
-    assert read_manifest(backup).snapshot.database == 3
+    assert read_manifest(backup).database == 3
     assert stored(tmp_path / "data") == VALUES

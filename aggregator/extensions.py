@@ -7,11 +7,17 @@ from importlib.metadata import EntryPoint, entry_points
 
 # Name of a command -> function that adds it to argparse's subparsers.
 COMMANDS = "aggregator.commands"
-# Name of a feature extractor -> its class, a ``StoredExtractor``.
+# Name of a feature extractor -> its class, an ``extractor_model.Extractor``.
 EXTRACTORS = "aggregator.extractors"
+TFIDF_PCA = "tfidf-pca"  # the features of the service itself
 
 
 @cache
 def installed(group: str) -> dict[str, EntryPoint]:
     """The entry points of a group by name."""
     return {point.name: point for point in entry_points(group=group)}
+
+
+def feature_names() -> tuple[str, ...]:
+    """The names that ``aggregator fit --features`` accepts."""
+    return TFIDF_PCA, *installed(EXTRACTORS)

@@ -14,7 +14,8 @@ import numpy as np
 import xxhash
 
 from aggregator.analysis import features, shingles
-from aggregator.analysis.extractor_model import ExtractorModel, Model
+from aggregator.analysis.extractor_model import Model
+from aggregator.analysis.features import FeatureModel, HashedModel
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.term_profile import LEAD_TERMS, MINOR_TERMS, encode_minor_terms, opening_mask
 from aggregator.analysis.text import chinese, tokenizer
@@ -110,7 +111,7 @@ class Analyzer:
         vocabulary.limit_new_strings(max_new_strings)
         unit_ids = vocabulary.word_ids(in_title.units + in_text.units)
         fingerprint, terms, minor_terms = _fingerprint_and_terms(tokenized, unit_ids, vocabulary)
-        if isinstance(model, ExtractorModel):
+        if not isinstance(model, FeatureModel | HashedModel):
             extracted = model.fingerprint(f"{title}\n{text}", lang)
             fingerprint = fingerprint if extracted is None else extracted
         compared = normalize_spelling(words, lang)

@@ -1,207 +1,102 @@
-"""Model of any feature extractor: features, centering, hyperplanes, 64 bits (``extractors/contract.py``).
+"""Models of other feature extractors than TF-IDF and PCA, as far as the service needs to know them.
 
-    x   = extractor.transform([text]), divided by its L2 norm     (d,)
-    V   = x @ matrix - offset                                     (64,)
-
-``matrix`` is the hyperplanes with the centering folded in, as in ``features.py``; bit k of the fingerprint is
-``V_k > 0``. Term weights (events, related articles, search) do not come from the features: the model has the
-inverse document frequencies of its corpus for them.
-
-One file holds everything, in the format of ``model_file.py`` (version, checksum). ``content_hash`` covers all
-that fingerprints depend on and is part of the index name, so another extractor is another index.
+The framework of Hu & You (MECS 2017) is general: any vectors serve, and everything after them is the same.
+Extractors are extensions (``extensions.EXTRACTORS``); the distribution of one fits, writes and restores its
+models, in the format of ``model_file.py``.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from aggregator import extensions
 from aggregator.analysis import model_file
-from aggregator.analysis.extractors.contract import StoredExtractor
-from aggregator.analysis.extractors.registry import extractor_class
-from aggregator.analysis.features import FeatureModel, HashedModel, hash_of_parts
-from aggregator.analysis.simhash import FINGERPRINT_BITS, fingerprint_from_sums
-from aggregator.analysis.text.tokenizer import tokenizer_recipe
-from aggregator.errors import ConfigurationError, ModelError
+from aggregator.analysis.features import FeatureModel, HashedModel
+from aggregator.errors import ModelError
 
-KIND = "extractor"
-_ARRAY_PREFIX = "features."
+KIND = "extractor"  # in the field ``kind`` of a model file
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FittedIdf:
-    """Inverse document frequencies of a corpus by term; a term that is not listed gets the largest.
+class ExtractorModel(Protocol):
+    """A fitted model; immutable, picklable."""
 
-    vocabulary  V terms
-    idf         (V,) float32, > 0
-    """
+    @property
+    def group(self) -> str:
+        """Language group it was fitted for."""
 
-    vocabulary: tuple[str, ...] = field(repr=False)
-    idf_values: npt.NDArray[np.float32] = field(repr=False)
-    content_hash: str = field(init=False)
-    _by_term: dict[str, float] = field(init=False, repr=False)
-    _largest: float = field(init=False, repr=False)
+    @property
+    def recipe(self) -> str:
+        """``tokenizer_recipe`` of the group at the time of the fit."""
 
-    def __post_init__(self) -> None:
-        if self.idf_values.shape != (len(self.vocabulary),) or not (self.idf_values > 0).all():
-            raise ValueError("idf must have one value above 0 per term of the vocabulary")
-        parts = "\n".join(self.vocabulary).encode(), self.idf_values.tobytes()
-        object.__setattr__(self, "content_hash", hash_of_parts(*parts))
-        by_term = dict(zip(self.vocabulary, self.idf_values.tolist(), strict=True))
-        object.__setattr__(self, "_by_term", by_term)
-        object.__setattr__(self, "_largest", float(self.idf_values.max()))
-
-    def idf(self, _: str, term: str) -> float:
-        """Return the idf of a term, in any language."""
-        return self._by_term.get(term, self._largest)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ExtractorModel:
-    """A fitted model; immutable, picklable.
-
-    group      language group it was fitted for
-    extractor  the features, d dimensions
-    matrix     (d, 64) float32
-    offset     (64,) float64
-    terms      term weights, and the fingerprint of texts without a known feature
-    recipe     ``tokenizer_recipe`` of the group at the time of the fit
-    metadata   corpus, licence, size; informative, not part of ``content_hash``
-    """
-
-    group: str
-    extractor: StoredExtractor = field(repr=False)
-    matrix: npt.NDArray[np.float32] = field(repr=False)
-    offset: npt.NDArray[np.float64] = field(repr=False)
-    idf: FittedIdf = field(repr=False)
-    recipe: str
-    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    content_hash: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        expected = (self.extractor.dimensions, FINGERPRINT_BITS), (FINGERPRINT_BITS,)
-        if (self.matrix.shape, self.offset.shape) != expected:
-            raise ValueError(
-                f"matrix and offset are {self.matrix.shape} and {self.offset.shape}, expected {expected}"
-            )
-        if not (np.isfinite(self.matrix).all() and np.isfinite(self.offset).all()):
-            raise ValueError("matrix or offset has values that are not finite")
-        object.__setattr__(self, "content_hash", _content_hash(self))
+    @property
+    def content_hash(self) -> str:
+        """Hash of all that fingerprints depend on."""
 
     @property
     def id(self) -> str:
         """First 4 hex digits of the content hash; part of the names of fingerprint spaces."""
-        return self.content_hash[:4]
 
     def for_language(self, lang: str) -> HashedModel:
-        """Return the term weights for texts of a language."""
-        return HashedModel(self.group, self.idf, lang)
+        """Term weights (events, related articles, search): they do not come from the features."""
 
     def fingerprint(self, text: str, lang: str) -> int | None:
-        """Return the fingerprint of a text; None if it has no known feature."""
-        return self.fingerprint_of_features(self.extractor.transform([text], [lang])[0])
+        """Fingerprint of a text; None if it has no known feature."""
 
-    def fingerprint_of_features(self, features: npt.NDArray[np.float32]) -> int | None:
-        """Return the fingerprint of a row of the extractor, (d,); None for zeros."""
-        row = features.astype(np.float64)
-        length = float(np.linalg.norm(row))
-        if not length:
-            return None
-        return fingerprint_from_sums(row / length @ self.matrix.astype(np.float64) - self.offset)
 
-    def save(self, path: Path | str) -> None:
-        """Write the model to one file atomically. Raises ModelError."""
-        fields = {
-            "kind": KIND,
-            "features": self.extractor.name,
-            "parameters": self.extractor.parameters(),
-            "group": self.group,
-            "recipe": self.recipe,
-            "content_hash": self.content_hash,
-            "metadata": dict(self.metadata),
-        }
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "vocabulary": model_file.pack_strings(self.idf.vocabulary),
-            "idf": self.idf.idf_values,
-            "matrix": self.matrix,
-            "offset": self.offset,
-        }
-        model_file.write(Path(path), fields, arrays | _prefixed_arrays(self.extractor))
+class Extractor(Protocol):
+    """An extension: fits and restores models of one kind of features."""
 
     @classmethod
-    def load(cls, path: Path | str) -> ExtractorModel:
-        """Read a model file. Raises ModelError, with the file and the remedy.
+    def restore_model(
+        cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays
+    ) -> ExtractorModel:
+        """The model in a file with these contents, for ``model_file.load``; loaded before workers fork."""
 
-        The remedy is the name of an extra if the extractor needs one that is not installed.
+    @classmethod
+    def fit_file(
+        cls,
+        paths: Sequence[Path | str],
+        group: str,
+        out: Path | str,
+        *,
+        metadata: Mapping[str, Any],
+        limits: str,
+        progress: Callable[[int], None],
+    ) -> tuple[ExtractorModel, str, str]:
+        """Fit to the articles of one group in JSON lines files, and write the model to ``out``.
+
+        Returns the model, its contents in a few words, and its card, which ends with ``limits``. Raises as
+        ``fitting.fit_file``, and ConfigurationError if an extra is missing.
         """
-        path = Path(path)
-        return model_file.load(path, lambda fields, arrays: cls.restore(path, fields, arrays))
-
-    @classmethod
-    def restore(cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays) -> ExtractorModel:
-        """Return the model in a file with these contents, for ``model_file.load``."""
-        arrays = {name: array.copy() for name, array in arrays.items()}  # aligned in memory
-        if fields["recipe"] != tokenizer_recipe(fields["group"]):
-            raise ModelError(
-                f"{path}: the model was fitted for index terms {fields['recipe']!r}, but this "
-                f"program uses {tokenizer_recipe(fields['group'])!r}; fit it again with `aggregator fit`."
-            )
-        own = {
-            name.removeprefix(_ARRAY_PREFIX): array
-            for name, array in arrays.items()
-            if name.startswith(_ARRAY_PREFIX)
-        }
-        try:
-            extractor = extractor_class(fields["features"]).restore(fields["parameters"], own)
-        except ConfigurationError as error:
-            raise ModelError(f"{path}: {error}") from error
-        return cls(
-            fields["group"],
-            extractor,
-            arrays["matrix"],
-            arrays["offset"],
-            FittedIdf(model_file.unpack_strings(arrays["vocabulary"]), arrays["idf"]),
-            fields["recipe"],
-            fields["metadata"],
-        )
 
 
 Model = FeatureModel | HashedModel | ExtractorModel
 
 
+def extractor_class(name: str) -> type[Extractor]:
+    """The class of an extractor. Raises ModelError for an unknown name."""
+    point = extensions.installed(extensions.EXTRACTORS).get(name)
+    if point is None:
+        raise ModelError(
+            f"The feature extractor {name!r} is unknown to this program; known: "
+            f"{', '.join(extensions.feature_names())} (newsdedup-lab has others)."
+        )
+    found: type[Extractor] = point.load()
+    return found
+
+
 def load_model(path: Path) -> FeatureModel | ExtractorModel:
-    """Read a model file of either kind. Raises ModelError."""
+    """Read a model file of either kind. Raises ModelError, with the file and the remedy."""
 
     def restore(fields: Mapping[str, Any], arrays: model_file.Arrays) -> FeatureModel | ExtractorModel:
-        kind = ExtractorModel if fields.get("kind") == KIND else FeatureModel
-        return kind.restore(path, fields, arrays)
+        if fields.get("kind") != KIND:
+            return FeatureModel.restore(path, fields, arrays)
+        try:
+            extractor = extractor_class(fields["features"])
+        except ModelError as error:
+            raise ModelError(f"{path}: {error}") from error
+        return extractor.restore_model(path, fields, arrays)
 
     return model_file.load(path, restore)
-
-
-def _prefixed_arrays(extractor: StoredExtractor) -> dict[str, npt.NDArray[Any]]:
-    return {f"{_ARRAY_PREFIX}{name}": array for name, array in extractor.arrays().items()}
-
-
-def _content_hash(model: ExtractorModel) -> str:
-    parameters = json.dumps(model.extractor.parameters(), sort_keys=True)
-    arrays = [
-        part for name, array in sorted(model.extractor.arrays().items()) for part in (name, array.tobytes())
-    ]
-    return hash_of_parts(
-        KIND,
-        model.extractor.name,
-        parameters,
-        model.group,
-        model.recipe,
-        model.idf.content_hash,
-        model.matrix.tobytes(),
-        model.offset.tobytes(),
-        *arrays,
-    )

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from aggregator.analysis.analyzer import space_name
-from aggregator.analysis.extractor_model import ExtractorModel
-from aggregator.analysis.extractors.registry import TFIDF_PCA, extractor_class
-from aggregator.analysis.features import FeatureModel
+from aggregator.analysis.extractor_model import Model, extractor_class
 from aggregator.cli.progress import ItemProgress
 from aggregator.errors import InvalidInput
+from aggregator.extensions import TFIDF_PCA
 from aggregator.fit.fitting import FitSettings, fit_file
-from aggregator.fit.model_card import extractor_card, model_card
+from aggregator.fit.model_card import model_card
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
@@ -30,28 +29,27 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     if args.features != TFIDF_PCA and options:
         raise InvalidInput(f"--{next(iter(options))} is an option of the features {TFIDF_PCA} only.")
     rules = FitSettings(**options)
-    model: FeatureModel | ExtractorModel
+    out = Path(args.out)
+    model: Model
     with ItemProgress("articles", shown=not args.no_progress) as progress:
         common: dict[str, Any] = {"metadata": metadata, "progress": progress.set_count}
         if args.features == TFIDF_PCA:
-            model = fit_file(args.files, args.group, args.out, rules, **common).model
+            fitted = fit_file(args.files, args.group, out, rules, **common).model
+            card = model_card(fitted, out.name, out.stat().st_size, _OWN_LIMITS)
+            contents = f"{len(fitted.vocabulary)} terms, {rules.components} components"
+            model = fitted
         else:
-            extractor_class(args.features).fit_file(args.files, args.group, args.out, **common)
-            model = ExtractorModel.load(args.out)
-    out = Path(args.out)
-    size = out.stat().st_size
-    if isinstance(model, FeatureModel):
-        card = model_card(model, out.name, size, _OWN_LIMITS)
-        contents = f"{len(model.vocabulary)} terms, {rules.components} components"
-    else:
-        card = extractor_card(model, out.name, size, _OWN_LIMITS)
-        contents = f"{len(model.idf.vocabulary)} terms, {model.extractor.dimensions} dimensions"
+            extractor = extractor_class(args.features)
+            model, contents, card = extractor.fit_file(
+                args.files, args.group, out, limits=_OWN_LIMITS, **common
+            )
     if args.card:
         Path(args.card).write_text(card, encoding="utf-8")
     index = space_name(model.group, model, settings.block_plan)
     print(
         f"{args.out}: index {index} (model {model.id}, block plan {settings.block_plan}), features "
-        f"{args.features}, {contents}, {size / 1e6:.1f} MB. To use it, pass its directory as --models-dir.",
+        f"{args.features}, {contents}, {out.stat().st_size / 1e6:.1f} MB. "
+        "To use it, pass its directory as --models-dir.",
         file=sys.stderr,
     )
     return EXIT_OK

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from aggregator import __version__, config_file, extensions
-from aggregator.analysis.extractors.registry import TFIDF_PCA, feature_names
 from aggregator.cli import common_options
 from aggregator.cli.common_options import (
     LOG_SETTINGS,
@@ -145,8 +144,8 @@ def _add_fit(commands: Any) -> None:
     command.add_argument("--group", required=True, metavar="NAME", help="language group: en, zh, ...")
     command.add_argument("--out", required=True, metavar="FILE", help="model file to write, e.g. en.model")
     command.add_argument(
-        "--features", choices=feature_names(), default=TFIDF_PCA,
-        help=f"feature extractor (default {TFIDF_PCA}, that of the shipped models)",
+        "--features", choices=extensions.feature_names(), default=extensions.TFIDF_PCA,
+        help=f"feature extractor (default {extensions.TFIDF_PCA}, that of the shipped models)",
     )  # fmt: skip
     command.add_argument("--card", metavar="FILE", help="Markdown file for the model card")
     command.add_argument("--corpus", metavar="TEXT", help="description of the articles, for the model card")

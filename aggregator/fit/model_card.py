@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 
-from aggregator.analysis.extractor_model import ExtractorModel
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 
@@ -12,12 +11,6 @@ _CONTENTS = (
     "The file contains a vocabulary, the inverse article frequency of each term, and the matrix and offset "
     "that map term weights to 64 sums. It contains no text. `scripts/fit-default-models` fitted it. "
     "Fingerprints of models with different ids are not comparable."
-)
-
-_EXTRACTOR_CONTENTS = (
-    "The file contains the fitted arrays of the features, centering and hyperplanes as one matrix, and a "
-    "vocabulary with the inverse article frequency of each term. It contains no text. Fingerprints of models "
-    "with different ids are not comparable."
 )
 
 
@@ -38,29 +31,11 @@ def model_card(model: FeatureModel, file_name: str, size_bytes: int, limits: str
         ("Matrix", f"{len(model.vocabulary):,} x {FINGERPRINT_BITS}, float16"),
         *((f"Setting `{name}`", f"`{value}`") for name, value in settings.items()),
     ]
-    return _render(model.group, rows, _CONTENTS, limits)
+    return render(model.group, rows, _CONTENTS, limits)
 
 
-def extractor_card(model: ExtractorModel, file_name: str, size_bytes: int, limits: str) -> str:
-    """Return the card of the model of a feature extractor, as ``model_card``."""
-    about, extractor = dict(model.metadata), model.extractor
-    rows = [
-        ("File", f"`{file_name}`, {size_bytes:,} bytes"),
-        ("Features", f"`{extractor.name}`: {extractor.summary}; {extractor.dimensions} dimensions"),
-        ("Language group", f"`{model.group}`"),
-        ("Model id", f"`{model.id}`"),
-        ("Content hash (SHA-256)", f"`{model.content_hash}`"),
-        ("Corpus", str(about.get("corpus", "not stated"))),
-        ("Licence of the corpus", str(about.get("licence", "not stated"))),
-        ("Articles", f"{about.get('articles', 0):,}"),
-        ("Index terms", f"`{model.recipe}`"),
-        ("Vocabulary of term weights", f"{len(model.idf.vocabulary):,} terms"),
-        *((f"Parameter `{name}`", f"`{value}`") for name, value in extractor.parameters().items()),
-    ]
-    return _render(model.group, rows, _EXTRACTOR_CONTENTS, f"{extractor.limits} {limits}")
-
-
-def _render(group: str, rows: list[tuple[str, str]], contents: str, limits: str) -> str:
+def render(group: str, rows: list[tuple[str, str]], contents: str, limits: str) -> str:
+    """Return a card of these rows; ``contents``: what the file contains."""
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     return (
         f"# Feature model `{group}`\n\n"

@@ -8,29 +8,30 @@ import pytest
 
 from aggregator.analysis import model_file
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.extractor_model import ExtractorModel, load_model
+from aggregator.analysis.extractor_model import load_model
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.models import BUNDLED_DIR, load_models, load_term_rates
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput, ModelError
-from aggregator_lab.extractor_fitting import fit_extractor
+from aggregator_lab.extractors.fitting import fit_extractor
 from aggregator_lab.extractors.hashing import HashingExtractor
+from aggregator_lab.extractors.model import FittedModel
 from tests.lab.extractors.corpus import TEXTS, mixed_texts
 
 
 @pytest.fixture(scope="module")
-def model() -> ExtractorModel:
+def model() -> FittedModel:
     corpus = mixed_texts(100)
     return fit_extractor(
         HashingExtractor, corpus, ["en"] * len(corpus), "en", metadata={"corpus": "invented"}
     )
 
 
-def test_a_stored_model_computes_the_same_analysis(model: ExtractorModel, tmp_path: Path) -> None:
+def test_a_stored_model_computes_the_same_analysis(model: FittedModel, tmp_path: Path) -> None:
     model.save(tmp_path / "en.model")
     loaded = load_models(tmp_path)["en"]
-    assert isinstance(loaded, ExtractorModel)
+    assert isinstance(loaded, FittedModel)
 
     assert (loaded.content_hash, loaded.metadata) == (
         model.content_hash,
@@ -43,7 +44,7 @@ def test_a_stored_model_computes_the_same_analysis(model: ExtractorModel, tmp_pa
     assert load_term_rates(tmp_path)  # events read the vocabulary of any model file
 
 
-def test_copies_are_near_and_other_articles_are_not(model: ExtractorModel) -> None:
+def test_copies_are_near_and_other_articles_are_not(model: FittedModel) -> None:
     fingerprints = [model.fingerprint(text, "en") for text in TEXTS[:20]]
     copies = [model.fingerprint(" ".join(text.split()[3:]), "en") for text in TEXTS[:20]]
 
@@ -57,7 +58,7 @@ def test_copies_are_near_and_other_articles_are_not(model: ExtractorModel) -> No
     assert max(own) < sum(others) / len(others) / 2
 
 
-def test_a_text_without_features_has_the_fingerprint_of_its_terms(model: ExtractorModel) -> None:
+def test_a_text_without_features_has_the_fingerprint_of_its_terms(model: FittedModel) -> None:
     """Texts of stop words differ from each other."""
     analyzer = Analyzer({"xx": load_models()["xx"], "en": model})
     assert model.fingerprint("the of", "en") is None
@@ -68,7 +69,7 @@ def test_a_text_without_features_has_the_fingerprint_of_its_terms(model: Extract
     assert first != second
 
 
-def test_another_corpus_or_kind_is_another_index(model: ExtractorModel) -> None:
+def test_another_corpus_or_kind_is_another_index(model: FittedModel) -> None:
     corpus = mixed_texts(90)
     other = fit_extractor(HashingExtractor, corpus, ["en"] * len(corpus), "en")
 
@@ -88,7 +89,7 @@ def test_another_corpus_or_kind_is_another_index(model: ExtractorModel) -> None:
     ],
 )
 def test_a_wrong_file_is_refused(
-    model: ExtractorModel, tmp_path: Path, changed: dict[str, object], message: str
+    model: FittedModel, tmp_path: Path, changed: dict[str, object], message: str
 ) -> None:
     path = tmp_path / "en.model"
     model.save(path)

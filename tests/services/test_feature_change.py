@@ -14,7 +14,7 @@ import pytest
 from aggregator.analysis.analyzer import space_name
 from aggregator.analysis.models import BUNDLED_DIR
 from aggregator.store.embedded import EmbeddedServer
-from aggregator_lab.extractor_fitting import fit_extractor
+from aggregator_lab.extractors.fitting import fit_extractor
 from aggregator_lab.extractors.hashing import HashingExtractor
 from tests.lab.extractors.corpus import TEXTS, mixed_texts
 from tests.support.server_fixture import serving

@@ -20,7 +20,7 @@ from aggregator.analysis.text import language
 from aggregator.analysis.text.normalization import normalize
 from aggregator.domain import Article, StreamItem, WeightedTerms, article_number_at
 from aggregator.errors import AggregatorError
-from aggregator.events.detection import BurstDetector, BurstRule
+from aggregator.events.detection import BurstDetector, BurstRule, DetectedEvent
 from aggregator.events.event import Event
 from aggregator.events.storylines import Storylines
 from aggregator.time_units import MINUTE_MS, format_rfc3339
@@ -107,7 +107,7 @@ class Preview:
     sensitivity: float
     since_ms: int
     until_ms: int
-    alerts: tuple[Event, ...]
+    alerts: tuple[DetectedEvent, ...]
 
 
 def preview(
@@ -119,7 +119,7 @@ def preview(
     """
     rules = [replace(rule, sensitivity=rule.sensitivity * factor) for factor in (0.5, 1.0, 2.0)]
     detectors = [make_detector(variant) for variant in rules]
-    fired: list[dict[str, Event]] = [{} for _ in rules]
+    fired: list[dict[str, DetectedEvent]] = [{} for _ in rules]
     until_ms = 0
     for item in read_items(rows, detectors[1], fingerprints):
         until_ms = max(until_ms, item.arrived_ms)
@@ -133,7 +133,7 @@ def preview(
     ]
 
 
-def _alerts_since(events: Iterable[Event], since_ms: int) -> tuple[Event, ...]:
+def _alerts_since(events: Iterable[DetectedEvent], since_ms: int) -> tuple[DetectedEvent, ...]:
     recent = [event for event in events if event.detected_at_ms >= since_ms]
     return tuple(sorted(recent, key=lambda event: (event.detected_at_ms, event.id)))
 

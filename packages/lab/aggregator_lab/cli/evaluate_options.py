@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from aggregator.analysis.extractors.registry import feature_names
 from aggregator.cli import common_options
+from aggregator.extensions import feature_names
 
 POLICY_SETTINGS = (
     *common_options.DEDUP_SETTINGS,

@@ -21,24 +21,24 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
-from aggregator.analysis.extractor_model import ExtractorModel
-from aggregator.analysis.extractors.contract import FeatureExtractor, Features
-from aggregator.analysis.extractors.registry import TFIDF_PCA, extractor_class
+from aggregator.analysis.extractor_model import extractor_class
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.simhash import FINGERPRINT_BITS, fingerprint_from_sums
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import Analysis
 from aggregator.errors import ConfigurationError
+from aggregator.extensions import TFIDF_PCA
 from aggregator.fit import fitting
 from aggregator_lab.evaluation.block_statistics import RADII, neighbor_pairs
 from aggregator_lab.evaluation.metrics import recall_at, roc_auc
-from aggregator_lab.extractor_fitting import fit_extractor
+from aggregator_lab.extractors.fitting import fit_extractor
+from aggregator_lab.extractors.model import FeatureExtractor, Features, FittedModel, StoredExtractor
 from aggregator_lab.extractors.tfidf_pca import TfidfPcaExtractor
 
 NEAREST = 10  # of recall@10
@@ -115,16 +115,14 @@ class Vectors(NamedTuple):
 class FittedFeatures:
     """A fitted model of either kind; ``cpu_s`` and ``encoded`` add up over the calls of ``encode``."""
 
-    model: FeatureModel | ExtractorModel
+    model: FeatureModel | FittedModel
     cpu_s: float = field(default=0.0, init=False)
     encoded: int = field(default=0, init=False)
 
     @property
     def extractor(self) -> FeatureExtractor:
         """The features of the model."""
-        return (
-            self.model.extractor if isinstance(self.model, ExtractorModel) else TfidfPcaExtractor(self.model)
-        )
+        return self.model.extractor if isinstance(self.model, FittedModel) else TfidfPcaExtractor(self.model)
 
     def encode(self, analyses: Sequence[Analysis]) -> Vectors:
         """Return the vectors of texts, computed one by one, as for single articles in the service."""
@@ -145,7 +143,7 @@ class FittedFeatures:
         )
 
     def _fingerprint(self, row: npt.NDArray[np.float32]) -> int | None:
-        if isinstance(self.model, ExtractorModel):
+        if isinstance(self.model, FittedModel):
             return self.model.fingerprint_of_features(row)
         return fingerprint_from_sums(row) if row.any() else None
 
@@ -203,11 +201,11 @@ def _measure(name: str, data: FeatureData, group: str) -> FeatureRow:
     )
 
 
-def _fit(name: str, corpus: Sequence[Analysis], group: str) -> FeatureModel | ExtractorModel:
+def _fit(name: str, corpus: Sequence[Analysis], group: str) -> FeatureModel | FittedModel:
     if name == TFIDF_PCA:
         return fitting.fit((tokenize(_text(item), item.lang) for item in corpus), group).model
     texts, languages = [_text(item) for item in corpus], [item.lang for item in corpus]
-    return fit_extractor(extractor_class(name), texts, languages, group)
+    return fit_extractor(cast("type[StoredExtractor]", extractor_class(name)), texts, languages, group)
 
 
 def _text(analysis: Analysis) -> str:

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.extractors.contract import Arrays, Features
 from aggregator.analysis.model_file import pack_strings, unpack_strings
 from aggregator.analysis.text.tokenizer import words
 from aggregator_archive.optional_imports import import_optional
-from aggregator_lab.extractors import FittedByFile
+from aggregator_lab.extractors.fitting import FittedByFile
+from aggregator_lab.extractors.model import Arrays, Features
 
 DIMENSIONS = 128
 EPOCHS = 20

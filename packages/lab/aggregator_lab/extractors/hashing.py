@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.extractors.contract import Arrays, Features
 from aggregator.analysis.simhash import FINGERPRINT_BITS, hash_signs
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator_lab.extractors import FittedByFile
+from aggregator_lab.extractors.fitting import FittedByFile
+from aggregator_lab.extractors.model import Arrays, Features
 
 BUCKETS = 1 << 14
 DIMENSIONS = 256

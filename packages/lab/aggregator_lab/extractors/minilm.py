@@ -17,10 +17,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.extractors.contract import Arrays, Features
 from aggregator.errors import ConfigurationError
 from aggregator_archive.optional_imports import import_optional
-from aggregator_lab.extractors import FittedByFile
+from aggregator_lab.extractors.fitting import FittedByFile
+from aggregator_lab.extractors.model import Arrays, Features
 
 DIMENSIONS = 384
 MAX_TOKENS = 256

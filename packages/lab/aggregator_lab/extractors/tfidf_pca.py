@@ -11,11 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from aggregator.analysis.extractors.contract import Features
-from aggregator.analysis.extractors.registry import TFIDF_PCA
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.extensions import TFIDF_PCA
+from aggregator_lab.extractors.model import Features
 
 
 class TfidfPcaExtractor:

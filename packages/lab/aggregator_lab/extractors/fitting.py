@@ -1,37 +1,62 @@
 """Fit of a feature extractor, its centering and its hyperplanes to a corpus, offline.
 
-features of the corpus -> centering -> 64 orthogonal hyperplanes, as in ``fitting.py``
+features of the corpus -> centering -> 64 orthogonal hyperplanes, as in ``fit/fitting.py``
+
+scikit-learn is imported by the fit only: the service imports this module for models of an extractor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.feature_extraction.text import TfidfTransformer
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
-from aggregator.analysis.extractor_model import ExtractorModel, FittedIdf
-from aggregator.analysis.extractors.contract import StoredExtractor
+from aggregator.analysis import model_file
 from aggregator.analysis.model_file import check_writable
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import InvalidInput
-from aggregator.fit.fitting import (
-    FitSettings,
-    count_terms,
-    initial_hyperplanes,
-    texts_of_group,
-    with_progress,
-)
+from aggregator.fit.model_card import render
 from aggregator.jsonl import check_readable
+from aggregator_lab.extractors.model import FittedIdf, FittedModel, StoredExtractor
 
 MIN_ARTICLES = FINGERPRINT_BITS + 1
 # Evenly spaced articles whose mean is the center: their vectors cost up to 50 ms each.
 CENTER_ARTICLES = 2_000
+_CONTENTS = (
+    "The file contains the fitted arrays of the features, centering and hyperplanes as one matrix, and a "
+    "vocabulary with the inverse article frequency of each term. It contains no text. Fingerprints of models "
+    "with different ids are not comparable."
+)
+
+
+class FittedByFile:
+    """Base of the extractors: what the command line and the service call (``extractor_model.Extractor``)."""
+
+    @classmethod
+    def restore_model(cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays) -> FittedModel:
+        """Return the model in a file with these contents."""
+        return FittedModel.restore(cast("type[StoredExtractor]", cls), path, fields, arrays)
+
+    @classmethod
+    def fit_file(
+        cls,
+        paths: Sequence[Path | str],
+        group: str,
+        out: Path | str,
+        *,
+        metadata: Mapping[str, Any],
+        limits: str,
+        progress: Callable[[int], None],
+    ) -> tuple[FittedModel, str, str]:
+        """Fit to the articles of ``group`` in files; returns the model, its contents and its card."""
+        extractor = cast("type[StoredExtractor]", cls)
+        model = fit_extractor_file(extractor, paths, group, out, metadata=metadata, progress=progress)
+        contents = f"{len(model.idf.vocabulary)} terms, {model.extractor.dimensions} dimensions"
+        return model, contents, model_card(model, Path(out), limits)
 
 
 def fit_extractor(
@@ -41,7 +66,7 @@ def fit_extractor(
     group: str,
     *,
     metadata: Mapping[str, Any] | None = None,
-) -> ExtractorModel:
+) -> FittedModel:
     """Fit an extractor to texts of one group.
 
     Raises InvalidInput for fewer than ``MIN_ARTICLES`` texts or too few terms that two texts share,
@@ -52,10 +77,12 @@ def fit_extractor(
             f"{len(texts)} articles in group {group!r} are too few; give at least {MIN_ARTICLES}."
         )
     idf = _fit_idf(texts, languages, group)
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
+
     with threadpool_limits(1):  # sums of BLAS depend on the number of threads
         extractor = extractor_type.fit(texts, languages)
         matrix, offset = _fold(_center(extractor, texts, languages))
-    return ExtractorModel(
+    return FittedModel(
         group,
         extractor,
         matrix,
@@ -74,7 +101,7 @@ def fit_extractor_file(
     *,
     metadata: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
-) -> ExtractorModel:
+) -> FittedModel:
     """Fit to the articles of ``group`` in files and save the model; arguments and errors as ``fit_file``.
 
     All texts of the group are held in memory.
@@ -82,6 +109,8 @@ def fit_extractor_file(
     files = [str(path) for path in paths]
     check_readable(files)
     check_writable(Path(out))
+    from aggregator.fit.fitting import texts_of_group, with_progress
+
     read = list(with_progress(texts_of_group(files, group), progress))
     texts, languages = [text for text, _ in read], [lang for _, lang in read]
     model = fit_extractor(extractor_type, texts, languages, group, metadata=metadata)
@@ -90,6 +119,10 @@ def fit_extractor_file(
 
 
 def _fit_idf(texts: Sequence[str], languages: Sequence[str], group: str) -> FittedIdf:
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    from aggregator.fit.fitting import FitSettings, count_terms
+
     counts, vocabulary = count_terms(map(tokenize, texts, languages), group, FitSettings())
     if not vocabulary:
         raise InvalidInput(f"No term occurs in two articles of group {group!r}; give more articles.")
@@ -111,6 +144,27 @@ def _center(
 
 def _fold(center: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
     """Return the matrix (d, 64) and the offset (64,) of "direction" centering (``fitting.py``)."""
+    from aggregator.fit.fitting import FitSettings, initial_hyperplanes
+
     normals = initial_hyperplanes(FitSettings(components=len(center)))
     matrix = normals - np.outer(center, center @ normals)
     return matrix.astype("<f4"), np.zeros(FINGERPRINT_BITS)
+
+
+def model_card(model: FittedModel, file: Path, limits: str) -> str:
+    """The card of a model file, as that of ``fit/model_card.py``."""
+    about, extractor = dict(model.metadata), model.extractor
+    rows = [
+        ("File", f"`{file.name}`, {file.stat().st_size:,} bytes"),
+        ("Features", f"`{extractor.name}`: {extractor.summary}; {extractor.dimensions} dimensions"),
+        ("Language group", f"`{model.group}`"),
+        ("Model id", f"`{model.id}`"),
+        ("Content hash (SHA-256)", f"`{model.content_hash}`"),
+        ("Corpus", str(about.get("corpus", "not stated"))),
+        ("Licence of the corpus", str(about.get("licence", "not stated"))),
+        ("Articles", f"{about.get('articles', 0):,}"),
+        ("Index terms", f"`{model.recipe}`"),
+        ("Vocabulary of term weights", f"{len(model.idf.vocabulary):,} terms"),
+        *((f"Parameter `{name}`", f"`{value}`") for name, value in extractor.parameters().items()),
+    ]
+    return render(model.group, rows, _CONTENTS, f"{extractor.limits} {limits}")

@@ -1,1 +1,0 @@
-"""Feature extractors: texts to vectors, the first step of the framework (``contract.py``)."""

@@ -37,7 +37,6 @@ MEDIA_TYPES = {
 # A font file never changes under its name; scripts and styles are revalidated each time (mostly 304).
 IMMUTABLE_SUFFIXES = (".woff2",)
 
-MAX_KEPT_PAGES = 20
 MAX_VIEWS = 64  # of the render cache
 _LOCAL_ADDRESS = re.compile(r'( (?:href|src|action|formaction|data-stream)=")/(?!/)')
 
@@ -60,7 +59,6 @@ class Pages:
         )
         self._environment.filters |= filters.FILTERS
         assets = resources.files("aggregator.http.pages").joinpath("static").iterdir()
-        self._unchanging: dict[tuple[str, str], bytes] = {}
         self.assets = {asset.name: asset.read_bytes() for asset in assets if asset.is_file()}
         self.assets |= _counted_icons(self.assets["icon.svg"])
         self.cache = RenderCache()
@@ -94,15 +92,6 @@ class Pages:
             # In text and attributes a quotation mark is escaped, so this finds addresses of the service only.
             html = _LOCAL_ADDRESS.sub(rf"\g<1>{self._base_path}/", html)
         return html.encode("utf-8", "replace")
-
-    def render_once(self, template: str, *, user: str, **values: Any) -> bytes:
-        """As ``render``, for a page whose ``values`` never change: kept for MAX_KEPT_PAGES users."""
-        page = self._unchanging.get((template, user))
-        if page is None:
-            page = self.render(template, user=user, **values)
-            if len(self._unchanging) < MAX_KEPT_PAGES or not user:
-                self._unchanging[template, user] = page
-        return page
 
 
 def _counted_icons(icon: bytes) -> dict[str, bytes]:

@@ -21,19 +21,23 @@ from aggregator.http.pages import PAGES
 
 
 async def docs(request: web.Request, query: None) -> web.StreamResponse:
-    """All operations, schemas and error codes; rendered once, since anybody may ask for it."""
-    codes = [(code, status.value, PROBLEM_TITLES[code]) for _, status, code in ERROR_STATUSES]
-    body = request.app[PAGES].render_once(
-        "docs.html",
-        page="docs",
-        user=caller_name(request),
-        api=request.app[OPENAPI_DOCUMENT],
-        codes=codes,
-        reasons=REASONS,
-        curl=curl_command,
-        example_answer=example_answer,
-        plain_json=plain_json,
-    )
+    """All operations, schemas and error codes; kept rendered, since anybody may ask for it."""
+    pages, user = request.app[PAGES], caller_name(request)
+
+    async def render() -> bytes:
+        return pages.render(
+            "docs.html",
+            page="docs",
+            user=user,
+            api=request.app[OPENAPI_DOCUMENT],
+            codes=[(code, status.value, PROBLEM_TITLES[code]) for _, status, code in ERROR_STATUSES],
+            reasons=REASONS,
+            curl=curl_command,
+            example_answer=example_answer,
+            plain_json=plain_json,
+        )
+
+    body = await pages.cache.get(("docs", user), 0, render)
     return conditional_response(request, body, "text/html")
 
 

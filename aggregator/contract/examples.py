@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aggregator.contract.field_docs.articles import EDITED_TEXT, TEXT
+from aggregator_client.wire import TEXT
+
+_EDITED_TEXT = TEXT.replace("The swimming hall", "Good news for swimmers: the swimming hall")
 
 _POOL = {
     "id": "pool-1",
@@ -30,17 +32,17 @@ _DESK = {
 BODY_EXAMPLES: dict[str, dict[str, Any]] = {
     "postArticle": {
         "article": _POOL,
-        "copy": {"id": "pool-2", "source": "Coastline News", "text": EDITED_TEXT},
+        "copy": {"id": "pool-2", "source": "Coastline News", "text": _EDITED_TEXT},
         "page": {"url": "https://radio.example/pool", "html": f"<html><body><p>{TEXT}</p></body></html>"},
     },
     "postBatch": {"line": _POOL},
     "postRelated": {
         "readingList": {"ids": ["pool-1", "pool-2", "pool-9"]},
-        "content": {"title": "Swimmers get their hall back", "text": EDITED_TEXT},
+        "content": {"title": "Swimmers get their hall back", "text": _EDITED_TEXT},
     },
     "explain": {
         "stored": {"a": "pool-1", "b": "pool-2"},
-        "content": {"a": "pool-1", "b": {"title": "Swimmers get their hall back", "text": EDITED_TEXT}},
+        "content": {"a": "pool-1", "b": {"title": "Swimmers get their hall back", "text": _EDITED_TEXT}},
     },
     "postReadMark": {"events": {"seen": ["pool-1"]}, "all": {"looked_at": "2026-11-20T08:40:00Z"}},
     "postWatch": {"watch": {"name": "floods", "query": "term=flood&min_size=20"}},

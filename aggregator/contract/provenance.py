@@ -6,11 +6,11 @@ As ``responses.py``: imports nothing of the service; docstrings become descripti
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from aggregator_client.wire import ArticleRef
+from aggregator_client.wire import ArticleRef, doc
 
 TimeBasis = Literal["published", "day", "arrived"]
 OutletKind = Literal["first", "own", "copy", "same time"]
@@ -24,19 +24,29 @@ class ChangesOut(Struct):
     and numbers of figures are estimates.
     """
 
-    summary: str
-    same_text: bool
-    headline_changed: bool
-    kept: float
-    own: float
-    figures_cut: int
-    figures_added: int
-    cut_words: int | None
-    added_words: int | None
-    cut: list[str] | None
-    added: list[str] | None
-    cut_figures: list[str] | None
-    added_figures: list[str] | None
+    summary: Annotated[str, doc("The changes in one sentence.", "Cut by a quarter, new headline.")]
+    same_text: Annotated[bool, doc("Whether the texts are equal.", False)]
+    headline_changed: Annotated[bool, doc("Whether the headlines differ.", True)]
+    kept: Annotated[float, doc("Share of the earlier wording that it has, 0 to 1.", 0.76)]
+    own: Annotated[float, doc("Share of its wording that the earlier article lacks, 0 to 1.", 0.12)]
+    figures_cut: Annotated[int, doc("Numbers of the earlier article that it lacks.", 1)]
+    figures_added: Annotated[int, doc("Numbers that the earlier article lacks.", 0)]
+    cut_words: Annotated[int | None, doc("Words that it cut; null: a text is not stored.", 35)]
+    added_words: Annotated[int | None, doc("Words that it added; null: a text is not stored.", 6)]
+    cut: Annotated[
+        list[str] | None,
+        doc("Passages that it cut; null: a text is not stored.", ["Tickets cost four crowns."]),
+    ]
+    added: Annotated[
+        list[str] | None,
+        doc("Passages that it added; null: a text is not stored.", ["Good news for swimmers."]),
+    ]
+    cut_figures: Annotated[
+        list[str] | None, doc("Numbers that it cut; null: a text is not stored.", ["1,200"])
+    ]
+    added_figures: Annotated[
+        list[str] | None, doc("Numbers that it added; null: a text is not stored.", ["1,300"])
+    ]
 
 
 class StepOut(Struct):
@@ -47,13 +57,19 @@ class StepOut(Struct):
     that it most likely repeats, published strictly earlier; null: none was. ``resemblance`` to that, 0..1.
     """
 
-    article: ArticleRef
-    at: datetime
-    basis: TimeBasis
-    lag_minutes: float
-    copied_from: str | None
-    resemblance: float | None
-    changes: ChangesOut | None
+    article: Annotated[ArticleRef, doc("The article; null: none is stored.")]
+    at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
+    basis: Annotated[
+        TimeBasis, doc("What the time is: stated by the outlet, a day only, or the arrival.", "published")
+    ]
+    lag_minutes: Annotated[float, doc("Minutes after the first publication, 0 or more.", 42.0)]
+    copied_from: Annotated[
+        str | None, doc("Id of the article that it most likely repeats; null: none is earlier.", "pool-1")
+    ]
+    resemblance: Annotated[float | None, doc("Resemblance to that article, 0 to 1; null without one.", 0.55)]
+    changes: Annotated[
+        ChangesOut | None, doc("What the article changed of the one that it repeats; null: it repeats none.")
+    ]
 
 
 class ProvenanceOut(Struct):
@@ -63,12 +79,12 @@ class ProvenanceOut(Struct):
     ``truncated``: there are more articles than the 100 compared.
     """
 
-    id: str
-    first: ArticleRef
-    certain: bool
-    outlets: int
-    steps: list[StepOut]
-    truncated: bool
+    id: Annotated[str, doc("Id of the article.", "pool-1")]
+    first: Annotated[ArticleRef, doc("The first article; null: none is stored.")]
+    certain: Annotated[bool, doc("Whether the first publisher is known for sure.", True)]
+    outlets: Annotated[int, doc("Number of outlets.", 4)]
+    steps: Annotated[list[StepOut], doc("The articles in order of time, the first publisher first.")]
+    truncated: Annotated[bool, doc("Whether there are more than are listed or compared.", False)]
 
 
 class OutletOut(Struct):
@@ -79,22 +95,26 @@ class OutletOut(Struct):
     text, if another outlet's. ``articles``: of this outlet on the event.
     """
 
-    source: str
-    article: ArticleRef
-    at: datetime
-    basis: TimeBasis
-    lag_minutes: float
-    kind: OutletKind
-    original: ArticleRef | None
-    articles: int
+    source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
+    article: Annotated[ArticleRef, doc("The article; null: none is stored.")]
+    at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
+    basis: Annotated[
+        TimeBasis, doc("What the time is: stated by the outlet, a day only, or the arrival.", "published")
+    ]
+    lag_minutes: Annotated[float, doc("Minutes after the first publication, 0 or more.", 42.0)]
+    kind: Annotated[OutletKind, doc("Whether it was first, wrote its own text, or copied.", "own")]
+    original: Annotated[
+        ArticleRef | None, doc("First publication of the text, if another outlet's; else null.")
+    ]
+    articles: Annotated[int, doc("Articles of this outlet on the event.", 3)]
 
 
 class TextOut(Struct):
     """A text that several outlets published; steps in order of time."""
 
-    certain: bool
-    outlets: int
-    steps: list[StepOut]
+    certain: Annotated[bool, doc("Whether the first publisher is known for sure.", True)]
+    outlets: Annotated[int, doc("Number of outlets.", 4)]
+    steps: Annotated[list[StepOut], doc("The articles in order of time, the first publisher first.")]
 
 
 class EventProvenanceOut(Struct):
@@ -105,21 +125,23 @@ class EventProvenanceOut(Struct):
     these, its first 400.
     """
 
-    id: str
-    first: ArticleRef | None
-    outlets: list[OutletOut]
-    families: list[list[str]]
-    independent: int
-    texts: list[TextOut]
-    articles: int
-    truncated: bool
+    id: Annotated[str, doc("Id of the article.", "pool-1")]
+    first: Annotated[ArticleRef | None, doc("The first article; null: none is stored.")]
+    outlets: Annotated[list[OutletOut], doc("Outlets in order of their first articles.")]
+    families: Annotated[
+        list[list[str]], doc("Outlets of the event that usually share texts.", [["Gazette", "Radio"]])
+    ]
+    independent: Annotated[int, doc("Number of outlets, each family counted once.", 3)]
+    texts: Annotated[list[TextOut], doc("Texts that several outlets published.")]
+    articles: Annotated[int, doc("Number of articles.", 312)]
+    truncated: Annotated[bool, doc("Whether there are more than are listed or compared.", False)]
 
 
 class PartnerOut(Struct):
     """Another outlet, and the number of texts."""
 
-    name: str
-    texts: int
+    name: Annotated[str, doc("Name.", "Brackwater Gazette")]
+    texts: Annotated[int, doc("Number of texts.", 57)]
 
 
 class FamilyOut(Struct):
@@ -128,9 +150,12 @@ class FamilyOut(Struct):
     ``texts``: published by two or more members; ``first``: how many of them each published first.
     """
 
-    members: list[str]
-    texts: int
-    first: list[PartnerOut]
+    members: Annotated[
+        list[str],
+        doc("The outlets, those with most articles first.", ["Brackwater Gazette", "Coastline News"]),
+    ]
+    texts: Annotated[int, doc("Number of texts.", 57)]
+    first: Annotated[list[PartnerOut], doc("How many of the texts each member published first.")]
 
 
 class SourceOut(Struct):
@@ -143,17 +168,20 @@ class SourceOut(Struct):
     syndication family.
     """
 
-    name: str
-    articles: int
-    originals: int
-    copies: int
-    repeats: int
-    original_share: float
-    copy_share: float
-    copied: int
-    median_lag_minutes: float | None
-    undated: int
-    family: list[str]
+    name: Annotated[str, doc("Name.", "Brackwater Gazette")]
+    articles: Annotated[int, doc("Number of articles.", 312)]
+    originals: Annotated[int, doc("Articles whose text no other outlet published earlier.", 180)]
+    copies: Annotated[int, doc("Articles whose text another outlet published earlier.", 120)]
+    repeats: Annotated[int, doc("Articles that repeat an own text.", 12)]
+    original_share: Annotated[float, doc("Originals divided by articles, 0 to 1.", 0.58)]
+    copy_share: Annotated[float, doc("Copies divided by articles, 0 to 1.", 0.38)]
+    copied: Annotated[int, doc("Originals that other outlets published later.", 44)]
+    median_lag_minutes: Annotated[
+        float | None,
+        doc("Median lag of the copies behind the first publisher, minutes; null: no copies.", 38.5),
+    ]
+    undated: Annotated[int, doc("Articles ordered by arrival or day, for lack of a publication time.", 4)]
+    family: Annotated[list[str], doc("Other members of its syndication family.", ["Coastline News"])]
 
 
 class SourcesOut(Struct):
@@ -164,21 +192,34 @@ class SourcesOut(Struct):
     ``truncated``: only the 5,000 outlets with most articles are listed.
     """
 
-    computed_at: datetime | None
-    since: datetime | None
-    articles: int
-    unnamed: int
-    total: int
-    sources: list[SourceOut]
-    families: list[FamilyOut]
-    truncated: bool
+    computed_at: Annotated[
+        datetime | None,
+        doc("Time of the count; null: there was none since the start.", "2026-11-20T08:00:00Z"),
+    ]
+    since: Annotated[
+        datetime | None, doc("Arrival of the oldest article counted; null: none was.", "2026-11-20T08:00:00Z")
+    ]
+    articles: Annotated[int, doc("Number of articles.", 312)]
+    unnamed: Annotated[int, doc("Articles without a source, which are not counted.", 2)]
+    total: Annotated[int, doc("Number of all that match.", 214)]
+    sources: Annotated[list[SourceOut], doc("The outlets.")]
+    families: Annotated[list[FamilyOut], doc("Groups of outlets that usually publish the same texts.")]
+    truncated: Annotated[bool, doc("Whether there are more than are listed or compared.", False)]
 
 
 class SourceDetailOut(SourceOut):
     """As SourceOut, with the outlets that it copied most and those that copied it most (10 each)."""
 
-    copied_from: list[PartnerOut]
-    copied_by: list[PartnerOut]
-    shared_by_family: FamilyOut | None
-    computed_at: datetime
-    since: datetime | None
+    copied_from: Annotated[
+        list[PartnerOut], doc("The outlets that it copied most, with the number of texts, at most 10.")
+    ]
+    copied_by: Annotated[
+        list[PartnerOut], doc("The outlets that copied it most, with the number of texts, at most 10.")
+    ]
+    shared_by_family: Annotated[FamilyOut | None, doc("Texts that its family shares; null: it has none.")]
+    computed_at: Annotated[
+        datetime, doc("Time of the count; null: there was none since the start.", "2026-11-20T08:00:00Z")
+    ]
+    since: Annotated[
+        datetime | None, doc("Arrival of the oldest article counted; null: none was.", "2026-11-20T08:00:00Z")
+    ]

@@ -26,6 +26,7 @@ from aggregator_client.wire import (
     Source,
     VerdictName,
     WorkStatus,
+    doc,
 )
 
 MAX_RELATED_IDS = 20
@@ -40,7 +41,18 @@ MAX_SEARCH_PAGE = 100
 class RelatedIn(ArticleIn, forbid_unknown_fields=True, rename={"id_": "id"}):
     """Articles to find related ones for: up to 20 ids of stored articles, or one article by its content."""
 
-    ids: Annotated[list[ArticleId], Meta(min_length=1, max_length=MAX_RELATED_IDS)] | None = None
+    ids: (
+        Annotated[
+            list[ArticleId],
+            doc(
+                "Ids of stored articles, 1 to 20.",
+                ["pool-1", "pool-2"],
+                min_length=1,
+                max_length=MAX_RELATED_IDS,
+            ),
+        ]
+        | None
+    ) = None
 
 
 class ExplainIn(Struct, forbid_unknown_fields=True):
@@ -49,9 +61,9 @@ class ExplainIn(Struct, forbid_unknown_fields=True):
     policy  the profile to compare them under; absent: that of the article that arrived later, by its source
     """
 
-    a: str | ArticleIn
-    b: str | ArticleIn
-    policy: PolicyProfile | None = None
+    a: Annotated[str | ArticleIn, doc("The first article: an id, or an article by its content.", "pool-1")]
+    b: Annotated[str | ArticleIn, doc("The second article: an id, or an article by its content.", "pool-2")]
+    policy: Annotated[PolicyProfile | None, Meta(examples=["default"])] = None
 
 
 class ActionIn(Struct, forbid_unknown_fields=True):
@@ -72,21 +84,36 @@ class ActionIn(Struct, forbid_unknown_fields=True):
     choose_headline  use the headline of the article ``item``; without it, the automatic headline again
     """
 
-    action: ActionName
+    action: Annotated[ActionName, doc("What to do.", "acknowledge")]
     actor: Annotated[
         str,
-        Meta(
+        doc(
+            "Name of the editor; replaced by the key's name where access keys are required.",
+            "Ada",
             max_length=MAX_ACTOR_CHARS,
-            description="Name of the editor; replaced by the key's name where access keys are required.",
         ),
     ] = ""
-    into: ArticleId | None = None
-    item: ArticleId | None = None
-    scope: MuteScope | None = None
-    text: Annotated[str, Meta(max_length=MAX_NOTE_CHARS, description="Plain text, lines kept.")] | None = None
-    note: int | None = None
-    assignee: Annotated[str, Meta(max_length=MAX_ACTOR_CHARS, description="Name of an editor.")] | None = None
-    work_status: WorkStatus | None = None
+    into: Annotated[ArticleId | None, Meta(examples=["pool-3"])] = None
+    item: Annotated[ArticleId | None, Meta(examples=["pool-2"])] = None
+    scope: Annotated[
+        MuteScope | None, doc("What to mute: the story for a week, or the routine permanently.", "story")
+    ] = None
+    text: (
+        Annotated[
+            str,
+            doc(
+                "Plain text of the note, lines kept.",
+                "Called the pool: opens at noon.",
+                max_length=MAX_NOTE_CHARS,
+            ),
+        ]
+        | None
+    ) = None
+    note: Annotated[int | None, doc("Id of the note to delete.", 1)] = None
+    assignee: Annotated[str, doc("Name of an editor.", "Ada", max_length=MAX_ACTOR_CHARS)] | None = None
+    work_status: Annotated[
+        WorkStatus | None, doc("State of the newsroom's work; null: unchanged.", "on_it")
+    ] = None
 
 
 class ReadMarkIn(Struct, forbid_unknown_fields=True):
@@ -96,30 +123,42 @@ class ReadMarkIn(Struct, forbid_unknown_fields=True):
     seen       ids of single events that are seen
     """
 
-    looked_at: OffsetDatetime | None = None
-    seen: Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=200)] = []
+    looked_at: Annotated[OffsetDatetime | None, Meta(examples=["2026-11-20T08:40:00Z"])] = None
+    seen: Annotated[
+        list[Annotated[str, Meta(max_length=100)]],
+        doc("Ids of single events that are seen, at most 200.", ["pool-1"], max_length=200),
+    ] = []
 
 
 class WatchIn(Struct, forbid_unknown_fields=True):
     """A query of /v1/events to save."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=200)]
-    query: Annotated[str, Meta(max_length=2000, description='E.g. "term=bridge&min_size=20".')]
+    name: Annotated[str, doc("Name of the watch.", "floods", min_length=1, max_length=200)]
+    query: Annotated[str, doc('E.g. "term=bridge&min_size=20".', "term=flood&min_size=20", max_length=2000)]
 
 
 class WebhookIn(Struct, forbid_unknown_fields=True):
     """Webhook to register: it is called when an event fires, doubles, merges or closes."""
 
     url: Annotated[
-        str, Meta(max_length=2000, description="https only, unless webhook_allow_private_addresses is set.")
+        str,
+        doc(
+            "URL to call: https, unless private addresses are allowed.",
+            "https://hooks.example/news",
+            max_length=2000,
+        ),
     ]
     query: Annotated[
-        str, Meta(max_length=2000, description="Query of /v1/events: only matching events are sent.")
+        str,
+        doc("Query of /v1/events: only matching events are sent.", "term=flood&min_size=20", max_length=2000),
     ] = ""
     watch: Annotated[
-        str, Meta(max_length=40, description="Id of a saved watch, whose query must match too.")
+        str, doc("Id of a saved watch whose query must match too; empty: none.", "", max_length=40)
     ] = ""
-    format: Literal["standard", "slack"] = "standard"
+    format: Annotated[
+        Literal["standard", "slack"],
+        doc("Format of the body: Standard Webhooks, or a Slack message.", "standard"),
+    ] = "standard"
 
 
 class WebhookActionIn(Struct, forbid_unknown_fields=True):
@@ -131,8 +170,8 @@ class WebhookActionIn(Struct, forbid_unknown_fields=True):
     resend   enqueue the abandoned delivery ``delivery`` again, under its id
     """
 
-    action: Literal["ping", "enable", "disable", "retry", "resend"]
-    delivery: Annotated[str, Meta(max_length=40, description="Id of an abandoned delivery.")] = ""
+    action: Annotated[Literal["ping", "enable", "disable", "retry", "resend"], doc("What to do.")]
+    delivery: Annotated[str, doc("Id of an abandoned delivery.", "d-81f2", max_length=40)] = ""
 
 
 DeskTerm = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -159,26 +198,41 @@ class DeskIn(Struct, forbid_unknown_fields=True):
     paused           send no notifications
     """
 
-    name: Annotated[str, Meta(min_length=1, max_length=100)]
-    terms: DeskTerms = []
-    without: DeskTerms = []
+    name: Annotated[str, doc("Name of the desk.", "Harbour desk", min_length=1, max_length=100)]
+    terms: Annotated[
+        DeskTerms, doc("At least one must be in the headline or terms, at most 50.", ["ferry", "harbour"])
+    ] = []
+    without: Annotated[
+        DeskTerms, doc("None of these may be in the headline or terms, at most 50.", ["football"])
+    ] = []
     sources: Annotated[
-        list[Annotated[str, Meta(min_length=1, max_length=MAX_SOURCE_CHARS)]], Meta(max_length=50)
+        list[Annotated[str, Meta(min_length=1, max_length=MAX_SOURCE_CHARS)]],
+        doc("At least one must have reported the event, at most 50.", ["Coastline News"], max_length=50),
     ] = []
     languages: Annotated[
         list[Annotated[str, Meta(min_length=2, max_length=35, pattern=LANGUAGE_TAG_PATTERN)]],
-        Meta(max_length=50),
+        doc("At least one item has one of these languages, at most 50.", ["en", "zh"], max_length=50),
     ] = []
-    min_size: Threshold = 0
-    alert_size: Threshold = 0
-    alert_sources: Threshold = 0
-    alert_hourly: Threshold = 0
-    pause_minutes: Annotated[int, Meta(ge=0, le=1440)] = 5
-    quiet_from: ClockTime = ""
-    quiet_until: ClockTime = ""
-    time_zone: Annotated[str, Meta(max_length=60, description='IANA name, e.g. "Europe/Berlin".')] = "UTC"
-    quiet_size: Threshold = 0
-    paused: bool = False
+    min_size: Annotated[Threshold, doc("Minimum number of items.", 20)] = 0
+    alert_size: Annotated[
+        Threshold, doc("Notify when an event has this many items; 0: no condition.", 20)
+    ] = 0
+    alert_sources: Annotated[
+        Threshold, doc("Notify when this many sources report it; 0: no condition.", 5)
+    ] = 0
+    alert_hourly: Annotated[
+        Threshold, doc("Notify when it has this many items within the last hour; 0: no condition.", 0)
+    ] = 0
+    pause_minutes: Annotated[
+        int, doc("Minimum time between two notifications, minutes.", 5, ge=0, le=1440)
+    ] = 5
+    quiet_from: Annotated[ClockTime, doc('"22:30", or empty.', "22:30")] = ""
+    quiet_until: Annotated[ClockTime, doc('"22:30", or empty.', "06:00")] = ""
+    time_zone: Annotated[str, doc('IANA name, e.g. "Europe/Berlin".', "Europe/Berlin", max_length=60)] = "UTC"
+    quiet_size: Annotated[
+        Threshold, doc("Number of items from which an event is notified in quiet hours, too; 0: none.", 100)
+    ] = 0
+    paused: Annotated[bool, doc("Whether no notifications are sent.", False)] = False
 
 
 class TargetIn(Struct, forbid_unknown_fields=True):
@@ -188,9 +242,20 @@ class TargetIn(Struct, forbid_unknown_fields=True):
     format   of a webhook: standard (Standard Webhooks) or slack (a text message)
     """
 
-    kind: Literal["mail", "webhook"]
-    address: Annotated[str, Meta(min_length=1, max_length=2000)]
-    format: Literal["standard", "slack"] = "standard"
+    kind: Annotated[Literal["mail", "webhook"], doc("Kind of the target.", "webhook")]
+    address: Annotated[
+        str,
+        doc(
+            "E-mail address, URL of a chat or push service, or URL of a webhook.",
+            "https://hooks.example/desk",
+            min_length=1,
+            max_length=2000,
+        ),
+    ]
+    format: Annotated[
+        Literal["standard", "slack"],
+        doc("Format of the body: Standard Webhooks, or a Slack message.", "standard"),
+    ] = "standard"
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):
@@ -200,19 +265,23 @@ class NoQuery(Struct, forbid_unknown_fields=True):
 class IngestQuery(Struct, forbid_unknown_fields=True):
     """Query of the calls that store articles."""
 
-    dry_run: Annotated[bool, Meta(description="Return the verdict without storing anything.")] = False
+    dry_run: Annotated[bool, doc("Return the verdict without storing anything.", True)] = False
     policy: Annotated[
         str,
-        Meta(
+        doc(
+            "Name of the policy profile for the articles that name none themselves.",
+            "default",
             max_length=MAX_PROFILE_CHARS,
-            description="Name of the policy profile for the articles that name none themselves.",
         ),
     ] = ""
     backfill: Annotated[
         bool,
-        Meta(
-            description="The articles are an archive or a backlog: they get verdicts and fire no events; "
-            "dated ones teach what is usual at their time."
+        doc(
+            (
+                "The articles are an archive or a backlog: they get verdicts and fire no events; "
+                "dated ones teach what is usual at their time."
+            ),
+            False,
         ),
     ] = False
 
@@ -220,25 +289,27 @@ class IngestQuery(Struct, forbid_unknown_fields=True):
 class RelatedQuery(Struct, forbid_unknown_fields=True):
     """Query of the related-article calls."""
 
-    limit: Annotated[int, Meta(ge=1, le=MAX_RELATED_PAGE, description="Maximum number of items.")] = 10
+    limit: Annotated[int, doc("Maximum number of items.", 20, ge=1, le=MAX_RELATED_PAGE)] = 10
     since: (
         Annotated[
             OffsetDatetime,
-            Meta(
-                description="Only articles published at or after this time (else arrived, if without date)."
+            doc(
+                "Only articles published at or after this time (else arrived, if without date).",
+                "2026-11-20T08:00:00Z",
             ),
         ]
         | None
     ) = None
-    source: Annotated[Source, Meta(description="Only articles from this outlet.")] | None = None
-    exclude_source: Annotated[Source, Meta(description="No articles from this outlet.")] | None = None
+    source: Annotated[Source, doc("Only articles from this outlet.", "Brackwater Gazette")] | None = None
+    exclude_source: Annotated[Source, doc("No articles from this outlet.", "Coastline News")] | None = None
     lang: (
         Annotated[
             str,
-            Meta(
+            doc(
+                'Only articles in this language, e.g. "de"; "und": no language was detected.',
+                "en",
                 pattern=LANGUAGE_TAG_PATTERN,
                 max_length=35,
-                description='Only articles in this language, e.g. "de"; "und": no language was detected.',
             ),
         ]
         | None
@@ -248,44 +319,44 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
 class SavedFilterQuery(Struct, forbid_unknown_fields=True):
     """Filter of events: all given conditions must hold. A watch stores such a query."""
 
-    term: Annotated[str, Meta(max_length=200, description="Text in the headline or terms.")] = ""
+    term: Annotated[str, doc("Text in the headline or terms.", "swimming", max_length=200)] = ""
     source: Annotated[
-        str, Meta(max_length=MAX_SOURCE_CHARS, description="Name of an outlet that reported the event.")
+        str,
+        doc("Name of an outlet that reported the event.", "Brackwater Gazette", max_length=MAX_SOURCE_CHARS),
     ] = ""
-    lang: Annotated[str, Meta(max_length=35, description="Language of at least one item.")] = ""
-    min_size: Annotated[int, Meta(ge=0, description="Minimum number of items.")] = 0
-    status: EventStatus | None = None
+    lang: Annotated[str, doc("Language of at least one item.", "en", max_length=35)] = ""
+    min_size: Annotated[int, doc("Minimum number of items.", 20, ge=0)] = 0
+    status: Annotated[EventStatus | None, doc("Stage by the detector.", "breaking")] = None
 
 
 class EventFilterQuery(SavedFilterQuery, forbid_unknown_fields=True):
     """Filter of events for the list, the stream, the feeds and the editors' page."""
 
     watch: Annotated[
-        str, Meta(max_length=40, description="Id of a saved watch or desk, whose filter must match too.")
+        str, doc("Id of a saved watch or desk, whose filter must match too.", "1ac4d0f935b5", max_length=40)
     ] = ""
 
 
 class SourcesPageQuery(Struct, forbid_unknown_fields=True):
     """Query of the page of outlets."""
 
-    q: Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="Text in the name.")] = ""
+    q: Annotated[str, doc("Text in the name of the outlet.", "Gazette", max_length=MAX_SOURCE_CHARS)] = ""
     sort: Annotated[
-        Literal["articles", "originals", "copies", "copied", "lag"],
-        Meta(description="Most first; lag: the shortest median lag first."),
+        Literal["articles", "originals", "copies", "copied", "lag"], doc("Order of the outlets.", "articles")
     ] = "articles"
-    offset: Annotated[int, Meta(ge=0, le=10_000, description="Outlets to skip.")] = 0
+    offset: Annotated[int, doc("Outlets to skip.", 0, ge=0, le=10_000)] = 0
 
 
 class SourcesQuery(SourcesPageQuery, forbid_unknown_fields=True):
     """Query of the list of outlets."""
 
-    limit: Annotated[int, Meta(ge=1, le=500, description="Maximum number of outlets.")] = 100
+    limit: Annotated[int, doc("Maximum number of outlets.", 20, ge=1, le=500)] = 100
 
 
 class FeedQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the feeds."""
 
-    limit: Annotated[int, Meta(ge=1, le=MAX_EVENT_PAGE, description="Maximum number of entries.")] = 50
+    limit: Annotated[int, doc("Maximum number of entries.", 20, ge=1, le=MAX_EVENT_PAGE)] = 50
 
 
 class ArticleFilterQuery(Struct, forbid_unknown_fields=True):
@@ -296,57 +367,65 @@ class ArticleFilterQuery(Struct, forbid_unknown_fields=True):
 
     lang: Annotated[
         str,
-        Meta(
+        doc(
+            'Only in this language, e.g. "de"; "und": no language was detected.',
+            "en",
             pattern=LANGUAGE_TAG_PATTERN,
             max_length=35,
-            description='Only in this language, e.g. "de"; "und": no language was detected.',
         ),
     ] = ""
-    source: Annotated[Source, Meta(description="Only from this outlet, in any case.")] = ""
-    verdict: Annotated[VerdictName | Literal[""], Meta(description="Only articles with this verdict.")] = ""
-    since: Annotated[OffsetDatetime, Meta(description="Only from this time on.")] | None = None
-    until: Annotated[OffsetDatetime, Meta(description="Only before this time.")] | None = None
+    source: Annotated[Source, doc("Only from this outlet, in any case.", "Brackwater Gazette")] = ""
+    verdict: Annotated[VerdictName | Literal[""], doc("Only articles with this verdict.", "new")] = ""
+    since: Annotated[OffsetDatetime, doc("Only from this time on.", "2026-11-20T08:00:00Z")] | None = None
+    until: Annotated[OffsetDatetime, doc("Only before this time.", "2027-01-01T00:00:00Z")] | None = None
 
 
 class SearchQuery(ArticleFilterQuery, forbid_unknown_fields=True, kw_only=True):
     """Query of the search. Language, source and times restrict the events, too."""
 
     q: Annotated[
-        str, Meta(max_length=MAX_SEARCH_CHARS, description="Words, or the id or the URL of an article.")
+        str, doc("Words, or the id or the URL of an article.", "swimming hall", max_length=MAX_SEARCH_CHARS)
     ]
-    limit: Annotated[int, Meta(ge=1, le=MAX_SEARCH_PAGE, description="Maximum number of articles.")] = 20
-    cursor: Annotated[str, Meta(max_length=200, description="``next`` of the previous page.")] = ""
+    limit: Annotated[int, doc("Maximum number of articles.", 20, ge=1, le=MAX_SEARCH_PAGE)] = 20
+    cursor: Annotated[str, doc("``next`` of the previous page.", "WzEsMl0", max_length=200)] = ""
 
 
 class ArticlesQuery(ArticleFilterQuery, forbid_unknown_fields=True):
     """Query of the list of articles."""
 
     url: Annotated[
-        str, Meta(max_length=MAX_URL_CHARS, description="Only with this URL, in any spelling.")
+        str,
+        doc("Only with this URL, in any spelling.", "https://gazette.example/pool", max_length=MAX_URL_CHARS),
     ] = ""
-    limit: Annotated[int, Meta(ge=1, le=MAX_SEARCH_PAGE, description="Maximum number of articles.")] = 50
-    cursor: Annotated[str, Meta(max_length=200, description="``next`` of the previous page.")] = ""
+    limit: Annotated[int, doc("Maximum number of articles.", 20, ge=1, le=MAX_SEARCH_PAGE)] = 50
+    cursor: Annotated[str, doc("``next`` of the previous page.", "WzEsMl0", max_length=200)] = ""
 
 
 class EventStreamQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the event stream; the Last-Event-ID header takes precedence over ``after``."""
 
-    after: Annotated[str, Meta(max_length=40, description="Resume after this position.")] = ""
+    after: Annotated[str, doc("Resume after this position.", "0", max_length=40)] = ""
 
 
 class EventsQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the list of events."""
 
     since: (
-        Annotated[OffsetDatetime, Meta(description="Only events last seen at or after this time.")] | None
+        Annotated[OffsetDatetime, doc("Only events last seen at or after this time.", "2026-11-20T08:00:00Z")]
+        | None
     ) = None
-    limit: Annotated[int, Meta(ge=1, le=MAX_EVENT_PAGE, description="Maximum number of events.")] = 50
-    cursor: Annotated[str, Meta(max_length=800, description="``next`` of the previous page.")] = ""
+    limit: Annotated[int, doc("Maximum number of events.", 20, ge=1, le=MAX_EVENT_PAGE)] = 50
+    cursor: Annotated[
+        str, doc("`next` of the previous page.", "WzE3OTAwMDAwMDAwMDAsNDIsInBvb2wtMSJd", max_length=800)
+    ] = ""
     sort: Annotated[
         EventOrder,
-        Meta(
-            description="Order: time (last item), novelty (detection), size (items), each with cursors; "
-            "surprise (unusual and recent) and growth (items per hour more than before): open events, one "
-            "page."
+        doc(
+            (
+                "Order: time (last item), novelty (detection), size (items), each with cursors; "
+                "surprise (unusual and recent) and growth (items per hour more than before): open "
+                "events, one page."
+            ),
+            "time",
         ),
     ] = "time"

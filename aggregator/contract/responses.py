@@ -6,12 +6,12 @@ Times are RFC 3339 in UTC ("Z") with microseconds. Docstrings become the descrip
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Struct
 
-from aggregator_client.wire import ArticleRef, EventOut
+from aggregator_client.wire import ArticleRef, EventOut, doc
 
 TargetKind = Literal["webhook", "mail"]
 EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
@@ -24,23 +24,30 @@ class EventItemOut(Struct):
     copy_of     id of the article that it duplicates, null for an original
     """
 
-    id: str
-    title: str
-    url: str
-    source: str
-    lang: str
-    published_at: datetime | None
-    arrived_at: datetime
-    similarity: float
-    copy_of: str | None
+    id: Annotated[str, doc("Id of the article.", "pool-1")]
+    title: Annotated[str, doc("Headline.", "Brackwater swimming hall opens again")]
+    url: Annotated[str, doc("Address of the article; empty: it has none.", "https://gazette.example/pool")]
+    source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
+    lang: Annotated[str, doc("Language code; und: none was detected.", "en")]
+    published_at: Annotated[
+        datetime | None,
+        doc("Time of publication that the outlet states; null: unknown.", "2026-11-20T08:00:00Z"),
+    ]
+    arrived_at: Annotated[
+        datetime, doc("Time at which the article was stored first.", "2026-11-20T08:00:05.120000Z")
+    ]
+    similarity: Annotated[float, doc("Similarity to the story when the article joined it, 0 to 1.", 0.61)]
+    copy_of: Annotated[
+        str | None, doc("Id of the article that it duplicates; null: it is an original.", "pool-1")
+    ]
 
 
 class EventItemsOut(Struct):
     """The articles of an event that are still stored, in order of time."""
 
-    event_id: str
-    title: str
-    items: list[EventItemOut]
+    event_id: Annotated[str, doc("Id of the event.", "pool-1")]
+    title: Annotated[str, doc("Headline of the event.", "Brackwater swimming hall opens again")]
+    items: Annotated[list[EventItemOut], doc("The articles in order of time.")]
 
 
 class DevelopmentOut(Struct):
@@ -50,11 +57,11 @@ class DevelopmentOut(Struct):
     article  the article whose headline reports it, null if none is stored
     """
 
-    day: date
-    event_id: str
-    title: str
-    items: int
-    article: ArticleRef | None
+    day: Annotated[date, doc("The day, UTC.", "2026-11-20")]
+    event_id: Annotated[str, doc("Id of the event.", "pool-1")]
+    title: Annotated[str, doc("Headline of that day.", "Brackwater swimming hall opens again")]
+    items: Annotated[int, doc("Items of the event on that day.", 18)]
+    article: Annotated[ArticleRef | None, doc("The article; null: none is stored.")]
 
 
 class StoryOut(Struct):
@@ -64,12 +71,12 @@ class StoryOut(Struct):
     developments  by day, on one day in order of detection
     """
 
-    id: str
-    title: str
-    first_seen: datetime
-    last_seen: datetime
-    events: list[EventOut]
-    developments: list[DevelopmentOut]
+    id: Annotated[str, doc("Id of the first event, which may have expired.", "pool-1")]
+    title: Annotated[str, doc("Headline of the event detected last.", "Brackwater swimming hall opens again")]
+    first_seen: Annotated[datetime, doc("Time of the first item.", "2026-11-20T08:00:00Z")]
+    last_seen: Annotated[datetime, doc("Time of the last item.", "2026-11-20T09:30:00Z")]
+    events: Annotated[list[EventOut], doc("Events.")]
+    developments: Annotated[list[DevelopmentOut], doc("What each event brought, by day.")]
 
 
 class ReadMarkOut(Struct):
@@ -78,27 +85,30 @@ class ReadMarkOut(Struct):
     looked_at  all events detected until then, null before the first time; ``seen``: ids of later ones (200)
     """
 
-    looked_at: datetime | None
-    seen: list[str]
+    looked_at: Annotated[
+        datetime | None,
+        doc("All events detected until then are seen; null: never looked.", "2026-11-20T08:40:00Z"),
+    ]
+    seen: Annotated[list[str], doc("Ids of single events that are seen, at most 200.", ["pool-1"])]
 
 
 class WatchOut(Struct):
     """A saved watch, and the addresses of its events."""
 
-    id: str
-    name: str
-    query: str
-    created_at: datetime
-    list: str
-    stream: str
-    atom: str
-    json: str
+    id: Annotated[str, doc("Id of the watch.", "1ac4d0f935b5")]
+    name: Annotated[str, doc("Name of the watch.", "floods")]
+    query: Annotated[str, doc("Query of /v1/events.", "term=flood&min_size=20")]
+    created_at: Annotated[datetime, doc("Time of creation.", "2026-11-20T08:40:00Z")]
+    list: Annotated[str, doc("Path of its list of events.", "/v1/events?watch=1ac4d0f935b5")]
+    stream: Annotated[str, doc("Path of its event stream.", "/v1/events/stream?watch=1ac4d0f935b5")]
+    atom: Annotated[str, doc("Path of its Atom feed.", "/v1/events.atom?watch=1ac4d0f935b5")]
+    json: Annotated[str, doc("Path of its JSON feed.", "/v1/events.json?watch=1ac4d0f935b5")]
 
 
 class WatchesOut(Struct):
     """All saved watches, oldest first."""
 
-    watches: list[WatchOut]
+    watches: Annotated[list[WatchOut], doc("The watches, oldest first.")]
 
 
 class WebhookOut(Struct):
@@ -111,113 +121,134 @@ class WebhookOut(Struct):
     owed      pending deliveries; ``failed``: number of failed attempts
     """
 
-    id: str
-    url: str
-    queries: list[str]
-    format: str
-    created_at: datetime
-    secret: str | None
-    disabled: str | None
-    owed: int
-    delivered: int
-    failed: int
-    last_at: datetime | None
-    last_result: str | None
-    kind: TargetKind = "webhook"
-    desk: str | None = None
+    id: Annotated[str, doc("Id of the webhook or target.", "9b7f3c21d0e4")]
+    url: Annotated[str, doc("URL that is called; masked for targets of desks.", "https://hooks.example/news")]
+    queries: Annotated[
+        list[str], doc("Queries of /v1/events that must all match; empty: every event.", ["term=flood"])
+    ]
+    format: Annotated[str, doc("Format of the body: Standard Webhooks, or a Slack message.", "standard")]
+    created_at: Annotated[datetime, doc("Time of creation.", "2026-11-20T08:40:00Z")]
+    secret: Annotated[
+        str | None, doc("Signing secret, on creation only; null otherwise.", "whsec_c2VjcmV0LW9mLXRoZS1wb29s")
+    ]
+    disabled: Annotated[
+        str | None, doc("Why deliveries are suspended; null: they are not.", "suspended by an editor")
+    ]
+    owed: Annotated[int, doc("Number of pending deliveries.", 0)]
+    delivered: Annotated[int, doc("Number of deliveries that succeeded.", 17)]
+    failed: Annotated[int, doc("Number of attempts that failed.", 1)]
+    last_at: Annotated[
+        datetime | None, doc("Time of the last attempt; null: none yet.", "2026-11-20T08:40:00Z")
+    ]
+    last_result: Annotated[str | None, doc("Result of the last attempt; null: none yet.", "200")]
+    kind: Annotated[TargetKind, doc("Kind.", "webhook")] = "webhook"
+    desk: Annotated[
+        str | None,
+        doc("Id of the desk whose notifications it gets; null: every change of an event.", "5d0c1e8a77b2"),
+    ] = None
 
 
 class AttemptOut(Struct):
     """One attempt at a delivery. ``error``: null, it was delivered; ``next_at``: null, no further attempt."""
 
-    delivery: str
-    kind: str
-    at: datetime
-    number: int
-    error: str | None
-    next_at: datetime | None
-    event_id: str | None
-    events: int
+    delivery: Annotated[str, doc("Id of the delivery.", "d-81f2")]
+    kind: Annotated[str, doc("Kind of the change: fired, doubled, merged or closed.", "fired")]
+    at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
+    number: Annotated[int, doc("Number of the attempt, from 1.", 1)]
+    error: Annotated[str | None, doc("Why it failed; null: it was delivered.", "connection refused")]
+    next_at: Annotated[
+        datetime | None, doc("Time of the next attempt; null: none follows.", "2026-11-20T08:40:00Z")
+    ]
+    event_id: Annotated[str | None, doc("Id of the event; null: of several.", "pool-1")]
+    events: Annotated[int, doc("Number of events in the delivery.", 1)]
 
 
 class DeskOut(Struct):
     """A desk; see the fields of its creation. ``events``, ``stream``, ``atom``, ``json_feed``: its view."""
 
-    id: str
-    name: str
-    terms: list[str]
-    without: list[str]
-    sources: list[str]
-    languages: list[str]
-    min_size: int
-    alert_size: int
-    alert_sources: int
-    alert_hourly: int
-    pause_minutes: int
-    quiet_from: str
-    quiet_until: str
-    time_zone: str
-    quiet_size: int
-    paused: bool
-    created_at: datetime
-    events: str
-    stream: str
-    atom: str
-    json_feed: str
+    id: Annotated[str, doc("Id of the desk.", "5d0c1e8a77b2")]
+    name: Annotated[str, doc("Name of the desk.", "Harbour desk")]
+    terms: Annotated[list[str], doc("Terms.", ["swimming", "hall"])]
+    without: Annotated[
+        list[str], doc("None of these may be in the headline or terms, at most 50.", ["football"])
+    ]
+    sources: Annotated[list[str], doc("Names of outlets.", ["Brackwater Gazette", "Coastline News"])]
+    languages: Annotated[list[str], doc("Language codes.", ["en"])]
+    min_size: Annotated[int, doc("Minimum number of items.", 20)]
+    alert_size: Annotated[int, doc("Notify when an event has this many items; 0: no condition.", 20)]
+    alert_sources: Annotated[int, doc("Notify when this many sources report it; 0: no condition.", 5)]
+    alert_hourly: Annotated[
+        int, doc("Notify when it has this many items within the last hour; 0: no condition.", 0)
+    ]
+    pause_minutes: Annotated[int, doc("Minimum time between two notifications, minutes.", 5)]
+    quiet_from: Annotated[
+        str, doc("Start of the quiet hours in the time zone of the desk; empty: none.", "22:30")
+    ]
+    quiet_until: Annotated[str, doc("End of the quiet hours; empty: none.", "06:00")]
+    time_zone: Annotated[str, doc("IANA name of the time zone.", "Europe/Berlin")]
+    quiet_size: Annotated[
+        int, doc("Number of items from which an event is notified in quiet hours, too; 0: none.", 100)
+    ]
+    paused: Annotated[bool, doc("Whether no notifications are sent.", False)]
+    created_at: Annotated[datetime, doc("Time of creation.", "2026-11-20T08:40:00Z")]
+    events: Annotated[str, doc("Path of its list of events.", "/v1/events?watch=5d0c1e8a77b2")]
+    stream: Annotated[str, doc("Path of its event stream.", "/v1/events/stream?watch=1ac4d0f935b5")]
+    atom: Annotated[str, doc("Path of its Atom feed.", "/v1/events.atom?watch=1ac4d0f935b5")]
+    json_feed: Annotated[str, doc("Path of its JSON feed.", "/v1/events.json?watch=5d0c1e8a77b2")]
 
 
 class DesksOut(Struct):
     """All desks, oldest first."""
 
-    desks: list[DeskOut]
+    desks: Annotated[list[DeskOut], doc("The desks, oldest first.")]
 
 
 class DeadLetterOut(Struct):
     """A delivery that was abandoned after about a day of retries."""
 
-    id: str
-    kind: str
-    event_id: str
-    made_at: datetime
-    attempts: int
-    result: str
+    id: Annotated[str, doc("Id of the delivery.", "d-81f2")]
+    kind: Annotated[str, doc("Kind of the change: fired, doubled, merged or closed.", "fired")]
+    event_id: Annotated[str, doc("Id of the event.", "pool-1")]
+    made_at: Annotated[datetime, doc("Time at which the delivery was made.", "2026-11-20T08:40:00Z")]
+    attempts: Annotated[int, doc("Number of attempts.", 9)]
+    result: Annotated[str, doc("Result of the last attempt.", "503")]
 
 
 class WebhookDetailOut(WebhookOut):
     """A webhook with its deliveries, newest first. ``dead``: abandoned ones; ``attempts``: history."""
 
-    dead: list[DeadLetterOut] = []
-    attempts: list[AttemptOut] = []
+    dead: Annotated[list[DeadLetterOut], doc("Deliveries that were abandoned, newest first.")] = []
+    attempts: Annotated[list[AttemptOut], doc("Attempts, newest first.")] = []
 
 
 class WebhooksOut(Struct):
     """All webhooks, oldest first."""
 
-    webhooks: list[WebhookOut]
+    webhooks: Annotated[list[WebhookOut], doc("The webhooks and targets, oldest first.")]
 
 
 class StoreOut(Struct):
     """State of the store."""
 
-    kind: str
-    version: str
-    memory_bytes: int
-    durability: str
+    kind: Annotated[str, doc("Kind of the store.", "valkey")]
+    version: Annotated[str, doc("Version.", "0.1.0")]
+    memory_bytes: Annotated[int, doc("Memory that the store uses, bytes.", 52428800)]
+    durability: Annotated[str, doc("What survives a crash.", "append-only log, at most 1 s is lost")]
 
 
 class HealthOut(Struct):
     """The process is alive."""
 
-    status: Literal["ok"]
-    version: str
+    status: Annotated[Literal["ok"], doc("Always ok.", "ok")]
+    version: Annotated[str, doc("Version.", "0.1.0")]
 
 
 class ReadyOut(Struct):
     """The service can handle requests."""
 
-    status: Literal["ready"]
-    store: StoreOut
-    spaces: list[str]
+    status: Annotated[Literal["ready"], doc("Always ready.", "ready")]
+    store: Annotated[StoreOut, doc("State of the store.")]
+    spaces: Annotated[list[str], doc("Indexes that the service has models for.", ["en.e816"])]
 
 
 encode = msgspec.json.Encoder().encode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
 from typing import Any
@@ -12,9 +12,7 @@ import msgspec
 
 from aggregator import __version__
 from aggregator.contract.examples import BODY_EXAMPLES, PATH_EXAMPLES
-from aggregator.contract.schema_docs import describe_schemas, example_of
 from aggregator.http.hosts import PROBE_PATHS
-from aggregator.http.pages import forms
 from aggregator.http.routes import FORM_TYPE, JSON_TYPE, NDJSON_TYPE, Endpoint
 from aggregator_client.wire import LineProblem, Problem
 
@@ -85,7 +83,7 @@ def _body_types(endpoints: Sequence[Endpoint]) -> tuple[type[msgspec.Struct], ..
 @cache  # 25 of the 30 ms that it takes to build an application, and each HTTP test builds one
 def _components(types: tuple[type[msgspec.Struct], ...]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components(types, ref_template=SCHEMA_REF)
-    describe_schemas(components, [forms])
+    _move_documentation(components)
     return components
 
 
@@ -168,7 +166,7 @@ def _responses(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
             response["content"] = {NDJSON_TYPE: {"schema": line_schema}}
         elif body is not None:
             response["content"] = _content(body, JSON_TYPE)
-            response["content"][JSON_TYPE]["example"] = example_of(components, body.__name__)
+            response["content"][JSON_TYPE]["example"] = _example_of(components, body.__name__)
         if status == HTTPStatus.CREATED:
             response["headers"] = {"Location": {"description": "Its path.", "schema": {"type": "string"}}}
         responses[str(status)] = response
@@ -188,3 +186,37 @@ def _content(struct_type: type, media_type: str) -> dict[str, Any]:
 
 def _schema_ref(struct_type: type) -> dict[str, str]:
     return {"$ref": SCHEMA_REF.format(name=struct_type.__name__)}
+
+
+def _move_documentation(components: Mapping[str, Any]) -> None:
+    """Move the documentation of a nullable property from the schema of its value to the property."""
+    for schema in components.values():
+        for part in schema.get("properties", {}).values():
+            for option in _alternatives(part):
+                if option is not part and "$ref" not in option:
+                    for key in ("description", "examples"):
+                        if key in option:
+                            part.setdefault(key, option.pop(key))
+
+
+def _example_of(components: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An example of a schema, made of the examples of its properties."""
+    properties = components[name].get("properties", {})
+    return {field: _example(components, part) for field, part in properties.items()}
+
+
+def _alternatives(part: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for option in part.get("anyOf", (part,)):
+        if option.get("type") != "null":
+            yield option
+
+
+def _example(components: Mapping[str, Any], part: Mapping[str, Any]) -> Any:
+    if "examples" in part:
+        return part["examples"][0]
+    option = next(_alternatives(part))
+    if "$ref" in option:
+        return _example_of(components, option["$ref"].rpartition("/")[2])
+    if option.get("type") == "array":
+        return [_example(components, option["items"])]
+    return option["enum"][0] if "enum" in option else None

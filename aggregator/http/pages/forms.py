@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from aggregator.contract.requests import EventFilterQuery
 from aggregator.contract.responses import EventOrder
-from aggregator_client.wire import Severity, Source, VerdictName
+from aggregator_client.wire import Severity, Source, VerdictName, doc
 
 ReportView = Literal["newest", "oldest", "outlets"]
 
@@ -16,117 +16,158 @@ ReportView = Literal["newest", "oldest", "outlets"]
 class DeskForm(Struct, forbid_unknown_fields=True):
     """Form of the desk pages: the fields of a desk as text, lists separated by commas."""
 
-    action: Literal["save", "preview", "delete", "add_target"] = "save"
-    name: Annotated[str, Meta(max_length=100)] = ""
-    terms: Annotated[str, Meta(max_length=12_000)] = ""
-    without: Annotated[str, Meta(max_length=12_000)] = ""
-    sources: Annotated[str, Meta(max_length=16_000)] = ""
-    languages: Annotated[str, Meta(max_length=2000)] = ""
-    min_size: Annotated[str, Meta(max_length=10)] = ""
-    alert_size: Annotated[str, Meta(max_length=10)] = ""
-    alert_sources: Annotated[str, Meta(max_length=10)] = ""
-    alert_hourly: Annotated[str, Meta(max_length=10)] = ""
-    pause_minutes: Annotated[str, Meta(max_length=10)] = ""
-    quiet_from: Annotated[str, Meta(max_length=10)] = ""
-    quiet_until: Annotated[str, Meta(max_length=10)] = ""
-    time_zone: Annotated[str, Meta(max_length=60)] = ""
-    quiet_size: Annotated[str, Meta(max_length=10)] = ""
-    paused: Literal["", "on"] = ""
-    kind: Literal["mail", "webhook", "slack"] = "mail"
-    address: Annotated[str, Meta(max_length=2000)] = ""
+    action: Annotated[Literal["save", "preview", "delete", "add_target"], doc("What to do.")] = "save"
+    name: Annotated[str, doc("Name of the desk.", "Harbour desk", max_length=100)] = ""
+    terms: Annotated[str, doc("Terms.", "swimming, hall", max_length=12_000)] = ""
+    without: Annotated[
+        str, doc("None of these may be in the headline or terms, at most 50.", "football", max_length=12_000)
+    ] = ""
+    sources: Annotated[
+        str, doc("Names of outlets.", "Brackwater Gazette, Coastline News", max_length=16_000)
+    ] = ""
+    languages: Annotated[str, doc("Language codes.", "en", max_length=2000)] = ""
+    min_size: Annotated[str, doc("Minimum number of items.", "20", max_length=10)] = ""
+    alert_size: Annotated[
+        str, doc("Notify when an event has this many items; 0: no condition.", "20", max_length=10)
+    ] = ""
+    alert_sources: Annotated[
+        str, doc("Notify when this many sources report it; 0: no condition.", "5", max_length=10)
+    ] = ""
+    alert_hourly: Annotated[
+        str,
+        doc("Notify when it has this many items within the last hour; 0: no condition.", "0", max_length=10),
+    ] = ""
+    pause_minutes: Annotated[
+        str, doc("Minimum time between two notifications, minutes.", "5", max_length=10)
+    ] = ""
+    quiet_from: Annotated[
+        str,
+        doc("Start of the quiet hours in the time zone of the desk; empty: none.", "22:30", max_length=10),
+    ] = ""
+    quiet_until: Annotated[str, doc("End of the quiet hours; empty: none.", "06:00", max_length=10)] = ""
+    time_zone: Annotated[str, doc("IANA name of the time zone.", "Europe/Berlin", max_length=60)] = ""
+    quiet_size: Annotated[
+        str,
+        doc(
+            "Number of items from which an event is notified in quiet hours, too; 0: none.",
+            "100",
+            max_length=10,
+        ),
+    ] = ""
+    paused: Annotated[Literal["", "on"], doc("Whether no notifications are sent.")] = ""
+    kind: Annotated[Literal["mail", "webhook", "slack"], doc("Kind of a new target.", "mail")] = "mail"
+    address: Annotated[str, doc("Address of a new target.", "desk@news.example", max_length=2000)] = ""
 
 
 class DeskPageQuery(Struct, forbid_unknown_fields=True):
     """Query of the desk and webhook pages: what was just done, and to which target."""
 
-    done: Literal[
-        "", "created", "saved", "deleted", "added", "removed", "ping", "enable", "disable", "retry", "resend"
+    done: Annotated[
+        Literal[
+            "",
+            "created",
+            "saved",
+            "deleted",
+            "added",
+            "removed",
+            "ping",
+            "enable",
+            "disable",
+            "retry",
+            "resend",
+        ],
+        doc("What was just done, for the message of the page.", "saved"),
     ] = ""
-    target: Annotated[str, Meta(max_length=40)] = ""
+    target: Annotated[str, doc("Id of the target that it was done to.", "9b7f3c21d0e4", max_length=40)] = ""
 
 
 class WebhookForm(Struct, forbid_unknown_fields=True):
     """Form of the webhook pages."""
 
-    action: Literal["add", "ping", "enable", "disable", "retry", "resend", "remove"]
-    url: Annotated[str, Meta(max_length=2000)] = ""
-    query: Annotated[str, Meta(max_length=2000)] = ""
-    format: Literal["standard", "slack"] = "standard"
-    delivery: Annotated[str, Meta(max_length=40)] = ""
-    next: Annotated[str, Meta(max_length=200, description="Page to return to.")] = ""
+    action: Annotated[
+        Literal["add", "ping", "enable", "disable", "retry", "resend", "remove"], doc("What to do.")
+    ]
+    url: Annotated[str, doc("URL to call.", "https://hooks.example/news", max_length=2000)] = ""
+    query: Annotated[str, doc("Query of /v1/events.", "term=flood&min_size=20", max_length=2000)] = ""
+    format: Annotated[
+        Literal["standard", "slack"],
+        doc("Format of the body: Standard Webhooks, or a Slack message.", "standard"),
+    ] = "standard"
+    delivery: Annotated[str, doc("Id of the delivery.", "d-81f2", max_length=40)] = ""
+    next: Annotated[str, doc("Page to return to.", "/webhooks", max_length=200)] = ""
 
 
 class ReportQuery(Struct, forbid_unknown_fields=True):
     """Query of the report page: order and page of its articles; ``print``: all on one page."""
 
-    view: ReportView = "newest"
-    page: Annotated[int, Meta(ge=1, le=1000)] = 1
-    print: bool = False
+    view: Annotated[ReportView, doc("Order of the articles of the report.", "newest")] = "newest"
+    page: Annotated[int, doc("Page of the articles, from 1.", 1, ge=1, le=1000)] = 1
+    print: Annotated[bool, doc("All articles on one page.", False)] = False
 
 
 class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the editors' page."""
 
-    sort: Annotated[EventOrder, Meta(description="Order of the open events.")] = "surprise"
-    severity: Annotated[Severity, Meta(description="Only events of this severity.")] | None = None
+    sort: Annotated[EventOrder, doc("Order of the open events.", "time")] = "surprise"
+    severity: Annotated[Severity, doc("Only events of this severity.", "growing")] | None = None
     ours: (
         Annotated[
             Literal["yes", "no"],
-            Meta(description="Only events that one of the own sources has published, or none of them."),
+            doc("Only events that one of the own sources has published, or none of them.", "yes"),
         ]
         | None
     ) = None
     verdict: (
-        Annotated[VerdictName, Meta(description="Only articles with this verdict among the latest.")] | None
+        Annotated[VerdictName, doc("Only articles with this verdict among the latest.", "new")] | None
     ) = None
-    kiosk: Annotated[bool, Meta(description="Large type without controls, for a screen on a wall.")] = False
+    kiosk: Annotated[bool, doc("Large type without controls, for a screen on a wall.", False)] = False
 
 
 class SearchPageQuery(Struct, forbid_unknown_fields=True):
     """Query of the search page: ``hours`` is how far back it looks, 0: everything."""
 
-    q: Annotated[str, Meta(description="Words, or the id or the URL of an article.")] = ""
-    lang: Annotated[str, Meta(max_length=35, description="Only in this language.")] = ""
-    source: Annotated[Source, Meta(description="Only from this outlet.")] = ""
-    verdict: Annotated[VerdictName | Literal[""], Meta(description="Only with this verdict.")] = ""
-    hours: Annotated[int, Meta(ge=0, le=24 * 366, description="Only of these last hours.")] = 0
-    cursor: Annotated[str, Meta(max_length=200, description="Articles of the next page.")] = ""
+    q: Annotated[str, doc("Words, or the id or the URL of an article.", "swimming hall")] = ""
+    lang: Annotated[str, doc("Only in this language.", "en", max_length=35)] = ""
+    source: Annotated[Source, doc("Only from this outlet.", "Brackwater Gazette")] = ""
+    verdict: Annotated[VerdictName | Literal[""], doc("Only with this verdict.", "new")] = ""
+    hours: Annotated[int, doc("Only of these last hours.", 24, ge=0, le=24 * 366)] = 0
+    cursor: Annotated[str, doc("Articles of the next page.", "WzEsMl0", max_length=200)] = ""
 
 
 class LookupQuery(Struct, forbid_unknown_fields=True):
     """Query of the lookup page."""
 
-    q: Annotated[str, Meta(description="Id or address of a stored article.")] = ""
+    q: Annotated[str, doc("Id or address of a stored article.", "pool-1")] = ""
 
 
 class CompareQuery(Struct, forbid_unknown_fields=True):
     """Query of the comparison page: ids or addresses of two stored articles."""
 
-    a: str = ""
-    b: str = ""
+    a: Annotated[str, doc("Id or URL of the first article.", "pool-1")] = ""
+    b: Annotated[str, doc("Id or URL of the second article.", "pool-2")] = ""
 
 
 class LookupForm(Struct, forbid_unknown_fields=True):
     """Form of the lookup page."""
 
-    q: Annotated[str, Meta(description="Id, address or text of an article.")] = ""
+    q: Annotated[str, doc("Id, address or text of an article.", "swimming hall")] = ""
 
 
 class SignInQuery(Struct, forbid_unknown_fields=True):
     """Query of the sign-in page: the address to return to."""
 
-    next: Annotated[str, Meta(max_length=2000)] = "/"
+    next: Annotated[str, doc("Page to return to.", "/", max_length=2000)] = "/"
 
 
 class SignInForm(Struct, forbid_unknown_fields=True):
     """Form of the sign-in page."""
 
-    key: Annotated[str, Meta(max_length=200, description="An access key.")] = ""
-    next: Annotated[str, Meta(max_length=2000)] = "/"
+    key: Annotated[str, doc("An access key.", "k9f3.0123456789abcdef", max_length=200)] = ""
+    next: Annotated[str, doc("Page to return to.", "/", max_length=2000)] = "/"
 
 
 class CompareForm(Struct, forbid_unknown_fields=True):
     """Form of the comparison page: each side by id, address or text."""
 
-    a: str = ""
-    b: str = ""
+    a: Annotated[str, doc("Id or URL of the first article.", "pool-1")] = ""
+    b: Annotated[str, doc("Id or URL of the second article.", "pool-2")] = ""

@@ -8,9 +8,24 @@ ignored; those of an answer are ignored by clients. Times are RFC 3339: with an 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
+
+TEXT = (
+    "The swimming hall of Brackwater opens again on Saturday after two years of repairs. The roof, which had "
+    "let in rain since a storm, was replaced, and the water is now heated by warm waste air from the ice "
+    "rink next door, which saves a third of the gas. Schools may use the pool free of charge in the mornings."
+)
+
+
+def doc(description: str, *examples: Any, **limits: Any) -> Meta:
+    """Documentation of a field, for the OpenAPI document: what it is, with its unit, and an example.
+
+    ``limits``: other arguments of Meta.
+    """
+    return Meta(description=description, examples=list(examples) or None, **limits)
+
 
 MAX_URL_CHARS = 4096  # as in analysis/article_id.py, which clients do not load
 MIN_YEAR, MAX_YEAR = 1700, 2199  # dates outside are typing errors or scraping errors
@@ -56,98 +71,158 @@ MuteScope = Literal["story", "routine"]
 class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
     """One article with text, html or at least a title; null counts as not given."""
 
-    id_: ArticleId | None = None
-    url: Annotated[str, Meta(max_length=MAX_URL_CHARS, description="http or https.")] | None = None
-    title: Annotated[str, Meta(max_length=MAX_TITLE_CHARS)] | None = None
-    text: Annotated[str, Meta(description="The main text; takes precedence over html.")] | None = None
-    html: Annotated[str, Meta(description="The whole page; the main text is extracted from it.")] | None = (
-        None
-    )
-    source: Source | None = None
-    published_at: OffsetDatetime | None = None
-    lang: (
+    id_: Annotated[ArticleId | None, Meta(examples=["pool-1"])] = None
+    url: (
+        Annotated[str, doc("http or https.", "https://gazette.example/pool", max_length=MAX_URL_CHARS)] | None
+    ) = None
+    title: (
+        Annotated[str, doc("Headline.", "Brackwater swimming hall opens again", max_length=MAX_TITLE_CHARS)]
+        | None
+    ) = None
+    text: Annotated[str, doc("The main text; takes precedence over html.", TEXT)] | None = None
+    html: (
         Annotated[
             str,
-            Meta(
-                pattern=LANGUAGE_TAG_PATTERN,
-                max_length=35,
-                description='Language tag such as "en" or "zh-Hant"; detected when absent.',
+            doc(
+                "The whole page; the main text is extracted from it.",
+                f"<html><body><article><p>{TEXT}</p></article></body></html>",
             ),
         ]
         | None
     ) = None
-    policy: PolicyProfile | None = None
+    source: Annotated[Source | None, Meta(examples=["Brackwater Gazette"])] = None
+    published_at: Annotated[OffsetDatetime | None, Meta(examples=["2026-11-20T08:00:00Z"])] = None
+    lang: (
+        Annotated[
+            str,
+            doc(
+                'Language tag such as "en" or "zh-Hant"; detected when absent.',
+                "en",
+                pattern=LANGUAGE_TAG_PATTERN,
+                max_length=35,
+            ),
+        ]
+        | None
+    ) = None
+    policy: Annotated[PolicyProfile | None, Meta(examples=["default"])] = None
 
 
 class DuplicateOf(Struct):
     """The stored article that this one duplicates; ``canonical_id`` is the first article of its group."""
 
-    id: str
-    canonical_id: str
-    distance: int
-    overlap: float | None
-    rule: Literal["exact", "hamming", "overlap", "title"]
+    id: Annotated[str, doc("Id of the stored article.", "pool-1")]
+    canonical_id: Annotated[str, doc("Id of the first article of the duplicate group.", "pool-1")]
+    distance: Annotated[
+        int, doc("Differing bits of the two fingerprints, 0 to 64; null: no stored article is near.", 5)
+    ]
+    overlap: Annotated[
+        float | None, doc("Share of wording in common, 0 to 1; null: it was not compared.", 0.82)
+    ]
+    rule: Annotated[
+        Literal["exact", "hamming", "overlap", "title"],
+        doc("The rule that decided: equal text, fingerprint, shared wording, or headline.", "overlap"),
+    ]
 
 
 class RelatedOut(Struct):
     """A stored article on the same topic."""
 
-    id: str
-    title: str
-    url: str
-    source: str
-    published_at: datetime | None
-    distance: int
-    similarity: float
+    id: Annotated[str, doc("Id of the article.", "pool-1")]
+    title: Annotated[str, doc("Headline.", "Brackwater swimming hall opens again")]
+    url: Annotated[str, doc("Address of the article; empty: it has none.", "https://gazette.example/pool")]
+    source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
+    published_at: Annotated[
+        datetime | None,
+        doc("Time of publication that the outlet states; null: unknown.", "2026-11-20T08:00:00Z"),
+    ]
+    distance: Annotated[
+        int, doc("Differing bits of the two fingerprints, 0 to 64; null: no stored article is near.", 5)
+    ]
+    similarity: Annotated[float, doc("Cosine of the main terms, 0 to 1.", 0.61)]
 
 
 class VerdictOut(Struct):
     """The verdict on one article. ``distance``: bits to the nearest stored article, null if above 7."""
 
-    id: str
-    verdict: VerdictName
-    distance: int | None
-    hamming_class: VerdictName
-    duplicate_of: DuplicateOf | None
-    related: list[RelatedOut]
-    updated_figures: bool
-    event_id: str | None
-    space: str
-    fingerprint: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
-    short: bool
+    id: Annotated[str, doc("Id of the article.", "pool-1")]
+    verdict: Annotated[VerdictName, doc("new, related or duplicate, by the policy of the article.", "new")]
+    distance: Annotated[
+        int | None, doc("Differing bits to the nearest stored article, 0 to 7; null: none is as near.", 5)
+    ]
+    hamming_class: Annotated[
+        VerdictName, doc("The verdict by the distance alone, with the bits of the settings.", "new")
+    ]
+    duplicate_of: Annotated[
+        DuplicateOf | None,
+        doc("The stored article that this one duplicates; null unless the verdict is duplicate."),
+    ]
+    related: Annotated[list[RelatedOut], doc("Related articles, best first.")]
+    updated_figures: Annotated[
+        bool, doc("Whether it repeats an article with other numbers, such as a new toll.", False)
+    ]
+    event_id: Annotated[str | None, doc("Id of the event that the article belongs to; null: none.", "pool-1")]
+    space: Annotated[str, doc("Index of the article: language group and id of its model.", "en.e816")]
+    fingerprint: Annotated[
+        str, doc("64-bit simhash as 16 hexadecimal digits.", "a6e27d385a93ac82", pattern="^[0-9a-f]{16}$")
+    ]
+    short: Annotated[bool, doc("Whether the text is too short for reliable wording rules.", False)]
 
 
 class ArticleRef(Struct):
     """An article in a list: title, address, source and times."""
 
-    id: str
-    title: str
-    url: str
-    source: str
-    published_at: datetime | None
-    arrived_at: datetime
+    id: Annotated[str, doc("Id of the article.", "pool-1")]
+    title: Annotated[str, doc("Headline.", "Brackwater swimming hall opens again")]
+    url: Annotated[str, doc("Address of the article; empty: it has none.", "https://gazette.example/pool")]
+    source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
+    published_at: Annotated[
+        datetime | None,
+        doc("Time of publication that the outlet states; null: unknown.", "2026-11-20T08:00:00Z"),
+    ]
+    arrived_at: Annotated[
+        datetime, doc("Time at which the article was stored first.", "2026-11-20T08:00:05.120000Z")
+    ]
 
 
 class ArticleOut(Struct):
     """A stored article: its metadata and its verdict."""
 
-    id: str
-    title: str
-    url: str
-    source: str
-    lang: str
-    published_at: datetime | None
-    arrived_at: datetime
-    updated_at: datetime
-    verdict: VerdictName
-    distance: int | None
-    hamming_class: VerdictName
-    duplicate_of: DuplicateOf | None
-    updated_figures: bool
-    event_id: str | None
-    space: str
-    fingerprint: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
-    short: bool
+    id: Annotated[str, doc("Id of the article.", "pool-1")]
+    title: Annotated[str, doc("Headline.", "Brackwater swimming hall opens again")]
+    url: Annotated[str, doc("Address of the article; empty: it has none.", "https://gazette.example/pool")]
+    source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
+    lang: Annotated[str, doc("Language code; und: none was detected.", "en")]
+    published_at: Annotated[
+        datetime | None,
+        doc("Time of publication that the outlet states; null: unknown.", "2026-11-20T08:00:00Z"),
+    ]
+    arrived_at: Annotated[
+        datetime, doc("Time at which the article was stored first.", "2026-11-20T08:00:05.120000Z")
+    ]
+    updated_at: Annotated[
+        datetime,
+        doc("Time at which what is stored of the article changed last.", "2026-11-20T08:00:05.120000Z"),
+    ]
+    verdict: Annotated[VerdictName, doc("new, related or duplicate, by the policy of the article.", "new")]
+    distance: Annotated[
+        int | None, doc("As in the verdict: bits to the nearest article, 0 to 7; null: none as near.", 5)
+    ]
+    hamming_class: Annotated[
+        VerdictName, doc("The verdict by the distance alone, with the bits of the settings.", "new")
+    ]
+    duplicate_of: Annotated[
+        DuplicateOf | None,
+        doc("The stored article that this one duplicates; null unless the verdict is duplicate."),
+    ]
+    updated_figures: Annotated[
+        bool, doc("Whether it repeats an article with other numbers, such as a new toll.", False)
+    ]
+    event_id: Annotated[str | None, doc("Id of the event that the article belongs to; null: none.", "pool-1")]
+    space: Annotated[str, doc("Index of the article: language group and id of its model.", "en.e816")]
+    fingerprint: Annotated[
+        str, doc("64-bit simhash as 16 hexadecimal digits.", "a6e27d385a93ac82", pattern="^[0-9a-f]{16}$")
+    ]
+    short: Annotated[bool, doc("Whether the text is too short for reliable wording rules.", False)]
 
 
 class CopiesOut(Struct):
@@ -156,10 +231,12 @@ class CopiesOut(Struct):
     ``truncated``: there are more than the 1,000 listed.
     """
 
-    id: str
-    canonical_id: str
-    copies: list[ArticleRef]
-    truncated: bool
+    id: Annotated[str, doc("Id of the article.", "pool-1")]
+    canonical_id: Annotated[str, doc("Id of the first article of the duplicate group.", "pool-1")]
+    copies: Annotated[
+        list[ArticleRef], doc("The articles of the group, the canonical one first, at most 1,000.")
+    ]
+    truncated: Annotated[bool, doc("Whether there are more than are listed or compared.", False)]
 
 
 class FoundArticle(ArticleRef):
@@ -169,10 +246,10 @@ class FoundArticle(ArticleRef):
     event_id  the event that it belongs to, null without one
     """
 
-    lang: str
-    verdict: VerdictName
-    missing: int
-    event_id: str | None
+    lang: Annotated[str, doc("Language code; und: none was detected.", "en")]
+    verdict: Annotated[VerdictName, doc("new, related or duplicate, by the policy of the article.", "new")]
+    missing: Annotated[int, doc("Words of the query that headline, source and key terms lack.", 0)]
+    event_id: Annotated[str | None, doc("Id of the event that the article belongs to; null: none.", "pool-1")]
 
 
 class SearchedOut(Struct):
@@ -183,9 +260,13 @@ class SearchedOut(Struct):
     loading   older ones are still being read: repeat the search for more
     """
 
-    articles: int
-    since: datetime | None
-    loading: bool
+    articles: Annotated[int, doc("Number of articles searched in full.", 14223)]
+    since: Annotated[
+        datetime | None, doc("Arrival of the oldest of them; null: there are none.", "2026-11-20T08:00:00Z")
+    ]
+    loading: Annotated[
+        bool, doc("Whether older headlines are still being read: repeat the search for more.", False)
+    ]
 
 
 class ArticlesOut(Struct):
@@ -194,22 +275,22 @@ class ArticlesOut(Struct):
     total  number of all that match; ``next``: cursor of the next page, null on the last one
     """
 
-    articles: list[FoundArticle]
-    total: int
-    next: str | None
-    searched: SearchedOut
+    articles: Annotated[list[FoundArticle], doc("Articles, newest first or best first.")]
+    total: Annotated[int, doc("Number of all that match.", 214)]
+    next: Annotated[str | None, doc("Cursor of the next page; null on the last one.", "WzEsMl0")]
+    searched: Annotated[SearchedOut, doc("The headlines that were searched in full.")]
 
 
 class RelatedListOut(Struct):
     """Related articles, nearest first."""
 
-    related: list[RelatedOut]
+    related: Annotated[list[RelatedOut], doc("Related articles, best first.")]
 
 
 class RelatedToManyOut(RelatedListOut):
     """As RelatedListOut. ``not_found``: those of the given ids that are not stored, or not any more."""
 
-    not_found: list[str]
+    not_found: Annotated[list[str], doc("Given ids that are not stored, or not any more.", ["pool-9"])]
 
 
 class OverlapOut(Struct):
@@ -220,22 +301,38 @@ class OverlapOut(Struct):
     ``length_ratio``: of the shorter to the longer text.
     """
 
-    containment: float
-    resemblance: float
-    shared: float
-    opening: float
-    common_opening: float
-    length_ratio: float
+    containment: Annotated[
+        float, doc("Share of the shingles of the shorter text that are in the other, 0 to 1.", 0.82)
+    ]
+    resemblance: Annotated[float, doc("Shared shingles divided by all of both texts, 0 to 1.", 0.55)]
+    shared: Annotated[float, doc("Estimated number of shared shingles.", 61.0)]
+    opening: Annotated[
+        float, doc("Larger share of either opening (80 words) that the other text contains, 0 to 1.", 0.9)
+    ]
+    common_opening: Annotated[
+        float, doc("Share of the shorter opening that is in the other opening, 0 to 1.", 0.85)
+    ]
+    length_ratio: Annotated[
+        float, doc("Length of the shorter text divided by that of the longer one, 0 to 1.", 0.74)
+    ]
 
 
 class ExplainSideOut(Struct):
     """One of the two articles; figures and passages that the other lacks (null: a text is not stored)."""
 
-    label: str
-    space: str
-    fingerprint: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
-    figures: list[str] | None
-    own_passages: list[str] | None
+    label: Annotated[str, doc("Headline or id of the article.", "Swimmers get their hall back")]
+    space: Annotated[str, doc("Index of the article: language group and id of its model.", "en.e816")]
+    fingerprint: Annotated[
+        str, doc("64-bit simhash as 16 hexadecimal digits.", "a6e27d385a93ac82", pattern="^[0-9a-f]{16}$")
+    ]
+    figures: Annotated[
+        list[str] | None,
+        doc("Numbers in the text that the other lacks; null: a text is not stored.", ["1,200"]),
+    ]
+    own_passages: Annotated[
+        list[str] | None,
+        doc("Passages that the other lacks; null: a text is not stored.", ["Good news for swimmers"]),
+    ]
 
 
 class ExplainOut(Struct):
@@ -249,23 +346,38 @@ class ExplainOut(Struct):
     of the common wording that other articles of the outlet have too and that does not count.
     """
 
-    summary: str
-    a: ExplainSideOut
-    b: ExplainSideOut
-    distance: int | None
-    differing_bits: list[int] | None
-    overlap: OverlapOut
-    similarity: float
-    related_similarity: float
-    headline_similarity: float
-    same_outlet: bool
-    hours_apart: float | None
-    boilerplate: float
-    common_figures: int
-    is_copy: bool
-    updated_figures: bool
-    shared_passages: list[str] | None
-    policy: str = "default"
+    summary: Annotated[
+        str,
+        doc("The comparison in one or two sentences.", "Duplicate: 82% of the shorter text is in the other."),
+    ]
+    a: Annotated[ExplainSideOut, doc("The first article.")]
+    b: Annotated[ExplainSideOut, doc("The second article.")]
+    distance: Annotated[
+        int | None, doc("Differing bits, 0 to 64; null: the articles are in different indexes.", 12)
+    ]
+    differing_bits: Annotated[
+        list[int] | None,
+        doc("Positions of the differing bits, 0: least significant; null as the distance.", [3, 17, 60]),
+    ]
+    overlap: Annotated[OverlapOut, doc("Wording in common.")]
+    similarity: Annotated[float, doc("Cosine of the main terms, 0 to 1.", 0.61)]
+    related_similarity: Annotated[float, doc("Cosine by which related articles are ranked, 0 to 1.", 0.66)]
+    headline_similarity: Annotated[float, doc("Share of headline words in common, 0 to 1.", 0.4)]
+    same_outlet: Annotated[bool, doc("Whether both have the same source.", False)]
+    hours_apart: Annotated[float | None, doc("Hours between the two times; null: one is unknown.", 1.5)]
+    boilerplate: Annotated[
+        float,
+        doc("Share of the common wording that is usual for the outlet and does not count, 0 to 1.", 0.0),
+    ]
+    common_figures: Annotated[int, doc("Number of numbers in common.", 2)]
+    is_copy: Annotated[bool, doc("Whether the rules take one for a duplicate of the other.", True)]
+    updated_figures: Annotated[
+        bool, doc("Whether it repeats an article with other numbers, such as a new toll.", False)
+    ]
+    shared_passages: Annotated[
+        list[str] | None, doc("Passages in both; null: a text is not stored.", ["opens again on Saturday"])
+    ]
+    policy: Annotated[str, doc("Name of the policy profile.", "default")] = "default"
 
 
 class ActionOut(Struct):
@@ -274,25 +386,27 @@ class ActionOut(Struct):
     note      id of a deleted note; ``assignee``: "" for nobody; ``work_status``: the new one
     """
 
-    action: ActionName
-    actor: str
-    at: datetime
-    event: str
-    scope: MuteScope | None
-    into: str | None
-    item: str | None
-    note: int | None
-    assignee: str | None
-    work_status: WorkStatus | None
+    action: Annotated[ActionName, doc("What to do.", "acknowledge")]
+    actor: Annotated[str, doc("Name of the editor.", "Ada")]
+    at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
+    event: Annotated[str, doc("Id of the event that the editor acted on.", "pool-1")]
+    scope: Annotated[
+        MuteScope | None, doc("What to mute: the story for a week, or the routine permanently.", "story")
+    ]
+    into: Annotated[str | None, doc("Id of the event to merge into.", "pool-3")]
+    item: Annotated[str | None, doc("Id of an article of the event.", "pool-2")]
+    note: Annotated[int | None, doc("Id of the note to delete.", 1)]
+    assignee: Annotated[str | None, doc('Name of the editor who works on it; "" for nobody.', "Ada")]
+    work_status: Annotated[WorkStatus | None, doc("State of the newsroom's work; null: unchanged.", "on_it")]
 
 
 class NoteOut(Struct):
     """A note of an editor on an event."""
 
-    id: int
-    actor: str
-    at: datetime
-    text: str
+    id: Annotated[int, doc("Id of the note.", 1)]
+    actor: Annotated[str, doc("Name of the editor.", "Ada")]
+    at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
+    text: Annotated[str, doc("Plain text of the note.", "Called the pool: opens at noon.")]
 
 
 class EventOut(Struct):
@@ -313,43 +427,51 @@ class EventOut(Struct):
     assignee  editor who works on it, "" for nobody; ``note_count``: notes of editors
     """
 
-    id: str
-    title: str
-    status: EventStatus
-    severity: Severity
-    detected_at: datetime
-    first_seen: datetime
-    last_seen: datetime
-    size: int
-    sightings: int
-    peak: int
-    rate: int
-    expected: float
-    last_hour: int
-    hour_before: int
-    sources: list[str]
-    languages: list[str]
-    terms: list[str]
-    reason: str
-    merged_into: str | None
-    story_id: str
-    translation_of: str | None
-    absorbed: list[str]
-    acknowledged_by: str | None
-    muted: MuteScope | None
-    false_alarm: bool
-    actions: list[ActionOut]
-    assignee: str
-    work_status: WorkStatus
-    note_count: int
-    revision: int
+    id: Annotated[str, doc("Id of the event: that of its first article.", "pool-1")]
+    title: Annotated[str, doc("Headline of the event.", "Brackwater swimming hall opens again")]
+    status: Annotated[EventStatus, doc("Stage by the detector.", "breaking")]
+    severity: Annotated[
+        Severity, doc("How fast outlets report the event now (by the time of the answer).", "growing")
+    ]
+    detected_at: Annotated[datetime, doc("Time at which the event fired.", "2026-11-20T08:40:00Z")]
+    first_seen: Annotated[datetime, doc("Time of the first item.", "2026-11-20T08:00:00Z")]
+    last_seen: Annotated[datetime, doc("Time of the last item.", "2026-11-20T09:30:00Z")]
+    size: Annotated[int, doc("Items counted, of any age.", 31)]
+    sightings: Annotated[int, doc("Further duplicates from sources that were counted already.", 12)]
+    peak: Annotated[int, doc("Maximum number of items within one window (4 h).", 24)]
+    rate: Annotated[int, doc("Maximum number of items within 10 minutes.", 6)]
+    expected: Annotated[
+        float, doc("Usual number of items per window for this story when the event fired.", 1.4)
+    ]
+    last_hour: Annotated[int, doc("Items in the last hour.", 14)]
+    hour_before: Annotated[int, doc("Items in the hour before the last one, by steps of 10 minutes.", 5)]
+    sources: Annotated[list[str], doc("Names of outlets.", ["Brackwater Gazette", "Coastline News"])]
+    languages: Annotated[list[str], doc("Language codes.", ["en"])]
+    terms: Annotated[list[str], doc("Terms.", ["swimming", "hall"])]
+    reason: Annotated[str, doc("Why it fired, in one sentence.", "24 items in 4 h, usually 1.4.")]
+    merged_into: Annotated[str | None, doc("Id of the event that it was merged into; null: none.", "pool-3")]
+    story_id: Annotated[str, doc("Id of its storyline, for /v1/stories/{id}.", "pool-1")]
+    translation_of: Annotated[
+        str | None, doc("Id of the event that reported it before in another language; null: none.", "pool-4")
+    ]
+    absorbed: Annotated[list[str], doc("Ids of the events merged into this one.", ["pool-5"])]
+    acknowledged_by: Annotated[
+        str | None, doc("Name of the editor who acknowledged it; null: nobody.", "Ada")
+    ]
+    muted: Annotated[MuteScope | None, doc("Scope of the muted alerts; null: not muted.", "story")]
+    false_alarm: Annotated[bool, doc("Whether an editor marked it as a false alarm.", False)]
+    actions: Annotated[list[ActionOut], doc("Editor actions, oldest first, the newest 300.")]
+    assignee: Annotated[str, doc('Name of the editor who works on it; "" for nobody.', "Ada")]
+    work_status: Annotated[WorkStatus, doc("State of the newsroom's work; null: unchanged.", "on_it")]
+    note_count: Annotated[int, doc("Number of notes.", 1)]
+    revision: Annotated[int, doc("Version number, which increases with each change.", 42)]
 
 
 class TimelinePoint(Struct):
     """Number of items that joined in the 10 minutes from ``at``; intervals without items are omitted."""
 
-    at: datetime
-    items: int
+    at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
+    items: Annotated[int, doc("Number of items that joined in the 10 minutes.", 6)]
 
 
 class EventDetailOut(EventOut):
@@ -361,16 +483,26 @@ class EventDetailOut(EventOut):
     headline_is_chosen  whether an editor chose it; ``notes``: oldest first, at most 100
     """
 
-    timeline: list[TimelinePoint]
-    items: list[str]
-    cosines: list[float]
-    first_source: str
-    headline_id: str
-    headline_is_chosen: bool
-    notes: list[NoteOut]
-    articles: list[ArticleRef]
-    previous: str | None
-    next: str | None
+    timeline: Annotated[list[TimelinePoint], doc("Items by 10 minutes; steps without items are omitted.")]
+    items: Annotated[list[str], doc("Ids of the items in order of joining.", ["pool-1", "pool-2"])]
+    cosines: Annotated[
+        list[float],
+        doc(
+            "Similarity of each item to the story when it joined, 0 to 1 (1: duplicate or first).",
+            [1.0, 0.61],
+        ),
+    ]
+    first_source: Annotated[str, doc("Source of the first item.", "Brackwater Gazette")]
+    headline_id: Annotated[str, doc("Id of the article whose headline is the title.", "pool-1")]
+    headline_is_chosen: Annotated[bool, doc("Whether an editor chose the headline.", False)]
+    notes: Annotated[list[NoteOut], doc("Notes of editors, oldest first, at most 100.")]
+    articles: Annotated[list[ArticleRef], doc("The newest items in full.")]
+    previous: Annotated[
+        str | None, doc("Id of the event of the storyline detected before this one; null: none.", "pool-0")
+    ]
+    next: Annotated[
+        str | None, doc("Id of the event of the storyline detected after this one; null: none.", "pool-7")
+    ]
 
 
 class LearningOut(Struct):
@@ -380,8 +512,8 @@ class LearningOut(Struct):
     needed_days  7
     """
 
-    known_days: float
-    needed_days: int
+    known_days: Annotated[float, doc("Days of the last 7 that the detector knows.", 2.5)]
+    needed_days: Annotated[int, doc("Days that it needs.", 7)]
 
 
 class EventsOut(Struct):
@@ -391,9 +523,13 @@ class EventsOut(Struct):
     learning  null when the detector knows its 7 days, and before it has read an article
     """
 
-    events: list[EventOut]
-    next: str | None
-    learning: LearningOut | None
+    events: Annotated[list[EventOut], doc("Events.")]
+    next: Annotated[
+        str | None, doc("Cursor of the next page; null on the last one, and for surprise and growth.", "None")
+    ]
+    learning: Annotated[
+        LearningOut | None, doc("Progress of the detector; null: it knows its 7 days, or nothing.")
+    ]
 
 
 class SearchOut(ArticlesOut):
@@ -403,9 +539,9 @@ class SearchOut(ArticlesOut):
     events_total  number of all events that match
     """
 
-    words: int
-    events: list[EventOut]
-    events_total: int
+    words: Annotated[int, doc("Number of words searched; 0: the query has stop words only.", 2)]
+    events: Annotated[list[EventOut], doc("Events.")]
+    events_total: Annotated[int, doc("Number of all events that match.", 3)]
 
 
 class ErrorOut(Struct, omit_defaults=True):
@@ -416,11 +552,15 @@ class ErrorOut(Struct, omit_defaults=True):
     parameter  name of a parameter of the query or path; ``header``: name of a header
     """
 
-    detail: str
-    code: str
-    pointer: str | None = None
-    parameter: str | None = None
-    header: str | None = None
+    detail: Annotated[
+        str, doc("What was wrong, where, and what to do.", "id: expected a string, got an integer.")
+    ]
+    code: Annotated[str, doc("Stable reason of this error.", "wrong_type")]
+    pointer: Annotated[
+        str | None, doc("JSON pointer into the body as a URI fragment; #: the whole body.", "#/id")
+    ] = None
+    parameter: Annotated[str | None, doc("Name of a parameter of the query or path.", "limit")] = None
+    header: Annotated[str | None, doc("Name of a header.", "Idempotency-Key")] = None
 
 
 class Problem(Struct, omit_defaults=True):
@@ -429,19 +569,28 @@ class Problem(Struct, omit_defaults=True):
     errors  all errors of the input that were found, at most 50, the first one is that of ``detail``
     """
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    field: str | None = None
-    errors: list[ErrorOut] | None = None
-    instance: str | None = None
-    request_id: str | None = None
+    type: Annotated[
+        str, doc("Address of the description of the error, relative to the service.", "/docs#error-bad_input")
+    ]
+    title: Annotated[str, doc("The kind of error in words.", "Invalid request")]
+    status: Annotated[int, doc("HTTP status.", 400)]
+    detail: Annotated[
+        str, doc("What was wrong, where, and what to do.", "id: expected a string, got an integer.")
+    ]
+    code: Annotated[str, doc("Stable code of the error.", "bad_input")]
+    field: Annotated[str | None, doc("The offending part of the input; absent: no single part.", "id")] = None
+    errors: Annotated[
+        list[ErrorOut] | None,
+        doc("All errors of the input, the first is that of detail; absent: not an input."),
+    ] = None
+    instance: Annotated[str | None, doc("Path of the request.", "/v1/articles")] = None
+    request_id: Annotated[
+        str | None, doc("Id of the request in the server's log and in X-Request-Id.", "6680f7ddb130516d")
+    ] = None
 
 
 class LineProblem(Struct):
     """The answer to a rejected batch line; the other lines are not affected."""
 
-    line: int
-    error: Problem
+    line: Annotated[int, doc("Number of the line in the batch, from 1.", 3)]
+    error: Annotated[Problem, doc("The problem.")]

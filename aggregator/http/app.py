@@ -26,10 +26,14 @@ from aggregator.http.app_keys import (
 )
 from aggregator.http.handlers import sse
 from aggregator.http.handlers.event_items import EVENT_ITEMS, EventItemsCache
-from aggregator.http.limits import per_caller
-from aggregator.http.limits.body_limits import BodyLimits
-from aggregator.http.limits.body_memory import BUDGET_BYTES, BodyMemoryBudget
-from aggregator.http.limits.load_shedding import LoadShedder
+from aggregator.http.limits import (
+    BUDGET_BYTES,
+    BodyLimits,
+    BodyMemoryBudget,
+    LoadShedder,
+    batch_limit,
+    stream_limit,
+)
 from aggregator.http.metrics.registry import Metrics
 from aggregator.http.middleware import cors, errors, observability
 from aggregator.http.middleware.proxy_users import ProxyUsers
@@ -65,7 +69,7 @@ def make_app(service: Service) -> web.Application:
     # One caller gets half of the budget, and a percent-encoded form has up to three times max_body_bytes.
     app[BODY_MEMORY_BUDGET] = BodyMemoryBudget(max(BUDGET_BYTES, 8 * settings.max_body_bytes))
     app[OPENAPI_DOCUMENT] = build_document(ENDPOINTS, prefix)
-    app[STREAM_LIMIT], app[BATCH_LIMIT] = per_caller.stream_limit(), per_caller.batch_limit()
+    app[STREAM_LIMIT], app[BATCH_LIMIT] = stream_limit(), batch_limit()
     app[PAGES] = Pages(prefix)
     app[EVENT_ITEMS] = EventItemsCache()
     app[BASE_PATH], app[PROXY_USERS] = prefix, ProxyUsers(settings, service.clock)

@@ -9,10 +9,7 @@ from aiohttp import web
 
 from aggregator.auth.api_keys import ApiKey
 from aggregator.contract.encoding import DistanceThresholds
-from aggregator.http.limits.body_limits import BodyLimits
-from aggregator.http.limits.body_memory import BodyMemoryBudget
-from aggregator.http.limits.load_shedding import LoadShedder
-from aggregator.http.limits.per_caller import PerCallerLimit
+from aggregator.http.limits import BodyLimits, BodyMemoryBudget, LoadShedder, PerCallerLimit
 from aggregator.http.metrics.multiprocess import PeerMetrics
 from aggregator.http.metrics.registry import Metrics
 from aggregator.http.middleware.proxy_users import ProxyUsers

@@ -28,8 +28,8 @@ from aiohttp import StreamReader, web
 from aiohttp.web_protocol import RequestHandler
 
 from aggregator.errors import InputTooLarge
+from aggregator.http.early_refusal import DELAY_S, EarlyRefusal, connection_refusal
 from aggregator.http.forwarding import RequestFactory
-from aggregator.http.limits.early_refusal import DELAY_S, EarlyRefusal, connection_refusal
 from aggregator.http.middleware import errors
 from aggregator.http.middleware.observability import SAFE_METHODS, SECURITY_HEADERS
 from aggregator.http.middleware.rejected_log import RejectedConnectionLog

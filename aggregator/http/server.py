@@ -17,9 +17,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aggregator.http.app import make_app
 from aggregator.http.app_keys import LOAD_SHEDDER, METRICS, PEER_METRICS, SERVICE, SHUTTING_DOWN
 from aggregator.http.connections import READ_BUFFER_BYTES, ConnectionRunner
+from aggregator.http.early_refusal import EarlyRefusal
 from aggregator.http.forwarding import wrap_factory
 from aggregator.http.handlers.operations import render_metrics
-from aggregator.http.limits.early_refusal import EarlyRefusal
 from aggregator.http.listening import listen
 from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
 from aggregator.http.middleware.observability import SECURITY_HEADERS

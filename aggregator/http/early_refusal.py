@@ -17,7 +17,7 @@ from aggregator.auth.api_keys import parse_key_id
 from aggregator.contract.problems import to_problem
 from aggregator.contract.responses import encode
 from aggregator.errors import Overloaded
-from aggregator.http.limits.load_shedding import LoadShedder
+from aggregator.http.limits import LoadShedder
 
 # The answer is held back, so that a client that repeats at once sends few requests.
 DELAY_S = 0.1

@@ -1,0 +1,225 @@
+"""Admission control of one process: slots of single articles, long requests, and memory of bodies.
+
+An overloaded service that admits everything answers everything too late, and works for callers that have
+given up. ``caller`` is the id of a key, or the address of a client without one: no limit is exhausted by one
+caller alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from aggregator.errors import AggregatorError, Overloaded, TooManyStreams
+from aggregator.events.broadcast import MAX_SUBSCRIBERS
+
+TARGET_LATENCY_S = 1.0
+# A few large pages of one caller take long without any overload.
+GUARANTEED_PER_CALLER = 8
+_DECAY = 0.98  # weight of the previous measurements, per answer
+MAX_OPEN_BATCHES = 64
+# Nearly all articles are small enough to be exempt.
+EXEMPT_BYTES = 64 * 1024
+BUDGET_BYTES = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """Limits that every request body is read under.
+
+    max_bytes    decompressed size of a body, or of one line of a batch (setting max_body_bytes)
+    max_lines    lines of a batch (setting max_batch_lines)
+    timeout_s    time for a whole body, or between two parts of a batch (setting body_timeout_seconds)
+    """
+
+    max_bytes: int
+    max_lines: int
+    timeout_s: float
+
+
+class CallerUsage:
+    """Units in use (slots or bytes) per caller and in total."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._by_caller: Counter[str] = Counter()
+
+    def of(self, caller: str) -> int:
+        """Units in use by this caller."""
+        return self._by_caller[caller]
+
+    def add(self, caller: str, amount: int = 1) -> None:
+        """Add ``amount`` units to the usage of this caller."""
+        self.total += amount
+        self._by_caller[caller] += amount
+
+    def remove(self, caller: str, amount: int = 1) -> None:
+        """Remove ``amount`` units from the usage of this caller."""
+        self.total -= amount
+        self._by_caller[caller] -= amount
+        if not self._by_caller[caller]:
+            del self._by_caller[caller]
+
+
+class LoadShedder:
+    """Slots for single-article requests; others get 503 and Retry-After. ``clock``: monotonic, in seconds.
+
+    At most ``max_slots`` articles are in flight, and fewer when answers are slow: the number that completes
+    within TARGET_LATENCY_S at the recent pace (an average over about the last 50 answers). Each caller may
+    always have GUARANTEED_PER_CALLER in flight, so that one caller's slow pages do not lock out the others.
+
+    A request holds no slot while its body arrives, so slow senders block no other caller. Articles of batches
+    hold none: a batch is read no faster than it is processed, and the number of open batches is limited.
+    """
+
+    def __init__(self, max_slots: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._max_slots = max_slots
+        self._clock = clock
+        self._last_completion_s = 0.0  # the last answer, or the start of the current busy period
+        self._busy_s = self._completed = 0.0
+        self._usage = CallerUsage()
+
+    @property
+    def in_flight(self) -> int:
+        """Articles in flight."""
+        return self._usage.total
+
+    @property
+    def limit(self) -> int:
+        """Current limit on articles in flight, for callers that have their guaranteed ones already."""
+        # A quarter is left to callers with few articles in flight.
+        most = max(GUARANTEED_PER_CALLER, self._max_slots * 3 // 4)
+        if self._completed < 1 or not self._busy_s:
+            return most
+        return min(most, max(GUARANTEED_PER_CALLER, int(TARGET_LATENCY_S * self._completed / self._busy_s)))
+
+    @property
+    def may_be_full(self) -> bool:
+        """Whether there can be a caller without a free slot."""
+        return self._usage.total >= min(GUARANTEED_PER_CALLER, self._max_slots)
+
+    def is_full_for(self, caller: str) -> bool:
+        """Whether an article of this caller would be refused now."""
+        guaranteed = self._usage.of(caller) < GUARANTEED_PER_CALLER
+        return self._usage.total >= (self._max_slots if guaranteed else self.limit)
+
+    def check(self, caller: str) -> None:
+        """Raise Overloaded when no slot is free for this caller."""
+        if self.may_be_full and self.is_full_for(caller):
+            raise Overloaded(
+                f"{self.in_flight} articles are in flight here already (setting max_inflight_articles; fewer "
+                "while answers are slow); retry in a second, or send many articles in one batch."
+            )
+
+    @contextmanager
+    def slot(self, caller: str = "") -> Iterator[None]:
+        """Held while an article of this caller is processed. Raises Overloaded when no slot is free."""
+        self.check(caller)
+        if not self._usage.total:
+            self._last_completion_s = self._clock()
+        self._usage.add(caller)
+        try:
+            yield
+        finally:
+            self._usage.remove(caller)
+            now_s = self._clock()
+            self._busy_s = self._busy_s * _DECAY + now_s - self._last_completion_s
+            self._completed = self._completed * _DECAY + 1
+            self._last_completion_s = now_s
+
+
+class PerCallerLimit:
+    """``slots`` for long requests, half of them per caller.
+
+    ``make_error(own)`` builds the error for a rejected request; ``own``: number of slots that the caller
+    holds if it has reached its half, 0 if all slots are taken. The slot is taken before the first await, so
+    that many simultaneous requests cannot all pass the check.
+    """
+
+    def __init__(self, slots: int, make_error: Callable[[int], AggregatorError]) -> None:
+        self._slots = slots
+        self._make_error = make_error
+        self._usage = CallerUsage()
+
+    @contextmanager
+    def slot(self, caller: str) -> Iterator[None]:
+        """Held while such a request of this caller is open. Raises the error of ``make_error``."""
+        if self._usage.total >= self._slots:
+            raise self._make_error(0)
+        if self._usage.of(caller) >= self._slots // 2:
+            raise self._make_error(self._usage.of(caller))
+        self._usage.add(caller)
+        try:
+            yield
+        finally:
+            self._usage.remove(caller)
+
+
+def stream_limit() -> PerCallerLimit:
+    """Limit on event streams, which stay open for hours."""
+    return PerCallerLimit(MAX_SUBSCRIBERS, _too_many_streams_error)
+
+
+def batch_limit() -> PerCallerLimit:
+    """Limit on batches, each of which holds what it has prefetched."""
+    return PerCallerLimit(MAX_OPEN_BATCHES, _too_many_batches_error)
+
+
+class BodyMemoryBudget:
+    """``size_bytes`` for all bodies of this process that are still arriving, half of it per caller.
+
+    A body holds no slot of the load shedder while it arrives, so many large bodies at once could exhaust the
+    memory. Bytes of each beyond its first EXEMPT_BYTES count; one that does not fit can be sent again later.
+    """
+
+    def __init__(self, size_bytes: int = BUDGET_BYTES) -> None:
+        self._size_bytes = size_bytes
+        self._usage = CallerUsage()
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes charged at the moment."""
+        return self._usage.total
+
+    @contextmanager
+    def reserve(self, caller: str) -> Iterator[Callable[[int], None]]:
+        """Yield ``resize(size_bytes)``, to be called with the body's size whenever it has grown.
+
+        ``resize`` raises Overloaded when the budget does not allow the size.
+        """
+        held = 0
+
+        def resize(size_bytes: int) -> None:
+            nonlocal held
+            growth = max(0, size_bytes - EXEMPT_BYTES) - held
+            if growth <= 0:
+                return
+            total_left = self._size_bytes - self._usage.total
+            if growth > min(total_left, self._size_bytes // 2 - self._usage.of(caller)):
+                raise Overloaded("body: too many large bodies are arriving here already; retry in a second.")
+            held += growth
+            self._usage.add(caller, growth)
+
+        try:
+            yield resize
+        finally:
+            if held:
+                self._usage.remove(caller, held)
+
+
+def _too_many_streams_error(own: int) -> TooManyStreams:
+    if own:
+        return TooManyStreams(
+            f"This caller has {own} streams open here already; close one, or share one among its readers."
+        )
+    return TooManyStreams("No more streams can be opened at the moment; retry in a few seconds.")
+
+
+def _too_many_batches_error(own: int) -> Overloaded:
+    open_batches = f"{own} batches of this caller" if own else f"{MAX_OPEN_BATCHES} batches"
+    return Overloaded(
+        f"{open_batches} are open here already; retry in a second, or send more lines in each batch."
+    )

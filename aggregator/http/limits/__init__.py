@@ -1,1 +1,0 @@
-"""Admission control of the HTTP server: load shedding, per-caller limits, memory budget for bodies."""

@@ -2,7 +2,7 @@
 
 A background process runs the event detector, index maintenance and webhooks. SIGTERM and SIGINT stop all
 processes within ``web_process.SHUTDOWN_TIMEOUT_S``: requests in progress are answered, and the embedded store
-writes its append-only file to disk. SIGHUP starts a rolling restart if there are several workers.
+writes its append-only file to disk.
 """
 
 from __future__ import annotations
@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING
 
 from aggregator.errors import AggregatorError
 from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
-from aggregator.http.metrics.restarts import SUPERVISOR, RestartCounts, Supervised
 from aggregator.runtime.addresses import describe_store
 from aggregator.runtime.background_process import fork_background
-from aggregator.runtime.child_process import ForkedProcess
 from aggregator.runtime.event_loop import run_loop
+from aggregator.runtime.processes import ForkedProcess
 from aggregator.runtime.startup import announce
-from aggregator.runtime.supervisor import supervise
+from aggregator.runtime.supervisor import shared_store, supervise
 from aggregator.runtime.web_process import fork_analysis, run_server
 from aggregator.settings import Settings
 from aggregator.store.durable_files import TemporaryDirectory
-from aggregator.store.factory import with_store_url
 
 if TYPE_CHECKING:
     from aggregator.app import AnalysisPools, Service
@@ -73,19 +71,17 @@ async def _serve_single_process(
 
     if peer_metrics is None:
         return await run_server(settings, pools, on_ready=on_ready)
-    restarts = RestartCounts()
-    with contextlib.closing(await PeerMetrics(peer_metrics.directory, SUPERVISOR).listen(restarts.render)):
-        async with with_store_url(settings, lambda: restarts.add(Supervised.STORE)) as connected:
-            if settings.demo:
-                await _load_demo_history(connected)
-            return await run_server(
-                connected,
-                pools,
-                on_ready=on_ready,
-                peer_metrics=peer_metrics,
-                restarts=restarts,
-                forked_background=forked_background,
-            )
+    async with shared_store(settings, peer_metrics.directory) as (connected, restarts):
+        if settings.demo:
+            await _load_demo_history(connected)
+        return await run_server(
+            connected,
+            pools,
+            on_ready=on_ready,
+            peer_metrics=peer_metrics,
+            restarts=restarts,
+            forked_background=forked_background,
+        )
 
 
 async def _load_demo_history(settings: Settings) -> None:

@@ -15,9 +15,9 @@ from aggregator.http.metrics.collectors import ScrapeContext, store_info
 from aggregator.http.metrics.multiprocess import BACKGROUND_PROCESS, PeerMetrics
 from aggregator.http.metrics.registry import BackgroundMetrics
 from aggregator.index import format_version
-from aggregator.runtime.child_process import report_ready, send_heartbeats, stop_with_parent
 from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.runtime.exit_codes import EXIT_OK
+from aggregator.runtime.processes import follow_parent, report_ready
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from aggregator.store.factory import open_store
@@ -36,8 +36,7 @@ async def run_background(
     """
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    stop_with_parent(pipe, stop, stop_timeout_s)
-    send_heartbeats(pipe)
+    follow_parent(pipe, stop, stop_timeout_s)
     async with open_store(settings, format_version.write) as store:
         index = build_index(settings, store, layout)
         services = build_background(settings, index, wall_clock_ms, yield_control=TimeSlicer().yield_control)

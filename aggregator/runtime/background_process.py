@@ -12,7 +12,6 @@ This module is the parent's side and the entry point; ``background_main`` runs i
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 import sys
@@ -21,10 +20,8 @@ from pathlib import Path
 
 from aggregator.concurrency.scheduling import lower_priority
 from aggregator.domain import IndexLayout
-from aggregator.http.metrics.multiprocess import PeerMetrics
-from aggregator.http.metrics.restarts import RestartCounts, Supervised
-from aggregator.runtime.child_process import ChildProcess, ForkedProcess, run_child, wait_any
-from aggregator.runtime.restart_backoff import RestartBackoff
+from aggregator.http.metrics.multiprocess import RestartCounts, Supervised
+from aggregator.runtime.processes import ChildProcess, ForkedProcess, keep_running, run_child
 from aggregator.settings import Settings
 
 # Twice ``background.scheduler.STOP_TIMEOUT_S`` (the detector's last run, its extra tasks) and some margin.
@@ -37,68 +34,31 @@ PROCESS_NAME = "aggregator-scheduler"
 log = logging.getLogger("aggregator.scheduler")
 
 
-class BackgroundProcess:
-    """Starts the background process, restarts it when it dies or hangs, and stops it.
+async def keep_background_running(
+    settings: Settings,
+    layout: IndexLayout,
+    runtime_dir: Path,
+    restarts: RestartCounts,
+    stop: asyncio.Event,
+    forked: ForkedProcess | None = None,
+) -> None:
+    """Keep one background process running until ``stop`` is set; returns when it has ended.
 
     ``forked``: what ``fork_background`` returned; the first process is then that one.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        peer_metrics: PeerMetrics,
-        restarts: RestartCounts,
-        forked: ForkedProcess | None = None,
-    ) -> None:
-        self._settings, self._peer_metrics, self._restarts = settings, peer_metrics, restarts
-        self._forked = forked
-        self._restart_requested = asyncio.Event()
-        self._layout: IndexLayout | None = None
+    def start() -> ChildProcess:
+        nonlocal forked
+        first, forked = forked, None
+        return ChildProcess(PROCESS_NAME, child_main, settings, layout, runtime_dir, forked=first)
 
-    def restart(self, layout: IndexLayout) -> None:
-        """Replace the running process by one for ``layout``."""
-        self._layout = layout
-        self._restart_requested.set()
+    def on_failure(failure: str, code: int | None) -> bool:
+        restarts.add(Supervised.BACKGROUND)
+        return True
 
-    async def supervise(self, layout: IndexLayout, stop: asyncio.Event) -> None:
-        """Keep one process running until ``stop`` is set; returns when it has ended."""
-        self._layout = layout
-        backoff = RestartBackoff()
-        while not stop.is_set():
-            self._restart_requested.clear()
-            failure = await self._run_child(stop, backoff)
-            if not failure:
-                continue
-            pause_s = backoff.next_pause_s()
-            log.error("the background process %s; restarting it in %g s", failure, pause_s)
-            self._restarts.add(Supervised.BACKGROUND)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause_s):
-                    await stop.wait()
-
-    async def _run_child(self, stop: asyncio.Event, backoff: RestartBackoff) -> str:
-        """Run one process until it ends; returns its failure, "" if it was stopped on request."""
-        forked, self._forked = self._forked, None
-        try:
-            child = ChildProcess(
-                PROCESS_NAME,
-                child_main,
-                self._settings,
-                self._layout,
-                self._peer_metrics.directory,
-                forked=forked,
-            )
-        except OSError as error:
-            return f"cannot be started ({error.strerror or error})"
-        try:
-            await wait_any(child.ready, child.ended, child.hung, self._restart_requested, stop)
-            if child.ready.is_set():
-                backoff.on_ready()
-            await wait_any(child.ended, child.hung, self._restart_requested, stop)
-            failed = (child.ended.is_set() or child.hung.is_set()) and not stop.is_set()
-        finally:
-            await child.stop(STOP_TIMEOUT_S)
-        return child.exit_reason() if failed else ""
+    await keep_running(
+        "the background process", start, stop, stop_timeout_s=STOP_TIMEOUT_S, on_failure=on_failure
+    )
 
 
 def fork_background() -> ForkedProcess | None:
@@ -106,9 +66,7 @@ def fork_background() -> ForkedProcess | None:
 
     Only before the event loop starts, and after what both processes need is loaded.
     """
-    if sys.platform != "linux":
-        return None
-    return ForkedProcess(PROCESS_NAME, child_main)
+    return ForkedProcess(PROCESS_NAME, child_main) if sys.platform == "linux" else None
 
 
 def child_main(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe: Connection) -> None:

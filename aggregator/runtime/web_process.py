@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from aggregator.analysis.analyzer import warm_up as load_resources
 from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavailable
-from aggregator.http.metrics.multiprocess import PeerMetrics
-from aggregator.http.metrics.restarts import RestartCounts
+from aggregator.http.metrics.multiprocess import PeerMetrics, RestartCounts
 from aggregator.log_limits import ChangeFilter
 from aggregator.runtime.addresses import bind_error
-from aggregator.runtime.background_process import BackgroundProcess
-from aggregator.runtime.child_process import ForkedProcess
+from aggregator.runtime.background_process import keep_background_running
 from aggregator.runtime.event_loop import on_stop_signal, tune_interpreter
 from aggregator.runtime.exit_codes import EXIT_OK
+from aggregator.runtime.processes import ForkedProcess
 from aggregator.settings import Settings
 
 if TYPE_CHECKING:
@@ -29,9 +28,7 @@ if TYPE_CHECKING:
 SHUTDOWN_TIMEOUT_S = 10.0
 STORE_RETRY_INTERVAL_S = 1.0
 READINESS_INTERVAL_S = 5.0
-SIGHUP_IGNORED_MESSAGE = (
-    "SIGHUP ignored: a rolling restart needs 2 or more workers; with 1 worker restart the service"
-)
+SIGHUP_IGNORED_MESSAGE = "SIGHUP ignored: restart the service, or its replicas one after the other"
 NO_API_KEYS_MESSAGE = (
     "host: {host} is reachable from other machines but no API key exists. Create one (`aggregator keys add "
     "NAME --role admin`) or set AGGREGATOR_BOOTSTRAP_KEY; behind an authenticating proxy set "
@@ -148,7 +145,7 @@ async def _store_opens(settings: Settings, stop: asyncio.Event) -> bool:
 async def warm_up(service: Service) -> None:
     """Load dictionaries and language statistics, in this process (single articles) and in the pool (batches).
 
-    During a rolling restart a client would wait for that. The thread lets the fork server start meanwhile.
+    A client would wait for that. The thread lets the fork server start meanwhile.
     """
     await asyncio.gather(
         service.analysis_pool.start(), asyncio.to_thread(load_resources, service.analyzer, html=False)
@@ -183,8 +180,9 @@ async def _run_background(
         return
     refreshing = asyncio.create_task(_refresh_maintenance(service.background.maintenance))
     if restarts is not None:
-        supervised = BackgroundProcess(service.settings, peer_metrics, restarts, forked)
-        await supervised.supervise(service.layout, stop)
+        await keep_background_running(
+            service.settings, service.layout, peer_metrics.directory, restarts, stop, forked
+        )
     await stop.wait()
     refreshing.cancel()
 

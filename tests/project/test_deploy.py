@@ -120,11 +120,11 @@ def test_scheduled_backups_use_the_command_and_the_store_of_the_service() -> Non
         assert line in unit and line in service
 
 
-def test_the_unit_reloads_and_stops_in_time() -> None:
-    """SIGHUP on reload; SIGTERM to the main process only, with a timeout of more than its ten seconds."""
+def test_the_unit_stops_in_time() -> None:
+    """SIGTERM to the main process only, with a timeout of more than its ten seconds."""
     unit = (DEPLOY / "aggregator.service").read_text(encoding="utf-8")
 
-    assert "ExecReload=/bin/kill -HUP $MAINPID" in unit and "KillMode=mixed" in unit
+    assert "KillMode=mixed" in unit
     assert int(re.findall(r"TimeoutStopSec=(\d+)", unit)[0]) > 10
     assert f"RestartPreventExitStatus={EXIT_CONFIGURATION_ERROR}" in unit
 

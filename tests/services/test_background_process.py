@@ -22,11 +22,10 @@ from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule
 from aggregator.events.repository import EventRepository
-from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
-from aggregator.http.metrics.restarts import RestartCounts
+from aggregator.http.metrics.multiprocess import RestartCounts
 from aggregator.index import Index
-from aggregator.runtime import restart_backoff
-from aggregator.runtime.background_process import BackgroundProcess
+from aggregator.runtime import processes
+from aggregator.runtime.background_process import keep_background_running
 from aggregator.settings import Settings
 from tests.support.factories import story
 from tests.support.hang_limit import HANG_LIMIT_S
@@ -186,14 +185,12 @@ async def test_a_process_that_cannot_start_is_retried_with_doubling_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, free_port: int
 ) -> None:
     """Each failure is logged; setting ``stop`` ends the attempts."""
-    monkeypatch.setattr(restart_backoff, "FIRST_PAUSE_S", 0.01)
-    caplog.set_level(logging.ERROR, "aggregator.scheduler")
+    monkeypatch.setattr(processes, "FIRST_PAUSE_S", 0.01)
+    caplog.set_level(logging.ERROR, "aggregator.processes")
     stop = asyncio.Event()
     settings = Settings(store_url=f"redis://127.0.0.1:{free_port}")
     supervising = asyncio.create_task(
-        BackgroundProcess(settings, PeerMetrics(tmp_path, SINGLE_PROCESS), RestartCounts()).supervise(
-            IndexLayout(("xx.0",), "4x16", {}), stop
-        )
+        keep_background_running(settings, IndexLayout(("xx.0",), "4x16", {}), tmp_path, RestartCounts(), stop)
     )
     async with asyncio.timeout(HANG_LIMIT_S):
         while len(caplog.messages) < 2:  # noqa: ASYNC110  another process
@@ -202,7 +199,8 @@ async def test_a_process_that_cannot_start_is_retried_with_doubling_pauses(
     await supervising
 
     assert caplog.messages[:2] == [
-        f"the background process ended with code 3; restarting it in {pause} s" for pause in ("0.01", "0.02")
+        f"the background process ended with code 3; starting another one in {pause} s"
+        for pause in ("0.01", "0.02")
     ]
 
 
@@ -210,12 +208,12 @@ async def test_a_process_that_is_killed_during_its_start_is_replaced(
     valkey_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three times in sequence, as soon as it exists; the fourth becomes the leader."""
-    monkeypatch.setattr(restart_backoff, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(processes, "FIRST_PAUSE_S", 0.01)
     stop, restarts = asyncio.Event(), RestartCounts()
     supervising = asyncio.create_task(
-        BackgroundProcess(
-            Settings(store_url=valkey_url), PeerMetrics(tmp_path, SINGLE_PROCESS), restarts
-        ).supervise(IndexLayout(("xx.0",), "4x16", {}), stop)
+        keep_background_running(
+            Settings(store_url=valkey_url), IndexLayout(("xx.0",), "4x16", {}), tmp_path, restarts, stop
+        )
     )
     killed: set[int] = set()
     leader: bytes | str = b""

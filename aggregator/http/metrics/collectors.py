@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from aggregator import __version__
-from aggregator.http.metrics import restarts
+from aggregator.http.metrics.multiprocess import RESTARTS_HELP, RESTARTS_LABEL, RESTARTS_NAME
 from aggregator.store.base import Store, StoreInfo
 from aggregator.store.decoding import damage
 from aggregator.time_units import DAY_MS, SECOND_MS
@@ -119,7 +119,7 @@ def _readiness_problems(context: ScrapeContext) -> Iterator[Sample]:
 
 
 def _analysis_restarts(context: ScrapeContext) -> Iterator[Sample]:
-    yield (restarts.ANALYSIS,), float(context.active_service.analysis_pool.restarts)
+    yield ("analysis",), float(context.active_service.analysis_pool.restarts)
 
 
 def _oldest_article_seconds(context: ScrapeContext) -> Iterator[Sample]:
@@ -182,7 +182,7 @@ SERVICE_METRICS = (
         _readiness_problems,
         ("check",),
     ),
-    MetricSpec(restarts.METRIC_NAME, "counter", restarts.HELP_TEXT, _analysis_restarts, (restarts.LABEL,)),
+    MetricSpec(RESTARTS_NAME, "counter", RESTARTS_HELP, _analysis_restarts, (RESTARTS_LABEL,)),
     MetricSpec(
         "aggregator_damaged_values",
         "counter",

@@ -4,7 +4,8 @@ Each process serves its own exposition at a Unix socket, ``NAME.sock`` in a dire
 user can enter: workers under their number, the background process as BACKGROUND_PROCESS. The process that is
 scraped at ``/metrics`` reads the others and labels each series with ``worker``; a single process has no name
 and no such label. Series are not summed here: a sum would decrease whenever a worker is replaced, which
-Prometheus takes for a reset.
+Prometheus takes for a reset. The process that supervises the others serves the counts of their restarts as
+SUPERVISOR, although it may serve no requests itself.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from aggregator.errors import AggregatorError
 
 SCRAPE_TIMEOUT_S = 1.0
-SINGLE_PROCESS, BACKGROUND_PROCESS = "", "scheduler"
+SINGLE_PROCESS, BACKGROUND_PROCESS, SUPERVISOR = "", "scheduler", "supervisor"
+RESTARTS_NAME, RESTARTS_LABEL = "aggregator_process_restarts", "process"
+RESTARTS_HELP = "Processes started again after they had died or hung: worker, background, store or analysis."
 _METRIC_NAME = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{?)")
 
 RenderMetrics = Callable[[], Awaitable[bytes]]
@@ -78,6 +82,34 @@ class PeerMetrics:
 
     def _socket_path(self, name: str) -> Path:
         return self.directory / f"{name}.sock"
+
+
+class Supervised(Enum):
+    """Kinds of processes whose restarts the supervisor counts; the value is the label."""
+
+    WORKER = "worker"
+    BACKGROUND = "background"
+    STORE = "store"
+
+
+class RestartCounts:
+    """Restarts by kind of process since the start of this process."""
+
+    def __init__(self) -> None:
+        self._counts = dict.fromkeys(Supervised, 0)
+
+    def add(self, kind: Supervised) -> None:
+        """Count one restart."""
+        self._counts[kind] += 1
+
+    async def render(self) -> bytes:
+        """The exposition in Prometheus text format, written here: a supervisor loads no metrics library."""
+        name = f"{RESTARTS_NAME}_total"
+        lines = [f"# HELP {name} {RESTARTS_HELP}", f"# TYPE {name} counter"]
+        lines += [
+            f'{name}{{{RESTARTS_LABEL}="{kind.value}"}} {count}.0' for kind, count in self._counts.items()
+        ]
+        return ("\n".join(lines) + "\n").encode()
 
 
 def merge_expositions(text_by_process: Mapping[str, bytes]) -> bytes:

@@ -7,10 +7,22 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from aggregator.errors import AggregatorError
-from aggregator.http.metrics.multiprocess import PeerMetrics, merge_expositions
+from aggregator.http.metrics.multiprocess import (
+    RESTARTS_HELP,
+    RESTARTS_LABEL,
+    RESTARTS_NAME,
+    SUPERVISOR,
+    PeerMetrics,
+    RestartCounts,
+    Supervised,
+    merge_expositions,
+)
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving
 
@@ -99,3 +111,33 @@ async def test_a_scrape_of_the_shared_port_counts_every_article(tmp_path: Path) 
     assert sum(s.value for s in families["aggregator_articles"] if s.name.endswith("_total")) == 20
     assert {s.labels["worker"] for s in families["aggregator_store_ready"]} == {"0", "1"}
     assert {s.labels["worker"]: s.value <= 1 for s in families["aggregator_leader"]} == {"scheduler": True}
+
+
+class OneFamily(Collector):
+    """The restarts that a web process counts."""
+
+    def collect(self) -> list[CounterMetricFamily]:
+        """One sample."""
+        family = CounterMetricFamily(RESTARTS_NAME, RESTARTS_HELP, labels=[RESTARTS_LABEL])
+        family.add_metric(["analysis"], 4)
+        return [family]
+
+
+async def test_counts_are_merged_into_one_family() -> None:
+    """The text that is written here has the form of the metrics library; all kinds start at 0."""
+    registry = CollectorRegistry()
+    registry.register(OneFamily())
+    counts = RestartCounts()
+    counts.add(Supervised.WORKER)
+    counts.add(Supervised.WORKER)
+
+    text = merge_expositions({"0": generate_latest(registry), SUPERVISOR: await counts.render()})
+    (family,) = text_string_to_metric_families(text.decode())
+
+    assert (family.name, family.type, family.documentation) == (RESTARTS_NAME, "counter", RESTARTS_HELP)
+    assert {(s.name, s.labels["worker"], s.labels[RESTARTS_LABEL], s.value) for s in family.samples} == {
+        (f"{RESTARTS_NAME}_total", "0", "analysis", 4.0),
+        (f"{RESTARTS_NAME}_total", SUPERVISOR, "worker", 2.0),
+        (f"{RESTARTS_NAME}_total", SUPERVISOR, "background", 0.0),
+        (f"{RESTARTS_NAME}_total", SUPERVISOR, "store", 0.0),
+    }

@@ -1,8 +1,8 @@
-"""Child processes with heartbeats, connected to their parent by a pipe.
+"""Child processes: started again when they die or hang, connected to their parent by a pipe.
 
-The child sends a heartbeat every second from its event loop, and one message when it is ready. A child
-without a heartbeat for ``HEARTBEAT_TIMEOUT_S`` (during its start: ``START_TIMEOUT_S``) counts as hung. A
-child whose parent is gone, even by SIGKILL, sees the pipe close and stops.
+A child sends a heartbeat every second from its event loop, and one message when it is ready. A child without
+a heartbeat for ``HEARTBEAT_TIMEOUT_S`` (during its start: ``START_TIMEOUT_S``) counts as hung. A child whose
+parent is gone, even by SIGKILL, sees the pipe close and stops.
 
 A child is spawned, or forked before the parent's event loop starts (``ForkedProcess``): it then shares the
 libraries and dictionaries of its parent.
@@ -17,6 +17,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -40,7 +41,12 @@ HEARTBEAT_TIMEOUT_S = 60.0
 HEARTBEAT_CHECKS = 10
 # Imports and models block the event loop of a child that starts: 4 to 13 s on a busy machine.
 START_TIMEOUT_S = 300.0
+FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 30.0
+# A process that was ready for this long is started again without a pause.
+STABLE_S = 30.0
 _HEARTBEAT = b"alive"
+
+log = logging.getLogger("aggregator.processes")
 
 
 class ForkedProcess:
@@ -62,23 +68,20 @@ class ForkedProcess:
 
     def start(self, args: tuple[Any, ...]) -> None:
         """Run ``target(*args, pipe)``. Raises OSError if the process has ended."""
-        self._taken_over = True
         try:
             self.pipe.send(args)
         except BaseException:
-            self._end()
+            self.close()
             raise
+        self._taken_over = True
 
     def close(self) -> None:
         """End the process, unless it has started. Idempotent."""
         if not self._taken_over:
             self._taken_over = True
-            self._end()
-
-    def _end(self) -> None:
-        self.pipe.close()
-        self.process.kill()
-        self.process.join()
+            self.pipe.close()
+            self.process.kill()
+            self.process.join()
 
 
 def _run_forked(target: Callable[..., None], pipe: Connection, inherited: Iterable[int]) -> None:
@@ -177,7 +180,7 @@ class ChildProcess:
 
 
 def _spawn(name: str, target: Callable[..., None], args: tuple[Any, ...]) -> tuple[Connection, BaseProcess]:
-    """Return the parent's end of the pipe and the process."""
+    """The parent's end of the pipe and the process."""
     pipe, child_end = _SPAWN_CONTEXT.Pipe()
     with contextlib.closing(child_end):
         process = _SPAWN_CONTEXT.Process(target=target, args=(*args, child_end), name=name)
@@ -189,8 +192,61 @@ def _spawn(name: str, target: Callable[..., None], args: tuple[Any, ...]) -> tup
     return pipe, process
 
 
-async def wait_any(*events: asyncio.Event) -> None:
-    """Wait until at least one of the events is set."""
+async def keep_running(
+    label: str,
+    start: Callable[[], ChildProcess],
+    stop: asyncio.Event,
+    *,
+    stop_timeout_s: float,
+    on_ready: Callable[[Any], None] = lambda payload: None,
+    on_failure: Callable[[str, int | None], bool],
+) -> None:
+    """Keep one process running until ``stop`` is set; returns when it has ended.
+
+    Args:
+        label: What it is, for the log: "worker 0".
+        start: Starts a process.
+        stop: Ends it, with SIGTERM, and after ``stop_timeout_s`` with SIGKILL.
+        stop_timeout_s: See ``stop``.
+        on_ready: Called with what each process sends when it is ready.
+        on_failure: Called with the reason and the exit code of each process that died, hung or could not be
+            started (code None); False gives up.
+    """
+    pause_s = 0.0
+    while not stop.is_set():
+        code, is_stable = None, False
+        try:
+            child = start()
+        except OSError as error:  # no memory or process id left
+            failure = f"cannot be started ({error.strerror or error})"
+        else:
+            try:
+                await _wait_any(child.ready, child.ended, child.hung, stop)
+                if child.ready.is_set():
+                    on_ready(child.ready_payload)
+                    ready_s = time.monotonic()
+                    await _wait_any(child.ended, child.hung, stop)
+                    is_stable = time.monotonic() - ready_s >= STABLE_S
+                stopped = stop.is_set()
+            finally:
+                await child.stop(stop_timeout_s)
+            if stopped:
+                return
+            failure, code = child.exit_reason(), child.process.exitcode
+        if not on_failure(failure, code):
+            return
+        pause_s = next_pause_s(pause_s, is_stable=is_stable)
+        log.error("%s %s; starting another one in %g s", label, failure, pause_s)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), pause_s)
+
+
+def next_pause_s(last_pause_s: float, *, is_stable: bool) -> float:
+    """The pause before a process is started again: none after a long life, else doubling up to a limit."""
+    return 0.0 if is_stable else min(max(2 * last_pause_s, FIRST_PAUSE_S), MAX_PAUSE_S)
+
+
+async def _wait_any(*events: asyncio.Event) -> None:
     waiting = [asyncio.ensure_future(event.wait()) for event in events]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for task in waiting:
@@ -203,7 +259,7 @@ async def wait_any(*events: asyncio.Event) -> None:
 def run_child(
     main: Callable[[], Coroutine[Any, Any, int]],
     settings: Settings,
-    log: logging.Logger,
+    logger: logging.Logger,
     *,
     ignored_signals: Iterable[signal.Signals],
 ) -> NoReturn:
@@ -218,36 +274,31 @@ def run_child(
     try:
         code = run_loop(main())
     except AggregatorError as error:
-        log.error("%s", error)
+        logger.error("%s", error)
         code = exit_code(error)
     raise SystemExit(code)
 
 
-def stop_with_parent(pipe: Connection, stop: asyncio.Event, timeout_s: float) -> None:
-    """Set ``stop`` when the parent is gone: the child's end of the pipe becomes readable only then.
+def follow_parent(pipe: Connection, stop: asyncio.Event, timeout_s: float) -> None:
+    """Send heartbeats to the parent from now on, and set ``stop`` when it is gone.
 
-    The child then ends within ``timeout_s``, by SIGALRM if it is blocked: no parent is left to kill it.
+    The child's end of the pipe becomes readable only then. The child then ends within ``timeout_s``, by
+    SIGALRM if it is blocked: no parent is left to kill it.
     """
     loop = asyncio.get_running_loop()
+    os.set_blocking(pipe.fileno(), False)
 
     def on_parent_death() -> None:
         loop.remove_reader(pipe.fileno())
         signal.alarm(max(1, round(timeout_s)))
         stop.set()
 
-    loop.add_reader(pipe.fileno(), on_parent_death)
-
-
-def send_heartbeats(pipe: Connection) -> None:
-    """Send heartbeats to the parent from now on."""
-    loop = asyncio.get_running_loop()
-    os.set_blocking(pipe.fileno(), False)
-
     def send_heartbeat() -> None:
         loop.call_later(HEARTBEAT_INTERVAL_S, send_heartbeat)
         with contextlib.suppress(OSError):  # the pipe is full: a stopped parent must not block the child
             pipe.send(_HEARTBEAT)
 
+    loop.add_reader(pipe.fileno(), on_parent_death)
     loop.call_later(HEARTBEAT_INTERVAL_S, send_heartbeat)
 
 

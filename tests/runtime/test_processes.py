@@ -1,4 +1,4 @@
-"""Child processes: heartbeats, hung children, stopped parents."""
+"""Child processes: heartbeats, hung children, stopped parents, pauses between restarts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ import select
 import signal
 import threading
 import time
+from itertools import pairwise
 from multiprocessing.connection import Connection
 
 import pytest
 
-from aggregator.runtime import child_process
-from aggregator.runtime.child_process import ChildProcess, report_ready, send_heartbeats, stop_with_parent
+from aggregator.runtime import processes
+from aggregator.runtime.processes import (
+    FIRST_PAUSE_S,
+    MAX_PAUSE_S,
+    ChildProcess,
+    follow_parent,
+    next_pause_s,
+    report_ready,
+)
 from tests.support.hang_limit import HANG_LIMIT_S
 
 HEARTBEAT_TIMEOUT_S = 2.0
@@ -22,12 +30,11 @@ HEARTBEAT_TIMEOUT_S = 2.0
 
 def child_main(pipe: Connection) -> None:
     """Send 20 heartbeats per second until SIGTERM, or until the parent is gone."""
-    child_process.HEARTBEAT_INTERVAL_S = 0.05
+    processes.HEARTBEAT_INTERVAL_S = 0.05
 
     async def until_stopped() -> None:
         stop = asyncio.Event()
-        stop_with_parent(pipe, stop, HANG_LIMIT_S)
-        send_heartbeats(pipe)
+        follow_parent(pipe, stop, HANG_LIMIT_S)
         report_ready(pipe, "payload")
         await stop.wait()
 
@@ -36,7 +43,7 @@ def child_main(pipe: Connection) -> None:
 
 async def start_child(monkeypatch: pytest.MonkeyPatch) -> ChildProcess:
     """A ready child with a heartbeat timeout of 2 s."""
-    monkeypatch.setattr(child_process, "HEARTBEAT_TIMEOUT_S", HEARTBEAT_TIMEOUT_S)
+    monkeypatch.setattr(processes, "HEARTBEAT_TIMEOUT_S", HEARTBEAT_TIMEOUT_S)
     child = ChildProcess("test-child", child_main)
     async with asyncio.timeout(HANG_LIMIT_S):
         await child.ready.wait()
@@ -70,11 +77,11 @@ async def test_a_child_with_heartbeats_keeps_running(monkeypatch: pytest.MonkeyP
 
 async def test_a_stopped_parent_does_not_block_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     """When unread heartbeats fill the pipe, further ones are dropped."""
-    monkeypatch.setattr(child_process, "HEARTBEAT_INTERVAL_S", 0.0)
+    monkeypatch.setattr(processes, "HEARTBEAT_INTERVAL_S", 0.0)
     parent_end, child_end = multiprocessing.Pipe()
     with parent_end, child_end:
         report_ready(child_end, "payload")
-        send_heartbeats(child_end)
+        follow_parent(child_end, asyncio.Event(), HANG_LIMIT_S)
         async with asyncio.timeout(HANG_LIMIT_S):
             while select.select([], [child_end], [], 0)[1]:  # noqa: ASYNC110  the pipe reports nothing when it is full
                 await asyncio.sleep(0)
@@ -91,8 +98,8 @@ def silent_child_main(pipe: Connection) -> None:
 
 async def test_a_child_that_hangs_during_its_start_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its event loop never runs, so it sends nothing."""
-    monkeypatch.setattr(child_process, "START_TIMEOUT_S", 2.0)
-    monkeypatch.setattr(child_process, "HEARTBEAT_TIMEOUT_S", HEARTBEAT_TIMEOUT_S)
+    monkeypatch.setattr(processes, "START_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(processes, "HEARTBEAT_TIMEOUT_S", HEARTBEAT_TIMEOUT_S)
     child = ChildProcess("test-child", silent_child_main)
     async with asyncio.timeout(HANG_LIMIT_S):
         await child.hung.wait()
@@ -121,7 +128,7 @@ def blocked_child_main(pipe: Connection) -> None:
 
     async def until_orphaned() -> None:
         stop = asyncio.Event()
-        stop_with_parent(pipe, stop, 1.0)
+        follow_parent(pipe, stop, 1.0)
         report_ready(pipe, "payload")
         await stop.wait()
         threading.Event().wait()
@@ -144,3 +151,14 @@ def test_a_child_that_is_blocked_ends_without_its_parent() -> None:
     child.join()
 
     assert code == -signal.SIGALRM
+
+
+def test_failed_starts_pause_twice_as_long_up_to_the_limit() -> None:
+    """A replacement that is killed again and again does not use all of the processor."""
+    pauses = [0.0]
+    for _ in range(12):
+        pauses.append(next_pause_s(pauses[-1], is_stable=False))
+
+    assert pauses[1] == FIRST_PAUSE_S and pauses[-1] == MAX_PAUSE_S
+    assert all(later == min(2 * earlier, MAX_PAUSE_S) for earlier, later in pairwise(pauses[1:]))
+    assert next_pause_s(MAX_PAUSE_S, is_stable=True) == 0.0

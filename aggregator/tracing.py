@@ -1,4 +1,4 @@
-"""Spans for OpenTelemetry: requests, analysis, look-up and commit.
+"""The id of the current request, and spans for OpenTelemetry: requests, analysis, look-up and commit.
 
 Only the API is used (extra ``tracing``), so an operator chooses SDK, exporter and sampling. Without the API a
 span is a shared object that does nothing; without an SDK the API records nothing.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import Any
 
 try:
@@ -19,6 +20,7 @@ try:
 except ImportError:
     trace = None  # type: ignore[assignment]
 
+CURRENT_REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")  # for log records
 _NOTHING: AbstractContextManager[Any] = contextlib.nullcontext()
 # Delegates to the SDK's tracer as soon as there is one.
 _tracer = trace.get_tracer("aggregator") if trace is not None else None

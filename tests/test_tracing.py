@@ -1,4 +1,4 @@
-"""Spans of a request and of a batch, recorded by OpenTelemetry's SDK; nothing without the API."""
+"""Spans and the id of the current request."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from aggregator import tracing
 from aggregator.app import open_service
 from aggregator.settings import Settings
+from aggregator.tracing import CURRENT_REQUEST_ID
 from tests.support.fake_service import serving
 
 sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="needs opentelemetry-sdk (scripts/setup test)")
@@ -93,3 +94,28 @@ def test_without_the_api_a_span_is_a_shared_object(monkeypatch: pytest.MonkeyPat
     tracing.set_status(200, "r-1")
 
     assert len(made) == 1 and tracing.current() is None
+
+
+def test_outside_a_request_there_is_no_id() -> None:
+    """Log records of the background services have an empty one."""
+    assert CURRENT_REQUEST_ID.get() == ""
+
+
+async def test_concurrent_requests_do_not_see_each_other() -> None:
+    """Each task keeps its own id across a switch, and tasks that it starts inherit the id."""
+    both_set = asyncio.Barrier(2)
+
+    async def read() -> str:
+        return CURRENT_REQUEST_ID.get()
+
+    async def handle(request_id: str) -> tuple[str, str]:
+        CURRENT_REQUEST_ID.set(request_id)
+        await both_set.wait()
+        return CURRENT_REQUEST_ID.get(), await asyncio.create_task(read())
+
+    handled = await asyncio.gather(
+        asyncio.create_task(handle("crawler-1")), asyncio.create_task(handle("crawler-2"))
+    )
+
+    assert list(handled) == [("crawler-1", "crawler-1"), ("crawler-2", "crawler-2")]
+    assert CURRENT_REQUEST_ID.get() == ""

@@ -24,6 +24,7 @@ from aggregator.http.app_keys import (
     SHUTTING_DOWN,
     STREAM_LIMIT,
 )
+from aggregator.http.errors import RejectedRequestLog
 from aggregator.http.handlers import sse
 from aggregator.http.handlers.event_items import EVENT_ITEMS, EventItemsCache
 from aggregator.http.limits import (
@@ -35,11 +36,10 @@ from aggregator.http.limits import (
     stream_limit,
 )
 from aggregator.http.metrics.registry import Metrics
-from aggregator.http.middleware import cors, errors, observability
-from aggregator.http.middleware.proxy_users import ProxyUsers
-from aggregator.http.middleware.rejected_log import RejectedRequestLog
+from aggregator.http.middleware import add_headers, process_request
 from aggregator.http.openapi import build_document
 from aggregator.http.pages import PAGES, Pages
+from aggregator.http.proxy_users import ProxyUsers
 from aggregator.http.routes import ENDPOINTS, add_routes
 
 if TYPE_CHECKING:
@@ -50,15 +50,7 @@ def make_app(service: Service) -> web.Application:
     """The application over ``service``, which the caller opens and closes."""
     settings = service.settings
     prefix = forwarding.base_path(settings)
-    app = web.Application(
-        middlewares=[
-            observability.track_request,
-            errors.error_middleware,
-            cors.answer_options,
-            observability.csrf_protect,
-            errors.refuse_unread_index,
-        ]
-    )
+    app = web.Application(middlewares=[process_request])
     app[SERVICE] = service
     app[METRICS] = Metrics(service.policies.names)
     app[DISTANCE_THRESHOLDS] = DistanceThresholds(settings.duplicate_bits, settings.related_bits)
@@ -75,7 +67,7 @@ def make_app(service: Service) -> web.Application:
     app[BASE_PATH], app[PROXY_USERS] = prefix, ProxyUsers(settings, service.clock)
     app[REJECTED_LOG] = RejectedRequestLog()
     app[SHUTTING_DOWN] = asyncio.Event()
-    app.on_response_prepare.append(observability.add_headers)
+    app.on_response_prepare.append(add_headers)
     app.on_shutdown.append(sse.close_streams)
     add_routes(app)
     return app

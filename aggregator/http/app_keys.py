@@ -12,11 +12,11 @@ from aggregator.contract.encoding import DistanceThresholds
 from aggregator.http.limits import BodyLimits, BodyMemoryBudget, LoadShedder, PerCallerLimit
 from aggregator.http.metrics.multiprocess import PeerMetrics
 from aggregator.http.metrics.registry import Metrics
-from aggregator.http.middleware.proxy_users import ProxyUsers
-from aggregator.http.middleware.rejected_log import RejectedRequestLog
 
 if TYPE_CHECKING:
     from aggregator.app import Service
+    from aggregator.http.errors import RejectedRequestLog
+    from aggregator.http.proxy_users import ProxyUsers
 
 SERVICE: web.AppKey[Service] = web.AppKey("service")
 METRICS = web.AppKey("metrics", Metrics)
@@ -30,14 +30,16 @@ BODY_LIMITS = web.AppKey("body_limits", BodyLimits)
 BODY_MEMORY_BUDGET = web.AppKey("body_memory_budget", BodyMemoryBudget)
 STREAM_LIMIT = web.AppKey("stream_limit", PerCallerLimit)
 BATCH_LIMIT = web.AppKey("batch_limit", PerCallerLimit)
-REJECTED_LOG = web.AppKey("rejected_log", RejectedRequestLog)
+REJECTED_LOG: web.AppKey[RejectedRequestLog] = web.AppKey("rejected_log")
 OPENAPI_DOCUMENT: web.AppKey[dict[str, Any]] = web.AppKey("openapi")
 
-PROXY_USERS = web.AppKey("proxy_users", ProxyUsers)
+PROXY_USERS: web.AppKey[ProxyUsers] = web.AppKey("proxy_users")
 BASE_PATH = web.AppKey("base_path", str)  # of public_url: "" or "/path"
 
 CALLER_KEY = web.RequestKey("caller", ApiKey)
 REQUEST_ID = web.RequestKey("request_id", str)
+# Headers of every answer of a route that will go; absent: it is not deprecated.
+DEPRECATION_HEADERS: web.RequestKey[dict[str, str]] = web.RequestKey("deprecation_headers")
 
 
 def caller_name(request: web.Request) -> str:

@@ -1,11 +1,9 @@
 """Reading of request bodies within limits on size, time and encoding (identity or gzip).
 
-Two limits apply to each body: one on its decompressed bytes, counted here while gzip is decompressed in
-parts, and one on the bytes that arrive for it, compressed and with the overhead of HTTP chunks, counted by
-the connection (``connections.py``). So neither a decompression bomb nor data that decompresses to nothing
-costs more than the limits. Handlers run after authentication, so nothing is read before it, except the small
-uncompressed form of /sign-in. The server runs with ``auto_decompress=False`` (``server.make_runner``), which
-also keeps aiohttp from failing on encodings that are rejected here.
+The limit applies to the bytes that arrive and to the decompressed ones, so neither a decompression bomb nor
+data that decompresses to nothing costs more. Handlers run after authentication, so nothing is read before it,
+except the small uncompressed form of /sign-in. The server runs with ``auto_decompress=False``
+(``server.make_runner``), which also keeps aiohttp from failing on encodings that are rejected here.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import asyncio
 import binascii
 import re
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -25,18 +23,21 @@ from aggregator.concurrency.fair_semaphore import current_caller
 from aggregator.contract.decoding import DecodeFunction, convert_strings, decode
 from aggregator.errors import BodyTimeout, InputTooLarge, InvalidInput, UnsupportedEncoding
 from aggregator.http.app_keys import BODY_LIMITS, BODY_MEMORY_BUDGET
-from aggregator.http.connections import MAX_BUFFERED_BYTES, limit_received_bytes
-from aggregator.http.gzip_decoding import GzipDecompressor
+from aggregator.http.limits import EXEMPT_BYTES
 
 T = TypeVar("T")
 
 _KEPT_BODY = web.RequestKey("kept_body", bytes)
 _MAX_FORM_FIELDS = 24  # the form of a desk has 16
-# A line that is longer than the limit is dropped; one that is so many times longer ends the batch.
 _MAX_LINE_FACTOR = 8
 # Percent-encoding makes up to three bytes of one.
 _FORM_ENCODING_FACTOR = 3
 _LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")  # browsers escape it
+CHUNK_BYTES = 64 * 1024
+MIN_STEP_BYTES = 1024
+# About 0.5 ms of CPU.
+STEPS_PER_YIELD = 256
+_GZIP_WBITS = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,17 @@ class BatchLine:
     error: InvalidInput | None = None
 
 
-def check_encoding(request: web.Request) -> None:
-    """Raise UnsupportedEncoding unless the encoding is identity or gzip; aiohttp would fail or ignore it."""
+def check_encoding(request: web.Request) -> bool:
+    """Whether the body is compressed by gzip.
+
+    Raises UnsupportedEncoding for encodings other than identity and gzip; aiohttp would fail or ignore them.
+    """
+    if "Content-Encoding" not in request.headers:
+        return False
     encoding = ",".join(request.headers.getall("Content-Encoding", [])).strip().lower()
     if encoding not in ("", "identity", "gzip"):
         raise UnsupportedEncoding("Content-Encoding: only identity and gzip are supported.", field="body")
+    return encoding == "gzip"
 
 
 async def send_continue(request: web.Request) -> None:
@@ -72,7 +79,7 @@ async def read_form(request: web.Request, struct_type: type[T], max_bytes: int |
 
     Raises as ``read_body`` does, and InvalidInput naming the field.
     """
-    if _is_gzip(request):  # browsers never compress forms
+    if check_encoding(request):  # browsers never compress forms
         raise UnsupportedEncoding("Content-Encoding: a form must not be compressed.", field="body")
     body = await read_body(request, max_bytes or _FORM_ENCODING_FACTOR * request.app[BODY_LIMITS].max_bytes)
     return parse_form(body, struct_type)
@@ -123,24 +130,33 @@ async def read_body(request: web.Request, max_bytes: int | None = None) -> bytes
         return request[_KEPT_BODY]
     limits = request.app[BODY_LIMITS]
     max_bytes = limits.max_bytes if max_bytes is None else max_bytes
-    check_encoding(request)
-    if (request.content_length or 0) > max_bytes:
+    is_gzip = check_encoding(request)
+    length = request.content_length
+    if (length or 0) > max_bytes:
         raise _too_large_error("body", max_bytes)
-    limit_received_bytes(request, max_bytes)
-    await send_continue(request)
-    chunks: list[bytes] = []
-    size = 0
+    if "Expect" in request.headers:
+        await send_continue(request)
     try:
         async with asyncio.timeout(limits.timeout_s):
-            with request.app[BODY_MEMORY_BUDGET].reserve(current_caller.get()) as resize:
-                async for chunk in _decompressed_chunks(request):
-                    size += len(chunk)
-                    if size > max_bytes:
-                        raise _too_large_error("body", max_bytes)
-                    resize(size)
-                    chunks.append(chunk)
+            if length is not None and length <= EXEMPT_BYTES and not is_gzip:  # the parser ends it there
+                return await request.content.read()
+            return await _read_in_parts(request, max_bytes, is_gzip=is_gzip)
     except TimeoutError:
         raise BodyTimeout(f"body: not received within {limits.timeout_s:g} s.", field="body") from None
+    except (web.RequestPayloadError, HttpProcessingError):
+        raise _damaged_error() from None
+
+
+async def _read_in_parts(request: web.Request, max_bytes: int, *, is_gzip: bool) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    with request.app[BODY_MEMORY_BUDGET].reserve(current_caller.get()) as resize:
+        async for chunk in _decompressed_chunks(request, max_bytes, is_gzip=is_gzip):
+            size += len(chunk)
+            if size > max_bytes:
+                raise _too_large_error("body", max_bytes)
+            resize(size)
+            chunks.append(chunk)
     return b"".join(chunks)
 
 
@@ -154,13 +170,11 @@ async def read_lines(request: web.Request) -> AsyncIterator[list[BatchLine]]:
     answered.
     """
     limits = request.app[BODY_LIMITS]
-    check_encoding(request)
-    splitter, counted_lines = LineSplitter(limits.max_bytes), -1
-    chunks = aiter(_decompressed_chunks(request))
+    splitter = LineSplitter(limits.max_bytes)
+    # A line that is longer than the limit is dropped; one that is so many times longer ends the batch.
+    most_bytes, line_bytes = _MAX_LINE_FACTOR * limits.max_bytes + CHUNK_BYTES, 0
+    chunks = aiter(_decompressed_chunks(request, most_bytes, is_gzip=check_encoding(request)))
     while True:
-        if splitter.line_number > counted_lines:  # the limit applies to each line, as to a body
-            counted_lines = splitter.line_number
-            limit_received_bytes(request, _MAX_LINE_FACTOR * limits.max_bytes + MAX_BUFFERED_BYTES)
         try:
             async with asyncio.timeout(limits.timeout_s):  # bounds a pause; the whole batch may take longer
                 chunk = await anext(chunks, None)
@@ -171,6 +185,9 @@ async def read_lines(request: web.Request) -> AsyncIterator[list[BatchLine]]:
             lines, chunk = [splitter.abort(error)], None
         else:
             lines = splitter.feed(chunk) if chunk is not None else splitter.flush()
+            line_bytes = 0 if lines else line_bytes + len(chunk or b"")
+            if line_bytes > most_bytes:
+                lines, chunk = [splitter.abort(_too_large_error("line", limits.max_bytes))], None
         accepted = [line for line in lines if line.number <= limits.max_lines]
         # Blank lines count as well, otherwise a batch of them would never end.
         if len(accepted) < len(lines) or splitter.line_number > limits.max_lines:
@@ -182,27 +199,75 @@ async def read_lines(request: web.Request) -> AsyncIterator[list[BatchLine]]:
             return
 
 
-async def _decompressed_chunks(request: web.Request) -> AsyncIterator[bytes]:
-    """The body's data as it arrives, decompressed. Raises InvalidInput for damaged data."""
-    decompressor = GzipDecompressor() if _is_gzip(request) else None
+async def _decompressed_chunks(
+    request: web.Request, max_bytes: int, *, is_gzip: bool
+) -> AsyncIterator[bytes]:
+    """The body's data as it arrives, decompressed. Raises InvalidInput for damaged data.
+
+    Raises InputTooLarge when more than ``max_bytes`` compressed bytes decompress to next to nothing.
+    """
+    decompressor, received, produced = GzipDecompressor() if is_gzip else None, 0, 0
     try:
         while data := await request.content.readany():
             if decompressor is None:
                 yield data
                 continue
+            received += len(data)
+            if received > max_bytes + 2 * produced:
+                raise _too_large_error("body", request.app[BODY_LIMITS].max_bytes)
             for chunk in decompressor.decompress(data):
+                produced += len(chunk)
                 yield chunk
                 await asyncio.sleep(0)  # a decompression bomb in one packet must not block the event loop
         if decompressor is not None:
             decompressor.check_complete()
     except (web.RequestPayloadError, HttpProcessingError, zlib.error):
-        raise InvalidInput(
-            "body: its transfer or gzip encoding is damaged or truncated.", field="body"
-        ) from None
+        raise _damaged_error() from None
 
 
-def _is_gzip(request: web.Request) -> bool:
-    return "gzip" in request.headers.get("Content-Encoding", "").lower()
+class GzipDecompressor:
+    """Decompresses in chunks of at most CHUNK_BYTES (RFC 1952); uncompressed data passes unchanged.
+
+    Its processor time is linear in the bytes received and produced. ``zlib`` copies whatever follows the end
+    of a gzip member, so a body of many small members would be copied once per member. The input is therefore
+    passed in steps that are about as long as a member: after the end of a member a step has MIN_STEP_BYTES,
+    and each further step of the same member is twice as long as the one before.
+    """
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP_WBITS)
+        self._step_bytes = MIN_STEP_BYTES
+        self._started = False
+        self._is_uncompressed = False
+
+    def decompress(self, data: bytes) -> Iterator[bytes]:
+        """Chunks that ``data`` adds, some of them empty: the caller yields to the event loop after each.
+
+        Raises zlib.error.
+        """
+        if not self._started:
+            self._started, self._is_uncompressed = True, data[:1] != b"\x1f"
+        if self._is_uncompressed:
+            yield data
+            return
+        unread, steps = memoryview(data), 0
+        while unread:
+            if self._member.eof:  # a gzip file may have several members
+                self._member = zlib.decompressobj(_GZIP_WBITS)
+                self._step_bytes = MIN_STEP_BYTES
+            step = unread[: self._step_bytes]
+            chunk = self._member.decompress(step, CHUNK_BYTES)
+            rest = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            unread = unread[len(step) - len(rest) :]
+            self._step_bytes = min(2 * self._step_bytes, CHUNK_BYTES)
+            steps += 1
+            if chunk or steps % STEPS_PER_YIELD == 0:
+                yield chunk
+
+    def check_complete(self) -> None:
+        """Raise zlib.error when the end is missing."""
+        if self._started and not self._is_uncompressed and not self._member.eof:
+            raise zlib.error("truncated")
 
 
 class LineSplitter:
@@ -259,3 +324,7 @@ def _too_many_lines_error(max_lines: int) -> InputTooLarge:
         f"body: more than {max_lines} lines (setting max_batch_lines); send the rest in another batch.",
         field="body",
     )
+
+
+def _damaged_error() -> InvalidInput:
+    return InvalidInput("body: its transfer or gzip encoding is damaged or truncated.", field="body")

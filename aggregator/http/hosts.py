@@ -17,7 +17,6 @@ from aiohttp import web
 
 from aggregator.errors import UnknownHost
 from aggregator.http.app_keys import SERVICE
-from aggregator.settings import Settings
 
 ANY_HOST = "*"
 # Probes address a replica directly, under any name, and answer nothing that a page could use.
@@ -34,18 +33,20 @@ UNKNOWN_HOST_MESSAGE = (
 
 def check_host(request: web.Request) -> None:
     """Raise UnknownHost for a name that is neither configured nor unknown to public DNS."""
-    settings = request.app[SERVICE].settings
-    if request.path in PROBE_PATHS or is_answered_host(request.host, settings):
+    settings, host = request.app[SERVICE].settings, request.host
+    if is_answered_host(host, settings.allowed_hosts, settings.host, settings.public_url):
         return
-    raise UnknownHost(UNKNOWN_HOST_MESSAGE.format(name=request.host[:100]))
+    if request.path not in PROBE_PATHS:
+        raise UnknownHost(UNKNOWN_HOST_MESSAGE.format(name=host[:100]))
 
 
-def is_answered_host(host: str, settings: Settings) -> bool:
+@lru_cache(maxsize=256)  # called for every request
+def is_answered_host(host: str, allowed_hosts: str, own_host: str, public_url: str) -> bool:
     """Whether a Host header is an IP address, a configured name, or a name that public DNS cannot resolve."""
     name = _name_of(host)
     if name is None:
         return False
-    named = _named_hosts(settings)
+    named = _named_hosts(allowed_hosts, own_host, public_url)
     return (
         name in named
         or ANY_HOST in named
@@ -67,20 +68,16 @@ def base_url(request: web.Request) -> str:
     name = _name_of(request.host)
     if name is None:
         return ""
-    is_named = name in _named_hosts(settings) or name == "localhost" or name.endswith(".localhost")
+    named = _named_hosts(settings.allowed_hosts, settings.host, settings.public_url)
+    is_named = name in named or name == "localhost" or name.endswith(".localhost")
     address = _parse_address(name)
     if is_named or (address is not None and address == _local_address(request)):
         return f"{request.scheme}://{request.host}"
     return ""
 
 
-def _named_hosts(settings: Settings) -> frozenset[str]:
+def _named_hosts(allowed_hosts: str, host: str, public_url: str) -> frozenset[str]:
     """Host names of the settings, in lower case."""
-    return _parse_named_hosts(settings.allowed_hosts, settings.host, settings.public_url)
-
-
-@lru_cache(maxsize=16)  # called for every request
-def _parse_named_hosts(allowed_hosts: str, host: str, public_url: str) -> frozenset[str]:
     named = {name.strip().lower().rstrip(".") for name in allowed_hosts.split(",")}
     return frozenset(named | {host.lower(), urlsplit(public_url).hostname or ""}) - {""}
 

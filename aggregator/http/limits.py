@@ -1,4 +1,4 @@
-"""Admission control of one process: slots of single articles, long requests, and memory of bodies.
+"""Admission control of one process: slots of single articles, long requests, memory of bodies, connections.
 
 An overloaded service that admits everything answers everything too late, and works for callers that have
 given up. ``caller`` is the id of a key, or the address of a client without one: no limit is exhausted by one
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from aggregator.errors import AggregatorError, Overloaded, TooManyStreams
 from aggregator.events.broadcast import MAX_SUBSCRIBERS
@@ -208,6 +209,44 @@ class BodyMemoryBudget:
         finally:
             if held:
                 self._usage.remove(caller, held)
+
+
+class ForceClosable(Protocol):
+    """A connection that can be closed at once."""
+
+    def force_close(self) -> None:
+        """Close it."""
+
+
+class ConnectionLimit:
+    """At most ``most`` open connections; ``idle``: between requests or before the first, longest first."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.idle: dict[ForceClosable, None] = {}
+        self._open: set[ForceClosable] = set()
+
+    def admit(self, connection: ForceClosable) -> bool:
+        """Count a new connection, which replaces the one idle for longest; False if there is no place."""
+        if len(self._open) >= self.most:
+            longest_idle = next(iter(self.idle), None)
+            if longest_idle is None:
+                return False
+            self.forget(longest_idle)
+            longest_idle.force_close()
+        self._open.add(connection)
+        self.idle[connection] = None
+        return True
+
+    def set_idle(self, connection: ForceClosable) -> None:
+        """A response was sent."""
+        if connection in self._open:
+            self.idle[connection] = None
+
+    def forget(self, connection: ForceClosable) -> None:
+        """The connection is closed. Idempotent."""
+        self._open.discard(connection)
+        self.idle.pop(connection, None)
 
 
 def _too_many_streams_error(own: int) -> TooManyStreams:

@@ -1,12 +1,18 @@
-"""Parsing of query parameters: unknown and repeated ones are rejected, values are converted and validated."""
+"""Query parameters and cursors. Unknown and repeated parameters are rejected, values converted and validated.
+
+A cursor is the sort key of a page's last entry, base64-encoded; one of another order than that of time begins
+with the name of its order and a dot.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -14,8 +20,15 @@ from aiohttp import web
 from aggregator.contract.decoding import check_path_id, convert_strings, to_single_line
 from aggregator.contract.validation import MAX_ERRORS, parameters_error
 from aggregator.errors import InvalidInput
+from aggregator.events.event_order import EventOrder, PageKey
+from aggregator.queries.search import ResultKey
 
 T = TypeVar("T")
+Key = TypeVar("Key")
+Unsigned = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+_event_keys: msgspec.json.Decoder[PageKey] = msgspec.json.Decoder(PageKey)
+_result_keys: msgspec.json.Decoder[ResultKey] = msgspec.json.Decoder(tuple[Unsigned, Unsigned])
 # The plus sign of a UTC offset, if not percent-encoded, arrives as a space.
 _UNESCAPED_PLUS = re.compile(r"(T[\d:.]{1,20}) (\d\d:\d\d)$")
 
@@ -26,8 +39,7 @@ def errors_in_parameters() -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        for part in (error, *error.others):
-            part.place = "parameter"
+        _place_in_parameters(error)
         raise
 
 
@@ -38,8 +50,11 @@ def path_id(request: web.Request) -> str:
 
 def parse_query(request: web.Request, struct_type: type[T]) -> T:
     """The query parameters as a ``struct_type``. Raises InvalidInput naming the parameters."""
-    with errors_in_parameters():
+    try:
         return parse_pairs(request.query.items(), struct_type)
+    except InvalidInput as error:
+        _place_in_parameters(error)
+        raise
 
 
 def parse_pairs(pairs: Iterable[tuple[str, str]], struct_type: type[T]) -> T:
@@ -57,6 +72,11 @@ def parse_pairs(pairs: Iterable[tuple[str, str]], struct_type: type[T]) -> T:
     return convert_strings(values, struct_type)
 
 
+def _place_in_parameters(error: InvalidInput) -> None:
+    for part in (error, *error.others):
+        part.place = "parameter"
+
+
 def _misplaced(name: str, is_known: bool, known: tuple[str, ...]) -> InvalidInput:
     if is_known:
         return InvalidInput(f"{name}: query parameter given twice.", field=name, reason="repeated")
@@ -67,3 +87,35 @@ def _misplaced(name: str, is_known: bool, known: tuple[str, ...]) -> InvalidInpu
 @cache  # msgspec evaluates the annotations at each call: a tenth of the processor time of a single post
 def _names(struct_type: type) -> tuple[str, ...]:
     return tuple(field.encode_name for field in msgspec.structs.fields(struct_type))
+
+
+def encode_cursor(page_key: PageKey | ResultKey, order: EventOrder = "time") -> str:
+    """The cursor of the page after ``page_key``."""
+    encoded = base64.urlsafe_b64encode(msgspec.json.encode(page_key)).rstrip(b"=").decode()
+    return encoded if order == "time" else f"{order}.{encoded}"
+
+
+def decode_cursor(cursor: str, order: EventOrder = "time") -> PageKey:
+    """The sort key of a cursor of events. Raises InvalidInput, also for a cursor of another order."""
+    named, dot, encoded = cursor.rpartition(".")
+    if (dot and named != order) or (not dot and order != "time"):
+        raise InvalidInput(
+            f"cursor: it belongs to another order than sort={order}; repeat `sort` with each page.",
+            field="cursor",
+        )
+    return _decode(_event_keys, encoded)
+
+
+def decode_result_cursor(cursor: str) -> ResultKey:
+    """The sort key of a cursor of a search. Raises InvalidInput."""
+    return _decode(_result_keys, cursor)
+
+
+def _decode(keys: msgspec.json.Decoder[Key], cursor: str) -> Key:
+    try:
+        padded = cursor.encode() + b"=" * (-len(cursor) % 4)
+        return keys.decode(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (binascii.Error, msgspec.MsgspecError, UnicodeError, ValueError):
+        raise InvalidInput(
+            "cursor: invalid cursor; use `next` of the previous page.", field="cursor"
+        ) from None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import format_datetime
 from typing import Any
 
 from aiohttp import web
@@ -14,9 +17,10 @@ from msgspec import Struct
 from aggregator.auth.api_keys import Permission
 from aggregator.contract import provenance as provenance_contract
 from aggregator.contract import requests, responses
-from aggregator.http import idempotency, pages, query_params
-from aggregator.http.app_keys import BASE_PATH
-from aggregator.http.deprecation import DEPRECATION_HEADERS, Deprecation
+from aggregator.errors import AggregatorError, BodyTimeout, DeadlineExceeded
+from aggregator.http import auth, idempotency, pages, query_params
+from aggregator.http.app_keys import BASE_PATH, DEPRECATION_HEADERS, SERVICE
+from aggregator.http.errors import handle_expect_header
 from aggregator.http.handlers import (
     articles,
     desks,
@@ -30,8 +34,6 @@ from aggregator.http.handlers import (
     sse,
     webhooks,
 )
-from aggregator.http.middleware import auth, deadline
-from aggregator.http.middleware.errors import handle_expect_header
 from aggregator.http.pages import desks as desk_pages
 from aggregator.http.pages import documentation, forms, front, health, lookup, report, sign_in
 from aggregator.http.pages import provenance as provenance_pages
@@ -43,6 +45,22 @@ Handler = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 
 JSON_TYPE, NDJSON_TYPE = "application/json", "application/x-ndjson"
 FORM_TYPE = "application/x-www-form-urlencoded"
+
+
+@dataclass(frozen=True, slots=True)
+class Deprecation:
+    """A route is deprecated ``since`` a time, and may be removed at ``sunset``; both UTC."""
+
+    since: datetime
+    sunset: datetime
+
+    def headers(self, operation_id: str, base: str = "") -> dict[str, str]:
+        """Deprecation (RFC 9745), Sunset (RFC 8594), and a link to /docs below ``base``."""
+        return {
+            "Deprecation": f"@{int(self.since.timestamp())}",
+            "Sunset": format_datetime(self.sunset, usegmt=True),
+            "Link": f'<{base}/docs#{operation_id}>; rel="deprecation"; type="text/html"',
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,30 +378,57 @@ def _route_pattern(path: str) -> str:
 
 
 def _make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """The handler of a route: authorization, query, deadline, and what the endpoint asks for.
+
+    The time of the body, of every queue, of the analysis and of the store counts together, so three time-outs
+    of the store in a row delay nobody three times. When it has passed, the work is cancelled and the request
+    is answered 503. A commit that has begun is not interrupted (``ingest/batcher.py``): the article may be
+    stored although the answer was 503, and repeating the request returns its verdict.
+    """
+    is_plain = endpoint.deprecation is None and not endpoint.idempotency_key and not endpoint.audited
+    run = endpoint.handler if is_plain else functools.partial(_run, endpoint)
+
     async def handle(request: web.Request) -> web.StreamResponse:
-        async with deadline.enforced(request):
-            query = await admit(request)
-            if not endpoint.long_running:
-                # A change that has begun is completed, whoever still waits for it.
-                result = run(request, query)
-                return await (asyncio.shield(asyncio.create_task(result)) if endpoint.audited else result)
+        timeout_s = request.app[SERVICE].settings.request_timeout_seconds
+        try:
+            async with asyncio.timeout(timeout_s) as scope:
+                await auth.authorize(request, endpoint.permission)
+                query = None if endpoint.query is None else query_params.parse_query(request, endpoint.query)
+                if endpoint.audited:  # a change that has begun is completed, whoever still waits for it
+                    return await asyncio.shield(asyncio.ensure_future(run(request, query)))
+                if not endpoint.long_running:
+                    return await run(request, query)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise _timeout_error(request, timeout_s) from None
         return await run(request, query)
 
-    async def admit(request: web.Request) -> Any:
-        await auth.authorize(request, endpoint.permission)
-        return query_params.parse_query(request, endpoint.query) if endpoint.query is not None else None
-
-    async def run(request: web.Request, query: Any) -> web.StreamResponse:
-        if endpoint.deprecation is not None:
-            request[DEPRECATION_HEADERS] = endpoint.deprecation.headers(
-                endpoint.operation_id, request.app[BASE_PATH]
-            )
-        if endpoint.idempotency_key:
-            response = await idempotency.run_once(request, query, endpoint.handler)
-        else:
-            response = await endpoint.handler(request, query)
-        if endpoint.audited:
-            auth.audit_request(request, endpoint.operation_id, response.status)
-        return response
-
     return handle
+
+
+def _timeout_error(request: web.Request, timeout_s: float) -> AggregatorError:
+    if not request.content.is_eof():
+        return BodyTimeout(
+            f"body: not received within {timeout_s:g} s (setting request_timeout_seconds).", field="body"
+        )
+    return DeadlineExceeded(
+        f"The request was not finished within {timeout_s:g} s (setting request_timeout_seconds); repeat "
+        "it. An article that was stored meanwhile is then answered with its verdict, and one whose "
+        "analysis takes longer when it has been analyzed."
+    )
+
+
+async def _run(endpoint: Endpoint, request: web.Request, query: Any) -> web.StreamResponse:
+    """Call the handler, once for an Idempotency-Key, with the headers of a deprecation and the audit log."""
+    if endpoint.deprecation is not None:
+        request[DEPRECATION_HEADERS] = endpoint.deprecation.headers(
+            endpoint.operation_id, request.app[BASE_PATH]
+        )
+    if endpoint.idempotency_key:
+        response = await idempotency.run_once(request, query, endpoint.handler)
+    else:
+        response = await endpoint.handler(request, query)
+    if endpoint.audited:
+        auth.audit_request(request, endpoint.operation_id, response.status)
+    return response

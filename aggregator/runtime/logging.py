@@ -12,8 +12,8 @@ import logging
 import re
 import sys
 
-from aggregator.http.request_id import CURRENT_REQUEST_ID
 from aggregator.time_units import format_rfc3339
+from aggregator.tracing import CURRENT_REQUEST_ID
 
 CONTINUATION_PREFIX = "\n  | "
 # C0 and C1 control characters, Unicode line separators, and unpaired surrogates.

@@ -40,7 +40,6 @@ from aggregator.runtime.web_process import (
 )
 from aggregator.settings import Settings
 from aggregator.store.durable_files import TemporaryDirectory
-from aggregator.store.durable_files import TemporaryDirectory
 from aggregator.store.factory import with_store_url
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ PARTS = {
     "index: look-up, records, commit": ("aggregator/index/", "aggregator/store/", "ingest/commit.py",
                                         "ingest/dual_write.py"),
     "decision": ("aggregator/ingest/", "aggregator/dedup/"),
-    "JSON": ("aggregator/contract/", "http/json_response.py", "analysis/article_id.py"),
+    "JSON": ("aggregator/contract/", "http/responses.py", "analysis/article_id.py"),
     "HTTP": ("aggregator/http/", "aiohttp/"),
 }  # fmt: skip
 IDLE = ("_worker (concurrent/futures/thread.py", "select (selectors.py", "readinto (socket.py")

@@ -47,20 +47,17 @@ from aggregator.domain import ArticleRecord, Match, Outcome, StreamItem
 from aggregator.errors import AggregatorError
 from aggregator.events import repository
 from aggregator.events.detection import EditorOverrides, Mute
+from aggregator.http import auth, hosts, middleware
 from aggregator.http import body as bodies
-from aggregator.http import hosts
 from aggregator.http.app_keys import BASE_PATH, PROXY_USERS, SERVICE
-from aggregator.http.body import LineSplitter
-from aggregator.http.conditional import conditional_response
-from aggregator.http.connections import READ_BUFFER_BYTES
-from aggregator.http.cursors import decode_cursor
-from aggregator.http.gzip_decoding import CHUNK_BYTES, GzipDecompressor
-from aggregator.http.middleware import auth, observability
-from aggregator.http.middleware.errors import handle_expect_header
-from aggregator.http.middleware.proxy_users import ProxyUsers
+from aggregator.http.body import CHUNK_BYTES, GzipDecompressor, LineSplitter
+from aggregator.http.errors import handle_expect_header
+from aggregator.http.json_response import conditional_response
 from aggregator.http.pages import forms
 from aggregator.http.pages.sign_in import safe_redirect_path
-from aggregator.http.query_params import parse_pairs
+from aggregator.http.proxy_users import ProxyUsers
+from aggregator.http.query_params import decode_cursor, parse_pairs
+from aggregator.http.server import READ_BUFFER_BYTES
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec import bindings, postings, records
 from aggregator.index.codec.stream_entries import decode_stream_entry, encode_stream_entry, to_stream_item
@@ -299,16 +296,15 @@ async def _read_headers(request: web.Request) -> None:
     with suppress(AggregatorError):
         bodies.check_encoding(request)
     with suppress(AggregatorError):
-        await observability.csrf_protect(request, _accept)
+        middleware._refuse_other_sites(request)
     with suppress(AggregatorError):
         await auth.authenticate(request)
-    hosts.is_answered_host(request.headers.get("Host", ""), _HeaderService.settings)
+    settings = _HeaderService.settings
+    hosts.is_answered_host(
+        request.headers.get("Host", ""), settings.allowed_hosts, settings.host, settings.public_url
+    )
     conditional_response(request, b"body", "text/plain", modified_at=datetime.now(UTC))
     await handle_expect_header(request)
-
-
-async def _accept(request: web.Request) -> web.Response:
-    return web.Response()
 
 
 def check_query(data: bytes) -> None:

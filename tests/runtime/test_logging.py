@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.http.request_id import CURRENT_REQUEST_ID
 from aggregator.runtime.logging import JsonFormatter, TextFormatter, escape_controls
+from aggregator.tracing import CURRENT_REQUEST_ID
 
 FORGED = "no such id\n2026-01-01 00:00:00 ERROR aggregator: all articles are lost\x1b[2J\u2028\x85\ud800"
 

@@ -27,8 +27,8 @@ from aggregator.errors import (
     RateLimited,
     StoreUnavailable,
 )
+from aggregator.http import auth, json_response, query_params
 from aggregator.http import body as bodies
-from aggregator.http import json_response, query_params
 from aggregator.http.app_keys import (
     BATCH_LIMIT,
     DISTANCE_THRESHOLDS,
@@ -37,7 +37,6 @@ from aggregator.http.app_keys import (
     REQUEST_ID,
     SERVICE,
 )
-from aggregator.http.middleware import auth
 from aggregator.http.query_params import path_id
 from aggregator.index.bindings import foreign_article_error
 from aggregator_client.wire import CopiesOut, LineProblem, VerdictOut

@@ -20,14 +20,13 @@ from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.event import EditorAction
 from aggregator.events.event_order import PAGED_ORDERS, page_key_of
 from aggregator.events.read_marks import ReadMark
+from aggregator.http import auth, json_response
 from aggregator.http import body as bodies
-from aggregator.http import cursors, json_response
 from aggregator.http.app_keys import SERVICE, caller_id
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_filters import build_filter
 from aggregator.http.handlers.event_views import load_storyline
-from aggregator.http.middleware import auth
-from aggregator.http.query_params import path_id
+from aggregator.http.query_params import decode_cursor, encode_cursor, path_id
 from aggregator_client.wire import EventsOut
 
 # Articles that a report includes in full; it lists the ids of all items.
@@ -62,13 +61,13 @@ async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
         since_ms=to_unix_ms(query.since, "since"),
         limit=query.limit + 1,
         event_filter=await build_filter(service.desks, query),
-        after=cursors.decode_cursor(query.cursor, query.sort) if query.cursor else None,
+        after=decode_cursor(query.cursor, query.sort) if query.cursor else None,
         order=query.sort,
         now_ms=now_ms,
     )
     page = events[: query.limit]
     has_next = is_paged and len(events) > len(page)
-    next_cursor = cursors.encode_cursor(page_key_of(page[-1], query.sort), query.sort) if has_next else None
+    next_cursor = encode_cursor(page_key_of(page[-1], query.sort), query.sort) if has_next else None
     learning = event_views.learning_out(await service.events.learning(now_ms))
     return json_response.struct_response(
         EventsOut([event_views.event_out(event, now_ms) for event in page], next_cursor, learning)

@@ -20,9 +20,9 @@ from aggregator.contract.requests import FeedQuery
 from aggregator.events import formatting
 from aggregator.events.event import Event
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.conditional import conditional_response
 from aggregator.http.handlers.event_filters import build_filter
 from aggregator.http.hosts import base_url
+from aggregator.http.json_response import conditional_response
 from aggregator.time_units import format_rfc3339
 
 ATOM_NAMESPACE = "http://www.w3.org/2005/Atom"

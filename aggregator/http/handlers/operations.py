@@ -11,11 +11,10 @@ from aiohttp import web
 from aggregator import __version__
 from aggregator.contract.responses import HealthOut, ReadyOut, StoreOut
 from aggregator.errors import StoreUnavailable
-from aggregator.http import json_response
+from aggregator.http import errors, json_response
 from aggregator.http.app_keys import METRICS, OPENAPI_DOCUMENT, PEER_METRICS, SERVICE
 from aggregator.http.metrics.collectors import ScrapeContext, store_info
 from aggregator.http.metrics.registry import CONTENT_TYPE
-from aggregator.http.middleware import errors
 
 
 async def health(request: web.Request, query: None) -> web.StreamResponse:

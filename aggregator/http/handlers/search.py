@@ -11,7 +11,7 @@ from aggregator.contract.requests import ArticleFilterQuery, ArticlesQuery, Sear
 from aggregator.errors import InvalidInput
 from aggregator.events.event import Event
 from aggregator.events.search import EventConditions
-from aggregator.http import cursors, json_response
+from aggregator.http import json_response, query_params
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.related import language_of_tag
@@ -37,7 +37,7 @@ async def search(request: web.Request, query: SearchQuery) -> web.StreamResponse
         SearchOut(
             articles=await _articles_out(service, found),
             total=found.total,
-            next=cursors.encode_cursor(found.next_key) if found.next_key else None,
+            next=query_params.encode_cursor(found.next_key) if found.next_key else None,
             searched=encoding.searched_out(found),
             words=found.words,
             events=[event_views.event_out(event, now_ms) for event in events],
@@ -56,7 +56,7 @@ async def list_articles(request: web.Request, query: ArticlesQuery) -> web.Strea
         ArticlesOut(
             articles=await _articles_out(service, found),
             total=found.total,
-            next=cursors.encode_cursor(found.next_key) if found.next_key else None,
+            next=query_params.encode_cursor(found.next_key) if found.next_key else None,
             searched=encoding.searched_out(found),
         )
     )
@@ -89,4 +89,4 @@ async def _articles_out(service: Service, found: SearchResult) -> list[FoundArti
 
 
 def _after(cursor: str) -> tuple[int, int] | None:
-    return cursors.decode_result_cursor(cursor) if cursor else None
+    return query_params.decode_result_cursor(cursor) if cursor else None

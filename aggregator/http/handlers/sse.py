@@ -19,10 +19,10 @@ from aggregator.contract.responses import encode
 from aggregator.errors import TooManyStreams
 from aggregator.events.broadcast import ChangeNotification, Subscriber
 from aggregator.events.filter import EventFilter
+from aggregator.http import auth
 from aggregator.http.app_keys import METRICS, SERVICE, STREAM_LIMIT
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_filters import build_filter
-from aggregator.http.middleware import auth
 
 HEARTBEAT_S = 15.0
 RETRY_MS = 2000

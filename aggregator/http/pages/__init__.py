@@ -24,7 +24,7 @@ import jinja2
 from aiohttp import web
 
 from aggregator.http.app_keys import caller_name
-from aggregator.http.conditional import conditional_response
+from aggregator.http.json_response import conditional_response
 from aggregator.http.pages import filters
 
 MEDIA_TYPES = {

@@ -16,7 +16,7 @@ from aiohttp import web
 from aggregator.contract.problems import ERROR_STATUSES, PROBLEM_TITLES
 from aggregator.contract.validation import REASONS
 from aggregator.http.app_keys import OPENAPI_DOCUMENT, caller_name
-from aggregator.http.conditional import conditional_response
+from aggregator.http.json_response import conditional_response
 from aggregator.http.pages import PAGES
 
 

@@ -9,9 +9,9 @@ from aiohttp import web
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
-from aggregator.http.conditional import conditional_response
 from aggregator.http.handlers import event_filters
 from aggregator.http.hosts import base_url
+from aggregator.http.json_response import conditional_response
 from aggregator.http.pages import PAGES, cards, front_filters
 from aggregator.http.pages.desks import may_edit
 from aggregator.http.pages.forms import FrontQuery

@@ -10,7 +10,7 @@ from aiohttp import web
 from aggregator.contract.requests import MAX_SEARCH_CHARS
 from aggregator.domain import VerdictName
 from aggregator.errors import InvalidInput
-from aggregator.http import cursors
+from aggregator.http import query_params
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers.related import language_of_tag
 from aggregator.http.handlers.search import MAX_EVENTS, event_conditions
@@ -45,7 +45,7 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.StreamResp
             )
         conditions = _conditions(request, query)
         if given or conditions != SearchFilter():
-            after = cursors.decode_result_cursor(query.cursor) if query.cursor else None
+            after = query_params.decode_result_cursor(query.cursor) if query.cursor else None
             service = request.app[SERVICE]
             result = await service.search.find(given, conditions, limit=PAGE_ARTICLES, after=after)
             event_ids = await service.events.event_ids_of([found.article.group for found in result.articles])
@@ -87,4 +87,4 @@ def _next_url(query: SearchPageQuery, result: SearchResult | None) -> str:
     values: dict[str, Any] = {
         name: value for name in ("q", "lang", "source", "verdict", "hours") if (value := getattr(query, name))
     }
-    return "/search?" + urlencode({**values, "cursor": cursors.encode_cursor(result.next_key)})
+    return "/search?" + urlencode({**values, "cursor": query_params.encode_cursor(result.next_key)})

@@ -8,8 +8,8 @@ from aggregator.auth.sessions import SESSION_TTL_MS
 from aggregator.contract.requests import NoQuery
 from aggregator.errors import InvalidApiKey
 from aggregator.http.app_keys import BASE_PATH, CALLER_KEY, SERVICE
+from aggregator.http.auth import SESSION_COOKIE
 from aggregator.http.body import read_form
-from aggregator.http.middleware.auth import SESSION_COOKIE
 from aggregator.http.pages import html_response
 from aggregator.http.pages.forms import SignInForm, SignInQuery
 

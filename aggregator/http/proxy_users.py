@@ -33,16 +33,13 @@ USER_TTL_MS = HOUR_MS
 
 
 class ProxyUsers:
-    """Users of requests; false if the settings have no ``user_header``."""
+    """Users of requests, if the settings have a ``user_header``."""
 
     def __init__(self, settings: Settings, clock: Callable[[], int]) -> None:
         self._header, self._groups_header = settings.user_header, settings.user_groups_header
         self._proxies = TrustedProxies(settings.trusted_proxies)
         self._roles = UserRoles.parse(settings.user_roles)
         self._clock = clock
-
-    def __bool__(self) -> bool:
-        return bool(self._header)
 
     def user_of(self, request: web.Request, *, has_session: bool) -> ApiKey | None:
         """The user of a request; None without the header, or if it is ignored in favor of a session.

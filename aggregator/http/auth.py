@@ -1,7 +1,7 @@
 """Authentication and authorization of requests; ``routes.py`` states the permission that each route needs.
 
-Programs send ``Authorization: Bearer KEY``, browsers a session cookie, or a trusted proxy names the user.
-Keys in addresses are not accepted, since addresses end up in logs.
+Programs send ``Authorization: Bearer KEY``, browsers a session cookie, or a trusted proxy names the user in a
+header (``proxy_users.py``). Keys in addresses are not accepted, since addresses end up in logs.
 
 Requests for unknown host names are refused before anything else (``hosts.py``).
 """
@@ -18,7 +18,7 @@ from aggregator.domain import Article
 from aggregator.errors import CrossSiteRequest, Forbidden, InvalidApiKey, Unauthenticated
 from aggregator.http import hosts
 from aggregator.http.app_keys import CALLER_KEY, PROXY_USERS, REQUEST_ID, SERVICE, caller_name
-from aggregator.http.middleware.observability import SAFE_METHODS
+from aggregator.http.middleware import SAFE_METHODS
 
 SESSION_COOKIE = "aggregator_session"
 AUTH_SCHEME = "bearer"
@@ -42,7 +42,7 @@ async def authorize(request: web.Request, permission: Permission) -> None:
     is_scrape = request.path == METRICS_PATH
     if permission == "nothing" or (is_scrape and service.settings.metrics_public):
         return
-    if not (request.app[PROXY_USERS] or await service.api_keys.is_required()):
+    if not (service.settings.user_header or await service.api_keys.is_required()):
         return
     key = await authenticate(request)
     if key is None:
@@ -73,7 +73,7 @@ async def authenticate(request: web.Request) -> ApiKey | None:
     """The key of the request's Authorization header, proxy user or session; None: none is valid.
 
     Raises CrossSiteRequest for a change by a user or session without an Origin, and Forbidden and
-    InvalidApiKey for a user header (``proxy_users.py``).
+    InvalidApiKey for a user header.
     """
     api_keys = request.app[SERVICE].api_keys
     if len(request.headers.getall("Authorization", ())) > 1:
@@ -86,7 +86,7 @@ async def authenticate(request: web.Request) -> ApiKey | None:
     if user is None and not token:
         return None
     if request.method not in SAFE_METHODS and not {"Origin", "Sec-Fetch-Site"} & request.headers.keys():
-        # ``observability.csrf_protect`` checks these headers where present; a browser always sends one of
+        # ``middleware.py`` checks these headers where present; a browser always sends one of
         # them.
         raise CrossSiteRequest("Origin: a session's change request needs an Origin or Sec-Fetch-Site header.")
     return user or await api_keys.authenticate_session(token or "")

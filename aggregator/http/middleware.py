@@ -1,0 +1,201 @@
+"""The middleware of every request, and the headers of every response.
+
+A request gets an id, is counted and timed, and what it raises becomes a problem. OPTIONS is answered here.
+Pages of other sites may change nothing (CSRF); pages of the origins of the setting ``cors_origins`` may send
+GET and HEAD to addresses under /v1/ and read the answers. Cookies are never accepted from them: a page sends
+an access key in the Authorization header, or none where none is required.
+
+The rate limit of the caller's key is stated as draft-ietf-httpapi-ratelimit-headers does:
+
+    RateLimit-Policy: "key";q=20;w=2     20 articles or requests per 2 s
+    RateLimit: "key";r=17;t=1            17 are left; all 20 in 1 s
+
+``r`` is what this process knows without a round trip to the store; ``Retry-After`` of a 429 is exact.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from functools import lru_cache
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+from multidict import CIMultiDict
+from yarl import URL
+
+from aggregator import tracing
+from aggregator.errors import CrossSiteRequest
+from aggregator.http import errors, hosts
+from aggregator.http.app_keys import (
+    BASE_PATH,
+    CALLER_KEY,
+    DEPRECATION_HEADERS,
+    METRICS,
+    REQUEST_ID,
+    SERVICE,
+    SHUTTING_DOWN,
+)
+from aggregator.index import unread_index
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+ARTICLE_PATHS = ("/v1/articles", "/v1/related", "/v1/explain")
+UNMATCHED = "unmatched"
+ANY_ORIGIN = "*"
+READ_METHODS = ("GET", "HEAD")
+ALL_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT")
+REQUEST_HEADERS = "Authorization, If-None-Match, Last-Event-ID, X-Request-Id"
+EXPOSED_HEADERS = (
+    "Deprecation, ETag, Link, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, X-Request-Id"
+)
+MAX_AGE_S = 600
+access_log = logging.getLogger("aggregator.access")
+
+_REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@web.middleware
+async def process_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Assign a request id (a valid X-Request-Id is kept); record count, duration and access log."""
+    id_ = request.headers.get("X-Request-Id", "")
+    request[REQUEST_ID] = id_ = id_ if _REQUEST_ID_PATTERN.fullmatch(id_) else secrets.token_hex(8)
+    token = tracing.CURRENT_REQUEST_ID.set(id_)
+    # Labels come from the route table, so clients cannot create series.
+    resource = request.match_info.route.resource
+    route = resource.canonical if resource is not None else UNMATCHED
+    started = time.perf_counter()
+    status = errors.CLIENT_CLOSED_REQUEST
+    try:
+        with tracing.request_span(request.method, route, request.headers):
+            response = await _answer(request, handler)
+            status = response.status
+            tracing.set_status(status, id_)
+            return response
+    except web.HTTPException as redirect:
+        status = redirect.status
+        raise
+    finally:
+        seconds = time.perf_counter() - started
+        method = request.method if route != UNMATCHED else "any"
+        metrics = request.app[METRICS]
+        metrics.requests.labels(method, route, str(status)).inc()
+        metrics.request_seconds.labels(route).observe(seconds)
+        if request.app[SERVICE].settings.access_log:
+            _log_access(request, status, seconds)
+        tracing.CURRENT_REQUEST_ID.reset(token)
+
+
+async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        if request.method not in SAFE_METHODS:
+            _refuse_other_sites(request)
+        elif request.method == "OPTIONS":
+            return _options_response(request)
+        if request.path.startswith(ARTICLE_PATHS):  # stored ones that are not read would be unknown here
+            problem = request.app[SERVICE].readiness.problems.get(unread_index.CHECK_NAME)
+            if problem is not None:
+                return errors.not_ready_response(problem)
+        return await handler(request)
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        return errors.error_response(request, error)
+    except Exception as error:
+        return errors.error_response(request, error)
+
+
+def _refuse_other_sites(request: web.Request) -> None:
+    """Raise CrossSiteRequest for a change by a page of another site. Programs send neither header."""
+    fetch_site = request.headers.get("Sec-Fetch-Site", "none")
+    origin = request.headers.get("Origin")
+    if fetch_site in ("none", "same-origin") and (origin is None or _is_own_origin(origin, request)):
+        return
+    raise CrossSiteRequest(
+        "Origin: pages of other sites must not send this request (behind a proxy, set public_url)."
+    )
+
+
+def _is_own_origin(origin: str, request: web.Request) -> bool:
+    """Whether the origin is this service: it matches the Host header, or public_url behind a proxy."""
+    public_url = request.app[SERVICE].settings.public_url
+    matches_host = origin.partition("://")[2] == request.headers.get("Host")
+    return matches_host or (bool(public_url) and origin == str(URL(public_url).origin()))
+
+
+def _options_response(request: web.Request) -> web.Response:
+    """204 with ``Allow``, also for a preflight of an allowed read. Raises UnknownHost, HTTPNotFound."""
+    hosts.check_host(request)
+    if request.path == "*":  # RFC 9110, section 9.3.7: the server as a whole
+        return web.Response(status=204, headers={"Allow": ", ".join(ALL_METHODS)})
+    error = request.match_info.http_exception
+    if not isinstance(error, web.HTTPMethodNotAllowed):
+        raise error or web.HTTPNotFound
+    headers = {"Allow": errors.allow(error.allowed_methods)}
+    wanted = request.headers.get("Access-Control-Request-Method")
+    if wanted in READ_METHODS and wanted in error.allowed_methods and _allowed_origin(request) is not None:
+        headers["Access-Control-Allow-Methods"] = ", ".join(READ_METHODS)
+        headers["Access-Control-Allow-Headers"] = REQUEST_HEADERS
+        headers["Access-Control-Max-Age"] = str(MAX_AGE_S)
+    return web.Response(status=204, headers=headers)
+
+
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Set the headers of every response."""
+    headers, settings = response.headers, request.app[SERVICE].settings
+    headers.update(errors.SECURITY_HEADERS)
+    headers.setdefault("Cache-Control", "no-store")
+    if settings.cors_origins:
+        _add_cors_headers(request, headers)
+    key = request.get(CALLER_KEY)
+    limit = request.app[SERVICE].rate_limiter.status(key.id) if key is not None else None
+    if limit is not None:
+        headers["RateLimit-Policy"] = f'"key";q={limit.quota};w={limit.window_s}'
+        headers["RateLimit"] = f'"key";r={limit.remaining};t={limit.reset_s}'
+    headers.update(request.get(DEPRECATION_HEADERS, {}))
+    location = headers.get("Location", "")
+    if location.startswith("/"):  # paths inside the service do not have the prefix of a proxy
+        headers["Location"] = request.app[BASE_PATH] + location
+    if request.app[SHUTTING_DOWN].is_set():
+        response.force_close()
+        headers["Connection"] = "close"
+    if REQUEST_ID in request:
+        headers["X-Request-Id"] = request[REQUEST_ID]
+
+
+def _add_cors_headers(request: web.Request, headers: CIMultiDict[str]) -> None:
+    """Let pages of the allowed origins read the response."""
+    if request.method not in SAFE_METHODS or not request.rel_url.raw_path.startswith("/v1/"):
+        return
+    if ANY_ORIGIN not in _allowed_origins(request.app[SERVICE].settings.cors_origins):
+        headers["Vary"] = ", ".join(filter(None, (headers.get("Vary"), "Origin")))
+    origin = _allowed_origin(request)
+    if origin is not None:
+        headers["Access-Control-Allow-Origin"] = origin
+        headers["Access-Control-Expose-Headers"] = EXPOSED_HEADERS
+        headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+
+
+def _allowed_origin(request: web.Request) -> str | None:
+    """The value of Access-Control-Allow-Origin; None for other origins and for no origin."""
+    origin = request.headers.get("Origin")
+    allowed = _allowed_origins(request.app[SERVICE].settings.cors_origins)
+    if origin is None or not request.rel_url.raw_path.startswith("/v1/"):
+        return None
+    if ANY_ORIGIN in allowed:
+        return ANY_ORIGIN
+    return origin if origin in allowed else None
+
+
+@lru_cache(maxsize=16)
+def _allowed_origins(setting: str) -> frozenset[str]:
+    return frozenset(origin.strip().rstrip("/") for origin in setting.split(",")) - {""}
+
+
+def _log_access(request: web.Request, status: int, seconds: float) -> None:
+    """Log one line for one request, without its query string: it may hold a reader's search terms."""
+    path = request.rel_url.raw_path[: errors.MAX_LOGGED_PATH_CHARS]
+    ms = round(seconds * 1000, 1)
+    fields = {"method": request.method, "path": path, "status": status, "ms": ms, "remote": request.remote}
+    access_log.info("%s %s %d %.1f ms", request.method, path, status, ms, extra={"fields": fields})

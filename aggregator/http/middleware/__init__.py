@@ -1,1 +1,0 @@
-"""aiohttp middlewares: authentication, error responses, timeouts, observability."""

@@ -95,6 +95,8 @@ class AnalysisPool:
 
     async def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """Return one result per article, in order; an unusable article gives its error."""
+        if len(articles) == 1 and not _is_heavy(articles[0]):
+            return [await self._analyze_here(articles[0])]
         tasks = list(self._split_into_tasks(articles))
         task_results = await asyncio.gather(*(self._run_task([articles[i] for i in task]) for task in tasks))
         results: dict[int, AnalysisResult] = {}
@@ -102,14 +104,13 @@ class AnalysisPool:
             results.update(zip(task, result_list, strict=True))
         for i, article in enumerate(articles):
             if i not in results:
-                results[i] = await self._analyze_here(article, alone=len(articles) == 1)
-                if len(articles) > 1:  # let single posts run between the articles of a batch
-                    await asyncio.sleep(0)
+                results[i] = self.analyzer.analyze_many([article])[0]
+                await asyncio.sleep(0)  # let single posts run between the articles of a batch
         return [results[i] for i in range(len(articles))]
 
-    async def _analyze_here(self, article: Article, *, alone: bool) -> AnalysisResult:
-        """Analyze in this process; an article that turns out expensive is moved to a worker."""
-        if not (alone and self._offloads_batches):
+    async def _analyze_here(self, article: Article) -> AnalysisResult:
+        """Analyze a single article in this process; one that turns out expensive is moved to a worker."""
+        if not self._offloads_batches:
             return self.analyzer.analyze_many([article])[0]
         try:
             return self.analyzer.analyze_many([article], max_new_strings=MAX_NEW_STRINGS_HERE)[0]

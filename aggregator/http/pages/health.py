@@ -19,8 +19,7 @@ from aggregator.errors import StoreUnavailable
 from aggregator.events.detection import LearnedHistory
 from aggregator.http.app_keys import CALLER_KEY, METRICS, PEER_METRICS, SERVICE
 from aggregator.http.handlers.operations import render_metrics
-from aggregator.http.metrics.detector import detector_status
-from aggregator.http.metrics.totals import Totals
+from aggregator.http.metrics.status import Totals, detector_status
 from aggregator.http.pages import charts, html_response
 from aggregator.index.arrival_counts import Arrivals
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS

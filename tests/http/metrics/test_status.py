@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aggregator.http.metrics.totals import Totals
+from aggregator.http.metrics.status import Totals
 
 EXPOSITION = b"""\
 # HELP a_total Things.

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 
 from aggregator.errors import AggregatorError
 from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
-from aggregator.runtime.addresses import describe_store
+from aggregator.runtime.addresses import announce, describe_store
 from aggregator.runtime.background_process import fork_background
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.processes import ForkedProcess
-from aggregator.runtime.startup import announce
 from aggregator.runtime.supervisor import shared_store, supervise
 from aggregator.runtime.web_process import fork_analysis, run_server
 from aggregator.settings import Settings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from aggregator.contract.encoding import DistanceThresholds
-from aggregator.http import forwarding
+from aggregator.http import hosts
 from aggregator.http.app_keys import (
     BASE_PATH,
     BATCH_LIMIT,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 def make_app(service: Service) -> web.Application:
     """The application over ``service``, which the caller opens and closes."""
     settings = service.settings
-    prefix = forwarding.base_path(settings)
+    prefix = hosts.base_path(settings)
     app = web.Application(middlewares=[process_request])
     app[SERVICE] = service
     app[METRICS] = Metrics(service.policies.names)

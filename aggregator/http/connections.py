@@ -22,7 +22,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from aggregator.http import errors
 from aggregator.http.early_refusal import DELAY_S, EarlyRefusal, connection_refusal
-from aggregator.http.forwarding import RequestFactory
+from aggregator.http.hosts import RequestFactory
 from aggregator.http.limits import ConnectionLimit
 
 

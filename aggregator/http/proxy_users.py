@@ -22,7 +22,7 @@ from aiohttp import web
 
 from aggregator.auth.api_keys import ROLE_PERMISSIONS, ApiKey, Role
 from aggregator.errors import Forbidden, InvalidApiKey
-from aggregator.http.forwarding import TrustedProxies, peer_address
+from aggregator.http.hosts import TrustedProxies, peer_address
 from aggregator.settings import Settings
 from aggregator.time_units import HOUR_MS
 

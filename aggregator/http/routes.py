@@ -102,8 +102,6 @@ class Endpoint:
 TAG_ARTICLES, TAG_RELATED, TAG_EVENTS = "articles", "related", "events"
 TAG_OPERATIONS, TAG_PAGES = "operations", "pages"
 BODY_ERROR_STATUSES = (400, 413, 415, 422, 503)
-LIST_ERRORS, ITEM_ERRORS, ARTICLE_ERRORS = (400, 503), (400, 404, 503), (400, 404, 410, 503)
-PAGE: dict[int, type[Struct] | str | None] = {200: "text/html"}
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/v1/articles", articles.post, "postArticle",

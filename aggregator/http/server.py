@@ -26,8 +26,8 @@ from aggregator.http.app_keys import LOAD_SHEDDER, METRICS, PEER_METRICS, SERVIC
 from aggregator.http.connections import ConnectionOptions, ConnectionRunner
 from aggregator.http.early_refusal import EarlyRefusal
 from aggregator.http.errors import SECURITY_HEADERS, RejectedConnectionLog
-from aggregator.http.forwarding import wrap_factory
 from aggregator.http.handlers.operations import render_metrics
+from aggregator.http.hosts import wrap_factory
 from aggregator.http.limits import ConnectionLimit
 from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
 

@@ -26,12 +26,11 @@ from typing import TYPE_CHECKING
 from aggregator.domain import IndexLayout
 from aggregator.errors import ConfigurationError
 from aggregator.http.metrics.multiprocess import SUPERVISOR, PeerMetrics, RestartCounts, Supervised
-from aggregator.runtime.addresses import bind_error
+from aggregator.runtime.addresses import announce, bind_error
 from aggregator.runtime.background_process import keep_background_running
 from aggregator.runtime.event_loop import on_stop_signal, run_loop
 from aggregator.runtime.exit_codes import EXIT_UNAVAILABLE
 from aggregator.runtime.processes import ChildProcess, follow_parent, keep_running, report_ready, run_child
-from aggregator.runtime.startup import announce
 from aggregator.runtime.web_process import (
     SHUTDOWN_TIMEOUT_S,
     SIGHUP_IGNORED_MESSAGE,

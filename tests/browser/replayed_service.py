@@ -19,7 +19,7 @@ from aggregator.http.server import make_runner
 from aggregator.index import clock_guard
 from aggregator.jsonl import read_rows
 from aggregator.runtime import demo
-from aggregator.runtime.demo.stories import article_bodies
+from aggregator.runtime.demo.history import article_bodies
 from aggregator.settings import Settings
 from aggregator.time_units import DAY_MS
 from tests.support.hang_limit import HANG_LIMIT_S

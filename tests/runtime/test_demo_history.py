@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestServer
 
 from aggregator.app import Service, open_service
 from aggregator.http.app import make_app
-from aggregator.runtime import demo, startup
+from aggregator.runtime import addresses, demo
 from aggregator.runtime.demo import history
 from aggregator.settings import Settings
 from aggregator.store.factory import with_store_url
@@ -44,7 +44,7 @@ async def test_a_newcomer_sees_what_the_pictures_show(
     """Events in three languages, ended ones, a storyline, copies; then live articles, and where to look."""
     async with served(tmp_path) as (settings, service, url):
         before = {event.id: event for event in await service.events.list_events(limit=50)}
-        await startup.run_demo(url)
+        await addresses.run_demo(url)
         after = {event.id: event for event in await service.events.list_events(limit=50)}
         repeated = await history.load_history(settings)
 
@@ -97,4 +97,4 @@ async def test_a_busy_service_is_asked_again() -> None:
 )
 def test_the_start_ends_with_the_next_step(settings: Settings, state: str, step: str) -> None:
     """In one line."""
-    assert startup.next_step(settings, "http://127.0.0.1:8080", state).startswith(step)
+    assert addresses.next_step(settings, "http://127.0.0.1:8080", state).startswith(step)

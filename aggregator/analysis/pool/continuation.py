@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from aggregator.analysis.pool.codec import AnalysisResult
+from aggregator.analysis.pool.fork_server_main import AnalysisResult
 from aggregator.concurrency.fair_semaphore import current_caller
 from aggregator.domain import Analysis, Article
 from aggregator.errors import RateLimited

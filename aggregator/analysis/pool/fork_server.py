@@ -16,11 +16,11 @@ import sys
 from multiprocessing.process import BaseProcess
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.pool.codec import length_prefixed
 from aggregator.analysis.pool.fork_server_main import (
     MESSAGE_BYTES,
     STATUS_WANTED,
     encode_message,
+    length_prefixed,
     load,
     serve,
     serve_spawned,

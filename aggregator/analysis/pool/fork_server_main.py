@@ -27,19 +27,70 @@ import socket
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
+
+import numpy as np
 
 from aggregator.analysis.analyzer import Analyzer, warm_up
-from aggregator.analysis.pool.codec import LENGTH_BYTES, encode_result, length_prefixed
 from aggregator.concurrency.scheduling import lower_priority
-from aggregator.domain import Analysis, Article
+from aggregator.domain import Analysis, Article, Sketch
 from aggregator.errors import AggregatorError, AnalysisLimitExceeded
 from aggregator.parent_death import parent_death_hook
 
 BASE_NICE_INCREMENT = 5  # workers get batches and pages; the service itself answers single posts
 MESSAGE_BYTES = 8
+LENGTH_BYTES = 8
 STATUS_WANTED = 1 << 32
 LOST_STATUS = 0  # wait status of a worker that the fork server does not know (any more)
+
+AnalysisResult = Analysis | AggregatorError
+
+
+def length_prefixed(data: bytes) -> bytes:
+    """Return ``data`` after its length as ``LENGTH_BYTES`` bytes, big-endian."""
+    return len(data).to_bytes(LENGTH_BYTES) + data
+
+
+def encode_result(result: AnalysisResult, article: Article) -> Any:
+    """Return an analysis as a tuple of its fields in order; an error is returned unchanged.
+
+    Pickling tuples takes 1/3 of the time of pickling ``Analysis`` objects. ``title`` and ``text`` are None
+    where they equal those of ``article``.
+    """
+    if not isinstance(result, Analysis):
+        return result
+    return (
+        result.lang, result.space, result.fingerprint, result.text_hash, result.short,
+        result.sketch.size, result.sketch.sample.tobytes(), result.sketch.opening.tobytes(),
+        result.terms, result.figures,
+        None if result.title == article.title else result.title,
+        None if result.text == article.text else result.text,
+        result.minor_terms, result.opening_mask,
+    )  # fmt: skip
+
+
+def decode_result(encoded: Any, article: Article) -> AnalysisResult:
+    """Inverse of ``encode_result`` for the same ``article``."""
+    if not isinstance(encoded, tuple):
+        return cast(AggregatorError, encoded)
+    (
+        lang, space, fingerprint, text_hash, short, size, sample, opening, terms, figures, title, text, minor,
+        opening_mask,
+    ) = encoded  # fmt: skip
+    return Analysis(
+        lang,
+        space,
+        fingerprint,
+        text_hash,
+        short,
+        Sketch(size, np.frombuffer(sample, np.uint32), np.frombuffer(opening, np.bool_)),
+        terms,
+        figures,
+        article.title if title is None else title,
+        article.text if text is None else text,
+        minor,
+        opening_mask,
+    )
 
 
 def encode_message(number: int) -> bytes:

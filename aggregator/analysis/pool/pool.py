@@ -24,9 +24,9 @@ import logging
 from collections.abc import Iterator, Sequence
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.pool.codec import AnalysisResult
 from aggregator.analysis.pool.continuation import Continuation
 from aggregator.analysis.pool.fork_server import ForkServer
+from aggregator.analysis.pool.fork_server_main import AnalysisResult
 from aggregator.analysis.pool.worker import AnalysisWorker, CpuLimitExceeded, WorkerCrashed, WorkerDied
 from aggregator.analysis.text.normalization import expanding_characters
 from aggregator.analysis.vocabulary import TooManyNewStrings

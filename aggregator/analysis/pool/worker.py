@@ -19,8 +19,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from aggregator.analysis.pool.codec import LENGTH_BYTES, AnalysisResult, decode_result, length_prefixed
 from aggregator.analysis.pool.fork_server import ForkServer
+from aggregator.analysis.pool.fork_server_main import (
+    LENGTH_BYTES,
+    AnalysisResult,
+    decode_result,
+    length_prefixed,
+)
 from aggregator.domain import Article
 
 # Checks are counted instead of seconds: this process may have been stopped together with the worker.

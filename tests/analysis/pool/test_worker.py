@@ -16,9 +16,8 @@ import pytest
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel, IndexTerms
 from aggregator.analysis.pool import worker as worker_module
-from aggregator.analysis.pool.codec import length_prefixed
 from aggregator.analysis.pool.fork_server import ForkServer
-from aggregator.analysis.pool.fork_server_main import serve_spawned
+from aggregator.analysis.pool.fork_server_main import length_prefixed, serve_spawned
 from aggregator.analysis.pool.worker import AnalysisWorker, CpuLimitExceeded, WorkerCrashed, WorkerDied
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError

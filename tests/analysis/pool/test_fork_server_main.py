@@ -1,4 +1,4 @@
-"""Wire form of analysis results between processes."""
+"""Wire form of analysis results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.analysis.pool.codec import LENGTH_BYTES, decode_result, encode_result, length_prefixed
+from aggregator.analysis.pool.fork_server_main import (
+    LENGTH_BYTES,
+    decode_result,
+    encode_result,
+    length_prefixed,
+)
 from aggregator.domain import NO_SKETCH, Analysis, Article, Sketch
 from aggregator.errors import NoText
 

@@ -6,8 +6,7 @@
 * Header timeout: a connection is closed when the headers of a request take longer, from its start or from the
   first bytes after an answered request; aiohttp limits only how long it may be idle.
 
-The rest is left to aiohttp and to the proxy in front. ``pyproject.toml`` names the versions of aiohttp that
-have these parts, and ``tests/http/test_connections.py`` checks them.
+The rest is left to aiohttp, which ``pyproject.toml`` pins (a test checks these parts), and to the proxy.
 """
 
 from __future__ import annotations

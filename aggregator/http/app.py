@@ -18,13 +18,11 @@ from aggregator.http.app_keys import (
     LOAD_SHEDDER,
     METRICS,
     OPENAPI_DOCUMENT,
-    PROXY_USERS,
-    REJECTED_LOG,
     SERVICE,
     SHUTTING_DOWN,
     STREAM_LIMIT,
 )
-from aggregator.http.errors import RejectedRequestLog
+from aggregator.http.errors import REJECTED_LOG, RejectedRequestLog
 from aggregator.http.handlers import sse
 from aggregator.http.handlers.event_items import EVENT_ITEMS, EventItemsCache
 from aggregator.http.limits import (
@@ -39,7 +37,7 @@ from aggregator.http.metrics.registry import Metrics
 from aggregator.http.middleware import add_headers, process_request
 from aggregator.http.openapi import build_document
 from aggregator.http.pages import PAGES, Pages
-from aggregator.http.proxy_users import ProxyUsers
+from aggregator.http.proxy_users import PROXY_USERS, ProxyUsers
 from aggregator.http.routes import ENDPOINTS, add_routes
 
 if TYPE_CHECKING:

@@ -15,8 +15,6 @@ from aggregator.http.metrics.registry import Metrics
 
 if TYPE_CHECKING:
     from aggregator.app import Service
-    from aggregator.http.errors import RejectedRequestLog
-    from aggregator.http.proxy_users import ProxyUsers
 
 SERVICE: web.AppKey[Service] = web.AppKey("service")
 METRICS = web.AppKey("metrics", Metrics)
@@ -30,10 +28,8 @@ BODY_LIMITS = web.AppKey("body_limits", BodyLimits)
 BODY_MEMORY_BUDGET = web.AppKey("body_memory_budget", BodyMemoryBudget)
 STREAM_LIMIT = web.AppKey("stream_limit", PerCallerLimit)
 BATCH_LIMIT = web.AppKey("batch_limit", PerCallerLimit)
-REJECTED_LOG: web.AppKey[RejectedRequestLog] = web.AppKey("rejected_log")
 OPENAPI_DOCUMENT: web.AppKey[dict[str, Any]] = web.AppKey("openapi")
 
-PROXY_USERS: web.AppKey[ProxyUsers] = web.AppKey("proxy_users")
 BASE_PATH = web.AppKey("base_path", str)  # of public_url: "" or "/path"
 
 CALLER_KEY = web.RequestKey("caller", ApiKey)

@@ -17,8 +17,9 @@ from aggregator.concurrency import fair_semaphore
 from aggregator.domain import Article
 from aggregator.errors import CrossSiteRequest, Forbidden, InvalidApiKey, Unauthenticated
 from aggregator.http import hosts
-from aggregator.http.app_keys import CALLER_KEY, PROXY_USERS, REQUEST_ID, SERVICE, caller_name
+from aggregator.http.app_keys import CALLER_KEY, REQUEST_ID, SERVICE, caller_name
 from aggregator.http.middleware import SAFE_METHODS
+from aggregator.http.proxy_users import PROXY_USERS
 
 SESSION_COOKIE = "aggregator_session"
 AUTH_SCHEME = "bearer"

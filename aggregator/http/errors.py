@@ -21,7 +21,6 @@ from aggregator.contract.responses import encode
 from aggregator.http.app_keys import (
     BASE_PATH,
     METRICS,
-    REJECTED_LOG,
     REQUEST_ID,
     caller_id,
     caller_name,
@@ -217,6 +216,9 @@ class RejectedRequestLog:
                 "refused %s %s code=%s from=%s key=%s request=%s; %d more since the last such line",
                 method, path[:MAX_LOGGED_PATH_CHARS], code, peer, key_id or "-", request_id, suppressed,
             )  # fmt: skip
+
+
+REJECTED_LOG = web.AppKey("rejected_log", RejectedRequestLog)
 
 
 class RejectedConnectionLog:

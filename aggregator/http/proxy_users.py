@@ -69,6 +69,9 @@ class ProxyUsers:
         return user_key(name, role, self._clock())
 
 
+PROXY_USERS = web.AppKey("proxy_users", ProxyUsers)
+
+
 @dataclass(frozen=True, slots=True)
 class UserRoles:
     """Roles by user name, by group, and of everybody else (None: no access)."""

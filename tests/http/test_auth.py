@@ -12,8 +12,7 @@ from multidict import CIMultiDict
 
 from aggregator.auth.api_keys import ROLE_PERMISSIONS, ApiKey, Role
 from aggregator.errors import InvalidInput
-from aggregator.http.app_keys import REJECTED_LOG
-from aggregator.http.errors import LOG_INTERVAL_S
+from aggregator.http.errors import LOG_INTERVAL_S, REJECTED_LOG
 from aggregator.http.pages.sign_in import MAX_FORM_BYTES
 from aggregator.http.routes import ENDPOINTS, Endpoint
 from aggregator.log_limits import LogThrottle

@@ -19,8 +19,7 @@ from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.auth.api_keys import ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.background.wiring import BackgroundServices, build_background, build_index
-from aggregator.dedup.policy import Policy
-from aggregator.dedup.policy_profiles import PolicyProfiles, as_profiles
+from aggregator.dedup.policy import Policy, PolicyProfiles, as_profiles
 from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, IndexLayout
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.events.broadcast import ChangeBroadcaster
@@ -32,9 +31,16 @@ from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
 from aggregator.events.search import EventSearch
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
-from aggregator.index import Index, format_version, space_registry, unread_index
-from aggregator.index.space_registry import Registry, StoredSpace, describe
-from aggregator.index.unread_index import UnreadIndex
+from aggregator.index import Index
+from aggregator.index.upkeep import format_version
+from aggregator.index.upkeep.spaces import (
+    UNREAD_INDEX_CHECK,
+    Registry,
+    StoredSpace,
+    UnreadIndex,
+    describe,
+    registry_of,
+)
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.load_control import LoadControl
 from aggregator.ingest.pipeline import ASYNCIO, Execution
@@ -248,7 +254,7 @@ async def build_unread_migration(service: Service, spaces: Sequence[str]) -> tup
 
     What the serving spaces have stored since stays, if it is newer.
     """
-    registry, own = await space_registry.read(service.store), service.analyzer.space_parts
+    registry, own = await registry_of(service.store).read(), service.analyzer.space_parts
     stored = {space: registry.get(space, StoredSpace()) for space in spaces}
     plan_name = service.layout.plan_name
     layout = IndexLayout(tuple(spaces), plan_name, dict.fromkeys(service.layout.spaces, plan_name))
@@ -385,7 +391,7 @@ def _build_service(
         load_control=load_control,
         webhook_subscriptions=background.webhook_subscriptions,
         webhook_dispatcher=background.webhook_dispatcher,
-        readiness=Readiness({unread_index.CHECK_NAME: unread.check, "clock": background.clock_guard.observe}),
+        readiness=Readiness({UNREAD_INDEX_CHECK: unread.check, "clock": background.clock_guard.observe}),
         unread_index=unread,
         clock=clock,
     )

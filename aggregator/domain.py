@@ -5,7 +5,7 @@ Conventions in all modules:
 * a **fingerprint** is an unsigned 64-bit ``int``; in JSON 16 lower-case hex digits, most significant bit
   first;
 * an **article number** is an unsigned 64-bit ``int`` that increases with time: ``arrival time in ms << 22``
-  plus 22 bits that make it unique (``index/article_numbers.py``). It identifies one stored version of an
+  plus 22 bits that make it unique (``ingest/decide.py``). It identifies one stored version of an
   article;
 * times are ``int`` milliseconds since 1970-01-01 UTC, suffix ``_ms``;
 * distances are Hamming distances in bits, 0..64; overlaps and similarities are in 0..1.

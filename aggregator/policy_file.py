@@ -23,8 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aggregator.dedup.policy import Policy
-from aggregator.dedup.policy_profiles import DEFAULT_PROFILE, PolicyProfiles, SourceRule
+from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles, SourceRule
 from aggregator.errors import ConfigurationError
 from aggregator.settings import POLICY_NAMES, Settings
 

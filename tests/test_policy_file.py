@@ -9,8 +9,7 @@ import pytest
 
 from aggregator import policy_file
 from aggregator.app import build_policies
-from aggregator.dedup.policy import Policy
-from aggregator.dedup.policy_profiles import PolicyProfiles
+from aggregator.dedup.policy import Policy, PolicyProfiles
 from aggregator.errors import ConfigurationError
 from aggregator.policy_file import load_policy_profiles
 from aggregator.settings import Settings, load

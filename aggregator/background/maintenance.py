@@ -1,7 +1,7 @@
 """Index maintenance: compaction by one leader replica, in short runs.
 
 Each run acquires or renews a lease, works for at most ``TIME_BUDGET_MS`` and leaves the rest to the next run,
-so requests wait for at most one chunk of work. Progress is stored (``index/compaction.py``): if the leader
+so requests wait for at most one chunk of work. Progress is stored (``compaction.py``): if the leader
 dies, another replica resumes there. In each run every replica reads what the leader changed: the segments and
 the floor. A failed run is retried by the next one; its reason is logged when it changes.
 """
@@ -13,9 +13,9 @@ from contextlib import suppress
 
 from aggregator.errors import StoreUnavailable
 from aggregator.index import Index
-from aggregator.index.clock_guard import ClockGuard
-from aggregator.index.maintenance import SegmentMaintenance
-from aggregator.index.statistics import SpaceStatistics, count_segments
+from aggregator.index.upkeep.clock_guard import ClockGuard
+from aggregator.index.upkeep.maintenance import SegmentMaintenance
+from aggregator.index.upkeep.statistics import SpaceStatistics, count_segments
 from aggregator.store.periodic_task import PeriodicTask
 from aggregator.time_units import MINUTE_MS
 

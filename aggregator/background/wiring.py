@@ -23,7 +23,7 @@ from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.events.webhooks.mail import SmtpServer, parse_smtp_url
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
-from aggregator.index.clock_guard import ClockGuard
+from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.provenance.collector import SourceCollector
 from aggregator.settings import Settings
 from aggregator.store.base import Store

@@ -24,8 +24,8 @@ from aggregator.backup.manifest import (
     write_manifest,
 )
 from aggregator.errors import ConfigurationError
-from aggregator.index import format_version, space_registry
-from aggregator.index.unread_index import count_articles
+from aggregator.index.upkeep import format_version
+from aggregator.index.upkeep.spaces import count_articles, registry_of
 from aggregator.store.base import Store
 from aggregator.store.durable_files import FileLock, flush_directory, write_flushed
 from aggregator.store.rdb_dump import download_rdb
@@ -49,7 +49,7 @@ async def summarize_store(store: Store) -> StoreSummary:
     """Read the summary; about 0.1 s per index. Raises StoreUnavailable."""
     raw = (await store.read([format_version.FORMAT_KEY]))[0]
     indexes = []
-    for name, entry in sorted((await space_registry.read(store)).items()):
+    for name, entry in sorted((await registry_of(store).read()).items()):
         found = await count_articles(store, name, entry)
         indexes.append(
             IndexSummary(

@@ -49,7 +49,7 @@ class BackupFile(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True):
     """``created``: when the snapshot was asked for; all that was acknowledged before is in it. RFC 3339.
 
-    ``data_format``: of the stored values, see ``index/format_version.py``. ``keys``: about how many there are
+    ``data_format``: of the stored values, see ``format_version.py``. ``keys``: about how many there are
     in ``database``, which is that of the URL.
     """
 

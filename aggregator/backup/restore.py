@@ -25,8 +25,9 @@ from aggregator.background.maintenance import MAINTENANCE_LEASE_KEY
 from aggregator.background.scheduler import DETECTOR_LEASE_KEY
 from aggregator.backup.manifest import Manifest, read_verified
 from aggregator.errors import AggregatorError, ConfigurationError
-from aggregator.index import format_version, keys
-from aggregator.index.clock_guard import read_last_use_ms
+from aggregator.index import keys
+from aggregator.index.upkeep import format_version
+from aggregator.index.upkeep.clock_guard import read_last_use_ms
 from aggregator.store.append_log import EMPTY_LOG_BYTES, LOG_DIRECTORY, MANIFEST_NAME, RECORD_NAME
 from aggregator.store.base import Put, Store
 from aggregator.store.client import RedisClient, open_client

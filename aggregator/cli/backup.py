@@ -12,7 +12,7 @@ from pathlib import Path
 from aggregator.backup.creation import StoreSummary, create_backup, remove_old_backups, summarize_store
 from aggregator.backup.manifest import Manifest
 from aggregator.errors import ConfigurationError
-from aggregator.index import format_version
+from aggregator.index.upkeep import format_version
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings

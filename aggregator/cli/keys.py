@@ -7,7 +7,7 @@ import sys
 
 from aggregator.auth.api_keys import ApiKey, ApiKeys
 from aggregator.errors import ConfigurationError
-from aggregator.index import format_version
+from aggregator.index.upkeep import format_version
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings

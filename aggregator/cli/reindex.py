@@ -2,7 +2,7 @@
 
 With migration settings the articles of the serving index are copied to the index that the settings migrate
 to, while the service writes to both. Without them, articles of an index that the settings do not read
-(``index/unread_index.py``) are copied into the one that they read.
+(``index/upkeep/spaces.py``) are copied into the one that they read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from aggregator.cli.retry_forever import until_available
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError, InvalidInput
-from aggregator.index import Index, space_registry
+from aggregator.index import Index
+from aggregator.index.upkeep.spaces import set_copied, space_version
 from aggregator.ingest.backfill import (
     BackfillStats,
     backfill_from_articles,
@@ -54,11 +55,11 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         complete, rejected = True, dict[str, Line]()
         if unread:
             index, writer = await build_unread_migration(service, unread)
-            versions = {space: await space_registry.space_version(service.store, space) for space in unread}
+            versions = {space: await space_version(service.store, space) for space in unread}
             complete = await _copy(args, service, index, writer, rejected)
             await remove_deleted(index, writer)
             if complete:
-                await space_registry.set_copied(service.store, versions, service.index.spaces)
+                await set_copied(service.store, versions, service.index.spaces)
         if service.dual_writer is not None:
             index = service.index
             if await _copy(args, service, index, service.dual_writer, rejected):
@@ -76,7 +77,7 @@ async def _record_dual_written(index: Index) -> None:
     """Each serving space is copied to the shadow space of its language group, which each write goes to."""
     for target in index.shadow_spaces:
         sources = [space for space in index.spaces if group_of(space) == group_of(target)]
-        await space_registry.set_copied(index.store, dict.fromkeys(sources, b""), [target])
+        await set_copied(index.store, dict.fromkeys(sources, b""), [target])
 
 
 async def _copy(

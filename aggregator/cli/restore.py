@@ -13,7 +13,7 @@ from aggregator.backup.manifest import Manifest, locate_backup, read_manifest, r
 from aggregator.backup.restore import loaded, restore_directory, restore_server
 from aggregator.cli.backup import describe
 from aggregator.errors import ConfigurationError
-from aggregator.index.trusted_time import ACCEPT_COMMAND, MAX_AHEAD_MS
+from aggregator.index.upkeep.clock_guard import ACCEPT_COMMAND, MAX_AHEAD_MS
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 from aggregator.store.durable_files import TemporaryDirectory

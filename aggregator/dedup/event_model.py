@@ -4,7 +4,7 @@ Logistic regression over what is stored of two articles:
 
     profile   cosine of the square roots of the stored terms' weights, terms compared by prefixes of 5
     terms     cosine of the stored terms
-    titles    similarity of the headlines (``title_rule.title_similarity``)
+    titles    similarity of the headlines (``title_similarity``)
     names     share of a headline's terms, names mostly, among the other article's stored terms: mean of both
               directions
     figures   share of the numbers of the article with fewer that the other has too; dates in the text count
@@ -19,14 +19,39 @@ articles of two languages, so only copies of the wording can match there.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from functools import lru_cache
 from typing import Protocol
 
 from aggregator.analysis.term_profile import PREFIX_CHARS
 from aggregator.analysis.text import tokenizer
 from aggregator.dedup.evidence import Evidence
-from aggregator.dedup.title_rule import title_similarity
 from aggregator.domain import WeightedTerms
+
+
+def required_similarity(headline_similarity: float) -> float:
+    """Return the least text similarity, 0..1, of two articles with this headline similarity, 0..1."""
+    if headline_similarity > 0.2:
+        return 0.2
+    return 0.7 if headline_similarity >= 0.1 else 0.85
+
+
+def title_similarity(a: str, a_lang: str, b: str, b_lang: str) -> float:
+    """Cosine of the counted index terms of two headlines, 0..1; 0 when one of them has no terms."""
+    first, second = _term_counts(a, a_lang), _term_counts(b, b_lang)
+    product = sum(n * second[term] for term, n in first.items())
+    # One square root of the product: headlines of 2 and of 10 terms can then meet a boundary exactly.
+    return product / math.sqrt(_squared_norm(first) * _squared_norm(second)) if product else 0.0
+
+
+@lru_cache(maxsize=4096)
+def _term_counts(title: str, lang: str) -> Counter[str]:
+    return Counter(tokenizer.tokenize(title, lang))
+
+
+def _squared_norm(counts: Counter[str]) -> int:
+    return sum(n * n for n in counts.values())
+
 
 FEATURES = ("profile", "terms", "titles", "names", "figures", "shared", "wording")
 WEIGHTS = (2.861, 3.978, 2.019, 0.335, 2.512, 1.354, 28.179)

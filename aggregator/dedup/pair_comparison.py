@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES
-from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
+from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability, title_similarity
 from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import (
@@ -17,7 +17,6 @@ from aggregator.dedup.templates import (
     same_template_other_figures,
     same_template_other_names,
 )
-from aggregator.dedup.title_rule import title_similarity
 from aggregator.domain import Sketch, WeightedTerms
 
 Novelty = Literal["", "story", "figures", "names"]

@@ -1,13 +1,14 @@
 """The verdict (new, related, duplicate) on an article among its candidates, by a policy. Pure.
 
 An article joins the group of most of the earlier articles that it duplicates nearly as closely as the best;
-linking every match would merge groups through one page (docs/decisions/0017-group-choice.md).
+linking every match would merge groups through one page (docs/decisions/0017-group-choice.md). Related
+articles are ranked by the cosine of their top terms: the fingerprint, which finds them, is too coarse.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from aggregator.analysis.shingles import OverlapEstimate
@@ -16,7 +17,7 @@ from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.pair_comparison import compare_pair, novelty, shares_enough
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import figures_changed
-from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome
+from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, RelatedItem, WeightedTerms
 
 # An article that begins otherwise is a copy if it shares wording with copies that so many outlets printed.
 CONFIRMING_OUTLETS = 2
@@ -143,3 +144,60 @@ def _closest_in_largest_group(matches: Sequence[Candidate]) -> Candidate:
 
 def _age_key(candidate: Candidate) -> tuple[int, str]:
     return candidate.record.number, candidate.record.id
+
+
+def cosine(a: WeightedTerms, b: WeightedTerms) -> float:
+    """Cosine of two sparse unit vectors, 0..1; 0 when either is empty."""
+    return cosine_to(a)(b)
+
+
+def cosine_to(a: WeightedTerms) -> Callable[[WeightedTerms], float]:
+    """Return the function ``b -> cosine(a, b)``; faster than ``cosine`` for many ``b``."""
+    weights = dict(a)
+
+    def cosine_with(b: WeightedTerms) -> float:
+        return min(1.0, sum([weight * weights[term] for term, weight in b if term in weights], 0.0))
+
+    return cosine_with
+
+
+def rank(
+    candidates: Iterable[Candidate],
+    *,
+    exclude_group: int | None,
+    limit: int,
+) -> tuple[RelatedItem, ...]:
+    """Return at most ``limit`` candidates, most similar first; equally similar ones by arrival, latest first.
+
+    Of each duplicate group only the first in this order is kept; none of group ``exclude_group`` (the
+    article's own).
+    """
+    scored = [
+        (round(candidate.similarity, 3), candidate)
+        for candidate in candidates
+        if candidate.canonical[1] != exclude_group
+    ]
+    scored.sort(key=lambda pair: (-pair[0], -pair[1].record.number))
+    groups: set[int] = set()
+    items: list[RelatedItem] = []
+    for similarity, candidate in scored:
+        if len(items) == limit:
+            break
+        if candidate.canonical[1] in groups:
+            continue
+        groups.add(candidate.canonical[1])
+        items.append(_related_item(candidate, similarity))
+    return tuple(items)
+
+
+def _related_item(candidate: Candidate, similarity: float) -> RelatedItem:
+    record = candidate.record
+    return RelatedItem(
+        id=record.id,
+        title=record.title,
+        url=record.url,
+        source=record.source,
+        published_at_ms=record.published_at_ms,
+        distance=candidate.distance,
+        similarity=similarity,
+    )

@@ -38,7 +38,7 @@ from aggregator.http.app_keys import (
     SERVICE,
     SHUTTING_DOWN,
 )
-from aggregator.index import unread_index
+from aggregator.index.upkeep import spaces as unread_index
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 ARTICLE_PATHS = ("/v1/articles", "/v1/related", "/v1/explain")

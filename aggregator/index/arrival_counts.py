@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from aggregator.domain import VerdictName, arrival_ms_of
 from aggregator.index import keys
-from aggregator.index.codec.stream_entries import decode_stream_entry
+from aggregator.index.article_stream import decode_stream_entry
 from aggregator.index.segments import Segments
 from aggregator.store.base import Store
 from aggregator.time_units import HOUR_MS, MINUTE_MS

@@ -17,18 +17,16 @@ from aggregator.domain import ArticleRecord, Outcome
 from aggregator.index import keys
 from aggregator.index.bindings import (
     Bindings,
+    BindingSnapshot,
+    DuplicateGroup,
     binding_in_space,
+    bindings_to_index,
     expired_error,
     foreign_article_error,
     is_owned,
-)
-from aggregator.index.codec.bindings import Binding
-from aggregator.index.duplicate_groups import (
-    BindingSnapshot,
-    DuplicateGroup,
-    bindings_to_index,
     next_canonical,
 )
+from aggregator.index.codec.binding_codec import Binding
 from aggregator.index.records import Records
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot

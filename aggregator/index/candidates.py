@@ -11,11 +11,10 @@ from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.boilerplate import SourceBoilerplate
 from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_outlet, is_same_source
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.similarity import cosine_to
-from aggregator.dedup.verdict import Candidate
+from aggregator.dedup.verdict import Candidate, cosine_to
 from aggregator.index import keys
-from aggregator.index.codec.bindings import CanonicalPointer, decode_pointer
-from aggregator.index.codec.candidate_records import CandidateRecord
+from aggregator.index.codec.binding_codec import CanonicalPointer, decode_pointer
+from aggregator.index.codec.lazy_record import CandidateRecord
 from aggregator.index.lookup import Probe
 from aggregator.index.snapshot import Snapshot
 

@@ -8,22 +8,28 @@ the functions return the suffix of a key, which is the same in all segments.
     {en.3f2a.0}s1f2e3    sketch bucket: low 18 bits of a sketch key  postings
     {en.3f2a.0}s21:01f2e3    the same after a rehash: 21 bits
     {en.3f2a.0}t1f2e3    term bucket: top 20 bits of an index key    postings, the newest only
-    {en.3f2a.0}i<16 B>   binding of an id, by its xxh3_128 hash      ``codec.bindings.encode_binding``
+    {en.3f2a.0}i<16 B>   binding of an id, by its xxh3_128 hash      ``binding_codec.encode_binding``
     {en.3f2a.0}p<8 B>    state of an article number                  its canonical article, or DEAD
     {en.3f2a.0}g<8 B>    tombstone of a deleted canonical article, by the number of its first version
     {en.3f2a.0}c<8 B>    duplicates of a canonical article           16-byte id hashes
     {en.3f2a.0}closed    present once the segment is sealed: when, in ms
-    {en.3f2a.0}width     bits that name its sketch buckets, if not 18  ``sketch_width.py``
-    {en.3f2a.0}marks     sample of the segment's article numbers     ``segment_sampling.py``
+    {en.3f2a.0}width     bits that name its sketch buckets, if not 18  ``sketch_buckets.py``
+    {en.3f2a.0}marks     sample of the segment's article numbers     ``segments.py``
     {en.3f2a.0}dead      numbers of versions that left while it was writable, 8 bytes each
     {en.3f2a.0}version   hash of all commits the segment took, in order
     {en.3f2a.0}stream    article stream in commit order
     {en.3f2a}segments    live segments of the space                  ``segments.SpaceHead``
     {en.3f2a}upkeep      position of compaction                      ``compaction.CompactionCursor``
-    r:en.3f2a:<16 hex>   record of an article number                 ``codec.records.encode_record``
+    r:en.3f2a:<16 hex>   record of an article number                 ``record_codec.encode_record``
     x:<16 hex>           compressed text of an article number (setting ``store_texts``)
     {format}             format of the data                          ``format_version.py``
-    {spaces}             registry of all spaces                      ``space_registry.py``
+    {spaces}             registry of all spaces                      ``upkeep/spaces.py``
+
+**Term buckets.** Reports of one event in different words are further apart than any lookup radius and share
+no wording, but they share names and nouns that are rare elsewhere. So an article is indexed under its few
+heaviest terms and looked up under all that are stored as strings. Per term only the newest articles are kept:
+readers want recent ones, and a term with thousands of articles says nothing that the rarer terms do not
+(docs/design/related-articles.md).
 """
 
 from __future__ import annotations
@@ -36,8 +42,34 @@ import xxhash
 
 from aggregator.index.blocks import ProbePlan
 
+INDEXED_TERMS = 6
+QUERY_TERMS = 24
+MAX_ARTICLES_PER_TERM = 32
+_HASH_SEED = 0x70
+_HASH_BITS = 44
+_WEIGHT_BITS = 8
+_WEIGHT_MASK = (1 << _WEIGHT_BITS) - 1
+
+
+def index_keys(terms: Sequence[tuple[str, float]]) -> list[int]:
+    """Index keys of an article with these (term, weight), heaviest first: 44 bits of hash, 8 of weight."""
+    return [term_hash(term) | max(1, round(weight * _WEIGHT_MASK)) for term, weight in terms[:INDEXED_TERMS]]
+
+
+def query_weights(terms: Sequence[tuple[str, float]]) -> dict[int, float]:
+    """Hashes of the terms to look up, with the weight of each in the query."""
+    return {term_hash(term): weight for term, weight in terms[:QUERY_TERMS]}
+
+
+@lru_cache(maxsize=1 << 16)
+def term_hash(term: str) -> int:
+    """52 bits, of which the lowest 8 are zero: an index key holds the weight there."""
+    hashed = xxhash.xxh3_64_intdigest(term.encode("utf-8", "surrogatepass"), _HASH_SEED)
+    return hashed >> (64 - _HASH_BITS) << _WEIGHT_BITS
+
+
 # Of a sketch key, those that name its bucket in a new segment, and after the last rehash
-# (``sketch_width.py``). Entries have the upper 14 bits whatever names their bucket.
+# (``sketch_buckets.py``). Entries have the upper 14 bits whatever names their bucket.
 SKETCH_BUCKET_BITS = 18
 MAX_SKETCH_BUCKET_BITS = 24
 TERM_BUCKET_BITS = 20
@@ -145,7 +177,7 @@ def sketch_buckets(tag_: bytes, sketch_keys: Iterable[int], bits: int = SKETCH_B
 
 
 def term_buckets(tag_: bytes, index_keys: Iterable[int]) -> list[bytes]:
-    """The buckets of terms (``term_index.index_keys`` or ``query_weights``)."""
+    """The buckets of terms (``index_keys`` or ``query_weights``)."""
     prefix = tag_ + b"t"
     upper = TERM_REMAINDER_BITS + 8
     return [

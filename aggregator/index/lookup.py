@@ -16,7 +16,7 @@ from aggregator.analysis.shingles import query_keys
 from aggregator.domain import Analysis, ArticleRecord, Match
 from aggregator.index import keys, sketch_buckets
 from aggregator.index.blocks import BlockPlan, ProbePlan
-from aggregator.index.codec.candidate_records import CandidateRecord, decode_candidates
+from aggregator.index.codec.lazy_record import CandidateRecord, decode_candidates
 from aggregator.index.codec.postings import (
     NUMBER_BYTES,
     ArticleNumbers,
@@ -30,7 +30,7 @@ from aggregator.index.codec.postings import (
 )
 from aggregator.index.lookup_result import LookupResult, rank_single_key_matches
 from aggregator.index.segments import Segments
-from aggregator.index.sketch_width import SketchWidth
+from aggregator.index.sketch_buckets import SketchWidth
 from aggregator.index.snapshot import SegmentBuckets, Snapshot
 from aggregator.store.base import Check, LengthsUnchanged, Store, ValueEquals
 

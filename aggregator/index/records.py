@@ -11,7 +11,7 @@ import numpy.typing as npt
 from aggregator.domain import ArticleRecord
 from aggregator.index import keys
 from aggregator.index.codec.distinct import distinct
-from aggregator.index.codec.records import decode_record, encode_record
+from aggregator.index.codec.record_codec import decode_record, encode_record
 from aggregator.store.base import Put, Store
 
 

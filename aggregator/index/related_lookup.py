@@ -18,9 +18,9 @@ from aggregator.analysis.term_profile import cosines
 from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.verdict import Candidate
 from aggregator.domain import Analysis, ArticleRecord
-from aggregator.index import keys, term_index
-from aggregator.index.codec.bindings import Binding, decode_binding, decode_pointer
-from aggregator.index.codec.candidate_records import decode_summaries
+from aggregator.index import keys
+from aggregator.index.codec.binding_codec import Binding, decode_binding, decode_pointer
+from aggregator.index.codec.lazy_record import decode_summaries
 from aggregator.index.codec.postings import numbers_within, top_by_terms
 from aggregator.index.lookup import RADIUS_BITS, Lookup, Probe
 from aggregator.index.lookup_result import MAX_CANDIDATES
@@ -53,7 +53,7 @@ class RelatedLookup:
     async def find(self, article: Analysis | ArticleRecord, id_: str) -> RelatedCandidates:
         """The articles that are near by bits or share distinctive terms: one round trip."""
         probe = self._lookup.probe(article, id_)
-        space, weights = probe.space, term_index.query_weights(article.terms)
+        space, weights = probe.space, keys.query_weights(article.terms)
         block_buckets = keys.block_buckets(b"", probe.probe_plan)
         term_buckets = keys.term_buckets(b"", weights)
         own_key = probe.binding_key

@@ -12,28 +12,70 @@ head.
 
     open --seal: closed=now, if absent--> frozen --retention, everything below the floor--> dropped
 
-**Counting** costs no round trip: a sample of the articles is recorded with their commits
-(``segment_sampling.py``). After a commit with a sampled article the committer checks whether the segment is
-full.
+**Counting** costs no round trip: one article in 2**k is sampled, those whose number ends in k zero bits,
+which are random. A sample is 8 bytes, the number with its low bits replaced by k; it is appended by the
+commit of its article. A segment of ten million articles has about five thousand. After a commit with a
+sampled article the committer checks whether the segment is full.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from aggregator.domain import arrival_ms_of
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
-from aggregator.index.codec.format_byte import PLAIN, decode_formatted
-from aggregator.index.segment_sampling import decode_samples, sampling_exponent_for
-from aggregator.index.sketch_width import INITIAL_WIDTH, SketchWidth, decode_sketch_width
+from aggregator.index.codec.format_byte import PLAIN
+from aggregator.index.sketch_buckets import INITIAL_WIDTH, SketchWidth, decode_sketch_width
 from aggregator.index.snapshot import SegmentBuckets, SegmentStack, Snapshot
 from aggregator.store.base import AdvanceVersion, Put, Store, Transaction, ValueEquals
-from aggregator.store.optimistic import commit_attempts
+from aggregator.store.optimistic import StoredValue, ValueFormat
+
+MIN_SAMPLES_PER_SEGMENT: Final = 4096  # of a full segment
+EXPONENT_BITS: Final = 5  # low bits of a sample that hold k
+NO_SAMPLING: Final = (1 << EXPONENT_BITS) - 1
+
+
+def sampling_exponent_for(max_articles: int) -> int:
+    """The k that gives a segment of ``max_articles`` at least ``MIN_SAMPLES_PER_SEGMENT`` samples."""
+    return max(0, (max_articles // MIN_SAMPLES_PER_SEGMENT).bit_length() - 1)
+
+
+def sample_entry(number: int, sampling_exponent: int) -> bytes:
+    """The sample of article ``number``, 8 bytes; empty if it is not sampled."""
+    if number & ((1 << sampling_exponent) - 1):
+        return b""
+    return (number >> EXPONENT_BITS << EXPONENT_BITS | sampling_exponent).to_bytes(8, "little")
+
+
+def decode_samples(samples: bytes | None) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """Sampled numbers (low bits cleared), and how many articles each of them represents; both (n,)."""
+    found = np.frombuffer(samples or b"", "<u8")
+    exponents = found & np.uint64((1 << EXPONENT_BITS) - 1)
+    return found ^ exponents, np.left_shift(1, exponents.astype(np.int64))
+
+
+KEYS_PER_READ = 1024
+
+
+async def scan_block(
+    store: Store, tag: bytes, block: int, width: int, step: int = 1
+) -> AsyncIterator[tuple[int, bytes]]:
+    """Every ``step``-th block value of ``width`` bits and its bucket; b"" if the bucket is absent."""
+    values = range(0, 1 << width, step)
+    for start in range(0, len(values), KEYS_PER_READ):
+        chunk = values[start : start + KEYS_PER_READ]
+        buckets = await store.read([keys.block_bucket(tag, block, value) for value in chunk])
+        for value, bucket in zip(chunk, buckets, strict=True):
+            yield value, bucket or b""
+
 
 SEGMENT_MAX_ARTICLES = 10_000_000
 KeyBuilder = Callable[[bytes, SketchWidth], list[bytes]]  # tag, width -> full keys
@@ -48,7 +90,7 @@ class SpaceHead(msgspec.Struct, frozen=True, array_like=True):
     cleared_below: int = 0
 
 
-_head_decoder = msgspec.msgpack.Decoder(SpaceHead)
+_HEAD_FORMAT = ValueFormat(msgspec.msgpack.Decoder(SpaceHead), "A list of segments", SpaceHead, PLAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +128,16 @@ class Segments:
 
     async def refresh(self, space: str) -> SegmentStack:
         """The stack as the stored head has it; only this learns of dropped segments and a new floor."""
-        _, head = await self._read_head(space)
-        return self._merge_head(space, head)
+        return self._merge_head(space, await self.head(space))
 
     async def refresh_all(self, spaces: Sequence[str]) -> list[SegmentStack]:
         """``refresh`` of several spaces: one round trip."""
         raw = await self._store.read([keys.space_head(space) for space in spaces])
-        return [self._merge_head(s, _decode_head(value)) for s, value in zip(spaces, raw, strict=True)]
+        return [self._merge_head(s, _HEAD_FORMAT.decode(value)) for s, value in zip(spaces, raw, strict=True)]
 
     async def head(self, space: str) -> SpaceHead:
         """The stored head."""
-        return (await self._read_head(space))[1]
+        return await self._stored_head(space).read()
 
     async def read(self, suffixes_by_space: Mapping[str, Sequence[bytes]]) -> Snapshot:
         """Read keys (without tags) from all live segments of their spaces: one round trip."""
@@ -163,29 +204,21 @@ class Segments:
 
     async def advance_head(self, space: str, **fields: int) -> bool:
         """Raise fields of the stored head, never lower them; False if another process wrote it meanwhile."""
-        raw, head = await self._read_head(space)
+        stored = self._stored_head(space)
+        raw, head = await stored.read_with_raw()
         raised = {name: max(value, getattr(head, name)) for name, value in fields.items()}
         moved = msgspec.structs.replace(head, **raised)
-        if moved == head:
-            self._merge_head(space, head)
-            return True
-        put = Put(keys.space_head(space), PLAIN + msgspec.msgpack.encode(moved))
-        if await self._store.commit(Transaction((ValueEquals(put.key, raw),), (put,))):
+        if moved != head and not await stored.replace(raw, moved):
             return False
         self._merge_head(space, moved)
         return True
 
     async def lower_floor(self, space: str, floor: int) -> None:
         """Lower the stored floor, which a wrong clock raised. Raises CommitConflict."""
-        for _ in commit_attempts("The list of segments kept changing; try again."):
-            raw, head = await self._read_head(space)
-            if head.floor <= floor:
-                return
-            lowered = msgspec.structs.replace(head, floor=floor)
-            put = Put(keys.space_head(space), PLAIN + msgspec.msgpack.encode(lowered))
-            if not await self._store.commit(Transaction((ValueEquals(put.key, raw),), (put,))):
-                self._merge_head(space, lowered)
-                return
+        head = await self._stored_head(space).edit(
+            lambda head: msgspec.structs.replace(head, floor=min(head.floor, floor))
+        )
+        self._merge_head(space, head)
 
     async def _advance_writable(self, space: str, last: int) -> None:
         """Use segment ``last``, since the one before it is sealed.
@@ -201,7 +234,7 @@ class Segments:
         if missing := [space for space in spaces if space not in self._stacks]:
             heads = await self._store.read([keys.space_head(space) for space in missing])
             for space, raw in zip(missing, heads, strict=True):
-                self._merge_head(space, _decode_head(raw))
+                self._merge_head(space, _HEAD_FORMAT.decode(raw))
 
     def _merge_head(self, space: str, head: SpaceHead) -> SegmentStack:
         known = self._stacks.get(space, SegmentStack(space))
@@ -227,9 +260,8 @@ class Segments:
                 changed = True
         return changed
 
-    async def _read_head(self, space: str) -> tuple[bytes | None, SpaceHead]:
-        raw = (await self._store.read([keys.space_head(space)]))[0]
-        return raw, _decode_head(raw)
+    def _stored_head(self, space: str) -> StoredValue[SpaceHead]:
+        return StoredValue(self._store, keys.space_head(space), _HEAD_FORMAT)
 
 
 def _with_tag(suffixes: Sequence[bytes], tag: bytes, _: SketchWidth) -> list[bytes]:
@@ -245,7 +277,3 @@ def _split_by_tag(
         parts[tag] = SegmentBuckets(tag_keys, list(values[start : start + len(tag_keys)]))
         start += len(tag_keys)
     return parts
-
-
-def _decode_head(raw: bytes | None) -> SpaceHead:
-    return SpaceHead() if raw is None else decode_formatted(_head_decoder, raw, "A list of segments")

@@ -1,10 +1,23 @@
-"""Bounded sketch keys: a full key keeps its newest entries only. Pure.
+"""Sketch buckets: how many bits of a sketch key name its bucket, and how full a key may be. Pure.
 
-Some shingles ("one of the") are in every fiftieth article, so without a bound the entries that a look-up
-reads grow with what is stored. An insert has read the buckets that it appends to. If one of its sketch keys
-has ``FULL_KEY_ENTRIES`` there, the insert first replaces the bucket by one with the key's newest
-``KEPT_KEY_ENTRIES``; entries of other keys in the same bucket stay. So the commit must check what is in the
-bucket, not only its length, which may come back:
+**Width.** A bucket also holds entries of other sketch keys that agree in its bits, and a look-up reads them
+all. So the width grows with the segment, one bit at a time, by an incremental rehash
+(``upkeep/sketch_rehash.py``):
+
+    18                 as every segment begins; nothing is stored
+    "18>19"            rehashing: new entries go to buckets of 19 bits, older ones are being moved there from
+                       those of 18, and a look-up reads both
+    "19"               all are moved
+    "19>20" ... "24"
+
+The stored value is read together with the buckets, and every commit that decides or appends checks it. So
+no writer appends to buckets that have been moved, and no decision misses an entry.
+
+**Bound.** A full key keeps its newest entries only. Some shingles ("one of the") are in every fiftieth
+article, so without a bound the entries that a look-up reads grow with what is stored. An insert has read the
+buckets that it appends to. If one of its sketch keys has ``FULL_KEY_ENTRIES`` there, the insert first
+replaces the bucket by one with the key's newest ``KEPT_KEY_ENTRIES``; entries of other keys in the same
+bucket stay. So the commit must check what is in the bucket, not only its length, which may come back:
 
 * a bucket of fewer than ``KEPT_KEY_ENTRIES`` entries was never trimmed, so its length is its version;
 * a longer one is compared by value: an equal value is an equal basis of the decision, whatever happened
@@ -15,7 +28,10 @@ Updates and reindexed copies append without trimming: they do not read buckets. 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import compress
 
 from aggregator.index.codec.postings import (
@@ -23,8 +39,66 @@ from aggregator.index.codec.postings import (
     SKETCH_REMAINDER_BYTES,
     trim_sketch_key,
 )
-from aggregator.index.keys import SKETCH_BUCKET_BITS
+from aggregator.index.keys import MAX_SKETCH_BUCKET_BITS, SKETCH_BUCKET_BITS
 from aggregator.store.base import Check, LengthsUnchanged, Put, ValueEquals
+from aggregator.store.decoding import corrupt_error
+
+_STORED = re.compile(rb"(?:(\d\d)>)?(\d\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class SketchWidth:
+    """Width of a segment's sketch buckets in bits.
+
+    ``bits``: of the buckets that entries are appended to. ``former_bits``: of those whose entries are being
+    moved there; None unless a rehash runs.
+    """
+
+    bits: int = SKETCH_BUCKET_BITS
+    former_bits: int | None = None
+
+    @property
+    def is_rehashing(self) -> bool:
+        """Whether entries may be in buckets of ``former_bits``."""
+        return self.former_bits is not None
+
+    @property
+    def bits_to_read(self) -> tuple[int, ...]:
+        """The widths of all buckets that may have entries; those of older entries first."""
+        return (self.bits,) if self.former_bits is None else (self.former_bits, self.bits)
+
+    def begin_rehash(self) -> SketchWidth:
+        """The width from the first move on."""
+        return SketchWidth(self.bits + 1, self.bits)
+
+    def end_rehash(self) -> SketchWidth:
+        """The width after the last move."""
+        return SketchWidth(self.bits)
+
+    def encode(self) -> bytes | None:
+        """The stored value; None if nothing is stored."""
+        if self == INITIAL_WIDTH:
+            return None
+        return b">".join(b"%d" % bits for bits in self.bits_to_read)
+
+
+INITIAL_WIDTH = SketchWidth()
+
+
+@lru_cache(maxsize=32)
+def decode_sketch_width(raw: bytes | None) -> SketchWidth:
+    """The width of a segment from its stored value. Raises DamagedValue."""
+    if raw is None:
+        return INITIAL_WIDTH
+    match = _STORED.fullmatch(raw)
+    if match is not None:
+        former = int(match[1]) if match[1] else None
+        width = SketchWidth(int(match[2]), former)
+        in_range = SKETCH_BUCKET_BITS < width.bits <= MAX_SKETCH_BUCKET_BITS
+        if in_range and former in (None, width.bits - 1):
+            return width
+    raise corrupt_error("The width of sketch buckets", f"expected 18>19 to 24, got {raw[:16]!r}")
+
 
 # At 16 keys per look-up at most 16 * 24 entries of the article's own keys are read in a segment.
 FULL_KEY_ENTRIES = 24

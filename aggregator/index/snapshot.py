@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from aggregator.domain import ArticleRecord
 from aggregator.index import keys
-from aggregator.index.codec.candidate_records import CandidateRecord
-from aggregator.index.sketch_width import INITIAL_WIDTH, SketchWidth
+from aggregator.index.codec.lazy_record import CandidateRecord
+from aggregator.index.sketch_buckets import INITIAL_WIDTH, SketchWidth
 from aggregator.store.base import (
     AdvanceVersion,
     Append,

@@ -15,11 +15,10 @@ from aggregator.domain import StreamItem
 from aggregator.index import keys
 from aggregator.index.bindings import binding_in_space
 from aggregator.index.blocks import BlockPlan
-from aggregator.index.bucket_scan import scan_block
 from aggregator.index.codec.distinct import distinct
 from aggregator.index.codec.postings import ArticleNumbers, decode_numbers
-from aggregator.index.codec.records import decode_record_summary_uncached
-from aggregator.index.segments import Segments
+from aggregator.index.codec.record_codec import decode_record_summary_uncached
+from aggregator.index.segments import Segments, scan_block
 from aggregator.store.base import Store
 
 

@@ -18,19 +18,19 @@ from typing import Final
 
 from aggregator.analysis.shingles import sketch_keys
 from aggregator.domain import ArticleRecord, Match, Outcome, arrival_ms_of
-from aggregator.index import keys, sketch_buckets, term_index
+from aggregator.index import keys, sketch_buckets
+from aggregator.index.article_stream import encode_stream_entry
+from aggregator.index.bindings import BindingSnapshot, DuplicateGroup, repoint
 from aggregator.index.blocks import BlockPlan
-from aggregator.index.codec.bindings import Binding, encode_binding, encode_pointer, source_hash
+from aggregator.index.codec.binding_codec import Binding, encode_binding, encode_pointer, source_hash
 from aggregator.index.codec.postings import (
     TERM_POSTING_BYTES,
     encode_postings,
     encode_sketch_postings,
     encode_term_postings,
 )
-from aggregator.index.codec.stream_entries import encode_stream_entry
-from aggregator.index.duplicate_groups import BindingSnapshot, DuplicateGroup, repoint
-from aggregator.index.segment_sampling import NO_SAMPLING, sample_entry
-from aggregator.index.sketch_width import INITIAL_WIDTH, SketchWidth
+from aggregator.index.segments import NO_SAMPLING, sample_entry
+from aggregator.index.sketch_buckets import INITIAL_WIDTH, SketchWidth
 from aggregator.store.base import (
     AdvanceVersion,
     Append,
@@ -58,7 +58,7 @@ class SegmentTransactions:
     ``is_only_segment``: there are no older segments, so removed keys are deleted; otherwise they are set to
     ABSENT, so that a value in an older segment does not reappear.
     ``shared_entries_grace_ms``: an exact copy shares the index entries of an article that is at most this
-    much older. ``sampling_exponent``: see ``segment_sampling.py``. ``sketch_width``: as read with everything
+    much older. ``sampling_exponent``: see ``segments.py``. ``sketch_width``: as read with everything
     that a transaction relies on.
     """
 
@@ -308,16 +308,12 @@ class SegmentTransactions:
 
     def _term_writes(self, record: ArticleRecord) -> list[Write]:
         """For canonical articles only: duplicates of one newswire story would displace all others."""
-        index_keys = term_index.index_keys(record.terms)
+        index_keys = keys.index_keys(record.terms)
         if not index_keys:
             return []
         buckets = keys.term_buckets(self._tag, index_keys)
         entries = encode_term_postings(index_keys, record.number)
-        return [
-            AppendCapped(
-                tuple(buckets), tuple(entries), term_index.MAX_ARTICLES_PER_TERM * TERM_POSTING_BYTES
-            )
-        ]
+        return [AppendCapped(tuple(buckets), tuple(entries), keys.MAX_ARTICLES_PER_TERM * TERM_POSTING_BYTES)]
 
     def _binding_write(self, binding: Binding) -> Write:
         return Put(self._binding_key(binding.id), encode_binding(binding))

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from aggregator.domain import Article, ArticleRecord
 from aggregator.index import Index
-from aggregator.index.codec.stored_text import decompress_text
+from aggregator.index.codec.record_codec import decompress_text
 from aggregator.ingest.dual_write import DualWriter, PostedArticle
-from aggregator.ingest.throttle import BulkThrottle, throttled_slice
+from aggregator.ingest.load_control import BulkThrottle, throttled_slice
 
 BATCH_ARTICLES = 64
 STREAM_ITEMS_PER_READ = 512

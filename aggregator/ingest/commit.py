@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from aggregator.index import Index
-from aggregator.index.codec.stored_text import compress_text
-from aggregator.index.segment_sampling import sample_entry
+from aggregator.index.codec.record_codec import compress_text
+from aggregator.index.segments import sample_entry
 from aggregator.ingest.dual_write import DualWriter, PostedArticle
 from aggregator.ingest.pending import CommitPlan, PendingArticle
 

@@ -3,23 +3,35 @@
 An id that is not bound in the article's space is inserted. The same text under a known id is a repeat, which
 changes at most the metadata; another text or another source under a known id is an update. Decisions are
 made on a snapshot; the commit checks that the store still agrees with it.
+
+**Article numbers** are unique over all processes and increase with the time of arrival. The time is in the
+high bits, so that retention is one comparison; random bits follow, so that processes need no coordination (a
+collision is noticed when the record is written). Within one process each number is larger than the last, even
+if the clock is slewed back: equally good candidates are ranked by number, so the verdicts on one file are the
+same in every run. After a leap back by more than ``MAX_STEP_BACK_MS`` numbers follow the clock again; else
+articles would be numbered, and kept, by the wrong time until the process ends.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from random import getrandbits
 
 from aggregator.dedup.evidence import Arrival
-from aggregator.dedup.similarity import rank
-from aggregator.dedup.verdict import Candidate, decide, related_candidates
-from aggregator.domain import Answer, ArticleRecord, Outcome, arrival_ms_of
+from aggregator.dedup.verdict import Candidate, decide, rank, related_candidates
+from aggregator.domain import (
+    NUMBER_RANDOM_BITS,
+    Answer,
+    ArticleRecord,
+    Outcome,
+    arrival_ms_of,
+    article_number_at,
+)
 from aggregator.errors import Forbidden, ImplausibleClock
 from aggregator.index import Index, Probe, Snapshot
-from aggregator.index.article_numbers import ArticleNumberGenerator
-from aggregator.index.bindings import bindings_under, foreign_article_error, is_owned
+from aggregator.index.bindings import BindingSnapshot, bindings_under, foreign_article_error, is_owned
 from aggregator.index.candidates import build_candidates
-from aggregator.index.codec.bindings import source_hash
-from aggregator.index.duplicate_groups import BindingSnapshot
+from aggregator.index.codec.binding_codec import source_hash
 from aggregator.index.lookup_result import LookupResult
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.pending import (
@@ -31,7 +43,27 @@ from aggregator.ingest.pending import (
     metadata_of,
 )
 from aggregator.store.base import Transaction
-from aggregator.time_units import format_rfc3339
+from aggregator.time_units import HOUR_MS, format_rfc3339
+
+# Numbers of one millisecond are up to 2**10 apart: about 4,000 fit before they run into the next one.
+STEP_RANDOM_BITS = 10
+MAX_STEP_BACK_MS = HOUR_MS
+
+
+class ArticleNumberGenerator:
+    """Generates article numbers; one per process."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def next(self, now_ms: int) -> int:
+        """A new number for an arrival at ``now_ms``, larger than all before unless the clock leapt back."""
+        fresh = article_number_at(now_ms, getrandbits(NUMBER_RANDOM_BITS - 1))
+        if arrival_ms_of(self._last) - now_ms > MAX_STEP_BACK_MS:
+            self._last = 0
+        self._last = max(fresh, self._last + 1 + getrandbits(STEP_RANDOM_BITS))
+        return self._last
+
 
 MAX_RELATED = 10
 

@@ -23,8 +23,8 @@ import msgspec
 from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord
 from aggregator.errors import RateLimited
 from aggregator.index import Index, Snapshot, keys
-from aggregator.index.codec.bindings import Binding
-from aggregator.index.duplicate_groups import BindingSnapshot
+from aggregator.index.bindings import BindingSnapshot
+from aggregator.index.codec.binding_codec import Binding
 from aggregator.ingest.pending import copy_metadata
 from aggregator.store.base import Check, Transaction, ValueEquals
 from aggregator.store.optimistic import commit_attempts

@@ -1,13 +1,158 @@
-"""Load control: interactive requests take precedence over bulk work, in this process and across processes."""
+"""Load control: interactive requests take precedence over bulk work, in this process and across processes.
+
+A crawler waits for the answer to its single article; bulk work (batches, imports, reindexing) can wait. While
+interactive articles arrive, bulk work runs in small slices, one at a time per process, each followed by a
+pause in proportion to its duration. So most interactive articles find processors and store idle, and none
+waits for more than one slice. When none has arrived for ``QUIET_AFTER_S``, bulk work runs at full speed. It
+always keeps its share of the time, so it ends even where interactive articles never cease. Operating system
+priorities do not suffice: they do not reach the store, nor processes of another login, container or machine.
+
+**Beacon.** A process that receives interactive articles sets a marker key in the store, at most once per
+``PUBLISH_INTERVAL_S``, which expires unless it is renewed; one that imports reads it at most once per
+``POLL_INTERVAL_S``. Markers are random and only compared with the one read before, so clocks of two machines
+need not agree. An unavailable store is ignored: the work itself reports it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import math
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Protocol
 
 from aggregator.concurrency.scheduling import PriorityGate
-from aggregator.ingest.activity import ActivityBeacon
-from aggregator.ingest.throttle import BulkThrottle
-from aggregator.store.base import Store
+from aggregator.errors import StoreUnavailable
+from aggregator.store.base import Put, Store
+
+# Seconds of pause per second of work while interactive articles arrive.
+PAUSE_RATIO = 1.0
+# The pause shrinks to 0 over this time after the newest interactive article.
+QUIET_AFTER_S = 10.0
+MAX_PAUSE_S = 0.25
+# Articles looked up and committed in one slice: the longest that an interactive article waits for.
+SLICE_ARTICLES = 8
+
+
+def pause_s(since_last_s: float, work_s: float) -> float:
+    """Seconds to pause after ``work_s`` of work, ``since_last_s`` after the newest interactive article.
+
+    >>> pause_s(0.0, 0.02), pause_s(5.0, 0.02), pause_s(10.0, 0.02)
+    (0.02, 0.01, 0.0)
+    """
+    return min(MAX_PAUSE_S, PAUSE_RATIO * work_s * max(0.0, 1.0 - since_last_s / QUIET_AFTER_S))
+
+
+class InteractiveActivity(Protocol):
+    """Source of the time since the newest interactive article; ``ActivityBeacon``."""
+
+    async def seconds_since_last(self) -> float:
+        """Seconds since the newest interactive article arrived; inf if none did."""
+
+
+class BulkThrottle:
+    """Throttle for all bulk work of one process.
+
+    ``yield_control`` is awaited before each slice, so that an interactive article in progress ends first.
+    """
+
+    def __init__(
+        self,
+        activity: InteractiveActivity,
+        yield_control: Callable[[], Awaitable[None]],
+        *,
+        clock_s: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._activity, self._yield_control = activity, yield_control
+        self._clock_s, self._sleep = clock_s, sleep
+        self._slice_lock = asyncio.Lock()
+        self._next_slice_at_s = 0.0
+        self.throttled_s = 0.0  # total of all pauses, for metrics
+
+    @asynccontextmanager
+    async def slice(self, articles: int, slice_articles: int = SLICE_ARTICLES) -> AsyncIterator[int]:
+        """Wait for the next slice; yields how many of ``articles`` to process in it.
+
+        The time spent inside the context is the work that the following pause is proportional to.
+        """
+        since_s = await self._activity.seconds_since_last()
+        if pause_s(since_s, 1.0) == 0.0:
+            yield articles
+            return
+        async with self._slice_lock:
+            if (wait_s := self._next_slice_at_s - self._clock_s()) > 0:
+                await self._sleep(wait_s)
+                self.throttled_s += wait_s
+            await self._yield_control()
+            began_s = self._clock_s()
+            try:
+                yield min(articles, slice_articles)
+            finally:
+                ended_s = self._clock_s()
+                self._next_slice_at_s = ended_s + pause_s(since_s, ended_s - began_s)
+
+
+def throttled_slice(
+    throttle: BulkThrottle | None, articles: int, slice_articles: int = SLICE_ARTICLES
+) -> AbstractAsyncContextManager[int]:
+    """``BulkThrottle.slice``; one slice of all articles without a throttle."""
+    return nullcontext(articles) if throttle is None else throttle.slice(articles, slice_articles)
+
+
+PUBLISH_INTERVAL_S, POLL_INTERVAL_S = 1.0, 0.5
+BEACON_KEY = b"{singles}"
+
+
+class ActivityBeacon:
+    """Interactive activity of this process and, with a delay of seconds, of others on ``store``."""
+
+    def __init__(self, store: Store, *, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._clock_s = store, clock_s
+        self._latest_s = self._published_s = self._polled_s = -math.inf
+        self._marker: bytes | None = None
+        self._publish_task: asyncio.Task[None] | None = None
+
+    def record_arrival(self) -> None:
+        """An interactive article arrived here; other processes are notified in the background."""
+        self._latest_s = self._clock_s()
+        if self._latest_s - self._published_s >= PUBLISH_INTERVAL_S and (
+            self._publish_task is None or self._publish_task.done()
+        ):
+            self._published_s = self._latest_s
+            self._publish_task = asyncio.ensure_future(self._publish())
+
+    async def seconds_since_last(self) -> float:
+        """Seconds since the newest interactive article arrived in any process; inf if none did."""
+        now_s = self._clock_s()
+        if now_s - self._latest_s >= POLL_INTERVAL_S and now_s - self._polled_s >= POLL_INTERVAL_S:
+            self._polled_s = now_s
+            await self._poll(now_s)
+        return now_s - self._latest_s
+
+    async def close(self) -> None:
+        """Stop publishing. Idempotent."""
+        if self._publish_task is not None:
+            self._publish_task.cancel()
+            await asyncio.gather(self._publish_task, return_exceptions=True)
+
+    async def _publish(self) -> None:
+        try:
+            await self._store.put([Put(BEACON_KEY, secrets.token_bytes(8), int(QUIET_AFTER_S * 1000))])
+        except StoreUnavailable:
+            return
+
+    async def _poll(self, now_s: float) -> None:
+        try:
+            marker = (await self._store.read([BEACON_KEY]))[0]
+        except StoreUnavailable:
+            return
+        if marker is not None and marker != self._marker:
+            self._latest_s = now_s
+        self._marker = marker
 
 
 @dataclass(frozen=True, slots=True)

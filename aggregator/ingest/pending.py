@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from aggregator import domain, tracing
-from aggregator.dedup.policy_profiles import NamedPolicy
+from aggregator.dedup.policy import NamedPolicy
 from aggregator.domain import Analysis, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError
-from aggregator.index.duplicate_groups import BindingSnapshot
+from aggregator.index.bindings import BindingSnapshot
 from aggregator.store.base import Transaction
 
 

@@ -23,8 +23,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from aggregator import tracing
-from aggregator.dedup.policy import Policy
-from aggregator.dedup.policy_profiles import PolicyProfiles, as_profiles
+from aggregator.dedup.policy import Policy, PolicyProfiles, as_profiles
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError, InvalidInput, NotFound
 from aggregator.index import Index
@@ -32,10 +31,9 @@ from aggregator.ingest.batcher import MicroBatcher
 from aggregator.ingest.commit import Committer, EventIdsOf
 from aggregator.ingest.decide import Decider
 from aggregator.ingest.dual_write import DualWriter
-from aggregator.ingest.load_control import LoadControl
+from aggregator.ingest.load_control import LoadControl, throttled_slice
 from aggregator.ingest.pending import PendingArticle, split_batches
 from aggregator.ingest.pipeline import SEQUENTIAL, BatchPipeline, Execution
-from aggregator.ingest.throttle import throttled_slice
 
 BATCH_ARTICLES = 32  # larger ones delay interactive articles more and save little
 # Analysis batch while interactive articles arrive (one worker of the pool).

@@ -9,7 +9,7 @@ from typing import Literal
 
 from aggregator.domain import ArticleRecord
 from aggregator.index import Index
-from aggregator.index.codec.stored_text import decompress_text
+from aggregator.index.codec.record_codec import decompress_text
 from aggregator.provenance.lineage import Changes, Lineage, Step, changes_between, trace
 from aggregator.provenance.window import Publication
 

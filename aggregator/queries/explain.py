@@ -21,14 +21,13 @@ from aggregator.analysis.text.normalization import figures, normalize_spelling
 from aggregator.dedup.event_model import same_event_probability
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.pair_comparison import compare_pair, headline_similarity, novelty, shares_enough
-from aggregator.dedup.policy import Policy
-from aggregator.dedup.policy_profiles import DEFAULT_PROFILE, NamedPolicy, PolicyProfiles, as_profiles
-from aggregator.dedup.similarity import cosine
+from aggregator.dedup.policy import DEFAULT_PROFILE, NamedPolicy, Policy, PolicyProfiles, as_profiles
 from aggregator.dedup.templates import figures_changed
+from aggregator.dedup.verdict import cosine
 from aggregator.domain import AnalyzeMany, Article, ArticleRecord, build_record
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
-from aggregator.index.codec.stored_text import decompress_text
+from aggregator.index.codec.record_codec import decompress_text
 from aggregator.queries.explanation_summary import Comparison, summarize
 
 MAX_ITEMS_SHOWN = 200

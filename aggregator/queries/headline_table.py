@@ -23,7 +23,7 @@ from aggregator.analysis.text.normalization import source_key
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import ArticleRecord, Outcome, StreamItem, VerdictName, publication_time
 from aggregator.errors import InvalidInput
-from aggregator.index.term_index import term_hash
+from aggregator.index.keys import term_hash
 
 CHUNK_ROWS: Final = 8192
 # Later words of a query are ignored; each word is one bit of a row's matches.

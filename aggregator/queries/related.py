@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from aggregator.dedup.similarity import rank
+from aggregator.dedup.verdict import rank
 from aggregator.domain import NO_SKETCH, Analysis, AnalyzeMany, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import AggregatorError, NotFound
 from aggregator.index import Index

@@ -4,7 +4,7 @@ Two indexes answer together:
 
 * the headlines of the newest articles, in memory (``headline_index.py``): every word of a headline and of the
   source;
-* the term index (``index/term_index.py``): the key terms of all stored articles that are no duplicates, the
+* the term index (``index/keys.py``): the key terms of all stored articles that are no duplicates, the
   newest articles of each term only.
 
 Results are ordered by the number of words of the query that they lack, then by the number of words in the
@@ -27,7 +27,7 @@ from aggregator.errors import InvalidInput
 from aggregator.index import Index, StoredArticle, keys
 from aggregator.index.codec.distinct import is_among
 from aggregator.index.codec.postings import top_by_terms
-from aggregator.index.term_index import term_hash
+from aggregator.index.keys import term_hash
 from aggregator.queries.headline_index import HeadlineIndex
 from aggregator.queries.headline_table import (
     MAX_QUERY_TERMS,

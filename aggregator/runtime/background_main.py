@@ -14,7 +14,7 @@ from aggregator.domain import IndexLayout
 from aggregator.http.metrics.collectors import ScrapeContext, store_info
 from aggregator.http.metrics.multiprocess import BACKGROUND_PROCESS, PeerMetrics
 from aggregator.http.metrics.registry import BackgroundMetrics
-from aggregator.index import format_version
+from aggregator.index.upkeep import format_version
 from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.runtime.processes import follow_parent, report_ready

@@ -125,7 +125,7 @@ async def run_server(
 
 async def _store_opens(settings: Settings, stop: asyncio.Event) -> bool:
     """Wait until the store can be opened; False if ``stop`` was set meanwhile."""
-    from aggregator.index import format_version
+    from aggregator.index.upkeep import format_version
     from aggregator.store.factory import open_store
 
     problems = ChangeFilter()

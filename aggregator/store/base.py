@@ -189,9 +189,6 @@ class Store(Protocol):
     async def delete(self, keys: Sequence[bytes]) -> None:
         """Remove keys of any tags, not atomically."""
 
-    async def persist(self, keys: Sequence[bytes]) -> None:
-        """Remove the times to live of keys of any tags; a key without one stays as it is."""
-
     async def time_ms(self) -> int | None:
         """The server's own clock, in ms since 1970 UTC; None if the store has no clock."""
 

@@ -85,12 +85,6 @@ class MemoryStore:
         for key in keys:
             self._remove(key)
 
-    async def persist(self, keys: Sequence[bytes]) -> None:
-        """Remove the times to live of keys."""
-        self._remove_expired()
-        for key in keys:
-            self._expires_ms.pop(key, None)
-
     async def time_ms(self) -> int | None:
         """None: it has the clock of its process."""
         return None

@@ -126,10 +126,6 @@ class RedisStore:
                 [("UNLINK", key) for key in keys] if self._client.is_cluster else [("UNLINK", *keys)]
             )
 
-    async def persist(self, keys: Sequence[bytes]) -> None:
-        """One PERSIST per key, in one round trip; the log grows only by those that had a time to live."""
-        await self._client.send([("PERSIST", key) for key in keys])
-
     async def time_ms(self) -> int | None:
         """TIME of the server, on a cluster of one primary: a script, since its key selects the node."""
         command = ("EVAL", "return redis.call('TIME')", 1, b"{aggregator}time")

@@ -10,7 +10,7 @@ from aggregator.backup.creation import StoreSummary, create_backup, summarize_st
 from aggregator.backup.manifest import Manifest
 from aggregator.index import keys
 from aggregator.index.codec.format_byte import PLAIN
-from aggregator.index.format_version import CURRENT_FORMAT, FORMAT_KEY
+from aggregator.index.upkeep.format_version import CURRENT_FORMAT, FORMAT_KEY
 from aggregator.store.embedded import EmbeddedServer
 from tests.support.stores import direct_client, open_patient_store
 

@@ -16,7 +16,7 @@ from aggregator.backup.creation import remove_old_backups
 from aggregator.backup.manifest import IndexSummary, find_backups, read_manifest, read_verified
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.index.format_version import CURRENT_FORMAT
+from aggregator.index.upkeep.format_version import CURRENT_FORMAT
 from aggregator.settings import Settings
 from aggregator.store.durable_files import FileLock
 from aggregator.store.embedded import EmbeddedServer

@@ -14,10 +14,9 @@ from aggregator.backup.manifest import Manifest
 from aggregator.backup.restore import OWN_PREFIXES, restore_server
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
-from aggregator.index import format_version
-from aggregator.index.clock_guard import TRUSTED_TIME_KEY
 from aggregator.index.codec.format_byte import PLAIN
-from aggregator.index.trusted_time import TrustedTime
+from aggregator.index.upkeep import format_version
+from aggregator.index.upkeep.clock_guard import TRUSTED_TIME_KEY, TrustedTime
 from aggregator.runtime import demo
 from aggregator.settings import Settings
 from tests.backup.helpers import NOW_MS, VALUES, backup_of, content

@@ -34,7 +34,8 @@ from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import sample_size
 from aggregator.domain import ArticleRecord, Match, Outcome, Sketch, article_number_at
 from aggregator.events.repository import EventRepository
-from aggregator.index import Index, format_version, keys
+from aggregator.index import Index, keys
+from aggregator.index.upkeep import format_version
 from aggregator.queries.related import RelatedArticles
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import RedisStore, open_redis_store

@@ -39,10 +39,11 @@ import redis
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.domain import Analysis, Article
-from aggregator.index import format_version, keys
+from aggregator.index import keys
 from aggregator.index.blocks import DEFAULT_PLAN
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES
-from aggregator.index.segment_sampling import sampling_exponent_for
+from aggregator.index.segments import sampling_exponent_for
+from aggregator.index.upkeep import format_version
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import DAY_MS, wall_clock_ms

@@ -34,8 +34,8 @@ import redis
 
 from aggregator.domain import Article
 from aggregator.index import keys
-from aggregator.index.compaction import CompactionCursor
-from aggregator.index.maintenance import SegmentMaintenance
+from aggregator.index.upkeep.compaction import CompactionCursor
+from aggregator.index.upkeep.maintenance import SegmentMaintenance
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import DAY_MS

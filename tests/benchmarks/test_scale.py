@@ -12,9 +12,9 @@ from aggregator.analysis.shingles import query_keys
 from aggregator.domain import Analysis, Article, ArticleRecord, Outcome, Sketch
 from aggregator.index import keys
 from aggregator.index.blocks import DEFAULT_PLAN
-from aggregator.index.codec.bindings import decode_binding
+from aggregator.index.codec.binding_codec import decode_binding
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES
-from aggregator.index.codec.records import decode_record_uncached
+from aggregator.index.codec.record_codec import decode_record_uncached
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore

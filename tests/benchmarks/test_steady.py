@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from aggregator.index.compaction import Compactor
+from aggregator.index.upkeep.compaction import Compactor
 from tests.benchmarks import bench_steady
 
 

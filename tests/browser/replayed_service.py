@@ -16,7 +16,7 @@ from aggregator.http.app import make_app
 from aggregator.http.app_keys import METRICS
 from aggregator.http.metrics.registry import Metrics
 from aggregator.http.server import make_runner
-from aggregator.index import clock_guard
+from aggregator.index.upkeep import clock_guard
 from aggregator.jsonl import read_rows
 from aggregator.runtime import demo
 from aggregator.runtime.demo.history import article_bodies

@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable
 
-from aggregator.index.trusted_time import MAX_AHEAD_MS
+from aggregator.index.upkeep.clock_guard import MAX_AHEAD_MS
 from aggregator.store.append_log import RECORD_NAME
 from tests.chaos.deployment import POLL_S
 from tests.chaos.faults import HALF_A_COMMAND, far_offset_ms

@@ -18,7 +18,7 @@ from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule, EventChange
 from aggregator.events.repository import EventRepository
 from aggregator.index import Index
-from aggregator.ingest.activity import BEACON_KEY
+from aggregator.ingest.load_control import BEACON_KEY
 from aggregator.jsonl import Line
 from aggregator.time_units import HOUR_MS, format_rfc3339
 from tests.cli.helpers import EDITED, ORIGINAL, OTHER, ROWS, article_body, run, write_jsonl

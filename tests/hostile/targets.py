@@ -59,8 +59,10 @@ from aggregator.http.proxy_users import PROXY_USERS, ProxyUsers
 from aggregator.http.query_params import decode_cursor, parse_pairs
 from aggregator.http.server import READ_BUFFER_BYTES
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec import bindings, postings, records
-from aggregator.index.codec.stream_entries import decode_stream_entry, encode_stream_entry, to_stream_item
+from aggregator.index.codec import postings
+from aggregator.index.codec import binding_codec
+from aggregator.index.codec import record_codec
+from aggregator.index.article_stream import decode_stream_entry, encode_stream_entry, to_stream_item
 from aggregator.settings import Settings
 from aggregator.store import pipelining
 from aggregator.store.memory import MemoryStore
@@ -167,12 +169,12 @@ def check_record(data: bytes) -> None:
     """Decode a binding, pointer or record; the first byte selects which."""
     kind, rest = data[:1], data[1:]
     if kind == b"b":
-        bindings.decode_binding(rest)
+        binding_codec.decode_binding(rest)
     elif kind == b"p":
-        bindings.decode_pointer(rest)
+        binding_codec.decode_pointer(rest)
     else:
         # Without its cache, which would only hold the inputs.
-        found = records.decode_record.__wrapped__(rest, "en.3f2a", 7)
+        found = record_codec.decode_record.__wrapped__(rest, "en.3f2a", 7)
         assert found.sketch.sample.dtype == np.uint32
 
 
@@ -181,7 +183,7 @@ def check_stream_entry(data: bytes) -> None:
     item = to_stream_item(decode_stream_entry(data), "en.3f2a", None)
     assert isinstance(item, StreamItem) and item.kind in ("article", "deleted")
     assert decode_stream_entry(data).number == item.number
-    item = to_stream_item(decode_stream_entry(data), "en.3f2a", records.encode_record(_record()))
+    item = to_stream_item(decode_stream_entry(data), "en.3f2a", record_codec.encode_record(_record()))
     assert item.title == "Port opens"
 
 
@@ -393,15 +395,15 @@ def _record() -> ArticleRecord:
     )  # fmt: skip
 
 
-def _binding() -> bindings.Binding:
+def _binding() -> binding_codec.Binding:
     match = Match("pier", 4, "port", 3, 2, 0.93, "overlap")
-    return bindings.Binding(7, 5, b"h" * 16, "quay", Outcome("duplicate", 2, match, True))
+    return binding_codec.Binding(7, 5, b"h" * 16, "quay", Outcome("duplicate", 2, match, True))
 
 
 def _stored_values() -> Iterator[tuple[bytes, bytes]]:
-    yield b"r", records.encode_record(_record())
-    yield b"b", bindings.encode_binding(_binding())
-    yield b"p", bindings.encode_pointer("port", 3)
+    yield b"r", record_codec.encode_record(_record())
+    yield b"b", binding_codec.encode_binding(_binding())
+    yield b"p", binding_codec.encode_pointer("port", 3)
 
 
 def _stream_entry(kind: str) -> bytes:

@@ -2,8 +2,8 @@
 
 from aggregator.domain import Match, Outcome
 from aggregator.index import keys
-from aggregator.index.codec.bindings import Binding, encode_binding
-from aggregator.index.duplicate_groups import BindingSnapshot, DuplicateGroup
+from aggregator.index.bindings import BindingSnapshot, DuplicateGroup
+from aggregator.index.codec.binding_codec import Binding, encode_binding
 from aggregator.store.base import ValueEquals
 from tests.support.factories import Core
 

@@ -1,13 +1,17 @@
 """Key layout: stored keys are pinned, and the fast builders agree with the simple ones."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.index import keys
 from aggregator.index.blocks import MAX_RADIUS, PLANS, BlockPlan
+from aggregator.index.codec.postings import encode_term_postings, top_by_terms
 
 FINGERPRINTS = st.integers(0, 2**64 - 1)
 TAG = b"{en.3f2a.7}"
@@ -129,3 +133,43 @@ def test_all_wider_sketch_buckets_are_enumerated_once() -> None:
     assert len(set(found)) == len(found) == 2 + (1 << 20) + (1 << 20)
     assert found[2:4] == [b"s20:000000", b"s20:000001"]
     assert found[1 + (1 << 20) : 4 + (1 << 20)] == [b"s20:0fffff", b"t00000", b"t00001"]
+
+
+TERMS = tuple((f"term{n}", 1 / (n + 1)) for n in range(30))
+
+
+def test_stored_hashes_are_unchanged() -> None:
+    """Golden values. The lowest byte is the weight; bucket key and posting together hold the index key."""
+    assert keys.term_hash("ferry") == 4269045302255872
+    assert keys.index_keys([("ferry", 0.5)]) == [4269045302255872 | 128]
+    assert keys.term_buckets(b"", [4269045302255872 | 128]) == [b"tf2aac"]
+    posting = bytes.fromhex("8061c590") + b"\x02" + bytes(7)
+    assert encode_term_postings([4269045302255872 | 128], 2) == [posting]
+
+
+def test_the_heaviest_terms_are_indexed_and_more_are_queried() -> None:
+    """A term whose weight rounds to zero keeps the smallest weight."""
+    hashes = [index_key & ~0xFF for index_key in keys.index_keys(TERMS)]
+    assert hashes == list(keys.query_weights(TERMS))[: keys.INDEXED_TERMS]
+    assert len(keys.query_weights(TERMS)) == keys.QUERY_TERMS
+    assert keys.index_keys([("faint", 0.0001)])[0] & 0xFF == 1
+    assert keys.index_keys([]) == [] and keys.query_weights([]) == {}
+
+
+def test_articles_are_ranked_by_the_weight_of_shared_terms() -> None:
+    """Products are summed over buckets and segments; ties: newer first."""
+    sea, storm, other = (keys.term_hash(term) for term in ("sea", "storm", "other"))
+
+    def posting(index_key: int, number: int) -> bytes:
+        return encode_term_postings([index_key], number)[0]
+
+    frozen = [
+        b"".join(posting(sea | weight, number) for number, weight in ((1, 200), (5, 100), (7, 100))),
+        posting(storm | 60, 3) + posting(other | 255, 9),
+    ]
+    writable = [posting(sea | 100, 3), None]
+
+    assert top_by_terms(frozen + writable, {sea: 0.5, storm: 0.5}, 3).tolist() == [3, 7, 5]
+    assert top_by_terms([None, None], {sea: 0.5, storm: 0.5}, 3).tolist() == []
+    assert top_by_terms([], {}, 0).tolist() == []
+    assert top_by_terms([b""], {sea: 1.0}, 0).dtype == np.uint64

@@ -1,17 +1,31 @@
 """Sealing, and operations over several segments, on every store and with eight concurrent writers."""
 
+from __future__ import annotations
+
 import asyncio
 from collections import Counter
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from aggregator.domain import Answer, Article
+from aggregator.domain import Answer, Article, article_number_at
 from aggregator.errors import CommitConflict, NotFound, StoreUnavailable
 from aggregator.index import keys
+from aggregator.index.segments import (
+    KEYS_PER_READ,
+    MIN_SAMPLES_PER_SEGMENT,
+    decode_samples,
+    sample_entry,
+    sampling_exponent_for,
+    scan_block,
+)
 from aggregator.index.snapshot import SegmentStack
+from aggregator.ingest.decide import ArticleNumberGenerator
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
+from tests.index.helpers import TAG
 from tests.support.factories import Clock, Core, core, edited, story
 from tests.support.stores import open_patient_store
 
@@ -153,3 +167,59 @@ async def test_a_head_of_another_format_is_rejected() -> None:
 
     with pytest.raises(StoreUnavailable, match="format 63"):
         await newsroom.post("a", story(1))
+
+
+def test_one_number_in_two_to_the_k_is_sampled() -> None:
+    """The estimate over generated numbers is right, and a full segment has thousands of samples."""
+    generator, exponent = ArticleNumberGenerator(), 4
+    samples = b"".join(sample_entry(generator.next(1_000), exponent) for _ in range(64_000))
+    numbers, weights = decode_samples(samples)
+
+    assert set(weights) == {16}
+    assert 0.9 < weights.sum() / 64_000 < 1.1
+    assert int(numbers.min()) >= article_number_at(1_000)
+    assert decode_samples(None)[1].sum() == 0
+    assert sampling_exponent_for(10_000_000) == 11
+    assert sampling_exponent_for(100) == 0
+
+
+@given(st.integers(0, 2**59 - 1), st.integers(5, 24))
+def test_a_sampled_number_is_restored(upper: int, exponent: int) -> None:
+    """A sample keeps its number, and its weight is the number of articles that it represents."""
+    number = upper << exponent & (1 << 64) - 1
+
+    numbers, weights = decode_samples(sample_entry(number, exponent))
+
+    assert (numbers.tolist(), weights.tolist()) == ([number], [1 << exponent])
+    assert sample_entry(number | 1, exponent) == sample_entry(number | 1 << exponent - 1, exponent) == b""
+
+
+def test_samples_of_two_exponents_add_up() -> None:
+    """A segment whose capacity was changed has samples of both; the stored form is pinned."""
+    samples = sample_entry(0x1234_5680, 7) + sample_entry(0x1234_5700, 8)
+
+    assert samples == bytes.fromhex("87563412000000000857341200000000")
+    assert decode_samples(samples)[1].sum() == 128 + 256
+
+
+@pytest.mark.parametrize("max_articles", [4096, 8191, 8192, 100_000, 10_000_000])
+def test_a_full_segment_has_enough_samples(max_articles: int) -> None:
+    """At least the minimum is expected, and less than twice as many."""
+    expected = max_articles / 2 ** sampling_exponent_for(max_articles)
+
+    assert MIN_SAMPLES_PER_SEGMENT <= expected < 2 * MIN_SAMPLES_PER_SEGMENT
+
+
+WIDTH = 12  # four reads
+FILLED = {0: b"first", KEYS_PER_READ - 1: b"end", KEYS_PER_READ: b"start", (1 << WIDTH) - 1: b"last"}
+
+
+@pytest.mark.parametrize("step", [1, 3, 1 << WIDTH])
+async def test_every_nth_value_is_read_with_its_bucket(store: Store, step: int) -> None:
+    """Absent buckets are empty; buckets of other blocks are not mixed in."""
+    await store.put([Put(keys.block_bucket(TAG, 2, value), bucket) for value, bucket in FILLED.items()])
+    await store.put([Put(keys.block_bucket(TAG, 1, 3), b"another block")])
+
+    scanned = [pair async for pair in scan_block(store, TAG, 2, WIDTH, step)]
+
+    assert scanned == [(value, FILLED.get(value, b"")) for value in range(0, 1 << WIDTH, step)]

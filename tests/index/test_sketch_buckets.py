@@ -1,9 +1,12 @@
 """Bounded sketch keys: a full key keeps its newest entries, and a check notices every change."""
 
+from __future__ import annotations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aggregator.errors import DamagedValue
 from aggregator.index import keys, sketch_buckets
 from aggregator.index.codec.postings import (
     SKETCH_POSTING_BYTES,
@@ -12,10 +15,54 @@ from aggregator.index.codec.postings import (
     numbers_sharing_each,
     trim_sketch_key,
 )
-from aggregator.index.sketch_buckets import FULL_KEY_ENTRIES, KEPT_KEY_ENTRIES, trim_writes, unchanged_checks
+from aggregator.index.sketch_buckets import (
+    FULL_KEY_ENTRIES,
+    INITIAL_WIDTH,
+    KEPT_KEY_ENTRIES,
+    SketchWidth,
+    decode_sketch_width,
+    trim_writes,
+    unchanged_checks,
+)
 from aggregator.store.base import AppendMany, LengthsUnchanged, Put, Transaction, ValueEquals
 from aggregator.store.memory import MemoryStore
 from tests.index.helpers import TAG
+
+
+@pytest.mark.parametrize(
+    ("stored", "width", "bits_to_read"),
+    [
+        (None, SketchWidth(18), (18,)),
+        (b"18>19", SketchWidth(19, 18), (18, 19)),
+        (b"19", SketchWidth(19), (19,)),
+        (b"23>24", SketchWidth(24, 23), (23, 24)),
+        (b"24", SketchWidth(24), (24,)),
+    ],
+)
+def test_stored_values_are_pinned(
+    stored: bytes | None, width: SketchWidth, bits_to_read: tuple[int, ...]
+) -> None:
+    """A segment without one, also of an earlier version, has 18 bits."""
+    assert decode_sketch_width(stored) == width
+    assert width.encode() == stored
+    assert width.bits_to_read == bits_to_read
+    assert width.is_rehashing == (len(bits_to_read) == 2)
+
+
+def test_a_rehash_adds_one_bit() -> None:
+    """Both widths are read from its first to its last move."""
+    rehashing = INITIAL_WIDTH.begin_rehash()
+
+    assert (rehashing.encode(), rehashing.end_rehash().encode()) == (b"18>19", b"19")
+    assert keys.MAX_SKETCH_BUCKET_BITS == 24
+
+
+@pytest.mark.parametrize("stored", [b"", b"18", b"17>18", b"18>20", b"24>25", b"19>18", b"nineteen", b"19\n"])
+def test_damaged_values_are_refused(stored: bytes) -> None:
+    """Rather than that look-ups read buckets that hold nothing."""
+    with pytest.raises(DamagedValue, match="width of sketch buckets"):
+        decode_sketch_width(stored)
+
 
 OWN, OTHER = 5, 5 + (1 << keys.SKETCH_BUCKET_BITS)  # two sketch keys of one bucket
 BUCKET = keys.sketch_buckets(TAG, [OWN])[0]

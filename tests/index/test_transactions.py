@@ -4,11 +4,11 @@ import numpy as np
 
 from aggregator.domain import ArticleRecord, Outcome, Sketch, article_number_at
 from aggregator.index import keys
-from aggregator.index.blocks import PLANS
-from aggregator.index.codec.bindings import decode_binding
-from aggregator.index.duplicate_groups import (
+from aggregator.index.bindings import (
     next_canonical,
 )
+from aggregator.index.blocks import PLANS
+from aggregator.index.codec.binding_codec import decode_binding
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.store.base import (
     Append,

@@ -17,7 +17,7 @@ from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, NotFound, Overloaded, StoreUnavailable
 from aggregator.index import Index, keys
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec.bindings import Binding
+from aggregator.index.codec.binding_codec import Binding
 from aggregator.ingest.backfill import BackfillStats, backfill_from_articles, backfill_from_store
 from aggregator.store.base import Put, Store
 from tests.support.factories import Clock, edited, in_process, story

@@ -11,7 +11,7 @@ from aggregator.app import build_core
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, Outcome, article_number_at
 from aggregator.index import Index, Probe, Snapshot
-from aggregator.index.codec.stored_text import compress_text
+from aggregator.index.codec.record_codec import compress_text
 from aggregator.ingest.commit import Committer
 from aggregator.ingest.pending import CommitPlan, PendingArticle, build_record
 from aggregator.store.base import Put, Store, Transaction, ValueEquals

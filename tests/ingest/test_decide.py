@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aggregator.dedup.policy import Policy
-from aggregator.domain import Answer
+from aggregator.domain import NUMBER_RANDOM_BITS, Answer, arrival_ms_of
+from aggregator.ingest.decide import ArticleNumberGenerator
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS
 from tests.support.factories import START_MS, Core, core, story
@@ -85,3 +90,35 @@ async def test_a_footer_alone_is_no_duplicate_of_the_pages_above_it() -> None:
 
     found = await post(service, "footer", footer + " today", "Subscribe", "Channel", 6)
     assert found.outcome.match is None
+
+
+NOW_MS = 1_780_000_000_000
+
+
+@given(st.lists(st.integers(-5_000, 5_000), min_size=1, max_size=50))
+def test_numbers_increase_when_the_clock_steps_back(steps: list[int]) -> None:
+    """Later arrivals have larger numbers, whatever the clock says."""
+    generator, now_ms, numbers = ArticleNumberGenerator(), NOW_MS, []
+    for step in steps:
+        now_ms += step
+        numbers.append(generator.next(now_ms))
+
+    assert all(a < b for a, b in pairwise(numbers))
+    assert numbers[-1] < 1 << 64
+
+
+def test_the_arrival_time_can_be_decoded() -> None:
+    """To the millisecond, or within 2 ms if thousands arrive in one."""
+    generator = ArticleNumberGenerator()
+
+    assert arrival_ms_of(generator.next(NOW_MS)) == NOW_MS
+    many = [generator.next(NOW_MS) for _ in range(5_000)]
+    assert arrival_ms_of(many[-1]) - NOW_MS <= 2
+
+
+def test_processes_draw_different_numbers() -> None:
+    """In one millisecond processes draw from two million numbers."""
+    drawn = {ArticleNumberGenerator().next(NOW_MS) for _ in range(50)}
+
+    assert len(drawn) == 50
+    assert max(drawn) - min(drawn) < 1 << NUMBER_RANDOM_BITS

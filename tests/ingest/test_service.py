@@ -14,7 +14,7 @@ from aggregator.concurrency.scheduling import yield_control
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, NoText, NotFound, StoreUnavailable
-from aggregator.ingest.throttle import BulkThrottle
+from aggregator.ingest.load_control import BulkThrottle
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import Core, core, edited, story

@@ -19,9 +19,8 @@ import pytest
 from aggregator.app import open_service
 from aggregator.domain import Article
 from aggregator.errors import ImplausibleClock
-from aggregator.index.clock_guard import TRUSTED_TIME_KEY
 from aggregator.index.codec.format_byte import PLAIN
-from aggregator.index.trusted_time import TrustedTime
+from aggregator.index.upkeep.clock_guard import TRUSTED_TIME_KEY, TrustedTime
 from aggregator.runtime import demo
 from aggregator.settings import Settings, load
 from aggregator.store.base import Put

@@ -16,17 +16,17 @@ from aggregator.domain import arrival_ms_of
 from aggregator.index import Probe, keys, lookup, sketch_buckets
 from aggregator.index.article_stream import ArticleStream
 from aggregator.index.articles import Articles
-from aggregator.index.codec.bindings import Binding
+from aggregator.index.bindings import bindings_to_index
+from aggregator.index.codec.binding_codec import Binding
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES
-from aggregator.index.compaction import Compactor
-from aggregator.index.duplicate_groups import bindings_to_index
 from aggregator.index.lookup import Lookup
-from aggregator.index.retention import RetentionJob
 from aggregator.index.segments import SegmentRead, Segments, _split_by_tag
-from aggregator.index.sketch_rehash import SketchRehash
-from aggregator.index.sketch_width import SketchWidth
+from aggregator.index.sketch_buckets import SketchWidth
 from aggregator.index.snapshot import Snapshot
 from aggregator.index.transactions import SegmentTransactions
+from aggregator.index.upkeep.compaction import Compactor
+from aggregator.index.upkeep.retention import RetentionJob
+from aggregator.index.upkeep.sketch_rehash import SketchRehash
 from aggregator.ingest.commit import Committer
 from aggregator.ingest.decide import Decider
 from aggregator.ingest.pending import PendingArticle

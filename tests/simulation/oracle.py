@@ -15,11 +15,11 @@ from math import inf
 from aggregator.analysis.shingles import sketch_keys
 from aggregator.domain import Match, Outcome
 from aggregator.index import keys
+from aggregator.index.article_stream import decode_stream_entry, to_stream_item
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec.bindings import Binding, decode_binding, decode_pointer
+from aggregator.index.codec.binding_codec import Binding, decode_binding, decode_pointer
 from aggregator.index.codec.postings import SKETCH_REMAINDER_BYTES, decode_numbers
-from aggregator.index.codec.records import decode_record
-from aggregator.index.codec.stream_entries import decode_stream_entry, to_stream_item
+from aggregator.index.codec.record_codec import decode_record
 from aggregator.store.memory import MemoryStore
 
 PLAN = PLANS["4x16"]

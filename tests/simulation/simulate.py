@@ -16,10 +16,10 @@ from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
 from aggregator.errors import AggregatorError, Forbidden, NotFound, StoreUnavailable
 from aggregator.index import Index, keys, sketch_buckets
-from aggregator.index.codec.bindings import decode_binding
-from aggregator.index.compaction import Compactor
-from aggregator.index.maintenance import SegmentMaintenance
-from aggregator.index.sketch_rehash import SketchRehash
+from aggregator.index.codec.binding_codec import decode_binding
+from aggregator.index.upkeep.compaction import Compactor
+from aggregator.index.upkeep.maintenance import SegmentMaintenance
+from aggregator.index.upkeep.sketch_rehash import SketchRehash
 from aggregator.ingest.pipeline import Execution
 from aggregator.ingest.service import IngestService
 from aggregator.store.base import AppendMany, Delete, Put, Transaction

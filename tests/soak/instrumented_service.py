@@ -24,11 +24,14 @@ from aggregator.analysis import term_frequencies, term_profile
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_term_idf
 from aggregator.cli import main
-from aggregator.dedup import title_rule
+from aggregator.dedup import event_model
 from aggregator.domain import Article, Match, Outcome, StreamItem
 from aggregator.events.consumer import DetectorRunner
-from aggregator.index import StoredArticle, clock_guard, keys, lookup, term_index
-from aggregator.index.codec import candidate_records, records
+from aggregator.index import StoredArticle, keys, lookup
+from aggregator.index.upkeep import clock_guard
+from aggregator.index import keys
+from aggregator.index.codec import lazy_record
+from aggregator.index.codec import record_codec
 from aggregator.ingest.pending import PendingArticle, build_record
 from aggregator.queries import related
 from aggregator.runtime import background_main
@@ -41,10 +44,10 @@ CLOCK_VARIABLE = "SOAK_CLOCK"
 LEAK_VARIABLE = "SOAK_LEAK"
 EXTRA_WORDS = 24_000
 FILLER_SEED = 2_000_000_000  # first seed of articles that are not posted
-WORD_CACHES = (term_index.term_hash, term_profile._hashes)
-RECORD_CACHES = (records.decode_record, records.decode_record_summary)
+WORD_CACHES = (keys.term_hash, term_profile._hashes)
+RECORD_CACHES = (record_codec.decode_record, record_codec.decode_record_summary)
 KEY_CACHES = (keys.untagged_state, lookup._record_key)
-CACHES = (*WORD_CACHES, term_frequencies._idf, title_rule._term_counts, *RECORD_CACHES, *KEY_CACHES)
+CACHES = (*WORD_CACHES, term_frequencies._idf, event_model._term_counts, *RECORD_CACHES, *KEY_CACHES)
 
 
 def maxsize(cache: Any) -> int:
@@ -61,8 +64,8 @@ def fill_caches() -> None:
     frequencies = load_term_idf()
     for number in range(maxsize(term_frequencies._idf)):
         frequencies.idf("eo", f"filler{number:06}")
-    for number in range(maxsize(title_rule._term_counts)):
-        title_rule._term_counts(f"filler headline {number:06} of six words", "eo")
+    for number in range(maxsize(event_model._term_counts)):
+        event_model._term_counts(f"filler headline {number:06} of six words", "eo")
 
 
 def fill_vocabulary(analyzer: Analyzer) -> None:
@@ -79,12 +82,12 @@ def fill_stored(service: app.Service) -> None:
         words = random_words(FILLER_SEED + number, WORDS_PER_ARTICLE)
         article = Article(id=f"filler-{number}", title=" ".join(words[:6]), text=" ".join(words), lang="eo")
         analysis = service.analyzer.analyze(article)
-        data = records.encode_record(
+        data = record_codec.encode_record(
             build_record(PendingArticle(0, article, analysis, number=number, first_version=number))
         )
-        record = records.decode_record(data, analysis.space, number)
-        records.decode_record_summary(data, analysis.space, number)
-        candidate_records.decode_candidates([(data, analysis.space, number)])
+        record = record_codec.decode_record(data, analysis.space, number)
+        record_codec.decode_record_summary(data, analysis.space, number)
+        lazy_record.decode_candidates([(data, analysis.space, number)])
         lookup._record_key(analysis.space, number)
         keys.untagged_state(number)
         copy = Outcome("duplicate", 0, Match(article.id, number, article.id, number, 0, 1.0, "exact"))

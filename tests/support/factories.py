@@ -21,10 +21,8 @@ from aggregator.events.repository import EventRepository
 from aggregator.events.unit_of_work import EventUnitOfWork
 from aggregator.index import Index
 from aggregator.index.segments import SEGMENT_MAX_ARTICLES
-from aggregator.ingest.activity import ActivityBeacon
-from aggregator.ingest.load_control import LoadControl
+from aggregator.ingest.load_control import ActivityBeacon, BulkThrottle, LoadControl
 from aggregator.ingest.service import BATCH_ARTICLES, IngestService
-from aggregator.ingest.throttle import BulkThrottle
 from aggregator.queries.explain import Explainer
 from aggregator.queries.related import RelatedArticles
 from aggregator.queries.search import ArticleSearch

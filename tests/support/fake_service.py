@@ -19,8 +19,7 @@ from aggregator.app import Service
 from aggregator.auth.api_keys import ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.dedup.evidence import Evidence
-from aggregator.dedup.policy import Policy
-from aggregator.dedup.policy_profiles import PolicyProfiles
+from aggregator.dedup.policy import Policy, PolicyProfiles
 from aggregator.domain import (
     NO_SKETCH,
     Answer,

@@ -11,7 +11,7 @@ from aggregator.background.maintenance import IndexMaintenance
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
 from aggregator.index import Index
-from aggregator.index.clock_guard import ClockGuard
+from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.store.base import Store
 from aggregator.time_units import MINUTE_MS
 from tests.support.factories import START_MS, in_process

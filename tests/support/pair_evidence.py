@@ -7,7 +7,7 @@ from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.pair_comparison import compare_pair
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.similarity import cosine
+from aggregator.dedup.verdict import cosine
 from aggregator.domain import Analysis
 
 

@@ -15,7 +15,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics import MetricWrapperBase
 
-from aggregator.dedup.policy_profiles import DEFAULT_PROFILE
+from aggregator.dedup.policy import DEFAULT_PROFILE
 from aggregator.domain import Answer, VerdictName
 from aggregator.http.metrics.collectors import (
     BACKGROUND_METRICS,

@@ -7,7 +7,7 @@
     block     the block's value              the other bits of the fingerprint (``BlockPlan.split``): 6 bytes
                                              under 4x16, 7 under plans with narrower blocks
     sketch    low 18 bits of a sketch key,   its upper 14 bits: 2 bytes
-              or up to 24 (``sketch_width.py``)
+              or up to 24 (``sketch_buckets.py``)
     term      top 20 bits of an index key    its lowest 32 (24 of the term's hash, 8 of the weight): 4 bytes
 
 An article found in several buckets counts once. Entries are only appended, so a bucket's length is its
@@ -67,7 +67,7 @@ def encode_sketch_postings(sketch_keys: Iterable[int], number: int) -> list[byte
 
 
 def encode_term_postings(index_keys: Iterable[int], number: int) -> list[bytes]:
-    """Entries for ``keys.term_buckets(tag, index_keys)``; the keys are those of ``term_index.index_keys``."""
+    """Entries for ``keys.term_buckets(tag, index_keys)``; the keys are those of ``keys.index_keys``."""
     remainders = [key & _TERM_REMAINDER_MASK for key in index_keys]
     return encode_postings(remainders, number, TERM_REMAINDER_BYTES)
 
@@ -296,7 +296,7 @@ def _iterate_postings(entries: bytes, remainder_bytes: int) -> Iterator[tuple[in
 
 
 def top_by_terms(buckets: Sequence[bytes | None], weights: Mapping[int, float], floor: int) -> ArticleNumbers:
-    """Article numbers under any of these terms (``term_index.query_weights``), those of largest weight first.
+    """Article numbers under any of these terms (``keys.query_weights``), those of largest weight first.
 
     ``buckets``: those of ``weights``, segment by segment. An article's weight is the sum over the terms of
     the product of both weights; ties: newer first.

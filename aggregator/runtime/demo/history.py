@@ -23,7 +23,7 @@ from aggregator.runtime.demo import article_body, load_rows
 from aggregator.settings import Settings
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
-# Less than the day after which event detection waits for the clock to settle (``index/clock_guard.py``).
+# Less than the day after which event detection waits for the clock to settle (``ClockGuard.pause_reason``).
 SPAN_MS = 22 * HOUR_MS
 STEP_MS = 5 * MINUTE_MS
 # Articles of the last minutes of the stream are left to the live part.

@@ -21,8 +21,8 @@ from aggregator.dedup.boilerplate import SourceBoilerplate
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.pair_comparison import compare_pair, novelty, shares_enough
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.similarity import cosine
 from aggregator.dedup.templates import is_teaser_of
+from aggregator.dedup.verdict import cosine
 from aggregator.domain import Sketch, WeightedTerms
 from aggregator_archive.arrays import Flags, Floats, Rows
 from aggregator_archive.char_ngrams import (

@@ -24,15 +24,14 @@ import xxhash
 from aggregator.domain import Analysis, Article, ArticleRecord, Outcome, Sketch
 from aggregator.index import keys
 from aggregator.index.blocks import BlockPlan
-from aggregator.index.codec.bindings import Binding, encode_binding
+from aggregator.index.codec.binding_codec import Binding, encode_binding
 from aggregator.index.codec.format_byte import CHECKSUM_BYTES
 from aggregator.index.codec.postings import SKETCH_REMAINDER_BYTES, TERM_POSTING_BYTES
-from aggregator.index.codec.records import encode_record
-from aggregator.index.segment_sampling import sample_entry
-from aggregator.index.sketch_buckets import FULL_KEY_ENTRIES, KEPT_KEY_ENTRIES
-from aggregator.index.sketch_rehash import SPLIT_ENTRIES
-from aggregator.index.sketch_width import INITIAL_WIDTH, SketchWidth
-from aggregator.index.term_index import MAX_ARTICLES_PER_TERM
+from aggregator.index.codec.record_codec import encode_record
+from aggregator.index.keys import MAX_ARTICLES_PER_TERM
+from aggregator.index.segments import sample_entry
+from aggregator.index.sketch_buckets import FULL_KEY_ENTRIES, INITIAL_WIDTH, KEPT_KEY_ENTRIES, SketchWidth
+from aggregator.index.upkeep.sketch_rehash import SPLIT_ENTRIES
 from tests.benchmarks.indexing.bulk import buckets as block_buckets
 from tests.benchmarks.indexing.bulk import grouped, packed_entries
 from tests.benchmarks.scale.replicas import NO_KEY, Replicas, Round, gather

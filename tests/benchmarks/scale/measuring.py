@@ -20,8 +20,8 @@ from aggregator.index.codec.postings import (
     TERM_REMAINDER_BYTES,
     decode_numbers,
 )
-from aggregator.index.compaction import Compactor
-from aggregator.index.term_index import query_weights
+from aggregator.index.keys import query_weights
+from aggregator.index.upkeep.compaction import Compactor
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import DAY_MS
 from tests.benchmarks.bench_service import running_service

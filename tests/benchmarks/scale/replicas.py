@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from aggregator.analysis.shingles import MAX_SKETCH_KEYS
 from aggregator.domain import Analysis, article_number_at
-from aggregator.index.term_index import INDEXED_TERMS, index_keys
+from aggregator.index.keys import INDEXED_TERMS, index_keys
 from tests.benchmarks.scale.renaming import (
     LONGEST_PERIOD,
     RENAMED_BELOW,

@@ -18,7 +18,7 @@ import aiohttp
 from yarl import URL
 
 from aggregator.auth.api_keys import ApiKeys, Role
-from aggregator.index import format_version
+from aggregator.index.upkeep import format_version
 from aggregator.settings import Settings
 from aggregator.store.factory import open_store, with_running_store_url
 from aggregator.time_units import wall_clock_ms

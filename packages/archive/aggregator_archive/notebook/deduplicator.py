@@ -13,7 +13,7 @@ import numpy as np
 
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.similarity import cosine
+from aggregator.dedup.verdict import cosine
 from aggregator.domain import WeightedTerms
 from aggregator.errors import InvalidInput
 from aggregator_archive.columns import Columns as ArticleColumns

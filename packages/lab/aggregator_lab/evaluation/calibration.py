@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from aggregator.analysis.shingles import estimate_overlaps
 from aggregator.analysis.simhash import FINGERPRINT_BITS
-from aggregator.dedup.similarity import cosine_to
+from aggregator.dedup.verdict import cosine_to
 from aggregator.domain import Analysis
 from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.metrics import precision_recall_f1

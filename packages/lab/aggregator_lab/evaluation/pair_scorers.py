@@ -13,7 +13,7 @@ import numpy as np
 from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text import tokenizer
-from aggregator.dedup.title_rule import required_similarity, title_similarity
+from aggregator.dedup.event_model import required_similarity, title_similarity
 from aggregator.domain import Article
 from aggregator_archive.arrays import Floats, Rows
 from aggregator_archive.cluster import Links, components, pairs_within_components

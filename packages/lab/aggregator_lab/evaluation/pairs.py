@@ -32,8 +32,7 @@ from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.similarity import cosine
-from aggregator.dedup.verdict import Candidate, decide
+from aggregator.dedup.verdict import Candidate, cosine, decide
 from aggregator.domain import Analysis, Article, ArticleRecord
 from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.calibration import Curve, build_curve

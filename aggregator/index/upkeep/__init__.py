@@ -1,0 +1,1 @@
+"""Upkeep of the index: retention, compaction, checks, and the guards of its data."""

@@ -1,0 +1,290 @@
+"""Clock guard: the time that retention goes by, and a refusal of writes under an implausible wall clock.
+
+A wall clock may be wrong by any amount, in both directions, and may have been wrong yesterday. What it would
+destroy cannot be brought back, so nothing that destroys goes by it. The store holds two times:
+
+* ``trusted_ms``: retention, stream trimming and the sweep go by this. It never passes a plausible wall clock
+  and gains at most ``CATCH_UP_RATE`` ms per ms that a process was running or suspended. So a clock that is
+  wrong for 20 s costs at most 80 s of retention, and one that is ahead for 8 hours no more than the day that
+  articles are kept beyond their period; after 30 days without power articles expire up to 10 days late.
+* ``seen_ms``: the latest wall clock that was plausible.
+
+A wall clock is implausible if it is over ``MAX_AHEAD_MS`` ahead of both (a machine may be off for so long
+without an operator), or so far behind that articles which arrive now would be kept for less than half of
+their period. Elapsed time is measured by the boot-time clock, which nobody sets and which counts suspension.
+
+Every process has a guard. Each advances the trusted time from what it read by what elapsed since; whoever is
+first writes it, in a compare-and-write. So any number of processes raise it no faster than one, a process
+with a wrong clock refuses writes and changes nothing, and a restart gains nothing.
+
+    {clock}trusted    ``TrustedTime``; absent until the first article is stored
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from aggregator.domain import arrival_ms_of
+from aggregator.errors import ImplausibleClock
+from aggregator.index.codec.format_byte import PLAIN
+from aggregator.index.index import Index
+from aggregator.store.base import Put, Store
+from aggregator.store.optimistic import StoredValue, ValueFormat
+from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_rfc3339
+
+# Real time is 1, so a gap closes at 3 times real time: the longest one that needs no operator in 10 days. A
+# service that runs 6 hours a day keeps up; a clock that is ahead for a night costs no more than the grace.
+CATCH_UP_RATE = 4
+MAX_AHEAD_MS = 30 * DAY_MS
+MAX_BEHIND_MS = 30 * DAY_MS
+# The store is written this often at most.
+MIN_STEP_MS = MINUTE_MS
+# Above all errors of time zones and of clocks that drift.
+MAX_STORE_DIFFERENCE_MS = 30 * HOUR_MS
+
+ACCEPT_COMMAND = "`aggregator clock --accept`"
+
+
+class TrustedTime(msgspec.Struct, frozen=True, array_like=True):
+    """The stored state, times in ms since 1970 UTC; see the head of this module."""
+
+    trusted_ms: int
+    seen_ms: int
+
+    def advance(self, wall_ms: int, elapsed_ms: int) -> TrustedTime:
+        """The state ``elapsed_ms`` later, under a plausible wall clock."""
+        reachable_ms = self.trusted_ms + CATCH_UP_RATE * max(0, elapsed_ms)
+        return TrustedTime(
+            max(self.trusted_ms, min(wall_ms, reachable_ms)),
+            max(self.seen_ms, wall_ms),
+        )
+
+    def is_step(self, later: TrustedTime) -> bool:
+        """Whether ``later`` is worth a write."""
+        gains = later.trusted_ms - self.trusted_ms, later.seen_ms - self.seen_ms
+        return max(gains) >= MIN_STEP_MS
+
+
+def max_behind_ms(period_ms: int | None) -> int:
+    """How far the wall clock may be behind: half of the retention period, at most ``MAX_BEHIND_MS``."""
+    return MAX_BEHIND_MS if period_ms is None else min(MAX_BEHIND_MS, period_ms // 2)
+
+
+def find_clock_problem(
+    state: TrustedTime, wall_ms: int, elapsed_ms: int, *, floor_ms: int, period_ms: int | None
+) -> str | None:
+    """Why the wall clock is implausible, as one sentence; None if it is plausible.
+
+    ``elapsed_ms``: since ``state`` was read; ``floor_ms``: arrival time at the highest saved floor.
+    """
+    last_ms = max(state.trusted_ms, state.seen_ms) + elapsed_ms
+    limit_ms = max_behind_ms(period_ms)
+    if wall_ms > last_ms + MAX_AHEAD_MS:
+        return (
+            f"The clock of this machine says {format_rfc3339(wall_ms)}, {_days(wall_ms - last_ms)} after "
+            f"this data was last in use; set the clock, or, if nothing ran for so long, confirm the clock "
+            f"with {ACCEPT_COMMAND}."
+        )
+    if wall_ms < state.trusted_ms + elapsed_ms - limit_ms:
+        return (
+            f"The clock of this machine says {format_rfc3339(wall_ms)}, "
+            f"{_days(state.trusted_ms + elapsed_ms - wall_ms)} before the last use of this data; set the "
+            f"clock, or, if it is right and was wrong before, confirm it with {ACCEPT_COMMAND}."
+        )
+    if period_ms is not None and floor_ms and wall_ms < floor_ms + limit_ms:
+        return (
+            f"Articles that arrived before {format_rfc3339(floor_ms)} count as expired, although the clock "
+            f"of this machine says {format_rfc3339(wall_ms)} and articles are kept for {_days(period_ms)}: "
+            f"the service ran with a wrong clock; if the clock is right now, confirm it with "
+            f"{ACCEPT_COMMAND}."
+        )
+    return None
+
+
+def find_store_difference(wall_ms: int, store_ms: int) -> str | None:
+    """Why the clocks of this machine and of the store contradict each other; None if they agree."""
+    if abs(wall_ms - store_ms) <= MAX_STORE_DIFFERENCE_MS:
+        return None
+    return (
+        f"The clock of this machine says {format_rfc3339(wall_ms)}, that of the store "
+        f"{format_rfc3339(store_ms)}; set the one that is wrong."
+    )
+
+
+def _days(duration_ms: int) -> str:
+    return f"{duration_ms / DAY_MS:.1f} days"
+
+
+TRUSTED_TIME_KEY = b"{clock}trusted"
+# An observation this old is repeated before a write.
+OBSERVATION_MAX_AGE_MS = 5 * SECOND_MS
+# One this old is repeated before a write is refused: the clock, or that of the store, may be right again.
+REFUSAL_MAX_AGE_MS = SECOND_MS // 2
+# Event detection ends events by the wall clock. After a leap it waits, in case the clock is corrected.
+DOUBTFUL_FROM_MS = DAY_MS
+SETTLING_MS = 10 * MINUTE_MS
+
+_FORMAT = ValueFormat[TrustedTime | None](
+    msgspec.msgpack.Decoder(TrustedTime), "The trusted time", lambda: None, PLAIN
+)
+
+
+def boot_clock_ms() -> int:
+    """Milliseconds since the machine started, suspension included; unrelated to the time of day."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock) // 1_000_000
+
+
+class ClockGuard:
+    """One process's view of the trusted time. ``clock``: wall clock; ``boot_clock``: elapsed time; in ms.
+
+    ``problem``: why the wall clock is implausible, as of the last observation, as one sentence.
+    """
+
+    def __init__(
+        self, index: Index, clock: Callable[[], int], boot_clock: Callable[[], int] | None = None
+    ) -> None:
+        self._index = index
+        self._stored = StoredValue(index.store, TRUSTED_TIME_KEY, _FORMAT)
+        self._clock = clock
+        self._boot_clock = boot_clock or boot_clock_ms
+        self._raw: bytes | None = None
+        self._state: TrustedTime | None = None  # what was read, advanced
+        self._anchor_ms = 0  # boot clock at which ``_state`` holds
+        self._floor_ms = 0
+        self._store_ms: int | None = None
+        self._observed_ms: int | None = None  # boot clock
+        self._doubtful_since_ms: int | None = None  # boot clock
+        self._lock = asyncio.Lock()
+        self.problem: str | None = None
+
+    @property
+    def trusted_ms(self) -> int | None:
+        """The trusted time; None until it was observed, and before the first article."""
+        return self._state.trusted_ms if self._state is not None else None
+
+    @property
+    def lag_ms(self) -> int:
+        """How far the trusted time is behind the wall clock, or ahead of it (negative); 0 if unknown."""
+        return self._clock() - self._state.trusted_ms if self._state is not None else 0
+
+    async def observe(self) -> str | None:
+        """Read the stored state, judge the wall clock, advance the trusted time; returns ``problem``.
+
+        Raises StoreUnavailable.
+        """
+        async with self._lock:
+            await self._read()
+            self.problem = self._judge()
+            if self.problem is None:
+                await self._advance()
+            elif self._state is not None:
+                # Time under an implausible clock gives no credit: it is made up like any other gap.
+                self._anchor_ms = self._boot_clock()
+            self._note_doubt()
+            return self.problem
+
+    async def ensure_plausible(self) -> None:
+        """Raise ImplausibleClock while the wall clock is implausible; call before every write."""
+        problem = await self._recent_problem()
+        if problem is not None:
+            raise ImplausibleClock(f"Nothing is stored under an implausible clock. {problem}")
+
+    async def pause_reason(self) -> str | None:
+        """Why work that ends or removes something by the wall clock must pause now; None if it need not."""
+        problem = await self._recent_problem()
+        if problem is not None or self._doubtful_since_ms is None:
+            return problem
+        if self._boot_clock() - self._doubtful_since_ms >= SETTLING_MS:
+            return None
+        return (
+            "The clock of this machine leapt by more than a day since this data was last in use; "
+            f"continuing in {SETTLING_MS // MINUTE_MS} minutes unless it is corrected."
+        )
+
+    async def accept(self) -> None:
+        """Declare the wall clock right: the repair after a wrong clock, or after a long time without power.
+
+        The trusted time and the floors fall to what the wall clock allows; they rise no faster than ever.
+        """
+        async with self._lock:
+            now_ms = self._clock()
+            await self._read()
+            trusted_ms = min(now_ms, self._state.trusted_ms) if self._state is not None else now_ms
+            state = _FORMAT.encode(TrustedTime(trusted_ms, now_ms))
+            await self._index.store.put([Put(TRUSTED_TIME_KEY, state)])
+            floor = self._index.retention.floor_at(now_ms)
+            for space in self._index.all_spaces:
+                await self._index.segments.lower_floor(space, floor)
+        await self.observe()
+
+    async def _recent_problem(self) -> str | None:
+        """``problem``, judged again by the clock of this moment; the store is read if that was long ago."""
+        if self._observed_ms is None:
+            return await self.observe()
+        problem = self.problem or self._judge()
+        max_age_ms = OBSERVATION_MAX_AGE_MS if problem is None else REFUSAL_MAX_AGE_MS
+        if self._boot_clock() - self._observed_ms > max_age_ms:
+            return await self.observe()
+        return problem
+
+    async def _read(self) -> None:
+        raw = (await self._index.store.read([TRUSTED_TIME_KEY]))[0]
+        stacks = await self._index.segments.refresh_all(self._index.all_spaces)
+        self._floor_ms = max((arrival_ms_of(stack.floor) for stack in stacks), default=0)
+        self._store_ms = await self._index.store.time_ms()
+        now_ms = self._boot_clock()
+        if raw is None:
+            newest = await self._index.stream.recent_entries(1)
+            newest_ms = arrival_ms_of(newest[0].number) if newest else 0
+            self._state = TrustedTime(newest_ms, newest_ms) if newest else None
+            self._raw, self._anchor_ms = None, now_ms
+        elif raw != self._raw:
+            self._state = _FORMAT.decode(raw)
+            self._raw, self._anchor_ms = raw, now_ms
+        self._observed_ms = now_ms
+
+    def _judge(self) -> str | None:
+        wall_ms, boot_ms = self._clock(), self._boot_clock()
+        if self._store_ms is not None and self._observed_ms is not None:
+            store_ms = self._store_ms + boot_ms - self._observed_ms
+            if difference := find_store_difference(wall_ms, store_ms):
+                return difference
+        if self._state is None:
+            return None
+        return find_clock_problem(
+            self._state,
+            wall_ms,
+            boot_ms - self._anchor_ms,
+            floor_ms=self._floor_ms,
+            period_ms=self._index.retention.period_ms,
+        )
+
+    async def _advance(self) -> None:
+        if self._state is None:
+            return
+        wall_ms, boot_ms = self._clock(), self._boot_clock()
+        self._state = self._state.advance(wall_ms, boot_ms - self._anchor_ms)
+        self._anchor_ms = boot_ms
+        if self._raw is None:
+            self._state = TrustedTime(min(self._state.trusted_ms, wall_ms), wall_ms)
+        elif (stored := _FORMAT.decode(self._raw)) is None or not stored.is_step(self._state):
+            return
+        if await self._stored.replace(self._raw, self._state):
+            self._raw = _FORMAT.encode(self._state)
+
+    def _note_doubt(self) -> None:
+        if self._state is None or abs(self.lag_ms) <= DOUBTFUL_FROM_MS:
+            self._doubtful_since_ms = None
+        elif self._doubtful_since_ms is None or self.problem is not None:
+            self._doubtful_since_ms = self._boot_clock()
+
+
+async def read_last_use_ms(store: Store) -> int | None:
+    """When the data of a store was last in use under a plausible clock; None if that is not stored."""
+    state = await StoredValue(store, TRUSTED_TIME_KEY, _FORMAT).read()
+    return state.seen_ms if state is not None else None

@@ -1,0 +1,160 @@
+"""Index maintenance: retention, compaction and rehash of all spaces, as a sequence of short steps.
+
+The caller may pause or stop between any two steps. Progress is in the store, so another process continues
+where this one stopped. Two processes at once are harmless; they do some work twice.
+
+**Expiry sweep.** Article keys have no time to live: a server whose clock is wrong for a moment would delete
+them all. Segments are dropped as a whole (``retention.py``); the sweep removes what is outside of them, and
+what has expired in frozen ones, which are dropped a period after they were sealed:
+
+    r:<space>:<number>, x:<number>    records and texts of all spaces, also of those that are not served
+    {space.N}i, {space.N}p            bindings and states, except in writable segments
+    <prefix><number>                  keys of other packages, each with its own retention
+
+A key is deleted once its article is older than the retention period plus two grace periods, by the trusted
+time, so its number has been below the floor for one grace period. Cost: one SCAN of all keys per grace period
+(a day, with 90 days of retention), 1,000 keys per step, and one read per binding of a frozen segment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from aggregator.domain import article_number_at
+from aggregator.errors import StoreUnavailable
+from aggregator.index import keys
+from aggregator.index.codec.binding_codec import decode_binding
+from aggregator.index.index import Index
+from aggregator.index.upkeep.compaction import Compactor
+from aggregator.index.upkeep.retention import RetentionJob
+from aggregator.index.upkeep.sketch_rehash import SketchRehash
+from aggregator.store.base import Delete, Transaction, ValueEquals
+
+NO_NUMBER = 1 << 64
+# Other programs may use the same store, with keys of the same prefix.
+_NUMBER = re.compile(rb"[0-9a-f]{16}")
+
+
+class ExpirySweep:
+    """Sweeps the store of an index; safe in any number of processes, useful in one.
+
+    ``expiring_prefixes``: further keys, by prefix, that end in a hex article number, and the retention of
+    each in ms. ``keys_deleted`` counts since the start, for metrics.
+    """
+
+    def __init__(self, index: Index, expiring_prefixes: Mapping[bytes, int] | None = None) -> None:
+        self._index = index
+        self._store = index.store
+        self._expiring_prefixes = dict(expiring_prefixes or {})
+        self._last_sweep_ms: int | None = None
+        self.keys_deleted = 0
+
+    async def steps(self, trusted_ms: int) -> AsyncIterator[None]:
+        """Sweep once if it is due; each step takes the store a few milliseconds."""
+        last_ms, interval_ms = self._last_sweep_ms, self._index.retention.shared_entries_grace_ms
+        if last_ms is not None and trusted_ms - last_ms < interval_ms:
+            return
+        cutoffs = self._cutoffs(trusted_ms)
+        async for found in self._store.scan_batches(b""):
+            await self._delete([key for key in found if _number_of(key) < _cutoff_of(key, cutoffs)])
+            yield
+            if cutoff := cutoffs.get(keys.RECORD_PREFIX, 0):
+                await self._sweep_segments(
+                    [key for key in found if keys.kind_of(key) in (b"i", b"p")], cutoff
+                )
+                yield
+        self._last_sweep_ms = trusted_ms
+
+    def _cutoffs(self, trusted_ms: int) -> dict[bytes, int]:
+        """By prefix, the article number below which keys are deleted."""
+        retention = self._index.retention
+        ages = dict(self._expiring_prefixes)
+        if retention.period_ms is not None:
+            age_ms = retention.period_ms + 2 * retention.shared_entries_grace_ms
+            ages |= {keys.RECORD_PREFIX: age_ms, keys.TEXT_PREFIX: age_ms}
+        return {prefix: article_number_at(max(0, trusted_ms - age_ms)) for prefix, age_ms in ages.items()}
+
+    async def _sweep_segments(self, found: Sequence[bytes], cutoff: int) -> None:
+        """Delete expired states and bindings; a binding only while it has the value that was read."""
+        frozen = [key for key in found if not await self._is_writable(key)]
+        await self._delete(
+            [k for k in frozen if keys.kind_of(k) == b"p" and int.from_bytes(k[-8:], "big") < cutoff]
+        )
+        bindings = [key for key in frozen if keys.kind_of(key) == b"i"]
+        if not bindings:
+            return
+        expired = [
+            Transaction((ValueEquals(key, value),), (Delete(key),))
+            for key, value in zip(bindings, await self._store.read(bindings), strict=True)
+            if value is not None and value != keys.ABSENT and _number_bound(value) < cutoff
+        ]
+        await self._store.commit_many(expired)
+        self.keys_deleted += len(expired)
+
+    async def _delete(self, expired: Sequence[bytes]) -> None:
+        if expired:
+            await self._store.delete(expired)
+        self.keys_deleted += len(expired)
+
+    async def _is_writable(self, key: bytes) -> bool:
+        """Whether the key is in the writable segment of a served space, which spans a period at most."""
+        space = keys.space_of(key)
+        if space not in self._index.all_spaces:
+            return False
+        return keys.segment_of(key) == (await self._index.segments.stack(space)).last
+
+
+def _number_of(key: bytes) -> int:
+    """The article number at the end of a key; ``NO_NUMBER`` if there is none."""
+    _, colon, number = key.rpartition(b":")
+    return int(number, 16) if colon and _NUMBER.fullmatch(number) else NO_NUMBER
+
+
+def _number_bound(value: bytes) -> int:
+    """The article number of a binding; ``NO_NUMBER`` if it is damaged, which audits report."""
+    try:
+        return decode_binding(value).number
+    except StoreUnavailable:
+        return NO_NUMBER
+
+
+def _cutoff_of(key: bytes, cutoffs: Mapping[bytes, int]) -> int:
+    return next((cutoff for prefix, cutoff in cutoffs.items() if key.startswith(prefix)), 0)
+
+
+class SegmentMaintenance:
+    """Runs the jobs ``retention``, ``compactor``, ``rehash`` and ``sweep``; their counters are for metrics.
+
+    ``expiring_prefixes``: see ``ExpirySweep``.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        compactor: Compactor | None = None,
+        expiring_prefixes: Mapping[bytes, int] | None = None,
+        rehash: SketchRehash | None = None,
+    ) -> None:
+        self._spaces = index.all_spaces
+        self.retention = RetentionJob(index.store, index.segments, index.retention)
+        self.rehash = rehash or SketchRehash(index.store, index.segments)
+        self.compactor = compactor or Compactor(index)
+        self.sweep = ExpirySweep(index, expiring_prefixes)
+
+    async def steps(self, trusted_ms: int) -> AsyncIterator[None]:
+        """All work that is due at this trusted time (``clock_guard.py``), space by space, then the sweep."""
+        for space in self._spaces:
+            async for _ in self.retention.steps(space, trusted_ms):
+                yield
+            async for _ in self.compactor.steps(space, trusted_ms):
+                yield
+            async for _ in self.rehash.steps(space):
+                yield
+        async for _ in self.sweep.steps(trusted_ms):
+            yield
+
+    async def run(self, trusted_ms: int) -> None:
+        """Run all steps."""
+        async for _ in self.steps(trusted_ms):
+            pass

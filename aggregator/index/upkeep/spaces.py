@@ -1,0 +1,311 @@
+"""Spaces in the store: their registry, and the readiness check for stored articles that nobody reads.
+
+One key maps the name of each space to a ``StoredSpace``. A service adds its spaces before it stores an
+article, so a space that its settings do not read is known at the next start. With another model, recipe or
+block plan the service reads other spaces, and articles of the former ones would be unknown: their ids not
+found, their copies new. So the service is not ready while a space with articles is not covered.
+
+**A space is covered** if the service reads it, or if all its articles have been copied to spaces that are
+covered (``covered_spaces``): what a completed migration leaves behind is not a problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from aggregator import __version__
+from aggregator.analysis.analyzer import SpaceParts, group_of
+from aggregator.domain import arrival_ms_of
+from aggregator.index import keys
+from aggregator.index.blocks import PLANS
+from aggregator.index.codec.distinct import distinct
+from aggregator.index.codec.format_byte import PLAIN
+from aggregator.index.codec.postings import NUMBER_BYTES, decode_numbers
+from aggregator.index.segments import Segments, scan_block
+from aggregator.store.base import Store
+from aggregator.store.optimistic import StoredValue, ValueFormat
+from aggregator.time_units import MINUTE_MS, format_minute
+
+UNREAD_INDEX_CHECK = "unread_index"
+RECOUNT_INTERVAL_MS = MINUTE_MS
+SAMPLING_STEP = 64
+MIN_SAMPLED_ARTICLES = 200  # with fewer, all buckets are read
+PROBED_RECORDS = 256
+
+
+class StoredSpace(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of a space; empty fields are unknown.
+
+    ``models_dir``: the setting of the service that wrote it, an absolute path ("": the bundled models).
+    ``program``: the version that wrote it. ``copied_to``: spaces that contain all its articles; this holds
+    while the space has the version ``copied_version`` (b"": while each write goes to both).
+    """
+
+    model: str = ""
+    recipe: str = ""
+    plan: str = ""
+    models_dir: str = ""
+    program: str = ""
+    copied_to: tuple[str, ...] = ()
+    copied_version: bytes = b""
+
+
+Registry = dict[str, StoredSpace]
+_FORMAT = ValueFormat[Registry](msgspec.msgpack.Decoder(Registry), "The list of indexes", dict, PLAIN)
+
+
+def describe(parts: SpaceParts, models_dir: str) -> StoredSpace:
+    """The entry of a space that this version of the program writes."""
+    return StoredSpace(parts.model, parts.recipe, parts.plan, models_dir, __version__)
+
+
+def registry_of(store: Store) -> StoredValue[Registry]:
+    """The registry of a store."""
+    return StoredValue(store, keys.SPACE_REGISTRY, _FORMAT)
+
+
+async def set_copied(store: Store, versions: Mapping[str, bytes], targets: Iterable[str]) -> None:
+    """Record that ``targets`` contain all articles of the spaces ``versions``, as of these versions."""
+
+    def edit(registry: Registry) -> Registry:
+        return registry | {
+            space: msgspec.structs.replace(
+                registry.get(space, StoredSpace()), copied_to=tuple(targets), copied_version=version
+            )
+            for space, version in versions.items()
+        }
+
+    await registry_of(store).edit(edit)
+
+
+async def forget_space(store: Store, forgotten: str) -> None:
+    """Remove a space; copies in it no longer count."""
+
+    def edit(registry: Registry) -> Registry:
+        return {
+            space: msgspec.structs.replace(entry, copied_to=()) if forgotten in entry.copied_to else entry
+            for space, entry in registry.items()
+            if space != forgotten
+        }
+
+    await registry_of(store).edit(edit)
+
+
+async def covered_spaces(store: Store, registry: Registry, read_spaces: Iterable[str]) -> set[str]:
+    """``read_spaces``, and the spaces whose articles are all in covered ones."""
+    covered = set(read_spaces)
+    candidates = {space: entry for space, entry in registry.items() if entry.copied_to}
+    while found := {
+        space
+        for space, entry in candidates.items()
+        if space not in covered and covered.issuperset(entry.copied_to)
+    }:
+        unchanged = {
+            space
+            for space in found
+            if candidates[space].copied_version in (b"", await space_version(store, space))
+        }
+        covered |= unchanged
+        candidates = {space: entry for space, entry in candidates.items() if space not in found}
+    return covered
+
+
+async def space_version(store: Store, space: str) -> bytes:
+    """The version of the writable segment: equal values mean that nothing was written in between."""
+    last = (await Segments(store).head(space)).last
+    return (await store.read([keys.version(keys.tag(space, last))]))[0] or b"none"
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadSpace:
+    """A space that is not read: about how many articles it has, and when the first and last arrived."""
+
+    space: str
+    entry: StoredSpace
+    articles: int
+    oldest_ms: int = 0
+    newest_ms: int = 0
+
+
+class UnreadIndex:
+    """The spaces in ``store`` that the service does not read, and the readiness check that reports them.
+
+    ``own``: the serving and shadow spaces with what they depend on. ``read``: those that must contain every
+    article for the service to be complete.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        own: Mapping[str, StoredSpace],
+        serving: Sequence[str],
+        read: Sequence[str],
+        clock: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._own = dict(own)
+        self._serving = tuple(serving)
+        self._read = tuple(read)
+        self._clock = clock
+        self._counted: dict[str, tuple[int, UnreadSpace]] = {}
+        self.articles = 0
+
+    async def check(self) -> str | None:
+        """The readiness check; ``articles`` then counts the unread articles. Raises StoreUnavailable."""
+        sentences = [self.sentence(unread) for unread in await self.find()]
+        return " ".join(sentences) or None
+
+    async def register(self) -> None:
+        """Add the own spaces to the registry."""
+
+        def edit(registry: Registry) -> Registry:
+            own = {}
+            for space, entry in self._own.items():
+                before = registry.get(space)
+                copied_to = before.copied_to if before else self._serving_if_shadow(space)
+                version = before.copied_version if before else b""
+                own[space] = msgspec.structs.replace(entry, copied_to=copied_to, copied_version=version)
+            return registry | own
+
+        await registry_of(self._store).edit(edit)
+
+    async def record_exclusive_writes(self) -> None:
+        """For processes that store articles: what they write to a serving space is copied to own spaces only.
+
+        Copies of the serving spaces in other spaces are no longer complete.
+        """
+
+        def edit(registry: Registry) -> Registry:
+            return registry | {
+                space: msgspec.structs.replace(entry, copied_to=(), copied_version=b"")
+                for space, entry in registry.items()
+                if space in self._serving and not self._own.keys() >= set(entry.copied_to)
+            }
+
+        await registry_of(self._store).edit(edit)
+
+    async def find(self) -> list[UnreadSpace]:
+        """The unread spaces that hold articles. Raises StoreUnavailable."""
+        registry = await registry_of(self._store).read()
+        if not registry.keys() >= self._own.keys():  # the store was emptied, or a write failed
+            await self.register()
+            registry = await registry_of(self._store).read()
+        covered = await covered_spaces(self._store, registry, self._read)
+        unread = [
+            await self._count(space, entry) for space, entry in registry.items() if space not in covered
+        ]
+        self._counted = {found.space: self._counted[found.space] for found in unread}
+        self.articles = sum(found.articles for found in unread)
+        return [found for found in unread if found.articles]
+
+    async def leftovers(self) -> list[str]:
+        """The spaces that are neither read nor needed: another space contains all their articles."""
+        registry = await registry_of(self._store).read()
+        covered = await covered_spaces(self._store, registry, self._read)
+        return sorted(covered & registry.keys() - self._own.keys())
+
+    def sentence(self, unread: UnreadSpace) -> str:
+        """What is stored, which setting reads it, and what to do; no path, since every client may read it."""
+        oldest, newest = format_minute(unread.oldest_ms), format_minute(unread.newest_ms)
+        reader = self._how_to_read(unread.entry, unread.space)
+        return (
+            f"The store holds about {unread.articles} articles (arrived {oldest} UTC to {newest} UTC) "
+            f"of the index {unread.space}, which these settings do not read: {reader}; `aggregator reindex` "
+            f"copies them into the present index, `aggregator delete-index {unread.space}` deletes them."
+        )
+
+    def _how_to_read(self, entry: StoredSpace, space: str) -> str:
+        group = group_of(space)
+        own = next((self._own[name] for name in self._serving if group_of(name) == group), StoredSpace())
+        if space in self._own:
+            return "it is the former index of a migration that `aggregator reindex` has not completed"
+        if own.recipe and entry.recipe != own.recipe:
+            return f"version {entry.program or 'unknown'} wrote it with another recipe of text analysis"
+        settings = []
+        if entry.model != own.model:
+            where = (
+                "another models_dir, which `aggregator doctor` shows"
+                if entry.models_dir
+                else "an unset models_dir"
+            )
+            settings.append(f"{where} (model {entry.model}, version {entry.program or 'unknown'})")
+        if entry.plan != own.plan:
+            settings.append(f"block_plan={entry.plan}")
+        return f"{' with '.join(settings) or 'an earlier version of these settings'} reads it"
+
+    def _serving_if_shadow(self, space: str) -> tuple[str, ...]:
+        """A shadow space that is new contains only copies of the serving spaces' articles."""
+        return () if space in self._serving or space not in self._read else self._serving
+
+    async def _count(self, space: str, entry: StoredSpace) -> UnreadSpace:
+        now_ms = self._clock()
+        counted_ms, counted = self._counted.get(space, (-RECOUNT_INTERVAL_MS, None))
+        if counted is None or counted.entry != entry or now_ms - counted_ms >= RECOUNT_INTERVAL_MS:
+            counted = await count_articles(self._store, space, entry)
+            self._counted[space] = now_ms, counted
+        return counted
+
+
+async def count_articles(store: Store, space: str, entry: StoredSpace) -> UnreadSpace:
+    """The articles of a space, estimated from a sample of its buckets and records.
+
+    Exact copies that share the index entries of another article are not counted.
+    """
+    step = SAMPLING_STEP
+    numbers = await _posted_numbers(store, space, entry.plan, step)
+    if len(numbers) < MIN_SAMPLED_ARTICLES:
+        step = 1
+        numbers = await _posted_numbers(store, space, entry.plan, step)
+    if not len(numbers):
+        return UnreadSpace(space, entry, 0)
+    # Entries of articles that have left or expired remain: those that have a record are stored.
+    probed = numbers[np.linspace(0, len(numbers) - 1, min(PROBED_RECORDS, len(numbers))).astype(int)]
+    records = await store.read([keys.record(space, number) for number in probed.tolist()])
+    stored = [number for number, record in zip(probed.tolist(), records, strict=True) if record]
+    if not stored:
+        return UnreadSpace(space, entry, 0)
+    articles = max(1, round(step * len(numbers) * len(stored) / len(probed)))
+    return UnreadSpace(space, entry, articles, arrival_ms_of(stored[0]), arrival_ms_of(stored[-1]))
+
+
+async def _posted_numbers(
+    store: Store, space: str, plan_name: str, step: int
+) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """The article numbers in every ``step``-th bucket of the first block, ascending."""
+    plan = PLANS.get(plan_name, PLANS["4x16"])
+    head = await Segments(store).head(space)
+    entry_bytes = plan.remainder_bytes + NUMBER_BYTES
+    found = [np.empty(0, np.uint64)]
+    for segment in range(head.first, head.last + 1):
+        async for _, bucket in scan_block(store, keys.tag(space, segment), 0, plan.widths[0], step):
+            if bucket:
+                whole = bucket[: len(bucket) // entry_bytes * entry_bytes]
+                found.append(decode_numbers(whole, plan.remainder_bytes))
+    return distinct(np.concatenate(found))
+
+
+async def delete_space(store: Store, space: str) -> int:
+    """Delete a space that no service reads; the number of keys. Scans the store; may be repeated."""
+    others = sorted((await registry_of(store).read()).keys() - {space})
+    deleted = 0
+    prefix = keys.record_prefix(space)
+    async for found in store.scan_batches(prefix):
+        numbers = [int(key[len(prefix) :], 16) for key in found]
+        shared = await store.read([keys.record(other, number) for number in numbers for other in others])
+        texts = [
+            keys.text(number)
+            for i, number in enumerate(numbers)
+            if not any(shared[i * len(others) : (i + 1) * len(others)])
+        ]
+        await store.delete([*texts, *found])
+        deleted += len(found)
+    async for found in store.scan_batches(keys.space_prefix(space)):
+        await store.delete(found)
+        deleted += len(found)
+    await store.delete([keys.space_head(space), keys.compaction_cursor(space)])
+    await forget_space(store, space)
+    return deleted

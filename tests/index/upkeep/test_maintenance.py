@@ -1,0 +1,131 @@
+"""The keys of expired articles are removed without times to live, and nothing else is."""
+
+from __future__ import annotations
+
+from aggregator.domain import article_number_at
+from aggregator.index import keys
+from aggregator.index.upkeep.maintenance import ExpirySweep, SegmentMaintenance
+from aggregator.store.base import Put, Store
+from aggregator.store.memory import MemoryStore
+from aggregator.time_units import DAY_MS
+from tests.index.helpers import seal
+from tests.support.factories import START_MS, Clock, core, story
+
+PERIOD_MS = 80 * DAY_MS
+EVENT_PREFIX = b"{events}n:"
+
+
+async def sweep(swept: ExpirySweep, trusted_ms: int) -> None:
+    """One whole sweep."""
+    async for _ in swept.steps(trusted_ms):
+        pass
+
+
+async def test_no_key_of_an_article_has_a_time_to_live() -> None:
+    """Not after posts, updates, copies, deletes: a store whose clock leaps by ten years keeps all of them."""
+    clock = Clock()
+    store = MemoryStore(clock)
+    newsroom = core(store, retention_ms=PERIOD_MS, clock=clock)
+    for id_, seed in (("a", 1), ("b", 1), ("a", 2), ("c", 3), ("d", 3), ("e", 4)):
+        await newsroom.post(id_, story(seed))
+    await newsroom.ingest.delete("c")
+    before = await store.scan(b"")
+
+    clock.now_ms += 3650 * DAY_MS
+    assert await store.scan(b"") == before
+
+
+async def test_records_and_texts_of_expired_articles_are_deleted(store: Store) -> None:
+    """One grace period after the floor has passed them, in all spaces; younger ones stay."""
+    newsroom = core(store, retention_ms=PERIOD_MS)
+    await newsroom.post("old", story(1))
+    newsroom.clock.now_ms += 50 * DAY_MS
+    await newsroom.post("young", story(2))
+    foreign = keys.record("de.1234", article_number_at(START_MS))
+    await store.put([Put(foreign, b"of a model that is not served")])
+    swept = ExpirySweep(newsroom.index)
+
+    await sweep(swept, START_MS + PERIOD_MS + DAY_MS)
+    assert swept.keys_deleted == 0
+    await sweep(swept, START_MS + PERIOD_MS + 2 * DAY_MS + 10)
+
+    assert swept.keys_deleted == 3
+    young = (await newsroom.index.articles.get("young")).record
+    assert await store.scan(keys.RECORD_PREFIX) == [keys.record(young.space, young.number)]
+    assert len(await store.scan(keys.TEXT_PREFIX)) == 1
+
+
+async def test_bindings_and_states_of_frozen_segments_are_deleted(store: Store) -> None:
+    """Those of the writable segment stay; it spans a period at most."""
+    newsroom = core(store, retention_ms=PERIOD_MS)
+    await newsroom.post("old", story(1))
+    await newsroom.post("copy", story(1).upper())
+    await newsroom.post("young", story(2))
+    (space,) = newsroom.index.spaces
+    frozen = keys.tag(space, 0)
+    await seal(newsroom)
+    await newsroom.post("other", story(3))
+
+    await sweep(ExpirySweep(newsroom.index), START_MS + PERIOD_MS + 3 * DAY_MS)
+
+    assert [key for key in await store.scan(frozen) if keys.kind_of(key) in (b"i", b"p")] == []
+    writable = await store.scan(keys.tag(space, 1))
+    assert [key for key in writable if keys.kind_of(key) == b"i"] == [
+        keys.binding_by_id(keys.tag(space, 1), "other")
+    ]
+
+
+async def test_times_to_live_of_earlier_versions_are_removed() -> None:
+    """Of article keys and of those of other packages, but not of leases, sessions and foreign keys."""
+    clock = Clock()
+    store = MemoryStore(clock)
+    newsroom = core(store, retention_ms=PERIOD_MS, clock=clock)
+    number = article_number_at(START_MS)
+    space = newsroom.index.spaces[0]
+    tag = keys.tag(space, 0)
+    of_articles = [
+        keys.record(space, number),
+        keys.text(number),
+        keys.state(tag, number),
+        keys.binding_by_id(tag, "a"),
+        keys.tombstone(tag, number),
+        EVENT_PREFIX + b"%016x" % number,
+    ]
+    others = [b"session:0123456789abcdef", b"{events}leader", b"r:somebody-else", b"x:1"]
+    await store.put([Put(key, keys.ABSENT, DAY_MS) for key in of_articles + others])
+
+    await sweep(ExpirySweep(newsroom.index, {EVENT_PREFIX: PERIOD_MS}), START_MS)
+    clock.now_ms += 2 * DAY_MS
+
+    assert await store.scan(b"") == sorted(of_articles)
+
+
+async def test_keys_of_other_packages_have_their_own_retention(store: Store) -> None:
+    """Also where articles are kept indefinitely."""
+    newsroom = core(store)
+    await newsroom.post("a", story(1))
+    old, young = (EVENT_PREFIX + b"%016x" % article_number_at(START_MS + age) for age in (0, 2))
+    await store.put([Put(old, b"e1"), Put(young, b"e2")])
+
+    await sweep(ExpirySweep(newsroom.index, {EVENT_PREFIX: DAY_MS}), START_MS + DAY_MS + 1)
+
+    assert await store.scan(EVENT_PREFIX) == [young]
+    assert (await newsroom.index.articles.get("a")).record.id == "a"
+
+
+async def test_it_runs_once_per_grace_period() -> None:
+    """A scan of the whole store each time, as part of maintenance."""
+    store = MemoryStore(Clock())
+    maintenance = SegmentMaintenance(core(store, retention_ms=PERIOD_MS).index)
+    scans: list[bytes] = []
+    original = store.scan_batches
+
+    def counted(prefix: bytes) -> object:
+        scans.append(prefix)
+        return original(prefix)
+
+    store.scan_batches = counted  # type: ignore[method-assign,assignment]
+    for hours in (0, 1, 23, 24, 25):
+        await maintenance.run(START_MS + hours * DAY_MS // 24)
+
+    assert scans == [b"", b""]

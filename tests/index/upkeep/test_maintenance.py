@@ -75,31 +75,6 @@ async def test_bindings_and_states_of_frozen_segments_are_deleted(store: Store) 
     ]
 
 
-async def test_times_to_live_of_earlier_versions_are_removed() -> None:
-    """Of article keys and of those of other packages, but not of leases, sessions and foreign keys."""
-    clock = Clock()
-    store = MemoryStore(clock)
-    newsroom = core(store, retention_ms=PERIOD_MS, clock=clock)
-    number = article_number_at(START_MS)
-    space = newsroom.index.spaces[0]
-    tag = keys.tag(space, 0)
-    of_articles = [
-        keys.record(space, number),
-        keys.text(number),
-        keys.state(tag, number),
-        keys.binding_by_id(tag, "a"),
-        keys.tombstone(tag, number),
-        EVENT_PREFIX + b"%016x" % number,
-    ]
-    others = [b"session:0123456789abcdef", b"{events}leader", b"r:somebody-else", b"x:1"]
-    await store.put([Put(key, keys.ABSENT, DAY_MS) for key in of_articles + others])
-
-    await sweep(ExpirySweep(newsroom.index, {EVENT_PREFIX: PERIOD_MS}), START_MS)
-    clock.now_ms += 2 * DAY_MS
-
-    assert await store.scan(b"") == sorted(of_articles)
-
-
 async def test_keys_of_other_packages_have_their_own_retention(store: Store) -> None:
     """Also where articles are kept indefinitely."""
     newsroom = core(store)

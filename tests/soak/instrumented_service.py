@@ -28,10 +28,8 @@ from aggregator.dedup import event_model
 from aggregator.domain import Article, Match, Outcome, StreamItem
 from aggregator.events.consumer import DetectorRunner
 from aggregator.index import StoredArticle, keys, lookup
+from aggregator.index.codec import lazy_record, record_codec
 from aggregator.index.upkeep import clock_guard
-from aggregator.index import keys
-from aggregator.index.codec import lazy_record
-from aggregator.index.codec import record_codec
 from aggregator.ingest.pending import PendingArticle, build_record
 from aggregator.queries import related
 from aggregator.runtime import background_main

@@ -13,8 +13,7 @@ from aggregator.settings import POLICY_NAMES, Settings
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 if TYPE_CHECKING:
-    from aggregator.dedup.policy import Policy
-    from aggregator.dedup.policy import PolicyProfiles
+    from aggregator.dedup.policy import Policy, PolicyProfiles
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -44,8 +44,8 @@ from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.background.scheduler import DETECTOR_LEASE_KEY
 from aggregator.domain import Article, ArticleRecord, Outcome, Sketch, StreamItem, article_number_at
 from aggregator.index import Index
-from aggregator.index.upkeep import format_version
 from aggregator.index.keys import INDEXED_TERMS
+from aggregator.index.upkeep import format_version
 from aggregator.queries.headline_table import HeadlineTable, SearchFilter, TermGroup
 from aggregator.store.base import AppendMany
 from aggregator.store.embedded import EmbeddedServer

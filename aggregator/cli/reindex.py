@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from aggregator import jsonl
 from aggregator.analysis.analyzer import group_of
@@ -26,6 +27,7 @@ from aggregator.ingest.backfill import (
     BackfillStats,
     backfill_from_articles,
     backfill_from_store,
+    count_without_text,
     remove_deleted,
 )
 from aggregator.ingest.dual_write import DualWriter
@@ -88,6 +90,9 @@ async def _copy(
     Invalid lines are added to ``rejected``, by their location.
     """
     throttle, not_stored = service.load_control.throttle, 0
+    if without_text := await until_available(partial(count_without_text, index, writer)):
+        source = "only those in the files can be copied" if args.files else "they cannot be copied"
+        print(f"The text of {without_text} articles is not stored: {source}.", file=sys.stderr)
     with ItemProgress("articles", shown=not args.no_progress) as progress:
 
         def on_progress(stats: BackfillStats) -> None:

@@ -72,6 +72,19 @@ async def backfill_from_store(
     return stats
 
 
+async def count_without_text(index: Index, dual_writer: DualWriter) -> int:
+    """How many articles ``backfill_from_store`` cannot copy: not copied yet, and their text is not stored."""
+    count = 0
+    for space in index.spaces:
+        numbers = await index.records.stored_numbers(space)
+        for start in range(0, len(numbers), BATCH_ARTICLES):
+            records = await _current_records(index, space, numbers[start : start + BATCH_ARTICLES])
+            missing = await dual_writer.find_missing([PostedArticle(None, record) for record in records])
+            wanted = [item.record.number for item in missing if not dual_writer.can_convert(item.record)]
+            count += len(wanted) - len(await index.records.read_texts(wanted))
+    return count
+
+
 async def remove_deleted(index: Index, dual_writer: DualWriter) -> None:
     """Remove articles from the shadow spaces that were deleted in the serving ones since they were copied."""
     positions: dict[bytes, bytes] = {}

@@ -98,6 +98,10 @@ class DualWriter:
             )
         ]
 
+    def can_convert(self, record: ArticleRecord) -> bool:
+        """Whether a shadow record follows from the serving record, without the text."""
+        return self._convert_record(record) is not None
+
     async def remove_deleted(self, deleted: Mapping[str, int]) -> None:
         """Remove the versions (ids and numbers) that were deleted in the serving spaces, if they are here."""
         numbers = {keys.id_hash(id_): number for id_, number in deleted.items()}

@@ -18,7 +18,12 @@ from aggregator.errors import AggregatorError, NotFound, Overloaded, StoreUnavai
 from aggregator.index import Index, keys
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec.binding_codec import Binding
-from aggregator.ingest.backfill import BackfillStats, backfill_from_articles, backfill_from_store
+from aggregator.ingest.backfill import (
+    BackfillStats,
+    backfill_from_articles,
+    backfill_from_store,
+    count_without_text,
+)
 from aggregator.store.base import Put, Store
 from tests.support.factories import Clock, edited, in_process, story
 
@@ -210,6 +215,23 @@ async def test_without_kept_texts_a_file_provides_them(store: Store) -> None:
 
     assert (stats.not_copied, stats.not_stored) == (1, 1)
     await assert_equal_spaces(store, CURRENT, NEXT_MODEL)
+
+
+async def test_articles_posted_during_a_migration_need_no_kept_texts(store: Store) -> None:
+    """Their copies are found after the switch; only the earlier ones are counted as not copyable."""
+    earlier = Process(store, CURRENT, None, store_texts=False)
+    for id_ in ("a0", "a1"):
+        await earlier.post(id_, TEXTS[id_])
+    process = Process(store, CURRENT, NEXT_MODEL, store_texts=False)
+    assert process.dual_writer is not None
+    for id_ in ("a2", "a3", "a4"):
+        await process.post(id_, TEXTS[id_])
+    assert await count_without_text(process.index, process.dual_writer) == 2
+    assert (await process.backfill()).not_copied == 2
+
+    switched = Process(store, NEXT_MODEL, CURRENT, store_texts=False)
+    for n in (2, 3, 4):
+        assert await switched.post(f"n{n}", edited(TEXTS[f"a{n}"], 5, 2)) == "duplicate"
 
 
 async def test_another_block_plan_needs_no_texts(store: Store) -> None:

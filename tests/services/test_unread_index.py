@@ -168,9 +168,9 @@ async def test_without_texts_nothing_is_said_to_be_copied(
 
     capsys.readouterr()
     assert await command("reindex", *store, "--no-progress") == 1
-    assert (
-        "300 articles examined, 300 could not be copied (their text is not stored" in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "The text of 300 articles is not stored: they cannot be copied." in said
+    assert "300 articles examined, 300 could not be copied (their text is not stored" in said
     assert await command("reindex", *store, "--no-progress", articles) == 0
     assert await command("reindex", *store, "--no-progress") == 2, "nothing is left to copy"
 

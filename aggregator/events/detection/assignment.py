@@ -15,28 +15,15 @@ from aggregator.events.detection.clustering import (
     ClusterIndex,
     WindowItem,
 )
-from aggregator.events.detection.hamming_mode import HammingMode
-from aggregator.events.detection.lifecycle import OpenEvents
-from aggregator.events.detection.model import BurstRule
-from aggregator.events.detection.term_weights import TermWeights
+from aggregator.events.detection.state import DetectorParts
 
 
 class ClusterAssignment:
-    """Finds the cluster of each item of a detector. ``hamming_mode``: None except under the literal rule."""
+    """Finds the cluster of each item of a detector."""
 
-    def __init__(
-        self,
-        rule: BurstRule,
-        clusters: ClusterIndex,
-        open_events: OpenEvents,
-        term_weights: TermWeights,
-        hamming_mode: HammingMode | None,
-    ) -> None:
-        self._rule = rule
-        self._clusters = clusters
-        self._open_events = open_events
-        self._term_weights = term_weights
-        self._hamming_mode = hamming_mode
+    def __init__(self, parts: DetectorParts) -> None:
+        self._rule, self._clusters, self._open_events = parts.rule, parts.clusters, parts.open_events
+        self._term_weights, self._hamming_mode = parts.term_weights, parts.hamming_mode
 
     def cluster_of_duplicate(self, item: StreamItem) -> Cluster | None:
         """Cluster of the article that this one duplicates, if it is in the window."""
@@ -52,7 +39,7 @@ class ClusterAssignment:
             cluster, member.cosine = self._cluster_of_related(item, member)
         if cluster is None:
             cluster, member.cosine = create_cluster(self._clusters, member), 1.0
-        self._add_to_cluster(cluster, member)
+        self.add(cluster, member)
         return cluster
 
     def find_event_cluster(self, member: WindowItem, duplicate_cluster: Cluster | None) -> Cluster | None:
@@ -66,17 +53,13 @@ class ClusterAssignment:
         seed = self._hamming_mode.find_seed(member)
         neighbors = self._hamming_mode.add(member)
         if seed is not None:
-            self._add_to_cluster(self._clusters.by_key[seed.cluster_key], member)
+            self.add(self._clusters.by_key[seed.cluster_key], member)
         elif member.is_counted and sum(m.is_counted for m in neighbors) > self._rule.items:
             cluster = create_cluster(self._clusters, member)
             for neighbor in neighbors:
-                self._add_to_cluster(cluster, neighbor)
+                self.add(cluster, neighbor)
             self._hamming_mode.seeds.append(member)
             self._open_events.fire(cluster, clock_ms, 0.0)
-
-    def add_to_event(self, cluster: Cluster, member: WindowItem) -> None:
-        """Add an uncounted item to the cluster of an event."""
-        self._add_to_cluster(cluster, member)
 
     def _nearest_cluster(
         self, member: WindowItem, duplicate_cluster: Cluster | None
@@ -110,7 +93,8 @@ class ClusterAssignment:
         key = self._clusters.key_by_number.get(number) if number is not None else None
         return self._clusters.by_key[key] if key is not None else None
 
-    def _add_to_cluster(self, cluster: Cluster, member: WindowItem) -> None:
+    def add(self, cluster: Cluster, member: WindowItem) -> None:
+        """Add an item to a cluster, and to its event if it is one."""
         self._clusters.add_item(cluster, member)
         if cluster.event_id is not None:
             self._open_events.add_items(cluster, [member])

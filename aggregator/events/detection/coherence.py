@@ -64,7 +64,7 @@ def find_division(
         sums = _term_sums(part)
         ordered = ordered or _heaviest_first(cluster.term_sums, weigh)
         top_part, top_rest = heaviest_terms(sums, weigh), _heaviest_of_rest(cluster, sums, ordered, weigh)
-        if terms_support_merge(top_part, top_rest, expected):
+        if terms_support_merge(set(top_part).intersection(top_rest), expected):
             continue
         rest = {t: total - sums.get(t, 0) for t, total in cluster.term_sums.items() if total != sums.get(t)}
         connecting = set(top_part) & set(top_rest)

@@ -43,18 +43,11 @@ SAME_STORY_COSINE = 0.5
 Profile = Iterable[tuple[str, float]]
 
 
-def terms_support_merge(
-    terms: Iterable[str], other_terms: Iterable[str], expected: Callable[[str], float]
-) -> bool:
-    """Whether the key terms of two clusters support a merge.
+def terms_support_merge(common: Collection[str], expected: Callable[[str], float]) -> bool:
+    """Whether the key terms that two clusters have in common support a merge.
 
     ``expected``: documents per window that usually hold a term.
     """
-    return common_terms_support_merge(set(terms).intersection(other_terms), expected)
-
-
-def common_terms_support_merge(common: Collection[str], expected: Callable[[str], float]) -> bool:
-    """Whether these terms, which two clusters have in common, support a merge."""
     return len(common) >= MIN_COMMON_TERMS or any(expected(term) < NEGLIGIBLE_DOCUMENTS for term in common)
 
 
@@ -136,7 +129,8 @@ class KeyTermCache:
 
     def support_merge(self, a: Cluster, b: Cluster) -> bool:
         """Whether the key terms of both clusters support a merge."""
-        return terms_support_merge(self.top_terms(a), self.top_terms(b), self._term_weights.expected)
+        common = set(self.top_terms(a)).intersection(self.top_terms(b))
+        return terms_support_merge(common, self._term_weights.expected)
 
     def agree(self, a: Cluster, b: Cluster) -> bool:
         """Whether half of the key terms of both clusters are the same."""

@@ -31,9 +31,9 @@ from aggregator.events.detection.clustering import (
     ClusterIndex,
     WindowItem,
 )
-from aggregator.events.detection.key_terms import KeyTermCache, common_terms_support_merge
-from aggregator.events.detection.lifecycle import OpenEvents
+from aggregator.events.detection.key_terms import KeyTermCache, terms_support_merge
 from aggregator.events.detection.overrides import EditorOverrides
+from aggregator.events.detection.state import DetectorParts
 from aggregator.events.detection.term_weights import TermWeights
 
 # Share of the documents with the rarer key term that must hold the other too.
@@ -66,7 +66,7 @@ def find_merge_partner(
             continue
         other_sum = other.term_sums.get(own_term, 0)
         # Necessary conditions on the key terms of the other cluster, cheaper than finding them.
-        if not common_terms_support_merge(own_terms & other.term_sums.keys(), term_weights.expected):
+        if not terms_support_merge(own_terms & other.term_sums.keys(), term_weights.expected):
             continue
         if other_sum < min_required:
             if other_sum not in sufficient_terms:
@@ -104,17 +104,9 @@ def _required_weight(term_weights: TermWeights, term: str, other_term: str) -> f
 class ClusterMerger:
     """Merges and divides the clusters of a detector. ``check_burst``: called for a cluster that changed."""
 
-    def __init__(
-        self,
-        clusters: ClusterIndex,
-        open_events: OpenEvents,
-        term_weights: TermWeights,
-        check_burst: Callable[[Cluster], None],
-    ) -> None:
-        self._clusters = clusters
-        self._open_events = open_events
-        self._term_weights = term_weights
-        self._check_burst = check_burst
+    def __init__(self, parts: DetectorParts, check_burst: Callable[[Cluster], None]) -> None:
+        self._clusters, self._open_events = parts.clusters, parts.open_events
+        self._term_weights, self._check_burst = parts.term_weights, check_burst
 
     def merge_changed_steps(self, overrides: EditorOverrides, clock_ms: int) -> Iterator[None]:
         """Merge, then divide, the clusters that grew since the last call, oldest first; one step per search.

@@ -69,7 +69,9 @@ def test_two_common_terms_or_one_rare_term_support_a_merge(other_terms: str, sup
     terms = ["plane", "crash", "thornby", "summerton"]
 
     assert (
-        key_terms.terms_support_merge(terms, other_terms.split(), lambda term: expected.get(term, 0.0))
+        key_terms.terms_support_merge(
+            set(terms).intersection(other_terms.split()), lambda term: expected.get(term, 0.0)
+        )
         is supported
     )
 

@@ -62,7 +62,7 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     terms        term -> weight, an integer 1..255, so that sums are exact
     is_counted   whether it counts towards the burst rule
     cosine       similarity to its cluster when it joined, 0..1
-    cluster_key    -1: no cluster
+    cluster_key  -1: no cluster
     space        only fingerprints of one space are comparable
     desk_prefix  what was removed from the start of the headline as it was sent ("UPDATE 2-")
     """

@@ -17,9 +17,9 @@ history has fewer documents than 0.3 of a day at the present volume:
 
 1. **General news.** A term is expected in as many documents as in news in general
    (``analysis/term_frequencies.py``), less with each hour of history. The rarest of the terms that most items
-   of a story hold must clearly exceed ``GENERAL_MARGIN`` times that.
-2. **Excess.** A story needs more of an excess (``FIRST_DAY_EXCESS``) over what the stream itself has shown.
-3. **Time.** Items that one source publishes in the same minute are a list, not a story.
+   of a cluster hold must clearly exceed ``GENERAL_MARGIN`` times that.
+2. **Excess.** A cluster needs more of an excess (``FIRST_DAY_EXCESS``) over what the stream itself has shown.
+3. **Time.** Items that one source publishes in the same minute are a list, not a cluster.
 4. **One subject** (``subject.py``), even if none of the items is usual, and at most ``MAX_CORE_SHARE`` of
    their terms common to most items.
 

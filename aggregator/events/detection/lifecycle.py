@@ -29,8 +29,6 @@ TIMELINE_BUCKET_MS = 600_000
 # Ids listed by one event; further items only count. The largest cluster of a day has some hundred items.
 MAX_EVENT_ITEMS = 5_000
 MAX_EVENT_SOURCES = 500
-
-
 # Fields with the same value in ``DetectedEvent``.
 _EQUAL_FIELDS = (
     *("id", "title", "status", "detected_at_ms", "first_seen_ms", "last_seen_ms", "size", "sightings"),

@@ -1,8 +1,4 @@
-"""Terms of the calendar: months, days of the week and periods, as English word stems and abbreviations.
-
-They say when something is, not what it is about.
-
-Memory of series: bursts of the last 400 days, to recognize what returns at the same time of day.
+"""Memory of series: bursts of the last 400 days, to recognize what returns at the same time of day.
 
 Statistics of a month, quarterly results and decisions of central banks come back after weeks, at the same
 hour, with the same words. The baseline forgets them after seven days. This memory keeps one entry per burst::
@@ -22,15 +18,13 @@ import msgspec
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster
 from aggregator.time_units import DAY_MS, MINUTE_MS
 
+# Terms of the calendar, as English word stems: they say when something is, not what it is about.
 _CALENDAR_WORDS = """
     januari februari march april may june juli august septemb octob novemb decemb jan feb mar apr jun
     jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue wed
     thu fri pct week month quarter year annual
 """
-
 CALENDAR_TERMS = frozenset(_CALENDAR_WORDS.split())
-
-
 MAX_ENTRIES = 4_000
 MAX_AGE_MS = 400 * DAY_MS
 # Younger bursts are in the baseline, or are the same story.

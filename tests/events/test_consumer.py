@@ -13,7 +13,13 @@ import pytest
 from aggregator.domain import Article, StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import CHECKPOINT_INTERVAL_MS, ITEMS_PER_READ, STATE_KEY, DetectorRunner
-from aggregator.events.detection import BurstDetector, BurstRule, LearningStatus, SourceFamilies
+from aggregator.events.detection import (
+    BurstDetector,
+    BurstRule,
+    DetectedEvent,
+    LearningStatus,
+    SourceFamilies,
+)
 from aggregator.events.detection.items import MAX_PER_MINUTE
 from aggregator.events.event import Event
 from aggregator.events.repository import CHANGES_KEY, EVENT_RETENTION_MS, POSITION_KEY, EventRepository
@@ -105,7 +111,7 @@ async def test_a_burst_is_seen_by_every_replica(
     (change,) = await detector_over(store).poll(index, at(16))
 
     (event,) = await repository.list_events()
-    assert event == replace(change.event, revision=1) == await repository.get(event.id)
+    assert event == replace(Event.of(change.event), revision=1) == await repository.get(event.id)
     assert isinstance(event, Event) and event.size == 16
     first = index.items[0].first_version
     assert await repository.event_ids_of([first, 12345]) == {first: event.id}
@@ -469,7 +475,7 @@ def mixed_items(seed: int) -> list[StreamItem]:
 async def test_the_same_items_give_the_same_events_live_and_offline(index: FakeIndex, seed: int) -> None:
     """Live in ticks of some minutes, with a new leader at every third tick; offline in one run."""
     items, store, detector = mixed_items(seed), MemoryStore(), BurstDetector(RULE)
-    offline: dict[str, Event] = {}
+    offline: dict[str, DetectedEvent] = {}
     for item in items:
         detector.observe(item, item.arrived_ms)
         offline |= {change.event.id: change.event for change in detector.drain_changes()}

@@ -7,8 +7,7 @@ from typing import Any
 
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.domain import StreamItem, article_number_at
-from aggregator.events.detection import BurstDetector, BurstRule, ChangeKind, EventChange
-from aggregator.events.event import Event
+from aggregator.events.detection import BurstDetector, BurstRule, ChangeKind, DetectedEvent, EventChange
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 START_MS = 20_000 * DAY_MS + 8 * HOUR_MS
@@ -69,15 +68,15 @@ class DetectorStream:
         self.detector.tick(time_ms(minute))
         self.changes += self.detector.drain_changes()
 
-    def last_event(self) -> Event:
+    def last_event(self) -> DetectedEvent:
         """Event of the latest change, as it was then."""
         return self.changes[-1].event
 
-    def events_of_kind(self, kind: ChangeKind) -> list[Event]:
+    def events_of_kind(self, kind: ChangeKind) -> list[DetectedEvent]:
         """Events of all changes of one kind, in order."""
         return [change.event for change in self.changes if change.kind == kind]
 
     @property
-    def fired(self) -> list[Event]:
+    def fired(self) -> list[DetectedEvent]:
         """Events that fired, as they were then."""
         return self.events_of_kind("fired")

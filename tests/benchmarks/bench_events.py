@@ -115,7 +115,7 @@ def _feed(
                 changes += detector.drain_changes()
         took_s += time.process_time() - start_s
         # The last change of an event determines its line.
-        alerts.update((change.event.id, _line(change.event)) for change in changes)
+        alerts.update((change.event.id, _line(Event.of(change.event))) for change in changes)
         if not chunk:
             return count, took_s, len(days)
         count += len(chunk)

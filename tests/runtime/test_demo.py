@@ -21,8 +21,7 @@ from aggregator.app import Service, open_service
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
-from aggregator.events.detection import BurstDetector, BurstRule
-from aggregator.events.event import Event
+from aggregator.events.detection import BurstDetector, BurstRule, DetectedEvent
 from aggregator.http.app import make_app
 from aggregator.runtime import demo
 from aggregator.settings import Settings
@@ -232,7 +231,7 @@ async def test_the_event_contains_only_dam_articles_wherever_a_minute_begins() -
         assert 20 < event.peak <= event.size
 
 
-def detect_event(items: Sequence[StreamItem], begin_ms: int) -> Event:
+def detect_event(items: Sequence[StreamItem], begin_ms: int) -> DetectedEvent:
     """The only event of ``items`` at the pace of the demonstration, with a detector tick every 2 s."""
     detector = BurstDetector(BurstRule())
     numbers: dict[int | None, int] = {}

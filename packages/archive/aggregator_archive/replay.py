@@ -125,7 +125,7 @@ def preview(
         until_ms = max(until_ms, item.arrived_ms)
         for detector, events in zip(detectors, fired, strict=True):
             detector.observe(item, item.arrived_ms)
-            events.update((change.event.id, change.event) for change in detector.drain_changes())
+            events.update((c.event.id, Event.of(c.event)) for c in detector.drain_changes())
     since_ms = until_ms - span_ms
     return [
         Preview(r.sensitivity, since_ms, until_ms, _alerts_since(events.values(), since_ms))

@@ -38,7 +38,7 @@ from aggregator.http.app_keys import (
     SERVICE,
     SHUTTING_DOWN,
 )
-from aggregator.index.upkeep import spaces as unread_index
+from aggregator.index.upkeep.spaces import UNREAD_INDEX_CHECK
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 ARTICLE_PATHS = ("/v1/articles", "/v1/related", "/v1/explain")
@@ -94,7 +94,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         elif request.method == "OPTIONS":
             return _options_response(request)
         if request.path.startswith(ARTICLE_PATHS):  # stored ones that are not read would be unknown here
-            problem = request.app[SERVICE].readiness.problems.get(unread_index.CHECK_NAME)
+            problem = request.app[SERVICE].readiness.problems.get(UNREAD_INDEX_CHECK)
             if problem is not None:
                 return errors.not_ready_response(problem)
         return await handler(request)

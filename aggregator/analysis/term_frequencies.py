@@ -158,26 +158,22 @@ class TermRates:
 
     tables: Mapping[str, RateTable]
     term_idf: TermIdf | None = None
-    _cache: dict[tuple[str, str], float] = field(default_factory=dict, init=False, repr=False)
 
     def rate(self, lang: str, term: str) -> float:
         """Return the rate of a term, 0..1; 0.0 in a language about which nothing is known."""
-        # The burst detector asks for the terms of a story each time it grows: 1.5 us -> 0.1 us.
-        found = self._cache.get((lang, term))
-        if found is None:
-            if len(self._cache) >= MAX_CACHED_RATES:
-                self._cache.clear()
-            found = self._cache[lang, term] = self._find_rate(lang, term)
-        return found
+        return _rate(self, lang, term)
 
-    def _find_rate(self, lang: str, term: str) -> float:
-        table = self.tables.get(language_group(lang))
-        if table is not None:
-            return table.rate(term)
-        if self.term_idf is None or lang not in self.term_idf.languages:
-            return 0.0
-        share = min(exp(1.0 - self.term_idf.idf(lang, term)), MAX_SHARE)
-        return -log1p(-share) / TERM_IDF_TEXT_TERMS
+
+# The burst detector asks for the terms of a story each time it grows: 1.5 us -> 0.1 us.
+@lru_cache(maxsize=MAX_CACHED_RATES)
+def _rate(rates: TermRates, lang: str, term: str) -> float:
+    table = rates.tables.get(language_group(lang))
+    if table is not None:
+        return table.rate(term)
+    if rates.term_idf is None or lang not in rates.term_idf.languages:
+        return 0.0
+    share = min(exp(1.0 - rates.term_idf.idf(lang, term)), MAX_SHARE)
+    return -log1p(-share) / TERM_IDF_TEXT_TERMS
 
 
 def _hash(term: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, pairwise
 from operator import itemgetter
 
@@ -21,7 +21,7 @@ from aggregator.analysis.text.normalization import figures, normalize_spelling
 from aggregator.dedup.event_model import same_event_probability
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.pair_comparison import compare_pair, headline_similarity, novelty, shares_enough
-from aggregator.dedup.policy import DEFAULT_PROFILE, NamedPolicy, Policy, PolicyProfiles, as_profiles
+from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles, as_profiles
 from aggregator.dedup.templates import figures_changed
 from aggregator.dedup.verdict import cosine
 from aggregator.domain import AnalyzeMany, Article, ArticleRecord, build_record
@@ -131,8 +131,7 @@ class Explainer:
         later = _later_of(first, second)
         selected = self._profiles.select(profile or later.policy, later.record.source)
         # In a thread: the shared passages of two texts of some megabytes take a second.
-        explanation = await asyncio.to_thread(explain, first, second, selected.policy)
-        return _name_profile(explanation, selected)
+        return await asyncio.to_thread(explain, first, second, selected.policy, selected.profile)
 
     async def load_pair(self, a: str | Article, b: str | Article) -> tuple[ComparedArticle, ComparedArticle]:
         """Read or analyze two articles for ``explain``. Raises NotFound, NoText, StoreUnavailable."""
@@ -153,8 +152,10 @@ class Explainer:
         return ComparedArticle(record.id, record, text)
 
 
-def explain(first: ComparedArticle, second: ComparedArticle, policy: Policy) -> Explanation:
-    """Compare two articles; pure."""
+def explain(
+    first: ComparedArticle, second: ComparedArticle, policy: Policy, profile: str = DEFAULT_PROFILE
+) -> Explanation:
+    """Compare two articles under the policy of a profile; pure."""
     a, b = first.record, second.record
     comparable = a.space == b.space
     distance = hamming_distance(a.fingerprint, b.fingerprint) if comparable else None
@@ -186,7 +187,9 @@ def explain(first: ComparedArticle, second: ComparedArticle, policy: Policy) -> 
         own_passages=passages[1:] if passages else None,
         figures=_differing_figures(first.text or "", second.text or "") if has_texts else None,
         summary=(_different_spaces_summary(a, b) if comparison is None else summarize(comparison, policy))
-        + ("" if has_texts else MISSING_TEXTS_NOTE),
+        + ("" if has_texts else MISSING_TEXTS_NOTE)
+        + ("" if profile == DEFAULT_PROFILE else f" Policy profile: {profile}."),
+        profile=profile,
     )
 
 
@@ -210,11 +213,6 @@ def _later_of(first: ComparedArticle, second: ComparedArticle) -> ComparedArticl
     if not second.record.number:
         return second
     return first if not first.record.number or first.record.number > second.record.number else second
-
-
-def _name_profile(explanation: Explanation, selected: NamedPolicy) -> Explanation:
-    note = "" if selected.profile == DEFAULT_PROFILE else f" Policy profile: {selected.profile}."
-    return replace(explanation, profile=selected.profile, summary=explanation.summary + note)
 
 
 def _shared_and_own_passages(a: ComparedArticle, b: ComparedArticle) -> tuple[Passages, Passages, Passages]:

@@ -109,9 +109,11 @@ async def test_a_comparison_does_not_block_the_event_loop(
     threads: list[threading.Thread] = []
     original = module.explain
 
-    def recorded(a: module.ComparedArticle, b: module.ComparedArticle, policy: Policy) -> module.Explanation:
+    def recorded(
+        a: module.ComparedArticle, b: module.ComparedArticle, policy: Policy, profile: str
+    ) -> module.Explanation:
         threads.append(threading.current_thread())
-        return original(a, b, policy)
+        return original(a, b, policy, profile)
 
     monkeypatch.setattr(module, "explain", recorded)
 

@@ -176,15 +176,13 @@ def _remove_overlays(tree: Any) -> None:
     The extraction would take them for the article if the article is shorter.
     """
     consent = (
-        e for e in tree.xpath(_CONSENT_CANDIDATES_XPATH) if _CONSENT_DIALOG_NAME.search(_id_and_classes(e))
+        element
+        for element in tree.xpath(_CONSENT_CANDIDATES_XPATH)
+        if _CONSENT_DIALOG_NAME.search(f"{element.get('id', '')} {element.get('class', '')}")
     )
     for element in (*tree.xpath(_DIALOGS_AND_MENUS_XPATH), *consent):
         if element.getparent() is not None:
             element.drop_tree()
-
-
-def _id_and_classes(element: Any) -> str:
-    return f"{element.get('id', '')} {element.get('class', '')}"
 
 
 def _is_only_boilerplate(tree: Any, text: str) -> bool:

@@ -146,7 +146,7 @@ def _contradicts_tag(declared: str, script: str | None, sample: str) -> bool:
     english_words = len(set(map(str.lower, _ENGLISH_WORD.findall(sample))))
     if english_words >= 3 if declared == "en" else english_words < 3:
         return False  # the words agree with the tag; only the few other texts need the statistics
-    scores = _language_scores(sample)
+    scores = _identifier().scores(nfkc(sample))
     lead = max(score for lang, score in scores.items() if lang != "en") - scores["en"]
     return (lead if declared == "en" else -lead) > CONTRADICTION_LEAD_PER_CHAR * len(sample)
 
@@ -213,12 +213,8 @@ def _is_plainly_english(sample: str) -> bool:
     return len(found) * 10 > sample.count(" ") and len(set(found)) >= 4
 
 
-def _language_scores(sample: str) -> dict[str, float]:
-    return _identifier().scores(nfkc(sample))
-
-
 def _language_from_statistics(sample: str) -> str:
-    scores = _language_scores(sample)
+    scores = _identifier().scores(nfkc(sample))
     best = max(scores, key=scores.__getitem__)
     if scores[best] == min(scores.values()):
         return UNDETERMINED  # no known sequence of letters

@@ -1,7 +1,6 @@
 """The private parts of aiohttp that this service overrides: connections that are refused or closed early.
 
-* Overload: a single article whose caller has no free slot is answered from its first packet, before the
-  parser (``early_refusal.py``).
+* Overload: an article of a caller without a free slot is answered before the parser (``early_refusal.py``).
 * Number of connections: bounded, below the limit on open files; idle ones are closed first.
 * Header timeout: a connection is closed when the headers of a request take longer, from its start or from the
   first bytes after an answered request; aiohttp limits only how long it may be idle.
@@ -68,17 +67,18 @@ class Connection(RequestHandler):
         """Stop the timer when the headers are complete; start it when the next request begins."""
         if not self._has_begun:
             early = self._options.early_refusal
-            answer = early.answer(data, self._peer_address()) if early is not None else None
+            answer = early.answer(data, self._peer_address()) if early and early.shedder.may_be_full else None
             if answer is not None:
                 self._answer_later(answer)
                 return
             self._has_begun = True
             self._options.limit.idle.pop(self, None)
         super().data_received(data)
-        if self._current_request is not None or self._messages:
+        if self._current_request is None and not self._messages:
+            if self._header_timer is None:
+                self._start_timer()
+        elif self._header_timer is not None:
             self._stop_timer()
-        elif self._header_timer is None:
-            self._start_timer()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop the timer."""

@@ -40,7 +40,7 @@ class EarlyRefusal:
     """Refusals of one process. ``headers``: those of every response; ``on_refused`` counts one."""
 
     def __init__(self, shedder: LoadShedder, headers: dict[str, str], on_refused: Callable[[], None]) -> None:
-        self._shedder = shedder
+        self.shedder = shedder
         self._on_refused = on_refused
         problem = to_problem(
             Overloaded(
@@ -57,7 +57,7 @@ class EarlyRefusal:
 
     def answer(self, data: bytes, peer: str) -> bytes | None:
         """The response to the request that ``data`` is, or None if it is not to be refused here."""
-        if not self._shedder.may_be_full or not data.startswith(b"POST /v1/articles"):
+        if not self.shedder.may_be_full or not data.startswith(b"POST /v1/articles"):
             return None
         end = data.find(b"\r\n\r\n", 0, MAX_HEAD_BYTES) + 2
         head = data[:end]
@@ -69,7 +69,7 @@ class EarlyRefusal:
         keys = _AUTHORIZATION.findall(head)
         if len(keys) != len(_ANY_AUTHORIZATION.findall(head)) or len(keys) > 1:
             return None
-        if not self._shedder.is_full_for(parse_key_id(keys[0].decode()) if keys else peer):
+        if not self.shedder.is_full_for(parse_key_id(keys[0].decode()) if keys else peer):
             return None
         self._on_refused()
         return random.choice(self._answers)

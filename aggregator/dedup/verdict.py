@@ -76,10 +76,18 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
 def confirmed_by_group(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> list[Candidate]:
     """Return the candidates that ``subject`` repeats since copies of two outlets in a group share enough."""
     sharing = [c for c in candidates if shares_enough(subject, c.record, c.evidence, policy)]
+    confirming = confirming_groups(
+        (c.canonical[1], source_key(c.record.source) or c.record.number) for c in sharing
+    )
+    return [c for c in sharing if c.canonical[1] in confirming]
+
+
+def confirming_groups(prints: Iterable[tuple[int, str | int]]) -> set[int]:
+    """Return the groups that enough outlets printed; ``prints``: group and outlet of each article."""
     outlets: dict[int, set[str | int]] = defaultdict(set)
-    for c in sharing:
-        outlets[c.canonical[1]].add(source_key(c.record.source) or c.record.number)
-    return [c for c in sharing if len(outlets[c.canonical[1]]) >= CONFIRMING_OUTLETS]
+    for group, outlet in prints:
+        outlets[group].add(outlet)
+    return {group for group, names in outlets.items() if len(names) >= CONFIRMING_OUTLETS}
 
 
 def related_candidates(

@@ -1,4 +1,4 @@
-"""Pairs that copies of a second outlet confirm, as ``verdict.confirmed_by_group`` does in the service.
+"""Pairs that copies of a second outlet confirm, by ``verdict.confirming_groups`` as in the service.
 
 What two outlets have printed already is the report, not a quotation: an article that shares enough with
 copies of both, in one group, need not begin like them. The groups are known only when all other pairs are
@@ -11,7 +11,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from aggregator.dedup.verdict import CONFIRMING_OUTLETS
+from aggregator.dedup.verdict import confirming_groups
 from aggregator.index.codec.distinct import distinct
 from aggregator_archive.arrays import Rows
 from aggregator_archive.cluster import Links, components
@@ -45,10 +45,7 @@ def confirmed_by_groups(columns: Columns, first_row: Rows, copies: Pairs, sharin
 
     found: list[tuple[int, int]] = []
     for row in sorted(printed, key=lambda row: (int(columns.date_ms[row]), row)):
-        outlets: dict[int, set[int]] = defaultdict(set)
-        for earlier_row, outlet in printed[row]:
-            outlets[group_of(earlier_row)].add(outlet)
-        confirming = {label for label, names in outlets.items() if len(names) >= CONFIRMING_OUTLETS}
+        confirming = confirming_groups((group_of(at), outlet) for at, outlet in printed[row])
         confirmed = {earlier_row for earlier_row, _ in printed[row] if group_of(earlier_row) in confirming}
         for earlier_row in sorted(confirmed):
             found.append((earlier_row, row))

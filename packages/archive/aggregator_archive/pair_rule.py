@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
+from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.boilerplate import SourceBoilerplate
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.pair_comparison import compare_pair, novelty, shares_enough
@@ -38,7 +39,7 @@ from aggregator_archive.pairs import Pairs, unpack_pairs
 CACHED_ARTICLES = 4_096
 # Decisions on a pair. ``SHARES_ENOUGH``: a copy if a second outlet confirms it (``group_confirmation.py``).
 DIFFERENT, COPY, SHARES_ENOUGH = range(3)
-# The vectorized estimate compares all 32 bits of a hash, the service's fewer: it may be smaller by chance.
+# An estimate is smaller or larger from the other article, if shortened hashes collide.
 ESTIMATE_TOLERANCE = 0.02
 
 
@@ -170,9 +171,9 @@ class PairRule:
 
 
 def outlet_codes(sources: Sequence[str]) -> Rows:
-    """(n,) a number for each source, equal for sources that differ in case only; 0 is an unknown outlet."""
+    """(n,) a number for each source, by ``source_key``; 0 is an unknown outlet."""
     codes: dict[str, int] = {"": 0}
-    return np.array([codes.setdefault(name.casefold(), len(codes)) for name in sources], np.int64)
+    return np.array([codes.setdefault(source_key(name), len(codes)) for name in sources], np.int64)
 
 
 def containment_floor(policy: Policy) -> float:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,8 +77,12 @@ class ProgressListener:
         """Add ``done`` completed units."""
 
 
-def run_pipeline(job: Job, pool: Pool, progress: ProgressListener) -> DedupeResult:
+def run_pipeline(
+    job: Job, pool: Pool, progress: ProgressListener, blocks: Iterable[rows.Block] | None = None
+) -> DedupeResult:
     """Run all stages up to the groups; files are written in ``job.work_dir`` only.
+
+    ``blocks``: rows in memory; None: those of the files ``job.inputs``.
 
     Raises ConfigurationError before the first stage if Parquet is read or written without pyarrow.
     """
@@ -86,7 +90,7 @@ def run_pipeline(job: Job, pool: Pool, progress: ProgressListener) -> DedupeResu
         import_optional(*rows.PYARROW)
     clock = _StageTimer(job.work_dir / "seconds.json")
     with clock.measure("encode"):
-        chunks = _encode(job, pool, progress)
+        chunks = _encode(job, pool, progress, blocks)
     with clock.measure("gather"):
         progress.start_stage("gather", None, "rows")
         columns, distinct = _gather(job, chunks)
@@ -114,13 +118,15 @@ def run_pipeline(job: Job, pool: Pool, progress: ProgressListener) -> DedupeResu
     )
 
 
-def _encode(job: Job, pool: Pool, progress: ProgressListener) -> list[Path]:
+def _encode(
+    job: Job, pool: Pool, progress: ProgressListener, blocks: Iterable[rows.Block] | None
+) -> list[Path]:
     total = sum(Path(file).stat().st_size for file in job.inputs)
     progress.start_stage("encode", total, "B")
     chunks: list[Path] = []
 
     def tasks() -> Iterator[tuple[Any, ...]]:
-        for block in rows.read_blocks(job.inputs, progress.advance):
+        for block in blocks or rows.read_blocks(job.inputs, progress.advance):
             file = job.work_dir / "chunks" / f"{block.number:08}.npz"
             chunks.append(file)
             if not file.exists():

@@ -73,6 +73,12 @@ def read_blocks(files: Sequence[str], progress: ProgressCallback | None = None) 
             number += 1
 
 
+def blocks_of_rows(rows: Iterable[dict[str, Any]]) -> Iterator[Block]:
+    """The blocks of a table in memory."""
+    for number, group in enumerate(_group_into_blocks(enumerate(rows, 1))):
+        yield Block(number, "", group)
+
+
 def read_rows(files: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield every row as a mapping; of CSV and Parquet the columns that have a value, times as ISO 8601 text.
 

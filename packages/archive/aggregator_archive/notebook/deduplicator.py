@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,7 +24,7 @@ from aggregator_archive.job import Job, RepresentativeRule, prepare_work_dir
 from aggregator_archive.notebook.tables import Columns, Row, read_rows, rename_fields
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
 from aggregator_archive.representatives import choose_representatives
-from aggregator_archive.rows import ARTICLE_FIELDS
+from aggregator_archive.rows import ARTICLE_FIELDS, blocks_of_rows
 
 POLICIES = ("verified", "hamming", "same-event")
 RESULT_COLUMNS = ("group", "verdict", "original", "distance", "similarity", "problem")
@@ -81,14 +81,13 @@ class Deduplicator:
         Ids are the column ``id``, else derived from the URL or the text. Raises InvalidInput if there are no
         rows, and as ``read_rows``.
         """
+        articles = [_article_fields(row) for row in rename_fields(read_rows(table), self._columns)]
+        if not articles:
+            raise InvalidInput("The table has no rows.")
         with TemporaryDirectory(prefix="aggregator-") as directory:
-            file = Path(directory) / "rows.jsonl"
-            count = _write_rows(file, rename_fields(read_rows(table), self._columns))
-            if not count:
-                raise InvalidInput("The table has no rows.")
             job = Job(
-                inputs=(str(file),),
-                out_dir=Path(directory) / "result",
+                inputs=(),
+                out_dir=Path(directory),
                 encoding=self._encoding,
                 policy=self._policy,
                 within_ms=self._within_ms,
@@ -96,23 +95,20 @@ class Deduplicator:
             )
             prepare_work_dir(job, fresh=False)
             with open_pool(self._processes) as pool:
-                result = run_pipeline(job, pool, ProgressListener())
+                result = run_pipeline(job, pool, ProgressListener(), blocks_of_rows(articles))
             problems = {
                 bad["row"] - 1: bad["reason"] for c in result.chunks for bad in chunk_metadata(c)["bad"]
             }
             copy_of = choose_representatives(result, self._keep).copy_of
-            return _result_columns(result.columns, result.labels.tolist(), copy_of.tolist(), count, problems)
+            labels, originals = result.labels.tolist(), copy_of.tolist()
+            return _result_columns(result.columns, labels, originals, len(articles), problems)
 
 
-def _write_rows(file: Path, rows: Iterable[Row]) -> int:
-    """Write the article fields of all rows as lines of JSON, and return their number."""
-    encode = msgspec.json.Encoder(enc_hook=_plain_value).encode
-    count = 0
-    with file.open("wb") as out:
-        for row in rows:
-            out.write(encode({field: row[field] for field in ARTICLE_FIELDS if field in row}) + b"\n")
-            count += 1
-    return count
+def _article_fields(row: Row) -> dict[str, Any]:
+    """The fields of an article, with values of Python; NaN of a data frame is a missing value."""
+    given = {field: row[field] for field in ARTICLE_FIELDS if field in row}
+    fields = msgspec.to_builtins(given, builtin_types=(datetime,), enc_hook=_plain_value)
+    return {name: value for name, value in fields.items() if value == value}  # noqa: PLR0124  # NaN
 
 
 def _plain_value(value: Any) -> Any:

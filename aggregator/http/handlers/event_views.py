@@ -15,6 +15,12 @@ from aggregator.events.event_order import growth, severity
 from aggregator.events.formatting import plain_title
 from aggregator_client import wire
 
+# Fields that have the same name and value in the response.
+_EQUAL_EVENT_FIELDS = (
+    *("id", "status", "size", "sightings", "peak", "rate", "reason", "merged_into", "translation_of"),
+    *("acknowledged_by", "muted", "false_alarm", "assignee", "work_status", "revision"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Storyline:
@@ -49,53 +55,29 @@ def event_out(event: Event, now_ms: int) -> wire.EventOut:
     """An event in a list, with its severity at ``now_ms``."""
     rates = growth(event, now_ms)
     return wire.EventOut(
-        id=event.id,
+        **{name: getattr(event, name) for name in _EQUAL_EVENT_FIELDS},
         title=plain_title(event.title),
-        status=event.status,
         severity=severity(event, now_ms),
         detected_at=to_datetime(event.detected_at_ms),
         first_seen=to_datetime(event.first_seen_ms),
         last_seen=to_datetime(event.last_seen_ms),
-        size=event.size,
-        sightings=event.sightings,
-        peak=event.peak,
-        rate=event.rate,
         expected=round(event.expected, 2),
         last_hour=rates.last_hour,
         hour_before=rates.hour_before,
         sources=list(event.sources),
         languages=list(event.languages),
         terms=list(event.terms),
-        reason=event.reason,
-        merged_into=event.merged_into,
         story_id=event.story_id or event.id,
-        translation_of=event.translation_of,
         absorbed=list(event.absorbed),
-        acknowledged_by=event.acknowledged_by,
-        muted=event.muted,
-        false_alarm=event.false_alarm,
         actions=[action_out(action) for action in event.actions],
-        assignee=event.assignee,
-        work_status=event.work_status,
         note_count=len(event.notes),
-        revision=event.revision,
     )
 
 
 def action_out(action: EditorAction) -> wire.ActionOut:
     """One entry of the audit trail."""
-    return wire.ActionOut(
-        action=action.action,
-        actor=action.actor,
-        at=to_datetime(action.at_ms),
-        event=action.event,
-        scope=action.scope,
-        into=action.into,
-        item=action.item,
-        note=action.note,
-        assignee=action.assignee,
-        work_status=action.work_status,
-    )
+    equal = {name: getattr(action, name) for name in wire.ActionOut.__struct_fields__ if name != "at"}
+    return wire.ActionOut(at=to_datetime(action.at_ms), **equal)
 
 
 def event_detail_out(

@@ -1,13 +1,9 @@
-"""Composition root: builds a wired service from settings.
-
-``open_service`` serves production. ``build_core`` wires index, ingest and queries alone; tests, benchmarks
-and the simulation pass their store, clock and analysis function.
-"""
+"""Composition root: ``open_service`` builds a wired service from settings."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +15,8 @@ from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.auth.api_keys import ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.background.wiring import BackgroundServices, build_background, build_index
-from aggregator.dedup.policy import Policy, PolicyProfiles, as_profiles
-from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, IndexLayout
+from aggregator.dedup.policy import Policy, PolicyProfiles
+from aggregator.domain import Analysis, Article, ArticleRecord, IndexLayout
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.desks import Desks
@@ -43,31 +39,20 @@ from aggregator.index.upkeep.spaces import (
 )
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.load_control import LoadControl
-from aggregator.ingest.pipeline import ASYNCIO, Execution
-from aggregator.ingest.service import BATCH_ARTICLES, IngestService, OnDelete
+from aggregator.ingest.pipeline import ASYNCIO
+from aggregator.ingest.service import IngestService
 from aggregator.policy_file import load_policy_profiles
 from aggregator.provenance.directory import SourceDirectory
 from aggregator.provenance.queries import ProvenanceQueries
 from aggregator.queries.explain import Explainer
-from aggregator.queries.headline_index import DEFAULT_MAX_ROWS, HeadlineIndex
-from aggregator.queries.related import MIN_SIMILARITY, RelatedArticles
+from aggregator.queries.headline_index import HeadlineIndex
+from aggregator.queries.related import RelatedArticles
 from aggregator.queries.search import ArticleSearch
 from aggregator.readiness import Readiness
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.base import Store
 from aggregator.store.factory import open_store
 from aggregator.time_units import wall_clock_ms
-
-
-@dataclass(frozen=True, slots=True)
-class Core:
-    """Index, ingest and queries over one store, without events, API keys and background work."""
-
-    index: Index
-    ingest: IngestService
-    related: RelatedArticles
-    explain: Explainer
-    search: ArticleSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,58 +145,6 @@ async def open_service(
             await service.api_keys.last_use.finish()
             await service.background.close()
             pools.close()
-
-
-def build_core(
-    index: Index,
-    analyze_many: AnalyzeMany,
-    policy: Policy | PolicyProfiles,
-    *,
-    clock: Callable[[], int],
-    store_texts: bool = False,
-    related_min_cosine: float = MIN_SIMILARITY,
-    search_headlines: int = DEFAULT_MAX_ROWS,
-    events: EventRepository | None = None,
-    on_delete: OnDelete | None = None,
-    dual_writer: DualWriter | None = None,
-    load_control: LoadControl | None = None,
-    before_write: Callable[[], Awaitable[None]] | None = None,
-    execution: Execution = ASYNCIO,
-    batch_articles: int = BATCH_ARTICLES,
-) -> Core:
-    """Wire ingest and queries over an index.
-
-    ``events`` are those named in answers and related articles; None: no events. ``related_min_cosine`` is the
-    smallest term similarity of related articles, ``search_headlines`` the maximum number of headlines in
-    memory. The other arguments are those of ``IngestService``.
-    """
-    return Core(
-        index=index,
-        ingest=IngestService(
-            index,
-            analyze_many,
-            policy,
-            clock=clock,
-            store_texts=store_texts,
-            event_ids_of=events.event_ids_of if events is not None else None,
-            on_delete=on_delete,
-            dual_writer=dual_writer,
-            load_control=load_control,
-            before_write=before_write,
-            execution=execution,
-            batch_articles=batch_articles,
-        ),
-        related=RelatedArticles(
-            index,
-            analyze_many,
-            clock=clock,
-            related_bits=as_profiles(policy).default.policy.related_bits,
-            min_similarity=related_min_cosine,
-            members_of_event=events.event_article_ids if events is not None else None,
-        ),
-        explain=Explainer(index, analyze_many, policy),
-        search=ArticleSearch(index, HeadlineIndex(index, search_headlines)),
-    )
 
 
 def build_analyzers(settings: Settings) -> tuple[Analyzer, Analyzer | None]:
@@ -348,19 +281,26 @@ def _build_service(
     events = background.detector.repository
     editor_actions = EditorActions(events, index.articles)
     policies = build_policies(settings)
-    core = build_core(
+    ingest = IngestService(
         index,
         pool.analyze_many,
         policies,
         clock=clock,
         store_texts=settings.store_texts or settings.demo,
-        related_min_cosine=settings.related_min_cosine,
-        search_headlines=settings.search_headlines,
-        events=events,
+        event_ids_of=events.event_ids_of,
         on_delete=editor_actions.remove_article,
         dual_writer=dual_writer,
         load_control=load_control,
         before_write=background.clock_guard.ensure_plausible,
+        execution=ASYNCIO,
+    )
+    related = RelatedArticles(
+        index,
+        pool.analyze_many,
+        clock=clock,
+        related_bits=policies.default.policy.related_bits,
+        min_similarity=settings.related_min_cosine,
+        members_of_event=events.event_article_ids,
     )
     return Service(
         settings=settings,
@@ -370,12 +310,12 @@ def _build_service(
         analyzer=pool.analyzer,
         analysis_pool=pool,
         policies=policies,
-        ingest=core.ingest,
+        ingest=ingest,
         dual_writer=dual_writer,
-        related=core.related,
-        explain=core.explain,
+        related=related,
+        explain=Explainer(index, pool.analyze_many, policies),
         provenance=ProvenanceQueries(index),
-        search=core.search,
+        search=ArticleSearch(index, HeadlineIndex(index, settings.search_headlines)),
         sources=SourceDirectory(store),
         events=events,
         event_search=EventSearch(events),

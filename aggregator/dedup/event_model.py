@@ -21,12 +21,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import lru_cache
-from typing import Protocol
 
 from aggregator.analysis.term_profile import PREFIX_CHARS
 from aggregator.analysis.text import tokenizer
-from aggregator.dedup.evidence import Evidence
-from aggregator.domain import WeightedTerms
+from aggregator.dedup.evidence import Comparable, Evidence
 
 
 def required_similarity(headline_similarity: float) -> float:
@@ -61,27 +59,7 @@ MAX_WORDING = 0.2
 MIN_TERM_COSINE = 0.08  # pairs below are no candidates of the fit; probability 0
 
 
-class Described(Protocol):
-    """The fields that the model reads of an article."""
-
-    @property
-    def lang(self) -> str:
-        """Language of the text, ISO 639-1."""
-
-    @property
-    def title(self) -> str:
-        """The headline, "" if there is none."""
-
-    @property
-    def terms(self) -> WeightedTerms:
-        """Top terms, descending, L2 norm 1."""
-
-    @property
-    def figures(self) -> tuple[int, ...]:
-        """Hashes of the numbers in the text."""
-
-
-def features(a: Described, b: Described, evidence: Evidence) -> tuple[float, ...]:
+def features(a: Comparable, b: Comparable, evidence: Evidence) -> tuple[float, ...]:
     """The values of ``FEATURES``, in either order of the articles."""
     first, second = dict(a.terms), dict(b.terms)
     names = _coverage(a.title, a.lang, second) + _coverage(b.title, b.lang, first)
@@ -97,7 +75,7 @@ def features(a: Described, b: Described, evidence: Evidence) -> tuple[float, ...
     )
 
 
-def same_event_probability(a: Described, b: Described, evidence: Evidence) -> float:
+def same_event_probability(a: Comparable, b: Comparable, evidence: Evidence) -> float:
     """Probability that both report one event, 0..1; 0 if their terms have next to nothing in common."""
     if evidence.similarity < MIN_TERM_COSINE:
         return 0.0

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.analysis.text.normalization import source_key
+from aggregator.domain import Sketch, WeightedTerms
 from aggregator.time_units import HOUR_MS
 
 
@@ -20,6 +21,34 @@ class Published(Protocol):
     @property
     def published_at_ms(self) -> int | None:
         """Publication time in ms since 1970 UTC, or None."""
+
+
+class Comparable(Protocol):
+    """The fields that the rules read of an article: arriving, stored or compared on request."""
+
+    @property
+    def lang(self) -> str:
+        """Language of the text, ISO 639-1."""
+
+    @property
+    def title(self) -> str:
+        """The headline, "" if there is none."""
+
+    @property
+    def short(self) -> bool:
+        """Whether the text has too few words for 64 stable bits."""
+
+    @property
+    def sketch(self) -> Sketch:
+        """Sample of the shingle hashes."""
+
+    @property
+    def terms(self) -> WeightedTerms:
+        """Top terms, descending, L2 norm 1."""
+
+    @property
+    def figures(self) -> tuple[int, ...]:
+        """Hashes of the numbers in the text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Literal, Protocol
+from typing import Literal
 
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES
 from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability, title_similarity
-from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.evidence import Comparable, Evidence
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import (
     figures_changed,
@@ -17,37 +17,8 @@ from aggregator.dedup.templates import (
     same_template_other_figures,
     same_template_other_names,
 )
-from aggregator.domain import Sketch, WeightedTerms
 
 Novelty = Literal["", "story", "figures", "names"]
-
-
-class Comparable(Protocol):
-    """The fields that the rules read of an article: arriving, stored or compared on request."""
-
-    @property
-    def lang(self) -> str:
-        """Language of the text, ISO 639-1."""
-
-    @property
-    def title(self) -> str:
-        """The headline, "" if there is none."""
-
-    @property
-    def short(self) -> bool:
-        """Whether the text has too few words for 64 stable bits."""
-
-    @property
-    def sketch(self) -> Sketch:
-        """Sample of the shingle hashes."""
-
-    @property
-    def terms(self) -> WeightedTerms:
-        """Top terms, descending, L2 norm 1."""
-
-    @property
-    def figures(self) -> tuple[int, ...]:
-        """Hashes of the numbers in the text."""
 
 
 def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Policy) -> tuple[bool, Novelty]:

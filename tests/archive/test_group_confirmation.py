@@ -10,7 +10,6 @@ import pytest
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.app import build_core
 from aggregator.cli import main
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
@@ -23,6 +22,7 @@ from aggregator_archive.group_confirmation import confirmed_by_groups
 from aggregator_archive.pairs import pack_pairs
 from tests.support.archive_data import read_lines, write_lines
 from tests.support.factories import Clock, in_process, story
+from tests.support.wiring import build_core
 
 REPORT = story(5, 40).split(". ")
 WIRE = ". ".join(REPORT)

@@ -34,7 +34,6 @@ from typing import Any
 import numpy as np
 import redis
 
-from aggregator.app import build_core
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import AggregatorError, StoreUnavailable
@@ -48,6 +47,7 @@ from tests.benchmarks.indexing.layouts import SPACE
 from tests.support.cluster import Cluster, running_cluster, until
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import server_cpu_s
+from tests.support.wiring import build_core
 
 CALLERS, LIST, SEGMENTS = 8, 50, 10
 COPY_ONE_IN = 10

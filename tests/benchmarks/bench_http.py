@@ -47,7 +47,6 @@ import uvloop
 from aggregator import jsonl
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.app import build_core
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
@@ -60,6 +59,7 @@ from tests.benchmarks.bench_service import articles as english_articles
 from tests.support.cpu_spinner import add_option, awake
 from tests.support.development_data import DATA
 from tests.support.processes import server_cpu_s
+from tests.support.wiring import build_core
 
 P99_MS = 100.0
 CHARACTERS = 800

@@ -44,7 +44,6 @@ import msgspec
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.app import build_core
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, StreamItem, article_number_at
 from aggregator.index import Index
@@ -57,6 +56,7 @@ from aggregator_archive.replay import parse_time_ms
 from aggregator_lab.evaluation.edits import EDITS, Editor, split_pieces
 from tests.support.development_data import DATA
 from tests.support.factories import START_MS, in_process
+from tests.support.wiring import build_core
 
 FILES = ("ru_telegram_dev", "headlines_en_dev")
 MIN_WORDS = {"text": 30, "headline": 8}

@@ -9,7 +9,7 @@ import pytest
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import FloatArray, HashedModel, IndexTerms
 from aggregator.analysis.pool.pool import AnalysisPool
-from aggregator.app import build_core, build_dual_writer
+from aggregator.app import build_dual_writer
 from aggregator.cli import retry_forever
 from aggregator.cli.retry_forever import until_available
 from aggregator.dedup.policy import Policy
@@ -26,6 +26,7 @@ from aggregator.ingest.backfill import (
 )
 from aggregator.store.base import Put, Store
 from tests.support.factories import Clock, edited, in_process, story
+from tests.support.wiring import build_core
 
 TEXTS = {f"a{n}": story(n, 12) for n in range(24)} | {f"c{n}": edited(story(n, 12), n, 2) for n in range(8)}
 

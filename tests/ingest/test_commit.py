@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.app import build_core
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, Outcome, article_number_at
 from aggregator.index import Index, Probe, Snapshot
@@ -17,6 +16,7 @@ from aggregator.ingest.pending import CommitPlan, PendingArticle, build_record
 from aggregator.store.base import Put, Store, Transaction, ValueEquals
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import START_MS, Clock, in_process, story
+from tests.support.wiring import build_core
 
 ANALYZER = Analyzer({"xx": HashedModel()})
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from aggregator.analysis.shingles import sketch_keys
-from aggregator.app import build_core
 from aggregator.concurrency.scheduling import Spawn
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
@@ -47,6 +46,7 @@ from tests.simulation.programs import (
 from tests.simulation.scheduler import Choices, Scheduler, Tally, Task
 from tests.simulation.transport import Transport, finish
 from tests.support.factories import Clock
+from tests.support.wiring import build_core
 
 RETENTION_MS = 8_000
 WAIT_MS = 3_100

@@ -1,6 +1,6 @@
 """Test data and wiring: made-up articles, events, a controllable clock, and a service core over a store.
 
-The core is the production wiring (``aggregator.app.build_core``) with real analysis and a real index.
+The core is the production wiring (``wiring.build_core``) with real analysis and a real index.
 """
 
 import random
@@ -10,7 +10,6 @@ from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.app import build_core
 from aggregator.concurrency.scheduling import PriorityGate
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
@@ -27,6 +26,7 @@ from aggregator.queries.explain import Explainer
 from aggregator.queries.related import RelatedArticles
 from aggregator.queries.search import ArticleSearch
 from aggregator.store.base import Store, Transaction
+from tests.support.wiring import build_core
 
 START_MS = 1_780_000_000_000
 EVENT_MS = 1_790_000_000_000

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.app import Core, build_core
 from aggregator.background.maintenance import IndexMaintenance
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
@@ -15,6 +14,7 @@ from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.store.base import Store
 from aggregator.time_units import MINUTE_MS
 from tests.support.factories import START_MS, in_process
+from tests.support.wiring import Core, build_core
 
 BOOTED_MS = START_MS - 77_777
 

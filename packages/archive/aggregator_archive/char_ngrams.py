@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from aggregator.analysis import shingles
 from aggregator.analysis.shingles import OPENING_WORDS
-from aggregator.dedup.evidence import Evidence
-from aggregator.dedup.pair_comparison import Comparable, Novelty, compare_pair, headline_similarity
+from aggregator.dedup.evidence import Comparable, Evidence
+from aggregator.dedup.pair_comparison import Novelty, compare_pair, headline_similarity
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import same_template_other_figures
 from aggregator.domain import Sketch

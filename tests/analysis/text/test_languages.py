@@ -23,7 +23,6 @@ from opencc import OpenCC
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.text.language import detect_language
-from aggregator.app import build_core
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import AggregatorError
@@ -33,6 +32,7 @@ from aggregator.store.memory import MemoryStore
 from tests.analysis.text.language_edits import EDITS, LANGUAGES, articles
 from tests.support.factories import in_process
 from tests.support.pair_evidence import are_copies
+from tests.support.wiring import build_core
 
 ANALYZER = Analyzer(load_models())
 NOW_MS = 1_780_000_000_000

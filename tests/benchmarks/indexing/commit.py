@@ -31,7 +31,6 @@ import redis
 import uvloop
 
 from aggregator.analysis.shingles import sample_size
-from aggregator.app import build_core
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Answer, Article, Sketch
 from aggregator.errors import AggregatorError
@@ -46,6 +45,7 @@ from tests.benchmarks.indexing.layouts import SPACE, Packed
 from tests.benchmarks.indexing.measure import Server
 from tests.support.cpu_spinner import add_option, awake
 from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.wiring import build_core
 
 CALLERS = 32
 BATCH = 1_000

@@ -6,7 +6,6 @@ import asyncio
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.app import build_core
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.index import Index, keys
@@ -26,6 +25,7 @@ from aggregator.index.upkeep.spaces import (
 )
 from aggregator.store.base import Put, Store
 from tests.support.factories import Clock, in_process, story
+from tests.support.wiring import build_core
 
 CURRENT, OTHER = Analyzer({"xx": HashedModel()}), Analyzer({"xx": HashedModel()}, "5x13")
 (CURRENT_SPACE,), (OTHER_SPACE,) = CURRENT.spaces, OTHER.spaces

@@ -1,0 +1,103 @@
+"""Budgets: lines, modules, words and constants of the repository.
+
+A change that needs more raises the budget in a commit of its own that says why, and what the change could
+not replace.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MAX_SERVER_LINES, MAX_SERVER_MODULES = 40_000, 320
+# Lines of each package of the server; the sum may exceed the limit of all.
+MAX_LINES = {
+    "analysis": 4_600,
+}
+MAX_REPOSITORY_LINES = 54_000  # all Python code but the tests
+MAX_TEST_TOOL_LINES = 14_000  # what is in tests/ and is no test; test cases have no budget
+TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
+MAX_DOC_WORDS = 32_000  # without generated pages and decision records
+GENERATED_DOCS = ("configuration.md", "metrics.md")
+MAX_CONSTANTS = {"aggregator/events/detection": 123, "aggregator/dedup": 60}
+
+
+def python_files(*directories: str) -> list[Path]:
+    """All modules below these directories of the repository."""
+    return [path for name in directories for path in sorted((ROOT / name).rglob("*.py"))]
+
+
+def lines(paths: Iterable[Path]) -> int:
+    """Lines of files, blank ones included."""
+    return sum(path.read_text(encoding="utf-8").count("\n") for path in paths)
+
+
+def constants(directory: str) -> list[str]:
+    """Names of numeric constants at the top of modules: ``NAME = 4`` or ``NAME: Final = (1, 2.5)``."""
+    found = []
+    for path in python_files(directory):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                has_number = any(
+                    isinstance(part, ast.Constant) and type(part.value) in (int, float)
+                    for part in ast.walk(node.value)
+                )
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                if has_number and ast.unparse(target).lstrip("_").isupper():
+                    found.append(f"{path.name}: {ast.unparse(target)}")
+    return found
+
+
+def test_the_server_keeps_its_lines_and_modules() -> None:
+    """An engineer can hold it in the head."""
+    files = python_files("aggregator")
+
+    assert lines(files) <= MAX_SERVER_LINES
+    assert len(files) <= MAX_SERVER_MODULES
+
+
+def test_each_package_of_the_server_keeps_its_lines() -> None:
+    """Each directory has a budget; modules at the top share one."""
+    sizes = {
+        path.name: lines(python_files(f"aggregator/{path.name}"))
+        for path in (ROOT / "aggregator").iterdir()
+        if path.is_dir() and path.name != "__pycache__"
+    }
+    sizes["top"] = lines((ROOT / "aggregator").glob("*.py"))
+
+    assert {name: size for name, size in sizes.items() if size > MAX_LINES.get(name, 0)} == {}
+    assert set(MAX_LINES) == set(sizes)
+
+
+def test_the_repository_keeps_its_lines() -> None:
+    """Server and packages, without tests."""
+    assert lines(python_files("aggregator", "packages")) <= MAX_REPOSITORY_LINES
+
+
+def test_tools_of_the_tests_keep_their_lines() -> None:
+    """Benchmarks, helpers and fault injection are not test cases."""
+    assert lines(python_files(*(f"tests/{name}" for name in TEST_TOOLS))) <= MAX_TEST_TOOL_LINES
+
+
+def test_documents_keep_their_words() -> None:
+    """Generated pages and decision records are not counted."""
+    pages = [
+        path
+        for path in (ROOT / "docs").rglob("*.md")
+        if path.name not in GENERATED_DOCS and path.parent.name != "decisions"
+    ]
+
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in pages) <= MAX_DOC_WORDS
+
+
+@pytest.mark.parametrize("directory", MAX_CONSTANTS)
+def test_rules_keep_their_number_of_constants(directory: str) -> None:
+    """Each numeric constant has to be chosen, and can be wrong."""
+    found = constants(directory)
+
+    assert len(found) <= MAX_CONSTANTS[directory], "\n".join(found)

@@ -10,8 +10,7 @@ from aiohttp import web
 
 from aggregator_client import Client
 from aggregator_client.connection import ATTEMPT_S, Connection, Response
-from aggregator_client.decision import Unavailable
-from aggregator_client.errors import ConfigurationError
+from aggregator_client.errors import ConfigurationError, Unavailable
 from tests.client import misbehaving
 from tests.client.conftest import VirtualTime
 

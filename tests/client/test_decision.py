@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from aggregator_client.decision import (
     NOT_AN_AGGREGATOR,
     Decision,
-    Unavailable,
     decode_decision,
     decode_line_decision,
     encode_article,
     problem_of,
 )
-from aggregator_client.errors import InvalidInput
+from aggregator_client.errors import InvalidInput, Unavailable
 
 ANSWER: dict[str, Any] = {
     "id": "a2",

@@ -26,7 +26,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Forbid processes when only unit tests run; pytest-xdist starts its own before that."""
-    if config.getoption("--unit") and (hasattr(config, "workerinput") or not config.getoption("numprocesses", 0)):
+    if config.getoption("--unit") and (
+        hasattr(config, "workerinput") or not config.getoption("numprocesses", 0)
+    ):
         sys.addaudithook(refuse_processes)
 
 

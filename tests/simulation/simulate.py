@@ -390,12 +390,12 @@ class World:
 
     def _raced_in_two_languages(self) -> set[str]:
         """Ids with two posts in different languages at the same time: the next post removes the older one."""
-        posted = [c for c in self.calls if c.text is not None]
+        posted = [(c, c.text[:7]) for c in self.calls if c.text is not None]
         return {
             a.id
-            for a in posted
-            for b in posted
-            if a.id == b.id and a.text[:7] != b.text[:7] and a.start <= b.end and b.start <= a.end
+            for a, a_start in posted
+            for b, b_start in posted
+            if a.id == b.id and a_start != b_start and a.start <= b.end and b.start <= a.end
         }
 
     def _check_readable(

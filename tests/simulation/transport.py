@@ -134,6 +134,25 @@ class Transport:
         """One stop."""
         await self._call("delete", lambda: finish(self._store.delete(keys)))
 
+    def _read(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return list(finish(self._store.read(keys)))
+
+    def _put(self, item: Put, only_if_absent: bool) -> list[bool]:
+        return list(finish(self._store.put([item], only_if_absent=only_if_absent)))
+
+    def _stream_read(self, key: bytes, position: bytes, count: int) -> list[list[tuple[bytes, bytes]]]:
+        return [list(entries) for entries in finish(self._store.stream_read([key], [position], count))]
+
+    def _commit(self, transaction: Transaction) -> tuple[int, ...]:
+        failed = finish(self._store.commit(transaction))
+        if not failed:
+            self._on_commit(transaction)
+        return failed
+
+    def _commit_all(self, transactions: Sequence[Transaction]) -> None:
+        for transaction in transactions:
+            self._commit(transaction)
+
     async def _call(
         self, command: str, apply: Callable[[], T], when_late: Callable[[], object] | None = None
     ) -> T:

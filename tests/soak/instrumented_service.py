@@ -27,7 +27,7 @@ from aggregator.cli import main
 from aggregator.dedup import event_model
 from aggregator.domain import Article, Match, Outcome, StreamItem
 from aggregator.events.consumer import DetectorRunner
-from aggregator.index import StoredArticle, keys, lookup
+from aggregator.index import keys, lookup
 from aggregator.index.codec import lazy_record, record_codec
 from aggregator.index.upkeep import clock_guard
 from aggregator.ingest.pending import PendingArticle, build_record
@@ -89,9 +89,8 @@ def fill_stored(service: app.Service) -> None:
         lookup._record_key(analysis.space, number)
         keys.untagged_state(number)
         copy = Outcome("duplicate", 0, Match(article.id, number, article.id, number, 0, 1.0, "exact"))
-        related._cache_put(
-            service.related._subject_cache, article.id, related._build_subject(StoredArticle(record, copy))
-        )
+        subject = related.Subject(article.id, record, number, (number, copy))
+        related._cache_put(service.related._subject_cache, article.id, subject)
 
 
 def accelerated_clock(start_and_speed: str) -> Callable[[], int]:

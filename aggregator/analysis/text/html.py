@@ -149,7 +149,7 @@ class _AttributeCounter:
 
 def _check_attributes(document: str) -> None:
     """Raise InputTooLarge above the limits on attributes. Linear: the same parser, but without a tree."""
-    from lxml import etree  # type: ignore[import-untyped]  # a dependency of trafilatura, loaded as late
+    from lxml import etree  # a dependency of trafilatura, loaded as late
 
     parser = etree.HTMLParser(target=_AttributeCounter(), huge_tree=True)
     with contextlib.suppress(etree.LxmlError):  # the parser that builds the tree reports it

@@ -85,10 +85,9 @@ class ApiKey(msgspec.Struct, frozen=True):
 class ApiKeys:
     """API keys of one store, cached per process.
 
-    ``bootstrap``: text of an admin key from the settings; it is never stored. ``enforce``: require a key even
-    if none exists, as on any address but loopback. Otherwise a key is required as soon as one exists, and
-    from then on: a store that lost its keys must not open what they protected. ``disabled``: never require a
-    key.
+    ``bootstrap``: text of an admin key from the settings, never stored. ``enforce``: require a key even if
+    none exists, as on any address but loopback; ``disabled``: never. Otherwise one is required from the first
+    on: a store that lost its keys must not open what they protected.
     """
 
     def __init__(
@@ -192,11 +191,9 @@ class ApiKeys:
         sources: tuple[str, ...] = (),
         keep_admin: bool = False,
     ) -> tuple[ApiKey, str]:
-        """Create a key; returns it and its text, which is not stored.
+        """Create a key; returns it and its text, which is not stored. Raises InvalidInput, Conflict.
 
-        ``sources``: for the role crawler. ``keep_admin``: refuse a key of another role unless there is an
-        admin key, since from the first key on every caller needs one. Raises InvalidInput for an unusable
-        name or source, Conflict above ``MAX_KEYS`` and without an admin key.
+        ``keep_admin``: refuse a key of another role while there is no admin key.
         """
         sources = tuple(" ".join(source.split()) for source in sources)
         if not all(source and source.isprintable() for source in sources):

@@ -1,9 +1,6 @@
-"""Times at which API keys were last used, stored with an accuracy of ``STEP_MS``.
+"""Times at which API keys were last used, stored at most once per ``STEP_MS`` and process, in the background.
 
-Each process stores the use of a key at most once per step, in the background, so no request waits for it.
-A time that cannot be stored now is stored at a later use.
-
-    {access}used:<id>    ms since 1970 in digits; absent: never used since this is recorded
+{access}used:<id>    ms since 1970 in digits; absent: never used since this is recorded
 """
 
 from __future__ import annotations

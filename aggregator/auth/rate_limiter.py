@@ -26,8 +26,6 @@ MAX_CLOCK_SKEW_MS = 2000
 
 
 class _Bucket(msgspec.Struct, frozen=True, array_like=True):
-    """A stored token bucket: its balance at ``at_ms``."""
-
     tokens: float
     at_ms: int
 
@@ -113,10 +111,7 @@ class RateLimiter:
     async def _fetch_tokens(
         self, key_id: str, max_tokens: float, debt: float, now_ms: int
     ) -> tuple[float, int, float]:
-        """Take up to ``max_tokens`` from the bucket and settle ``debt`` (0 or negative).
-
-        Returns the tokens taken, if 0 the time in ms until the bucket has one, and the tokens that are left.
-        """
+        """Take up to ``max_tokens``, settle ``debt`` (<= 0): tokens taken, ms until there is one, rest."""
 
         def change(bucket: _Bucket | None) -> tuple[_Bucket | None, tuple[float, int, float]]:
             balance, at_ms = (bucket.tokens, bucket.at_ms) if bucket else (self._burst, now_ms)
@@ -136,7 +131,7 @@ class RateLimiter:
             return 0.0, CONFLICT_RETRY_MS, 0.0
 
     def _ttl_ms(self, bucket: _Bucket | None) -> int:
-        """Upper bound of the time until the bucket is full; it may expire then: an absent bucket is full."""
+        """At least the time until the bucket is full; it may expire then: an absent bucket is full."""
         balance = bucket.tokens if bucket else 0.0
         return 1000 + int((2 * self._burst - balance) / self._rate * 1000)
 

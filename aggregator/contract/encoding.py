@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,7 +14,9 @@ from aggregator.queries.explain import Explanation
 from aggregator.queries.search import FoundArticle, SearchResult
 from aggregator_client import wire
 
+T = TypeVar("T", bound=msgspec.Struct)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_TIME = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class DistanceThresholds:
 
 
 def to_datetime(ms: int) -> datetime:
-    """A time in milliseconds since 1970 as a UTC datetime."""
+    """A time in ms since 1970 as a UTC datetime."""
     return _EPOCH + timedelta(milliseconds=ms)
 
 
@@ -58,43 +61,36 @@ def verdict_out(answer: Answer, thresholds: DistanceThresholds) -> wire.VerdictO
     )
 
 
+def fields_of(source: object, type_: type[T], /, **computed: Any) -> T:
+    """A ``type_`` with the computed fields; the others are those of ``source`` with these names.
+
+    Where it has ``x_ms`` instead of ``x``, the time as a datetime.
+    """
+    for name in type_.__struct_fields__:
+        if name in computed:
+            continue
+        at_ms: Any = getattr(source, name + "_ms", _NO_TIME)
+        computed[name] = getattr(source, name) if at_ms is _NO_TIME else to_datetime_or_none(at_ms)
+    return type_(**computed)
+
+
 def duplicate_of_out(match: Match | None) -> wire.DuplicateOf | None:
     """The earlier article that this one duplicates, if any."""
-    if match is None:
-        return None
-    return wire.DuplicateOf(
-        id=match.id,
-        canonical_id=match.canonical_id,
-        distance=match.distance,
-        overlap=match.overlap,
-        rule=match.rule,
-    )
+    return fields_of(match, wire.DuplicateOf) if match else None
 
 
 def related_out(item: RelatedItem) -> wire.RelatedOut:
     """One related article."""
-    return wire.RelatedOut(
-        id=item.id,
-        title=item.title,
-        url=item.url,
-        source=item.source,
-        published_at=to_datetime_or_none(item.published_at_ms),
-        distance=item.distance,
-        similarity=item.similarity,
-    )
+    return fields_of(item, wire.RelatedOut)
 
 
 def article_out(
     record: ArticleRecord, outcome: Outcome, event_id: str | None, thresholds: DistanceThresholds
 ) -> wire.ArticleOut:
     """A stored article."""
-    return wire.ArticleOut(
-        id=record.id,
-        title=record.title,
-        url=record.url,
-        source=record.source,
-        lang=record.lang,
-        published_at=to_datetime_or_none(record.published_at_ms),
+    return fields_of(
+        record,
+        wire.ArticleOut,
         arrived_at=to_datetime(arrival_ms_of(record.first_version)),
         updated_at=to_datetime(record.arrived_ms),  # arrival of the current version
         verdict=outcome.verdict,
@@ -103,22 +99,13 @@ def article_out(
         duplicate_of=duplicate_of_out(outcome.match),
         updated_figures=outcome.updated_figures,
         event_id=event_id,
-        space=record.space,
         fingerprint=to_hex(record.fingerprint),
-        short=record.short,
     )
 
 
 def article_ref(record: ArticleRecord) -> wire.ArticleRef:
     """An article in a list."""
-    return wire.ArticleRef(
-        id=record.id,
-        title=record.title,
-        url=record.url,
-        source=record.source,
-        published_at=to_datetime_or_none(record.published_at_ms),
-        arrived_at=to_datetime(arrival_ms_of(record.first_version)),
-    )
+    return fields_of(record, wire.ArticleRef, arrived_at=to_datetime(arrival_ms_of(record.first_version)))
 
 
 def found_article(found: FoundArticle, event_id: str | None) -> wire.FoundArticle:
@@ -152,31 +139,21 @@ def explain_out(explanation: Explanation) -> wire.ExplainOut:
         )
         for side in (0, 1)
     ]
-    return wire.ExplainOut(
-        summary=explanation.summary,
+    overlap = explanation.overlap
+    return fields_of(
+        explanation,
+        wire.ExplainOut,
         a=sides[0],
         b=sides[1],
-        distance=explanation.distance,
-        differing_bits=list(explanation.differing_bits) if explanation.differing_bits is not None else None,
         overlap=wire.OverlapOut(
-            containment=round(explanation.overlap.containment, 3),
-            resemblance=round(explanation.overlap.resemblance, 3),
-            shared=round(explanation.overlap.shared, 1),
-            opening=round(explanation.overlap.opening, 3),
-            common_opening=round(explanation.overlap.common_opening, 3),
-            length_ratio=round(explanation.overlap.size_ratio, 3),
+            containment=round(overlap.containment, 3),
+            resemblance=round(overlap.resemblance, 3),
+            shared=round(overlap.shared, 1),
+            opening=round(overlap.opening, 3),
+            common_opening=round(overlap.common_opening, 3),
+            length_ratio=round(overlap.size_ratio, 3),
         ),
-        similarity=explanation.similarity,
-        related_similarity=explanation.related_similarity,
-        headline_similarity=explanation.headline_similarity,
         same_outlet=explanation.evidence.same_outlet,
-        hours_apart=explanation.hours_apart,
         boilerplate=round(explanation.evidence.boilerplate, 3),
-        common_figures=explanation.common_figures,
-        is_copy=explanation.is_copy,
-        updated_figures=explanation.updated_figures,
-        shared_passages=list(explanation.shared_passages)
-        if explanation.shared_passages is not None
-        else None,
         policy=explanation.profile,
     )

@@ -1,7 +1,4 @@
-"""Errors as RFC 9457 problem details: the only place that assigns HTTP statuses and problem codes.
-
-Used by the HTTP server for whole responses, and by the server and the command line for single batch lines.
-"""
+"""Errors as RFC 9457 problem details: the only place that assigns HTTP statuses and problem codes."""
 
 from __future__ import annotations
 
@@ -73,7 +70,7 @@ PROBLEM_TITLES = {
 
 
 def to_problem(error: Exception, place: str = "body") -> Problem:
-    """The problem for an error; an error that the package does not define reveals nothing of its content.
+    """The problem for an error; an unexpected one reveals nothing of its content.
 
     ``place``: where invalid input is that does not say it, "body" or "parameter".
     """
@@ -92,7 +89,6 @@ def to_problem(error: Exception, place: str = "body") -> Problem:
 
 
 def _add_errors(problem: Problem, error: errors.InvalidInput, place: str) -> None:
-    """List the error and the others of the same input, and say in the detail how many others there are."""
     reason = "invalid" if problem.code == "bad_input" else problem.code
     problem.errors = [_error_out(found, place, reason) for found in (error, *error.others)]
     if error.others:
@@ -123,7 +119,7 @@ def _json_pointer(path: tuple[str | int, ...]) -> str:
 
 
 def make_problem(status: HTTPStatus, code: str, detail: str, field: str | None = None) -> Problem:
-    """A problem with a code of ``PROBLEM_TITLES``; ``field``: the offending part of the input."""
+    """A problem with a code of ``PROBLEM_TITLES``."""
     return Problem(
         type=f"/docs#error-{code}",
         title=PROBLEM_TITLES[code],

@@ -1,7 +1,4 @@
-"""Response bodies about provenance: who published a text or an event first, and outlets that share texts.
-
-As ``responses.py``: imports nothing of the service; docstrings become descriptions of the OpenAPI schemas.
-"""
+"""Response bodies about provenance: who published a text or an event first, and outlets that share texts."""
 
 from __future__ import annotations
 
@@ -17,12 +14,7 @@ OutletKind = Literal["first", "own", "copy", "same time"]
 
 
 class ChangesOut(Struct):
-    """What an article changed of the one that it repeats.
-
-    ``kept``: share of the earlier wording that it has; ``own``: share of its wording that the earlier article
-    lacks; both 0..1. The fields from ``cut_words`` on are null unless both texts are stored: then the shares
-    and numbers of figures are estimates.
-    """
+    """What an article changed of the one that it repeats; without both texts, the numbers are estimates."""
 
     summary: Annotated[str, doc("The changes in one sentence.", "Cut by a quarter, new headline.")]
     same_text: Annotated[bool, doc("Whether the texts are equal.", False)]
@@ -52,9 +44,8 @@ class ChangesOut(Struct):
 class StepOut(Struct):
     """One article of a text's lineage.
 
-    ``at``: the time it is ordered by; ``basis``: "published" (stated by the outlet), "day" (it states a day
-    only) or "arrived" (no usable publication time: when it was sent here). ``copied_from``: id of the article
-    that it most likely repeats, published strictly earlier; null: none was. ``resemblance`` to that, 0..1.
+    ``basis``: "published" (stated by the outlet), "day" (it states a day only) or "arrived" (neither: when it
+    was sent here). ``copied_from`` was published strictly earlier.
     """
 
     article: Annotated[ArticleRef, doc("The article; null: none is stored.")]
@@ -73,10 +64,9 @@ class StepOut(Struct):
 
 
 class ProvenanceOut(Struct):
-    """Who published a text first, and who repeated it; steps in order of time, the first publisher first.
+    """Who published a text first, and who repeated it; at most 100 articles are compared.
 
-    ``certain``: the first publisher is known: outlets stated the times, and no other has the same one.
-    ``truncated``: there are more articles than the 100 compared.
+    ``certain``: outlets stated the times, and no other has the same one.
     """
 
     id: Annotated[str, doc("Id of the article.", "pool-1")]
@@ -91,8 +81,7 @@ class OutletOut(Struct):
     """The first article of one outlet on an event.
 
     ``kind``: "first" of the event; "own": nobody published this text earlier; "copy": another outlet did;
-    "same time": another outlet published it at the same time. ``original``: the first publication of the
-    text, if another outlet's. ``articles``: of this outlet on the event.
+    "same time": another outlet published it at the same time.
     """
 
     source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
@@ -110,7 +99,7 @@ class OutletOut(Struct):
 
 
 class TextOut(Struct):
-    """A text that several outlets published; steps in order of time."""
+    """A text that several outlets published."""
 
     certain: Annotated[bool, doc("Whether the first publisher is known for sure.", True)]
     outlets: Annotated[int, doc("Number of outlets.", 4)]
@@ -118,12 +107,7 @@ class TextOut(Struct):
 
 
 class EventProvenanceOut(Struct):
-    """Who had an event first: outlets in order of their first articles, and the texts that they share.
-
-    ``families``: outlets among these that usually publish the same texts; ``independent``: number of outlets,
-    each family counted once. ``articles``: number of articles read; ``truncated``: the event has more than
-    these, its first 400.
-    """
+    """Who had an event first, and the texts that its outlets share; its first 400 articles are read."""
 
     id: Annotated[str, doc("Id of the article.", "pool-1")]
     first: Annotated[ArticleRef | None, doc("The first article; null: none is stored.")]
@@ -145,10 +129,7 @@ class PartnerOut(Struct):
 
 
 class FamilyOut(Struct):
-    """Outlets that publish the same texts, those with most articles first.
-
-    ``texts``: published by two or more members; ``first``: how many of them each published first.
-    """
+    """Outlets that publish the same texts; ``texts``: published by two or more of them."""
 
     members: Annotated[
         list[str],
@@ -159,14 +140,7 @@ class FamilyOut(Struct):
 
 
 class SourceOut(Struct):
-    """One outlet; articles = originals + copies + repeats.
-
-    ``originals``: no other outlet published the text earlier; ``copies``: one did; ``repeats``: its own texts
-    again. ``original_share`` and ``copy_share`` of the articles, 0..1. ``copied``: originals that others
-    published later. ``median_lag_minutes`` of the copies behind the first publisher. ``undated``: articles
-    ordered by their arrival or day, for lack of a publication time. ``family``: the other members of its
-    syndication family.
-    """
+    """One outlet; articles = originals + copies + repeats."""
 
     name: Annotated[str, doc("Name.", "Brackwater Gazette")]
     articles: Annotated[int, doc("Number of articles.", 312)]
@@ -185,12 +159,7 @@ class SourceOut(Struct):
 
 
 class SourcesOut(Struct):
-    """Statistics of the outlets of the last 30 days or 500,000 articles.
-
-    ``computed_at``: null before the first count, up to a minute after the start. ``since``: arrival of the
-    oldest article counted. ``total``: outlets that match the query. ``unnamed``: articles without a source.
-    ``truncated``: only the 5,000 outlets with most articles are listed.
-    """
+    """Statistics of the outlets of the last 30 days or 500,000 articles, the 5,000 with most articles."""
 
     computed_at: Annotated[
         datetime | None,
@@ -208,7 +177,7 @@ class SourcesOut(Struct):
 
 
 class SourceDetailOut(SourceOut):
-    """As SourceOut, with the outlets that it copied most and those that copied it most (10 each)."""
+    """As SourceOut, with the outlets that it copied most and those that copied it most."""
 
     copied_from: Annotated[
         list[PartnerOut], doc("The outlets that it copied most, with the number of texts, at most 10.")

@@ -56,10 +56,7 @@ class RelatedIn(ArticleIn, forbid_unknown_fields=True, rename={"id_": "id"}):
 
 
 class ExplainIn(Struct, forbid_unknown_fields=True):
-    """Two articles to compare, each by id or by content.
-
-    policy  the profile to compare them under; absent: that of the article that arrived later, by its source
-    """
+    """Two articles to compare, each by id or content, under ``policy`` or that of the later one's source."""
 
     a: Annotated[str | ArticleIn, doc("The first article: an id, or an article by its content.", "pool-1")]
     b: Annotated[str | ArticleIn, doc("The second article: an id, or an article by its content.", "pool-2")]
@@ -117,11 +114,7 @@ class ActionIn(Struct, forbid_unknown_fields=True):
 
 
 class ReadMarkIn(Struct, forbid_unknown_fields=True):
-    """Events that a user has seen, in addition to those stored.
-
-    looked_at  all events detected until then are seen
-    seen       ids of single events that are seen
-    """
+    """Events that a user has seen, in addition to those stored."""
 
     looked_at: Annotated[OffsetDatetime | None, Meta(examples=["2026-11-20T08:40:00Z"])] = None
     seen: Annotated[
@@ -162,12 +155,9 @@ class WebhookIn(Struct, forbid_unknown_fields=True):
 
 
 class WebhookActionIn(Struct, forbid_unknown_fields=True):
-    """What to do with a webhook or a target of a desk.
+    """What to do with a webhook or a target of a desk; ``ping`` sends a test.
 
-    ping     send a test delivery now
-    enable   resume suspended deliveries; ``disable``: suspend them, pending ones wait
-    retry    make all pending deliveries due now
-    resend   enqueue the abandoned delivery ``delivery`` again, under its id
+    ``retry`` makes all pending deliveries due now, ``resend`` enqueues the abandoned ``delivery`` again.
     """
 
     action: Annotated[Literal["ping", "enable", "disable", "retry", "resend"], doc("What to do.")]
@@ -185,17 +175,7 @@ ClockTime = Annotated[
 class DeskIn(Struct, forbid_unknown_fields=True):
     """A desk: a saved view of the events, and when to notify its targets.
 
-    terms            at least one must be in the headline or terms; places and topics are terms as well
-    without          none of these may be
-    sources          at least one must have reported the event
-    languages        at least one item has one of these languages
-    min_size         minimum number of items of an event in the view
-    alert_size, alert_sources, alert_hourly   notify when an event has this many items, sources, and items
-                     within the last hour; 0: no condition
-    pause_minutes    minimum time between two notifications; events in between share the next one
-    quiet_from, quiet_until   quiet hours in ``time_zone``: events are held and reported at their end
-    quiet_size       an event with this many items is notified during quiet hours as well; 0: none
-    paused           send no notifications
+    Events between two notifications share the next one; in quiet hours they are held and reported at the end.
     """
 
     name: Annotated[str, doc("Name of the desk.", "Harbour desk", min_length=1, max_length=100)]
@@ -236,11 +216,7 @@ class DeskIn(Struct, forbid_unknown_fields=True):
 
 
 class TargetIn(Struct, forbid_unknown_fields=True):
-    """A notification target of a desk.
-
-    kind     mail: an e-mail address; webhook: a signed call
-    format   of a webhook: standard (Standard Webhooks) or slack (a text message)
-    """
+    """A notification target of a desk."""
 
     kind: Annotated[Literal["mail", "webhook"], doc("Kind of the target.", "webhook")]
     address: Annotated[
@@ -360,10 +336,7 @@ class FeedQuery(EventFilterQuery, forbid_unknown_fields=True):
 
 
 class ArticleFilterQuery(Struct, forbid_unknown_fields=True):
-    """Filter of stored articles: all given conditions must hold.
-
-    Times apply to the publication of an article, or to its arrival if that is unknown.
-    """
+    """Filter of stored articles: all conditions must hold. Times are of publication, or else of arrival."""
 
     lang: Annotated[
         str,

@@ -18,11 +18,7 @@ EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
 
 
 class EventItemOut(Struct):
-    """An article of an event.
-
-    similarity  to the story when the article joined it, 0..1
-    copy_of     id of the article that it duplicates, null for an original
-    """
+    """An article of an event."""
 
     id: Annotated[str, doc("Id of the article.", "pool-1")]
     title: Annotated[str, doc("Headline.", "Brackwater swimming hall opens again")]
@@ -51,11 +47,7 @@ class EventItemsOut(Struct):
 
 
 class DevelopmentOut(Struct):
-    """What one event of a storyline brought on one day (UTC).
-
-    items    items of the event on that day
-    article  the article whose headline reports it, null if none is stored
-    """
+    """What one event of a storyline brought on one day (UTC)."""
 
     day: Annotated[date, doc("The day, UTC.", "2026-11-20")]
     event_id: Annotated[str, doc("Id of the event.", "pool-1")]
@@ -65,11 +57,7 @@ class DevelopmentOut(Struct):
 
 
 class StoryOut(Struct):
-    """A storyline: events of one topic over days and weeks, in order of detection.
-
-    id            of its first event, which may have expired; ``title``: of the event detected last
-    developments  by day, on one day in order of detection
-    """
+    """A storyline: events of one topic over days and weeks, in order of detection."""
 
     id: Annotated[str, doc("Id of the first event, which may have expired.", "pool-1")]
     title: Annotated[str, doc("Headline of the event detected last.", "Brackwater swimming hall opens again")]
@@ -80,10 +68,7 @@ class StoryOut(Struct):
 
 
 class ReadMarkOut(Struct):
-    """What a user has seen.
-
-    looked_at  all events detected until then, null before the first time; ``seen``: ids of later ones (200)
-    """
+    """What a user has seen."""
 
     looked_at: Annotated[
         datetime | None,
@@ -112,14 +97,7 @@ class WatchesOut(Struct):
 
 
 class WebhookOut(Struct):
-    """A webhook or a target of a desk, with its delivery status; ``secret`` is returned only on creation.
-
-    kind      webhook or mail
-    url       masked unless it is the URL of a webhook: it contains credentials
-    desk      the desk whose notifications it gets, null: every change of an event
-    disabled  why deliveries are suspended, null: they are not
-    owed      pending deliveries; ``failed``: number of failed attempts
-    """
+    """A webhook or a target of a desk, with its delivery status."""
 
     id: Annotated[str, doc("Id of the webhook or target.", "9b7f3c21d0e4")]
     url: Annotated[str, doc("URL that is called; masked for targets of desks.", "https://hooks.example/news")]
@@ -149,7 +127,7 @@ class WebhookOut(Struct):
 
 
 class AttemptOut(Struct):
-    """One attempt at a delivery. ``error``: null, it was delivered; ``next_at``: null, no further attempt."""
+    """One attempt at a delivery."""
 
     delivery: Annotated[str, doc("Id of the delivery.", "d-81f2")]
     kind: Annotated[str, doc("Kind of the change: fired, doubled, merged or closed.", "fired")]
@@ -164,7 +142,7 @@ class AttemptOut(Struct):
 
 
 class DeskOut(Struct):
-    """A desk; see the fields of its creation. ``events``, ``stream``, ``atom``, ``json_feed``: its view."""
+    """A desk and the addresses of its view."""
 
     id: Annotated[str, doc("Id of the desk.", "5d0c1e8a77b2")]
     name: Annotated[str, doc("Name of the desk.", "Harbour desk")]
@@ -215,7 +193,7 @@ class DeadLetterOut(Struct):
 
 
 class WebhookDetailOut(WebhookOut):
-    """A webhook with its deliveries, newest first. ``dead``: abandoned ones; ``attempts``: history."""
+    """A webhook with its deliveries."""
 
     dead: Annotated[list[DeadLetterOut], doc("Deliveries that were abandoned, newest first.")] = []
     attempts: Annotated[list[AttemptOut], doc("Attempts, newest first.")] = []

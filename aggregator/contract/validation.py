@@ -83,7 +83,7 @@ def combined(errors: Sequence[InvalidInput]) -> InvalidInput:
 
 
 def body_error(data: bytes, type_: Any, first: msgspec.ValidationError) -> InvalidInput:
-    """All errors of JSON ``data`` as a ``type_``, at most ``MAX_ERRORS``; ``first``: that of msgspec.
+    """All errors of JSON ``data`` as a ``type_``; ``first``: that of msgspec.
 
     Only ``first``, if the data is not JSON after it or if a second member of the same name hides it.
     """
@@ -100,16 +100,12 @@ def body_error(data: bytes, type_: Any, first: msgspec.ValidationError) -> Inval
 def parameters_error(
     values: Mapping[str, str], type_: Any, noun: str, earlier: Sequence[InvalidInput] = ()
 ) -> InvalidInput | None:
-    """All errors of query parameters or form fields (``noun``) as a Struct ``type_``, None without any.
-
-    ``earlier``: errors that were found before; at most ``MAX_ERRORS`` in all.
-    """
+    """All errors of parameters or form fields (``noun``), after ``earlier``; None without any."""
     found = [*earlier, *islice(_parameter_errors(values, type_, noun), MAX_ERRORS)][:MAX_ERRORS]
     return combined(found) if found else None
 
 
 def _first_error(error: msgspec.ValidationError, type_: Any) -> InvalidInput:
-    """The error that msgspec reports, without a look at the value."""
     match = _MESSAGE_PATH.fullmatch(str(error))
     where = (match["where"] if match else None) or ""
     named = _NAMED_FIELD.search(match["what"] if match else "")
@@ -183,7 +179,6 @@ def _object_errors(
 def _unknown(
     given: Mapping[str, Any], known: Mapping[str, Any], noun: str, prefix: str, path: tuple[str | int, ...]
 ) -> Iterator[InvalidInput]:
-    """The names that are not known; the first one lists those that are."""
     allowed = f"; allowed: {', '.join(known) or 'none'}" if not prefix else ""
     for name in given:
         if name not in known:
@@ -197,7 +192,6 @@ def _unknown(
 def _leaf_error(
     error: msgspec.ValidationError, type_: Any, field: str, path: tuple[str | int, ...] | None
 ) -> InvalidInput:
-    """The translated error of one value that is decoded as a whole."""
     match = _MESSAGE_PATH.fullmatch(str(error))
     message = match["what"] if match else str(error)
     if "enum value" in message and (choices := _allowed_values(type_)):

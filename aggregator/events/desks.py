@@ -1,12 +1,8 @@
 """Desks: saved views of the events with their own thresholds, quiet hours and notification targets.
 
-A desk is a view of the events, such as politics or one region. Its targets are entries of
-``webhooks/subscriptions.py`` with the id of the desk. The webhook dispatcher calls ``plan_alerts`` for new
-changes and sends the result through its outbox.
-
-An event is reported once per desk: when it first meets the filter and all thresholds, at whichever change of
-it. Until it may be sent (pause between two notifications, quiet hours) it is held; all held events are sent
-as one notification, so that a flood of events is one message.
+Targets are entries of ``webhooks/subscriptions.py`` with the id of the desk. An event is reported once per
+desk, when it first meets the filter and all thresholds. Until it may be sent (pause between two
+notifications, quiet hours) it is held; all held events are one notification, so that a flood is one message.
 """
 
 from __future__ import annotations
@@ -37,18 +33,10 @@ MAX_NOTIFIED = 2000
 
 
 class Desk(msgspec.Struct, frozen=True):
-    """One desk.
+    """One desk; see ``DeskIn`` of the contract for its fields.
 
-    terms, sources, languages   an event matches one of each that is given; places and topics are terms
-    without         terms that an event must not match
-    min_size, status   number of items and state of an event in the view; a status is set by /v1/watches only
-    alert_size, alert_sources, alert_hourly   thresholds: an event is notified that has this many items,
-                    sources, and items within the last hour; 0 for no condition
-    pause_minutes   minimum time between two notifications; events that come in between share the next one
-    quiet_from, quiet_until   "HH:MM" in ``time_zone``; "" for no quiet hours. Events are held and reported at
-                    their end.
-    quiet_size      an event with this many items is notified during quiet hours as well; 0 for none
-    paused          no notifications
+    status          of an event in the view; set by /v1/watches only
+    quiet_from, quiet_until   "HH:MM" in ``time_zone``; "" for no quiet hours
     owner           id of the key that created it, "" where no key is required
     edited_by       name of the key that changed it last
     """
@@ -85,8 +73,7 @@ class Desks(VersionedMap[Desk]):
     async def create(self, desk: Desk, is_same: Callable[[Desk], bool] | None = None) -> tuple[Desk, bool]:
         """Store a validated desk under a new id; returns what is stored and whether it is new.
 
-        A desk with this name (or for which ``is_same``) is returned as it is. Raises Conflict above 1000 and
-        above the owner's share.
+        One with this name (or for which ``is_same``) is returned as it is. Raises Conflict above the limits.
         """
         new = msgspec.structs.replace(desk, id=secrets.token_hex(6))
         same = is_same or (lambda stored: stored.name == desk.name)
@@ -175,7 +162,6 @@ class DeskState(msgspec.Struct, frozen=True):
 
     held      ids of events to report, oldest first; ``dropped``: how many were left out above MAX_HELD
     notified  ids of open events that were reported, oldest first
-    sent_ms   time of the last notification
     """
 
     held: tuple[str, ...] = ()
@@ -203,7 +189,7 @@ def plan_alerts(
 ) -> tuple[dict[str, DeskState], list[Alert]]:
     """The new states of the desks, and the notifications to send now.
 
-    active   ids of the desks that send notifications; the others hold nothing, and remember what was reported
+    active   ids of the desks that send; the others hold nothing, and remember what was reported
     changed  ids of changed events, oldest change first
     events   the present version of every changed and every held event that is still stored
     """

@@ -17,16 +17,10 @@ from aggregator.events.event import Event
 class EventFilter:
     """Conditions that an event must all meet; an empty one matches every event.
 
-    term      substring of the headline, or words that are all among the event's terms; case and character
-    width
-              are ignored
+    term      substring of the headline, or words that are all among the terms, in any case and width
     source    name of an outlet that reported the event, in any case
     lang      language of one of its items; only the primary subtag counts ("zh-Hant" matches "zh")
-    min_size  minimum number of items
-    status    state of the event
-    and_also  further filters that must match too
-    any_of    filters of which one must match, if there are any
-    none_of   filters of which none may match
+    and_also, any_of, none_of   filters that must all match too, of which one must, of which none may
     """
 
     term: str = ""

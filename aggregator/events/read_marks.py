@@ -1,9 +1,8 @@
-"""What each user has looked at, so that all browsers of a user agree on which events are new.
+"""What each user (API key) has looked at, so that all browsers of a user agree on which events are new.
 
-read:<user>    a time until which all events count as seen, and the ids of later ones that were seen
+read:<user>    a ``ReadMark``, at most 20 kB; expires 90 days after its last change
 
-A user is an API key; without keys the pages keep the same in the browser. One value has at most MAX_SEEN ids
-of MAX_ID_CHARS characters and expires 90 days after its last change, so 1,000 keys take at most 20 MB.
+Without keys the pages keep the same in the browser.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Keeps the report on outlets current: one leader reads the article stream and counts its newest part.
 
-The leader holds the window in memory (``window.py``) and saves only the report, so commits do nothing for it.
-A new leader reads the window from the stream again. Each run reads what is new and, if anything is, counts
-the window; the next count waits ``PAUSE_FACTOR`` times as long as the last took, so that counting uses at
-most 2 % of a processor.
+The leader holds the window in memory and saves only the report; a new one reads the window again. The next
+count waits ``PAUSE_FACTOR`` times as long as the last took: counting uses at most 2 % of a processor.
 """
 
 from __future__ import annotations
@@ -75,7 +73,6 @@ class SourceCollector(PeriodicTask):
         self.family_of = {name: family.members[0] for family in families for name in family.members}
 
     async def _read_new(self) -> None:
-        """Read the stream to its end."""
         window = self._window or await self._open_window()
         for read in itertools.count(1):
             items, self._positions = await self._index.stream.read(self._positions, ITEMS_PER_READ)

@@ -66,7 +66,7 @@ class SourceDirectory:
         return found, report.families[found.family] if found.family is not None else None
 
     async def write(self, report: SourcesReport) -> None:
-        """Replace the report. Two writers at once are harmless: each report is complete."""
+        """Replace the report; two writers at once are harmless."""
         data = FORMAT_BYTE + zlib.compress(msgspec.msgpack.encode(report), 6)
         writes = (Put(SOURCES_KEY, data), Put(VERSION_KEY, b"%d-%d" % (report.computed_ms, zlib.crc32(data))))
         await self._store.commit(Transaction((), writes))

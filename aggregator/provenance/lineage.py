@@ -1,11 +1,8 @@
 """Lineage of a text: its first publisher; what each later article repeats and changes. Pure.
 
-Articles are ordered by publication time. An article can repeat only articles that were published strictly
-earlier; of these it repeats the one whose wording it resembles most. Resemblance is estimated from samples,
-so among nearly equal ones the earliest counts.
-
-A change of wording, figures and headline is exact with both texts; without them it is estimated from the
-stored sketches and from the hashes of the figures.
+An article can repeat only what was published strictly earlier; it repeats that whose wording it resembles
+most. Resemblance is estimated from samples, so among nearly equal ones the earliest counts. Changes are exact
+with both texts, else estimated from the stored sketches and figures.
 """
 
 from __future__ import annotations
@@ -30,11 +27,9 @@ MIN_PASSAGE_WORDS = 3  # shorter runs are spelling and punctuation
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One article of a lineage.
+    """One article of a lineage, ``lag_ms`` after the first publication.
 
-    parent       position of the article that it most likely repeats; None: nothing was published earlier
-    resemblance  to the parent, 0..1; None without a parent
-    lag_ms       time after the first publication, >= 0
+    ``parent``: position of the article that it most likely repeats; ``resemblance`` to it, 0..1.
     """
 
     publication: Publication
@@ -50,11 +45,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The articles of one text in order of publication; the first step is the first publisher's.
-
-    ``is_first_certain``: no other outlet published at the same time, and the first two publication times are
-    those of the outlets, not arrival times or days.
-    """
+    """The articles of one text in order of publication."""
 
     steps: tuple[Step, ...]
 
@@ -65,7 +56,7 @@ class Lineage:
 
     @property
     def is_first_certain(self) -> bool:
-        """See the class."""
+        """Whether no other outlet published at the same time, and the outlets stated the times."""
         others = [step.publication for step in self.steps if step.publication.source != self.first.source]
         known = all(p.basis == "published" for p in [self.first, *others])
         return not others or (known and others[0].at_ms > self.first.at_ms)
@@ -83,7 +74,6 @@ def trace(records: Iterable[ArticleRecord], tolerance: float = RESEMBLANCE_TOLER
 
 
 def _closest(later: Publication, earlier: Sequence[Publication], tolerance: float) -> tuple[int, float]:
-    """Position and resemblance of the article that ``later`` repeats."""
     sketches = [p.record.sketch for p in earlier]
     overlaps = estimate_overlaps(later.record.sketch, sketches)
     resemblances = [
@@ -97,12 +87,7 @@ def _closest(later: Publication, earlier: Sequence[Publication], tolerance: floa
 
 @dataclass(frozen=True, slots=True)
 class TextChanges:
-    """The difference of the texts themselves.
-
-    ``cut_words`` and ``added_words``: of the whole text, in words (characters of scripts without spaces).
-    ``cut`` and ``added``: the longest passages, at most MAX_PASSAGES, cut to MAX_PASSAGE_CHARS. Figures:
-    numbers that only one text has, at most MAX_FIGURES.
-    """
+    """The difference of the texts: number of words, the longest passages, and figures that only one has."""
 
     cut_words: int
     added_words: int
@@ -117,11 +102,7 @@ class Changes:
     """What a later article changed.
 
     same_text         equal word for word; without the texts known only if the headlines are equal too
-    headline_changed  the headlines differ in more than case and spaces
-    kept              share of the earlier wording that the later article has, 0..1
-    own               share of the later wording that the earlier article lacks, 0..1
-    figures_cut       number of figures that only the earlier article has
-    figures_added     number of figures that only the later article has
+    kept, own         share of the earlier wording that it has, share of its own that the earlier lacks, 0..1
     texts             the difference of the texts; None: estimated, a text is not stored
     """
 
@@ -157,7 +138,6 @@ def _plain(title: str) -> str:
 
 
 def _estimate(earlier: ArticleRecord, later: ArticleRecord) -> tuple[float, float]:
-    """Share kept and own share, from the sketches."""
     before, after = earlier.sketch.size, later.sketch.size
     if not before or not after:
         return 0.0, 1.0

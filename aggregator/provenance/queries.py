@@ -22,7 +22,7 @@ OutletKind = Literal["first", "own", "copy", "same time"]
 
 @dataclass(frozen=True, slots=True)
 class TracedStep:
-    """A step of a lineage; ``changes``: what it changed of its parent, None for a step without one."""
+    """A step of a lineage, and what it changed of its parent."""
 
     step: Step
     changes: Changes | None
@@ -46,9 +46,8 @@ class TextProvenance:
 class OutletEntry:
     """The first article of one outlet on an event.
 
-    kind      "first": of the event; "own": its text was not published before; "copy": another outlet had the
-              text earlier; "same time": another outlet published the text at the same time
-    original  the first publication of its text, if that is another outlet's
+    ``kind``: "own": its text was not published before; "copy": another outlet had it earlier.
+    ``original``: the first publication of its text, if that is another outlet's.
     """
 
     publication: Publication
@@ -60,11 +59,7 @@ class OutletEntry:
 
 @dataclass(frozen=True, slots=True)
 class EventProvenance:
-    """Who had an event first. ``outlets``: in order of their first articles.
-
-    ``texts``: the lineages of texts that several outlets published, those of most outlets first.
-    ``articles``: number of articles read; ``truncated``: the event has more.
-    """
+    """Who had an event first: outlets in order of their first articles, texts by number of outlets."""
 
     first: Publication | None
     outlets: tuple[OutletEntry, ...]

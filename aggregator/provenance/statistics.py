@@ -50,11 +50,7 @@ class FamilyRule:
     min_days: int = MIN_DAYS
 
     def share(self, shared: int, texts: int) -> float:
-        """Share of ``shared`` in ``texts`` of the smaller outlet, 0..1.
-
-        Few texts count as the number at which ``min_shared_texts`` are ``min_share``: so 3 of 3 texts are
-        no evidence.
-        """
+        """Share of ``shared`` in ``texts`` of the smaller outlet; few texts count as more."""
         return shared / max(texts, self.min_shared_texts / self.min_share)
 
 
@@ -151,10 +147,8 @@ class SourceStatistics(msgspec.Struct, frozen=True, array_like=True):
 
     undated            articles ordered by their arrival or day, for lack of a publication time
     copied             originals that other outlets published later
-    median_lag_ms      of its copies behind the first publisher; None without copies
-    copied_from        first publishers of its copies, most first
-    copied_by          outlets with copies of its originals, most first
-    family             position in ``SourcesReport.families``; None: in none
+    median_lag_ms      of its copies behind the first publisher
+    family             position in ``SourcesReport.families``
     """
 
     name: str
@@ -171,10 +165,7 @@ class SourceStatistics(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Family(msgspec.Struct, frozen=True, array_like=True):
-    """Outlets that publish the same texts, those with most articles first; ``texts``: shared by two or more.
-
-    ``first``: how many of these each member published first.
-    """
+    """Outlets, those with most articles first, that share ``texts``; ``first``: published first by each."""
 
     members: tuple[str, ...]
     texts: int
@@ -184,8 +175,7 @@ class Family(msgspec.Struct, frozen=True, array_like=True):
 class SourcesReport(msgspec.Struct, frozen=True, array_like=True):
     """Statistics of the outlets of a window, those with most articles first.
 
-    ``since_ms``: arrival of the oldest article counted. ``unnamed``: articles without a source.
-    ``truncated``: there are more outlets than MAX_SOURCES.
+    ``since_ms``: arrival of the oldest article counted. ``truncated``: more outlets than MAX_SOURCES.
     """
 
     computed_ms: int
@@ -199,8 +189,6 @@ class SourcesReport(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(slots=True)
 class _Counts:
-    """Counters of one outlet."""
-
     copies: int = 0
     repeats: int = 0
     copied: int = 0

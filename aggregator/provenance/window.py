@@ -1,8 +1,4 @@
-"""Time and order of publications, and the newest ones of the article stream in packed arrays. Pure.
-
-The window is the input of the source statistics: about 40 bytes per article and the names of the outlets; at
-most ``MAX_ARTICLES`` of the last ``WINDOW_MS``.
-"""
+"""Publications, and the newest ones of the article stream in packed arrays, 40 bytes per article. Pure."""
 
 from __future__ import annotations
 

@@ -42,9 +42,8 @@ _states_decoder = msgspec.msgpack.Decoder(dict[str, DeskState])
 class WebhookDispatcher(PeriodicTask):
     """Sends pending deliveries. One replica at a time holds the lease; two at worst send a delivery twice.
 
-    ``base_url``: public URL of the service, for links in the calls. ``allow_private``: private addresses may
-    be called. ``smtp``: server for e-mail, None for no e-mail. ``delivered`` and ``failed_attempts`` count
-    since start; ``queue``: pending deliveries, dead letters and history; ``desks``: those of the store.
+    ``base_url``: public URL of the service, for links. ``smtp``: None for no e-mail. ``delivered`` and
+    ``failed_attempts`` count since start.
     """
 
     def __init__(
@@ -146,7 +145,6 @@ class WebhookDispatcher(PeriodicTask):
     def _alert_deliveries(
         self, alerts: Sequence[Alert], subscriptions: Mapping[str, Subscription], now_ms: int
     ) -> list[Delivery]:
-        """A delivery of each alert to each enabled target of its desk."""
         return [
             Delivery(
                 id=_delivery_id(target.id, *(event.id for event in alert.events), now_ms),
@@ -221,7 +219,6 @@ def _delivery_id(*parts: object) -> str:
 
 
 def _attempt(delivery: Delivery, error: str | None, outbox: Outbox, now_ms: int) -> Attempt:
-    """The log entry of an attempt; ``outbox``: after it."""
     next_ms = next((pending.due_ms for pending in outbox.calls if pending.id == delivery.id), 0)
     return Attempt(
         delivery.id, delivery.hook, delivery.kind, now_ms, delivery.attempts + 1, error or "", next_ms,

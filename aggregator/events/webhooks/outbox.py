@@ -17,10 +17,9 @@ MAX_DELAY_MS = 2 * DAY_MS
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """One call to one webhook. ``id`` and ``body`` are the same in all attempts; ``hook``: subscription id.
+    """One call to the subscription ``hook``; ``id`` and ``body`` are the same in all attempts.
 
-    ``made_ms``: created; ``due_ms``: time of the next attempt; ``result``: error of the last one;
-    ``events``: number of events in it, of which ``event`` is the first.
+    ``due_ms``: time of the next attempt; ``result``: error of the last; ``event``: the first of ``events``.
     """
 
     id: str
@@ -36,12 +35,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One attempt at a delivery, for the history of a target; without a headline, as change records.
-
-    number   1 for the first attempt; ``error``: "" for a success
-    next_ms  time of the next attempt; 0: there is none
-    events   number of events in it; ``event``: the first of them
-    """
+    """One attempt at a delivery, for the history of a target; ``error``: "" for a success."""
 
     delivery: str
     target: str

@@ -1,10 +1,9 @@
 """Sends one delivery: an e-mail, or a webhook call.
 
 Calls are guarded against server-side request forgery (OWASP API7:2023). The host name is resolved once, all
-its addresses must be public, and the connection uses exactly these addresses (a second look-up would allow
-DNS rebinding). Hosts that the system reads as IP literals are not resolved, and there are more notations than
-validation knows, so each address is checked again when its socket is created. Redirects are not followed,
-response bodies are cut off, and the whole call has a timeout.
+its addresses must be public, and the connection uses exactly these (a second look-up would allow DNS
+rebinding). Each address is checked again when its socket is created, since the system reads more notations of
+addresses than validation knows. Redirects are not followed.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ def _open_public_socket(address: AddrInfoType) -> socket.socket:
 
 
 def make_session(*, allow_private: bool) -> aiohttp.ClientSession:
-    """Client session for webhook calls; ``allow_private``: addresses are not checked (internal networks)."""
+    """Client session for calls; ``allow_private``: addresses are not checked (internal networks)."""
     connector = (
         aiohttp.TCPConnector(use_dns_cache=False, force_close=True)
         if allow_private

@@ -31,7 +31,6 @@ class Subscription(msgspec.Struct, frozen=True):
     desk      id of the desk whose alerts it gets; "": a webhook of its own, which gets every change
     owner     id of the key that created it, "" where no key is required
     disabled  reason why no calls are made ("" while they are)
-    delivered, failed, last_ms, last_result   attempts so far, and the last one
     """
 
     id: str
@@ -86,10 +85,9 @@ class Subscriptions(VersionedMap[Subscription]):
         kind: TargetKind = "webhook",
         desk: str = "",
     ) -> tuple[Subscription, bool]:
-        """Add a validated URL with a new id and secret; returns the subscription and whether it is new.
+        """Add a validated URL with a new id and secret, unless known; returns it and whether it is new.
 
-        One with this URL, queries, format and desk is returned as it is. Raises Conflict above 100 and above
-        the owner's share, StoreUnavailable.
+        Raises Conflict above 100 and above the owner's share, StoreUnavailable.
         """
         subscription = Subscription(
             secrets.token_hex(6), url, new_secret(), queries, payload_format, now_ms, owner=owner, kind=kind,

@@ -72,10 +72,7 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
 
 
 async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
-    """Check many articles and store them.
-
-    Raises Overloaded while too many batches are open, InvalidInput for an unknown profile of all articles.
-    """
+    """Check and store many articles. Raises Overloaded, InvalidInput for an unknown profile of all."""
     bodies.check_encoding(request)
     if query.policy:
         with query_params.errors_in_parameters():
@@ -91,8 +88,8 @@ async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResp
 async def _stream_batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     """Answer lines while later lines still arrive.
 
-    Reading does not wait for the client to read answers: a client that sends everything before it reads
-    anything would otherwise deadlock. The setting max_batch_lines limits the answers queued.
+    Reading does not wait for the client to read answers: one that sends everything first would deadlock. The
+    setting max_batch_lines limits the answers queued.
     """
     response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
     await bodies.send_continue(request)
@@ -166,8 +163,6 @@ async def _write_queued(response: web.StreamResponse, queue: asyncio.Queue[bytes
 
 @dataclass(frozen=True, slots=True)
 class _PreparedLine:
-    """A line of a batch, decoded and analyzed; a failure takes the place of the result."""
-
     number: int
     article: Article | AggregatorError
     analysis: Analysis | Exception
@@ -197,7 +192,6 @@ async def _prepare(
 
 
 async def _process_lines(request: web.Request, lines: Sequence[_PreparedLine], query: IngestQuery) -> bytes:
-    """Commit lines; their answer lines in order, each with its line end."""
     answers = iter(await _commit_lines(request, lines, query))
     return b"".join(
         _answer_line(
@@ -248,7 +242,6 @@ async def _commit_lines(
 
 
 def _log_unexpected(request: web.Request, error: Exception) -> Exception:
-    """Log and count an unexpected error; return the error."""
     if not isinstance(error, (StoreUnavailable, RateLimited)):
         request.app[METRICS].unexpected_errors.inc()
         log.error("request %s failed in a batch", request[REQUEST_ID], exc_info=error)

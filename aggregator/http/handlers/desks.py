@@ -1,7 +1,4 @@
-"""Routes of desks and their notification targets, and of watches.
-
-A watch is a desk whose view is one query of /v1/events: the routes of watches show such desks in that form.
-"""
+"""Routes of desks and their targets, and of watches: desks whose view is one query of /v1/events."""
 
 from __future__ import annotations
 
@@ -72,10 +69,7 @@ async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamRes
 
 
 async def post_target(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Add a notification target to a desk; one with this address is answered with 200.
-
-    The signing secret of a webhook is returned only here, and to the key that added it.
-    """
+    """Add a target to a desk; its secret is returned only here, and to the key that added it."""
     service = request.app[SERVICE]
     desk = await service.desks.get(path_id(request))
     target, is_new = await add_target(request, desk, await bodies.read_struct(request, _decode_target_in))

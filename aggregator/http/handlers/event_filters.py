@@ -26,10 +26,7 @@ async def build_filter(desks: Desks, query: requests.EventFilterQuery) -> EventF
 
 
 def parse_filter(query_string: str) -> requests.SavedFilterQuery:
-    """The filter of the field ``query`` of a body, with or without "?". Raises InvalidInput.
-
-    The error names the parameter as its field, and the field ``query`` as its path.
-    """
+    """The filter of the field ``query`` of a body, with or without "?". Raises InvalidInput."""
     pairs = parse_qsl(query_string.removeprefix("?"), keep_blank_values=True)
     try:
         return query_params.parse_pairs(pairs, requests.SavedFilterQuery)

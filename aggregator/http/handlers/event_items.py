@@ -1,7 +1,7 @@
 """The articles of an event, for its report and for export as JSON and CSV.
 
-An event lists at most 5,000 articles, whose records take 0.1 ms each to read. So they are read in parts, and
-kept for a revision of the event: every reader of a report refreshes it when the event has changed.
+A record takes 0.1 ms to read, and an event lists at most 5,000 articles: they are read in parts, and kept for
+a revision of the event.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from aggregator.app import Service
-from aggregator.contract.encoding import to_datetime, to_datetime_or_none
+from aggregator.contract.encoding import fields_of, to_datetime
 from aggregator.contract.requests import NoQuery
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord
@@ -48,8 +48,7 @@ class EventItem:
     """One article of an event.
 
     at_ms       time of publication, or of arrival if the date is missing or implausible
-    similarity  to the story when the article joined it, 0..1
-    copy_of     id of the article that it duplicates, "" for an original
+    similarity  to the story when the article joined it, 0..1; ``copy_of``: "" for an original
     """
 
     id: str
@@ -73,7 +72,7 @@ class EventItems:
 
     @property
     def first(self) -> EventItem | None:
-        """The earliest article; None if none is stored any more."""
+        """The earliest article."""
         return self.items[0] if self.items else None
 
 
@@ -208,14 +207,6 @@ async def _load(request: web.Request) -> tuple[Event, tuple[EventItem, ...]]:
 
 
 def _item_out(item: EventItem) -> EventItemOut:
-    return EventItemOut(
-        id=item.id,
-        title=item.title,
-        url=item.url,
-        source=item.source,
-        lang=item.lang,
-        published_at=to_datetime_or_none(item.published_at_ms),
-        arrived_at=to_datetime(item.arrived_ms),
-        similarity=item.similarity,
-        copy_of=item.copy_of or None,
+    return fields_of(
+        item, EventItemOut, arrived_at=to_datetime(item.arrived_ms), copy_of=item.copy_of or None
     )

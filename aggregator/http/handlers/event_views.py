@@ -5,21 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import floor
 
+import msgspec
+
 from aggregator.app import Service
 from aggregator.contract import responses
-from aggregator.contract.encoding import article_ref, to_datetime
+from aggregator.contract.encoding import article_ref, fields_of, to_datetime
 from aggregator.events.detection.known_history import LearningStatus
 from aggregator.events.developments import Development, developments, sample_items
-from aggregator.events.event import EditorAction, Event
+from aggregator.events.event import Event
 from aggregator.events.event_order import growth, severity
 from aggregator.events.formatting import plain_title
 from aggregator_client import wire
-
-# Fields that have the same name and value in the response.
-_EQUAL_EVENT_FIELDS = (
-    *("id", "status", "size", "sightings", "peak", "rate", "reason", "merged_into", "translation_of"),
-    *("acknowledged_by", "muted", "false_alarm", "assignee", "work_status", "revision"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +50,18 @@ def learning_out(status: LearningStatus | None) -> wire.LearningOut | None:
 def event_out(event: Event, now_ms: int) -> wire.EventOut:
     """An event in a list, with its severity at ``now_ms``."""
     rates = growth(event, now_ms)
-    return wire.EventOut(
-        **{name: getattr(event, name) for name in _EQUAL_EVENT_FIELDS},
+    return fields_of(
+        event,
+        wire.EventOut,
         title=plain_title(event.title),
         severity=severity(event, now_ms),
-        detected_at=to_datetime(event.detected_at_ms),
-        first_seen=to_datetime(event.first_seen_ms),
-        last_seen=to_datetime(event.last_seen_ms),
         expected=round(event.expected, 2),
         last_hour=rates.last_hour,
         hour_before=rates.hour_before,
-        sources=list(event.sources),
-        languages=list(event.languages),
-        terms=list(event.terms),
         story_id=event.story_id or event.id,
-        absorbed=list(event.absorbed),
-        actions=[action_out(action) for action in event.actions],
+        actions=[fields_of(action, wire.ActionOut) for action in event.actions],
         note_count=len(event.notes),
     )
-
-
-def action_out(action: EditorAction) -> wire.ActionOut:
-    """One entry of the audit trail."""
-    equal = {name: getattr(action, name) for name in wire.ActionOut.__struct_fields__ if name != "at"}
-    return wire.ActionOut(at=to_datetime(action.at_ms), **equal)
 
 
 def event_detail_out(
@@ -88,16 +72,14 @@ def event_detail_out(
     following: Event | None,
 ) -> wire.EventDetailOut:
     """The report on one event, with its neighbors in the storyline."""
-    short = event_out(event, now_ms)
-    return wire.EventDetailOut(
-        **{name: getattr(short, name) for name in short.__struct_fields__},
+    return fields_of(
+        event,
+        wire.EventDetailOut,
+        **msgspec.structs.asdict(event_out(event, now_ms)),
         timeline=[wire.TimelinePoint(to_datetime(at_ms), items) for at_ms, items in event.timeline],
-        items=list(event.items),
-        cosines=list(event.cosines),
         first_source=event.sources[0] if event.sources else "",
-        headline_id=event.headline_id,
         headline_is_chosen=event.chosen_headline is not None,
-        notes=[wire.NoteOut(n.id, n.actor, to_datetime(n.at_ms), n.text) for n in event.notes],
+        notes=[fields_of(note, wire.NoteOut) for note in event.notes],
         articles=articles,
         previous=previous.id if previous else None,
         next=following.id if following else None,

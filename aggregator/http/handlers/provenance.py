@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
 from aggregator.contract import provenance as out
-from aggregator.contract.encoding import article_ref, to_datetime, to_datetime_or_none
+from aggregator.contract.encoding import article_ref, fields_of, to_datetime, to_datetime_or_none
 from aggregator.contract.requests import NoQuery, SourcesQuery
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.query_params import path_id
 from aggregator.provenance.directory import Selection, families_among, select
-from aggregator.provenance.lineage import Changes, describe
+from aggregator.provenance.lineage import Changes, TextChanges, describe
 from aggregator.provenance.queries import EventProvenance, OutletEntry, TextProvenance, TracedStep
-from aggregator.provenance.statistics import Family, Partner, SourcesReport, SourceStatistics
+from aggregator.provenance.statistics import Family, SourcesReport, SourceStatistics
 from aggregator.time_units import MINUTE_MS
+
+TEXT_FIELDS = tuple(field.name for field in dataclasses.fields(TextChanges))
 
 
 async def of_article(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -53,46 +57,35 @@ async def get_source(request: web.Request, query: NoQuery) -> web.StreamResponse
 
 def provenance_out(id_: str, found: TextProvenance) -> out.ProvenanceOut:
     """The lineage of an article's text."""
-    lineage = found.lineage
-    return out.ProvenanceOut(
-        id=id_,
-        first=article_ref(lineage.first.record),
-        certain=lineage.is_first_certain,
-        outlets=found.outlets,
-        steps=_steps_out(found),
-        truncated=found.truncated,
-    )
+    first = article_ref(found.lineage.first.record)
+    return fields_of(_text_out(found), out.ProvenanceOut, id=id_, first=first, truncated=found.truncated)
 
 
 def event_provenance_out(
     id_: str, found: EventProvenance, families: Sequence[Sequence[str]]
 ) -> out.EventProvenanceOut:
     """Who had an event first; ``families``: of its outlets."""
-    return out.EventProvenanceOut(
+    return fields_of(
+        found,
+        out.EventProvenanceOut,
         id=id_,
         first=article_ref(found.first.record) if found.first else None,
         outlets=[_outlet_out(entry) for entry in found.outlets],
-        families=[list(members) for members in families],
+        families=families,
         independent=len(found.outlets) - sum(len(members) - 1 for members in families),
-        texts=[
-            out.TextOut(text.lineage.is_first_certain, text.outlets, _steps_out(text)) for text in found.texts
-        ],
-        articles=found.articles,
-        truncated=found.truncated,
+        texts=[_text_out(text) for text in found.texts],
     )
 
 
 def sources_out(report: SourcesReport, selection: Selection) -> out.SourcesOut:
     """One page of the outlets, and all families."""
-    return out.SourcesOut(
+    return fields_of(
+        report,
+        out.SourcesOut,
         computed_at=to_datetime_or_none(report.computed_ms or None),
-        since=to_datetime_or_none(report.since_ms),
-        articles=report.articles,
-        unnamed=report.unnamed,
         total=selection.total,
         sources=[out.SourceOut(**_source_fields(source, report)) for source in selection.sources],
-        families=[_family_out(family) for family in report.families],
-        truncated=report.truncated,
+        families=_partners_out(report.families, list[out.FamilyOut]),
     )
 
 
@@ -100,9 +93,9 @@ def source_out(source: SourceStatistics, family: Family | None, report: SourcesR
     """One outlet."""
     return out.SourceDetailOut(
         **_source_fields(source, report),
-        copied_from=_partners_out(source.copied_from),
-        copied_by=_partners_out(source.copied_by),
-        shared_by_family=_family_out(family) if family else None,
+        copied_from=_partners_out(source.copied_from, list[out.PartnerOut]),
+        copied_by=_partners_out(source.copied_by, list[out.PartnerOut]),
+        shared_by_family=_partners_out(family, out.FamilyOut | None),
         computed_at=to_datetime(report.computed_ms),
         since=to_datetime_or_none(report.since_ms),
     )
@@ -110,45 +103,39 @@ def source_out(source: SourceStatistics, family: Family | None, report: SourcesR
 
 def _source_fields(source: SourceStatistics, report: SourcesReport) -> dict[str, Any]:
     members = report.families[source.family].members if source.family is not None else ()
-    return {
-        "name": source.name,
-        "articles": source.articles,
-        "originals": source.originals,
-        "copies": source.copies,
-        "repeats": source.repeats,
-        "original_share": round(source.originals / source.articles, 4),
-        "copy_share": round(source.copies / source.articles, 4),
-        "copied": source.copied,
-        "median_lag_minutes": None if source.median_lag_ms is None else _minutes(source.median_lag_ms),
-        "undated": source.undated,
-        "family": [name for name in members if name != source.name],
-    }
+    found = fields_of(
+        source,
+        out.SourceOut,
+        original_share=round(source.originals / source.articles, 4),
+        copy_share=round(source.copies / source.articles, 4),
+        median_lag_minutes=None if source.median_lag_ms is None else _minutes(source.median_lag_ms),
+        family=[name for name in members if name != source.name],
+    )
+    return msgspec.structs.asdict(found)
 
 
-def _family_out(family: Family) -> out.FamilyOut:
-    return out.FamilyOut(list(family.members), family.texts, _partners_out(family.first))
-
-
-def _partners_out(partners: Sequence[Partner]) -> list[out.PartnerOut]:
-    return [out.PartnerOut(partner.name, partner.texts) for partner in partners]
+def _partners_out(found: object, type_: Any) -> Any:
+    """Families and partners, which are stored as arrays, as objects."""
+    return msgspec.convert(found, type_, from_attributes=True)
 
 
 def _outlet_out(entry: OutletEntry) -> out.OutletOut:
-    return out.OutletOut(
+    return fields_of(
+        entry,
+        out.OutletOut,
         source=entry.publication.source,
         article=article_ref(entry.publication.record),
         at=to_datetime(entry.publication.at_ms),
         basis=entry.publication.basis,
         lag_minutes=_minutes(entry.lag_ms),
-        kind=entry.kind,
         original=article_ref(entry.original.record) if entry.original else None,
-        articles=entry.articles,
     )
 
 
-def _steps_out(text: TextProvenance) -> list[out.StepOut]:
+def _text_out(text: TextProvenance) -> out.TextOut:
     ids = [step.record.id for step in text.lineage.steps]
-    return [_step_out(traced, ids) for traced in text.steps]
+    steps = [_step_out(traced, ids) for traced in text.steps]
+    return out.TextOut(text.lineage.is_first_certain, text.outlets, steps)
 
 
 def _step_out(traced: TracedStep, ids: list[str]) -> out.StepOut:
@@ -165,21 +152,14 @@ def _step_out(traced: TracedStep, ids: list[str]) -> out.StepOut:
 
 
 def _changes_out(changes: Changes) -> out.ChangesOut:
-    texts = changes.texts
-    return out.ChangesOut(
+    of_texts = {name: getattr(changes.texts, name, None) for name in TEXT_FIELDS}
+    return fields_of(
+        changes,
+        out.ChangesOut,
         summary=describe(changes),
-        same_text=changes.same_text,
-        headline_changed=changes.headline_changed,
         kept=round(changes.kept, 3),
         own=round(changes.own, 3),
-        figures_cut=changes.figures_cut,
-        figures_added=changes.figures_added,
-        cut_words=texts.cut_words if texts else None,
-        added_words=texts.added_words if texts else None,
-        cut=list(texts.cut) if texts else None,
-        added=list(texts.added) if texts else None,
-        cut_figures=list(texts.cut_figures) if texts else None,
-        added_figures=list(texts.added_figures) if texts else None,
+        **of_texts,
     )
 
 

@@ -4,7 +4,7 @@
     event: fired                 or updated, doubled, merged, closed; "reset": changes were missed, reload
     data: {...}                  the event as in GET /v1/events
 
-A stream sends its position first, so that a client can resume even if it is disconnected before any change.
+A stream sends its position first, so that a client can resume even before any change.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from aggregator.contract import requests, responses
-from aggregator.contract.encoding import to_datetime, to_datetime_or_none
+from aggregator.contract.encoding import fields_of, to_datetime, to_datetime_or_none
 from aggregator.errors import Conflict
 from aggregator.events.webhooks import Subscription
 from aggregator.events.webhooks.outbox import Attempt
@@ -34,10 +34,7 @@ _decode_action_in = msgspec.json.Decoder(requests.WebhookActionIn).decode
 
 
 async def post(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Register a webhook; one with this URL, filter and format is answered with 200.
-
-    The secret is returned only here, and to the key that registered the webhook.
-    """
+    """Register a webhook; its secret is returned only here, and to the key that registered it."""
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, _decode_webhook_in)
     watch = await load_watch(service.desks, body.watch) if body.watch else None
@@ -77,16 +74,13 @@ async def get(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
     hook = await service.webhook_subscriptions.get(path_id(request))
     pending = (await service.webhook_dispatcher.queue.pending()).get(hook.id, 0)
     dead = [
-        responses.DeadLetterOut(
-            letter.id, letter.kind, letter.event, to_datetime(letter.made_ms), letter.attempts, letter.result
-        )
+        fields_of(letter, responses.DeadLetterOut, event_id=letter.event, made_at=to_datetime(letter.made_ms))
         for letter in await service.webhook_dispatcher.queue.dead_letters(hook.id)
     ]
     attempts = await service.webhook_dispatcher.queue.attempts(frozenset((hook.id,)))
-    summary = webhook_out(hook, pending)
     return json_response.struct_response(
         responses.WebhookDetailOut(
-            **msgspec.structs.asdict(summary),
+            **msgspec.structs.asdict(webhook_out(hook, pending)),
             dead=dead,
             attempts=[_attempt_out(attempt) for attempt in attempts],
         )
@@ -134,32 +128,25 @@ async def apply_action(
 
 def webhook_out(subscription: Subscription, pending: int, secret: str | None = None) -> responses.WebhookOut:
     """A webhook or target; the address of a target is masked."""
-    return responses.WebhookOut(
-        id=subscription.id,
+    return fields_of(
+        subscription,
+        responses.WebhookOut,
         url=subscription.url if subscription.kind == "webhook" else subscription.masked_url,
-        queries=list(subscription.queries),
-        format=subscription.format,
         created_at=to_datetime(subscription.created_ms),
         secret=secret,
         disabled=subscription.disabled or None,
         owed=pending,
-        delivered=subscription.delivered,
-        failed=subscription.failed,
         last_at=to_datetime_or_none(subscription.last_ms or None),
         last_result=subscription.last_result or None,
-        kind=subscription.kind,
         desk=subscription.desk or None,
     )
 
 
 def _attempt_out(attempt: Attempt) -> responses.AttemptOut:
-    return responses.AttemptOut(
-        delivery=attempt.delivery,
-        kind=attempt.kind,
-        at=to_datetime(attempt.at_ms),
-        number=attempt.number,
+    return fields_of(
+        attempt,
+        responses.AttemptOut,
         error=attempt.error or None,
         next_at=to_datetime_or_none(attempt.next_ms or None),
         event_id=attempt.event or None,
-        events=attempt.events,
     )

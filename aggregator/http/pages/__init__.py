@@ -44,8 +44,7 @@ _LOCAL_ADDRESS = re.compile(r'( (?:href|src|action|formaction|data-stream)=")/(?
 class Pages:
     """Templates and static files, read once at start so that no request waits for a disk.
 
-    ``base_path``: path below which a proxy serves the pages, "" or "/path"; addresses in templates do not
-    have it, and each page gets it when it is rendered.
+    ``base_path``: path below which a proxy serves the pages, added to the addresses in each rendered page.
     """
 
     def __init__(self, base_path: str = "") -> None:
@@ -73,12 +72,9 @@ class Pages:
         stream_position: str = "",
         **values: Any,
     ) -> bytes:
-        """A page as UTF-8.
+        """A page as UTF-8. ``page``: its name, for navigation and styles; ``user``: name of the key, or "".
 
-        page             name of the page, for navigation and styles
-        user             name of the caller's access key, "" without one
-        stream_url       event stream that refreshes the page; "": the page is static
-        stream_position  position in the stream that the page shows
+        ``stream_url``: event stream that refreshes it from ``stream_position`` on; "": the page is static.
         """
         html = self._environment.get_template(template).render(
             page=page,
@@ -142,9 +138,9 @@ class RenderCache:
     async def get(
         self, view: Hashable, version: Hashable, render: Callable[[], Coroutine[Any, Any, bytes]]
     ) -> bytes:
-        """The page of a view, rendered unless the one that is stored has this version.
+        """The page of a view, rendered unless the stored one has this version, which stands for all it uses.
 
-        ``version`` stands for all that the page depends on. Raises what ``render`` raises, and forgets it.
+        Raises what ``render`` raises, and forgets it.
         """
         known, task = self._pages.get(view, (None, None))
         if task is None or known != version or (task.done() and (task.cancelled() or task.exception())):

@@ -17,7 +17,7 @@ NO_OWN_SOURCES = OwnSources("")
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An event as shown in a list. ``usual_y``: height of the usual number in the sparkline, if visible.
+    """An event in a list. ``usual_y``: height of the usual number in the sparkline, if visible.
 
     ``is_ours``: whether one of the newsroom's own sources has published it, None if none is set.
     """

@@ -135,7 +135,6 @@ def timeline_chart(
 
 
 def _round_times(start_ms: int, end_ms: int) -> list[int]:
-    """Three to eight round times for an axis."""
     steps = [m * MINUTE_MS for m in (5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)]
     step = next((s for s in steps if (end_ms - start_ms) / s <= 8), steps[-1])
     first = -(-start_ms // step) * step
@@ -143,17 +142,13 @@ def _round_times(start_ms: int, end_ms: int) -> list[int]:
 
 
 def _round_levels(largest: int) -> list[int]:
-    """At most four round counts above zero for an axis."""
     step = next(s * 10**e for e in range(9) for s in (1, 2, 5) if largest <= 4 * s * 10**e)
     return list(range(step, largest + 1, step)) if largest else []
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """One bar. ``total``: items until its end; ``sources``: the first of them, ``more_sources`` others.
-
-    x, width  of the area that a pointer hits, in chart units
-    """
+    """One bar. ``total``: items until its end; ``x``, ``width``: of the area that a pointer hits."""
 
     from_ms: int
     items: int
@@ -166,10 +161,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class SpreadChart:
-    """``bars``: new items per bin; ``total_points``: items in total, as the points of an SVG polyline.
-
-    last_hour, hour_before  new items in the hour before the end of the chart, and in the one before that
-    """
+    """New items per bin, and in total as the points of an SVG polyline; hours before the end of the chart."""
 
     bars: Chart
     bins: tuple[Bin, ...]
@@ -180,11 +172,7 @@ class SpreadChart:
 
 
 def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> SpreadChart:
-    """Chart of the event, at least ``MIN_SPAN_MS`` long.
-
-    From 30 min before the first item to 1 h after the last, or to now if that is earlier. ``items``: the
-    articles whose sources are named.
-    """
+    """Chart of the event, from 30 min before the first item to at most 1 h after the last."""
     last_ms = event.last_seen_ms if event.status == "closed" else min(now_ms, event.last_seen_ms + HOUR_MS)
     to_ms = max(last_ms, event.last_seen_ms)
     from_ms = min(event.first_seen_ms - HOUR_MS // 2, to_ms - MIN_SPAN_MS)

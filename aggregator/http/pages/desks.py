@@ -193,7 +193,6 @@ async def _desk_page(
 
 
 async def _preview(request: web.Request, desk: Desk) -> Preview:
-    """The events of the view that were active within the last days."""
     service = request.app[SERVICE]
     now_ms = service.clock()
     events = await service.events.list_events(

@@ -1,8 +1,4 @@
-"""Documentation page of the HTTP API, rendered from the OpenAPI document.
-
-Each operation has its parameters, a curl command, an example answer, and a form that sends the request
-(``static/docs.js``).
-"""
+"""Documentation page of the HTTP API, rendered from the OpenAPI document, with forms to try requests."""
 
 from __future__ import annotations
 

@@ -46,7 +46,6 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
 
 
 async def _render(request: web.Request, query: FrontQuery, position: bytes, read_mark: str | None) -> bytes:
-    """The front page as of now."""
     service = request.app[SERVICE]
     event_filter = await event_filters.build_filter(service.desks, query)
     events = await service.events.list_events(limit=MAX_EVENTS, event_filter=event_filter)
@@ -80,7 +79,6 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
 
 
 async def _recent(stream: ArticleStream, query: FrontQuery) -> list[StreamItem]:
-    """The latest articles, newest first."""
     if query.kiosk:
         return []
     if query.verdict is None:
@@ -90,10 +88,7 @@ async def _recent(stream: ArticleStream, query: FrontQuery) -> list[StreamItem]:
 
 
 async def _read_mark(request: web.Request) -> str | None:
-    """The read mark of a known user as JSON; None where the browser keeps it.
-
-    "null" before the first front page, also if single reports were opened earlier.
-    """
+    """The read mark of a user as JSON, "null" before the first front page; None: the browser keeps it."""
     user = caller_id(request)
     if not user:
         return None

@@ -81,9 +81,7 @@ class View:
     """What the front page needs to draw its controls.
 
     chips    filters in force; each links to the view without it
-    verdicts choices of the list of the latest articles
     kept     parameters that the form of the filter keeps as hidden fields
-    desks    links to the views of the desks
     feed     query string of the feeds with the same filter, with "?" unless empty
     """
 

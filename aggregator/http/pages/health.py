@@ -176,8 +176,6 @@ def stage_latencies(timings_ms: Sequence[Mapping[str, float]]) -> list[StageLate
 
 
 async def _totals(app: web.Application) -> Totals:
-    """Totals of all processes of this service."""
-
     async def own() -> bytes:
         return await render_metrics(app)
 
@@ -186,7 +184,6 @@ async def _totals(app: web.Application) -> Totals:
 
 
 async def _queues(service: Service) -> Queues:
-    """Lengths of all queues. Raises StoreUnavailable."""
     webhooks = await service.webhook_subscriptions.values()
     detector = service.background.detector if service.background is not None else None
     return Queues(
@@ -219,6 +216,5 @@ def _is_fallback(space: str) -> bool:
 
 
 def _space_row(space: str) -> dict[str, str]:
-    """A fingerprint space and the languages it serves."""
     languages = "all other languages" if _is_fallback(space) else group_of(space)
     return {"space": space, "languages": languages}

@@ -35,10 +35,9 @@ MAX_DUPLICATES = 100  # listed; /v1/articles/{id}/copies has more
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """Verdict for one article. ``record``: None for a pasted text; ``text``: the pasted text.
+    """Verdict for one article. ``record``: None for a pasted ``text``.
 
-    analysis    what has its fingerprint, index (``space``) and length class (``short``)
-    duplicates  other articles of its group, of which ``canonical`` is the one that it copies
+    ``duplicates``: other articles of its group, of which ``canonical`` is the one that it copies
     """
 
     outcome: Outcome

@@ -120,12 +120,10 @@ async def _developments(service: Service, event: Event) -> list[Development]:
 
 
 def _days(event: Event) -> int:
-    """On how many days (UTC) the event had new items."""
     return len({at_ms // DAY_MS for at_ms, _ in event.timeline})
 
 
 def _url(event: Event, view: ReportView, page: int = 1) -> str:
-    """Address of a page of the articles."""
     options = ({"view": view} if view != "newest" else {}) | ({"page": page} if page > 1 else {})
     return f"/events/{query_value(event.id)}{'?' + urlencode(options) if options else ''}#items"
 

@@ -118,8 +118,6 @@ async def change(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
 
 
 async def _test(request: web.Request, target: Subscription) -> None:
-    """Send a test, and wait for its result for a while."""
-
     async def send() -> None:
         try:
             await request.app[SERVICE].webhook_dispatcher.ping(target)
@@ -161,10 +159,9 @@ async def _list_page(
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
-    """One target: whether it works, and what waits.
+    """One target: whether it works, and what waits. ``reason``: the last error, or why it is suspended.
 
-    reason   the error of the last attempt, or why it is suspended
-    last_ms  time of the last attempt, tests included; 0: never
+    ``last_ms``: time of the last attempt, tests included; 0: never.
     """
 
     target: Subscription
@@ -189,7 +186,7 @@ class TargetRow:
 class AttemptRow:
     """One attempt, past or pending; ``event``: the first of its events if it is still stored.
 
-    was_repeated  whether a later attempt at the same delivery is known: ``next_ms`` is over then
+    ``was_repeated``: whether a later attempt is known, so that ``next_ms`` is over.
     """
 
     attempt: Attempt

@@ -26,19 +26,11 @@ class ChangesOut(Struct):
     cut_words: Annotated[int | None, doc("Words that it cut; null: a text is not stored.", 35)]
     added_words: Annotated[int | None, doc("Words that it added; null: a text is not stored.", 6)]
     cut: Annotated[
-        list[str] | None,
-        doc("Passages that it cut; null: a text is not stored.", ["Tickets cost four crowns."]),
+        list[str] | None, doc("Passages cut; null: no texts are stored.", ["It costs four crowns."])
     ]
-    added: Annotated[
-        list[str] | None,
-        doc("Passages that it added; null: a text is not stored.", ["Good news for swimmers."]),
-    ]
-    cut_figures: Annotated[
-        list[str] | None, doc("Numbers that it cut; null: a text is not stored.", ["1,200"])
-    ]
-    added_figures: Annotated[
-        list[str] | None, doc("Numbers that it added; null: a text is not stored.", ["1,300"])
-    ]
+    added: Annotated[list[str] | None, doc("Passages added; null: as ``cut``.", ["Good news for swimmers."])]
+    cut_figures: Annotated[list[str] | None, doc("Numbers cut; null: a text is not stored.", ["1,200"])]
+    added_figures: Annotated[list[str] | None, doc("Numbers added; null: a text is not stored.", ["1,300"])]
 
 
 class StepOut(Struct):
@@ -50,17 +42,11 @@ class StepOut(Struct):
 
     article: Annotated[ArticleRef, doc("The article; null: none is stored.")]
     at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
-    basis: Annotated[
-        TimeBasis, doc("What the time is: stated by the outlet, a day only, or the arrival.", "published")
-    ]
+    basis: Annotated[TimeBasis, doc("Whether the outlet states time, day, or neither.", "published")]
     lag_minutes: Annotated[float, doc("Minutes after the first publication, 0 or more.", 42.0)]
-    copied_from: Annotated[
-        str | None, doc("Id of the article that it most likely repeats; null: none is earlier.", "pool-1")
-    ]
+    copied_from: Annotated[str | None, doc("Id of the article that it repeats; null: none.", "pool-1")]
     resemblance: Annotated[float | None, doc("Resemblance to that article, 0 to 1; null without one.", 0.55)]
-    changes: Annotated[
-        ChangesOut | None, doc("What the article changed of the one that it repeats; null: it repeats none.")
-    ]
+    changes: Annotated[ChangesOut | None, doc("What it changed of that article; null: it repeats none.")]
 
 
 class ProvenanceOut(Struct):
@@ -87,14 +73,10 @@ class OutletOut(Struct):
     source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
     article: Annotated[ArticleRef, doc("The article; null: none is stored.")]
     at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
-    basis: Annotated[
-        TimeBasis, doc("What the time is: stated by the outlet, a day only, or the arrival.", "published")
-    ]
+    basis: Annotated[TimeBasis, doc("Whether the outlet states time, day, or neither.", "published")]
     lag_minutes: Annotated[float, doc("Minutes after the first publication, 0 or more.", 42.0)]
     kind: Annotated[OutletKind, doc("Whether it was first, wrote its own text, or copied.", "own")]
-    original: Annotated[
-        ArticleRef | None, doc("First publication of the text, if another outlet's; else null.")
-    ]
+    original: Annotated[ArticleRef | None, doc("First publication of the text, if another outlet's.")]
     articles: Annotated[int, doc("Articles of this outlet on the event.", 3)]
 
 
@@ -112,9 +94,7 @@ class EventProvenanceOut(Struct):
     id: Annotated[str, doc("Id of the article.", "pool-1")]
     first: Annotated[ArticleRef | None, doc("The first article; null: none is stored.")]
     outlets: Annotated[list[OutletOut], doc("Outlets in order of their first articles.")]
-    families: Annotated[
-        list[list[str]], doc("Outlets of the event that usually share texts.", [["Gazette", "Radio"]])
-    ]
+    families: Annotated[list[list[str]], doc("Outlets that usually share texts.", [["Gazette", "Radio"]])]
     independent: Annotated[int, doc("Number of outlets, each family counted once.", 3)]
     texts: Annotated[list[TextOut], doc("Texts that several outlets published.")]
     articles: Annotated[int, doc("Number of articles.", 312)]
@@ -131,10 +111,7 @@ class PartnerOut(Struct):
 class FamilyOut(Struct):
     """Outlets that publish the same texts; ``texts``: published by two or more of them."""
 
-    members: Annotated[
-        list[str],
-        doc("The outlets, those with most articles first.", ["Brackwater Gazette", "Coastline News"]),
-    ]
+    members: Annotated[list[str], doc("The outlets, the largest first.", ["Brackwater Gazette", "Radio"])]
     texts: Annotated[int, doc("Number of texts.", 57)]
     first: Annotated[list[PartnerOut], doc("How many of the texts each member published first.")]
 
@@ -150,10 +127,7 @@ class SourceOut(Struct):
     original_share: Annotated[float, doc("Originals divided by articles, 0 to 1.", 0.58)]
     copy_share: Annotated[float, doc("Copies divided by articles, 0 to 1.", 0.38)]
     copied: Annotated[int, doc("Originals that other outlets published later.", 44)]
-    median_lag_minutes: Annotated[
-        float | None,
-        doc("Median lag of the copies behind the first publisher, minutes; null: no copies.", 38.5),
-    ]
+    median_lag_minutes: Annotated[float | None, doc("Median lag of the copies, minutes; null: none.", 38.5)]
     undated: Annotated[int, doc("Articles ordered by arrival or day, for lack of a publication time.", 4)]
     family: Annotated[list[str], doc("Other members of its syndication family.", ["Coastline News"])]
 
@@ -161,13 +135,8 @@ class SourceOut(Struct):
 class SourcesOut(Struct):
     """Statistics of the outlets of the last 30 days or 500,000 articles, the 5,000 with most articles."""
 
-    computed_at: Annotated[
-        datetime | None,
-        doc("Time of the count; null: there was none since the start.", "2026-11-20T08:00:00Z"),
-    ]
-    since: Annotated[
-        datetime | None, doc("Arrival of the oldest article counted; null: none was.", "2026-11-20T08:00:00Z")
-    ]
+    computed_at: Annotated[datetime | None, doc("Time of the count; null: none yet.", "2026-11-20T08:00:00Z")]
+    since: Annotated[datetime | None, doc("Arrival of the oldest article counted.", "2026-11-20T08:00:00Z")]
     articles: Annotated[int, doc("Number of articles.", 312)]
     unnamed: Annotated[int, doc("Articles without a source, which are not counted.", 2)]
     total: Annotated[int, doc("Number of all that match.", 214)]
@@ -179,16 +148,8 @@ class SourcesOut(Struct):
 class SourceDetailOut(SourceOut):
     """As SourceOut, with the outlets that it copied most and those that copied it most."""
 
-    copied_from: Annotated[
-        list[PartnerOut], doc("The outlets that it copied most, with the number of texts, at most 10.")
-    ]
-    copied_by: Annotated[
-        list[PartnerOut], doc("The outlets that copied it most, with the number of texts, at most 10.")
-    ]
+    copied_from: Annotated[list[PartnerOut], doc("The outlets that it copied most, at most 10.")]
+    copied_by: Annotated[list[PartnerOut], doc("The outlets that copied it most, at most 10.")]
     shared_by_family: Annotated[FamilyOut | None, doc("Texts that its family shares; null: it has none.")]
-    computed_at: Annotated[
-        datetime, doc("Time of the count; null: there was none since the start.", "2026-11-20T08:00:00Z")
-    ]
-    since: Annotated[
-        datetime | None, doc("Arrival of the oldest article counted; null: none was.", "2026-11-20T08:00:00Z")
-    ]
+    computed_at: Annotated[datetime, doc("Time of the count.", "2026-11-20T08:00:00Z")]
+    since: Annotated[datetime | None, doc("Arrival of the oldest article counted.", "2026-11-20T08:00:00Z")]

@@ -29,30 +29,38 @@ from aggregator_client.wire import (
     doc,
 )
 
-MAX_RELATED_IDS = 20
-MAX_ACTOR_CHARS = 200
 MAX_NOTE_CHARS = 2000
 MAX_RELATED_PAGE = 100
 MAX_EVENT_PAGE = 200
 MAX_SEARCH_CHARS = 200
 MAX_SEARCH_PAGE = 100
+ONLY_LANGUAGE = 'Only articles in this language, e.g. "de"; "und": no language was detected.'
+BACKFILL = (
+    "An archive: articles get verdicts and fire no events; dated ones teach what is usual at their time."
+)
+ORDER = (
+    "Order: time (last item), novelty (detection), size (items), each with cursors; surprise (unusual and "
+    "recent) and growth (items per hour more than before): open events, one page."
+)
+ONLY_SINCE = "Only articles published at or after this time (else arrived, if without date)."
+
+ProfileName = Annotated[str, Meta(max_length=MAX_PROFILE_CHARS)]
+LanguageTag = Annotated[str, Meta(pattern=LANGUAGE_TAG_PATTERN, max_length=35)]
+RelatedIds = Annotated[list[ArticleId], Meta(min_length=1, max_length=20)]
+SeenIds = Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=200)]
+NoteText = Annotated[str, Meta(max_length=MAX_NOTE_CHARS)]
+EventsQueryString = Annotated[str, Meta(max_length=2000)]
+PayloadFormat = Annotated[
+    Literal["standard", "slack"],
+    doc("Format of the body: Standard Webhooks, or a Slack message.", "standard"),
+]
+SourceOrder = Literal["articles", "originals", "copies", "copied", "lag"]
 
 
 class RelatedIn(ArticleIn, forbid_unknown_fields=True, rename={"id_": "id"}):
     """Articles to find related ones for: up to 20 ids of stored articles, or one article by its content."""
 
-    ids: (
-        Annotated[
-            list[ArticleId],
-            doc(
-                "Ids of stored articles, 1 to 20.",
-                ["pool-1", "pool-2"],
-                min_length=1,
-                max_length=MAX_RELATED_IDS,
-            ),
-        ]
-        | None
-    ) = None
+    ids: Annotated[RelatedIds, doc("Ids of stored articles, 1 to 20.", ["pool-1", "pool-2"])] | None = None
 
 
 class ExplainIn(Struct, forbid_unknown_fields=True):
@@ -82,45 +90,21 @@ class ActionIn(Struct, forbid_unknown_fields=True):
     """
 
     action: Annotated[ActionName, doc("What to do.", "acknowledge")]
-    actor: Annotated[
-        str,
-        doc(
-            "Name of the editor; replaced by the key's name where access keys are required.",
-            "Ada",
-            max_length=MAX_ACTOR_CHARS,
-        ),
-    ] = ""
+    actor: Annotated[str, doc("The editor; with access keys, that of the key.", "Ada", max_length=200)] = ""
     into: Annotated[ArticleId | None, Meta(examples=["pool-3"])] = None
     item: Annotated[ArticleId | None, Meta(examples=["pool-2"])] = None
-    scope: Annotated[
-        MuteScope | None, doc("What to mute: the story for a week, or the routine permanently.", "story")
-    ] = None
-    text: (
-        Annotated[
-            str,
-            doc(
-                "Plain text of the note, lines kept.",
-                "Called the pool: opens at noon.",
-                max_length=MAX_NOTE_CHARS,
-            ),
-        ]
-        | None
-    ) = None
+    scope: Annotated[MuteScope | None, doc("What to mute; absent: the story.", "story")] = None
+    text: Annotated[NoteText | None, doc("Text of the note.", "Called the pool: opens at noon.")] = None
     note: Annotated[int | None, doc("Id of the note to delete.", 1)] = None
-    assignee: Annotated[str, doc("Name of an editor.", "Ada", max_length=MAX_ACTOR_CHARS)] | None = None
-    work_status: Annotated[
-        WorkStatus | None, doc("State of the newsroom's work; null: unchanged.", "on_it")
-    ] = None
+    assignee: Annotated[str, doc("Name of an editor.", "Ada", max_length=200)] | None = None
+    work_status: Annotated[WorkStatus | None, doc("State of the newsroom's work.", "on_it")] = None
 
 
 class ReadMarkIn(Struct, forbid_unknown_fields=True):
     """Events that a user has seen, in addition to those stored."""
 
     looked_at: Annotated[OffsetDatetime | None, Meta(examples=["2026-11-20T08:40:00Z"])] = None
-    seen: Annotated[
-        list[Annotated[str, Meta(max_length=100)]],
-        doc("Ids of single events that are seen, at most 200.", ["pool-1"], max_length=200),
-    ] = []
+    seen: Annotated[SeenIds, doc("Ids of single events that are seen, at most 200.", ["pool-1"])] = []
 
 
 class WatchIn(Struct, forbid_unknown_fields=True):
@@ -141,17 +125,9 @@ class WebhookIn(Struct, forbid_unknown_fields=True):
             max_length=2000,
         ),
     ]
-    query: Annotated[
-        str,
-        doc("Query of /v1/events: only matching events are sent.", "term=flood&min_size=20", max_length=2000),
-    ] = ""
-    watch: Annotated[
-        str, doc("Id of a saved watch whose query must match too; empty: none.", "", max_length=40)
-    ] = ""
-    format: Annotated[
-        Literal["standard", "slack"],
-        doc("Format of the body: Standard Webhooks, or a Slack message.", "standard"),
-    ] = "standard"
+    query: Annotated[EventsQueryString, doc("Only matching events are sent.", "term=flood")] = ""
+    watch: Annotated[str, doc("Id of a watch that must match too; empty: none.", "", max_length=40)] = ""
+    format: PayloadFormat = "standard"
 
 
 class WebhookActionIn(Struct, forbid_unknown_fields=True):
@@ -179,12 +155,8 @@ class DeskIn(Struct, forbid_unknown_fields=True):
     """
 
     name: Annotated[str, doc("Name of the desk.", "Harbour desk", min_length=1, max_length=100)]
-    terms: Annotated[
-        DeskTerms, doc("At least one must be in the headline or terms, at most 50.", ["ferry", "harbour"])
-    ] = []
-    without: Annotated[
-        DeskTerms, doc("None of these may be in the headline or terms, at most 50.", ["football"])
-    ] = []
+    terms: Annotated[DeskTerms, doc("One must be in the headline or terms.", ["ferry", "harbour"])] = []
+    without: Annotated[DeskTerms, doc("None of these may be in the headline or terms.", ["football"])] = []
     sources: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=MAX_SOURCE_CHARS)]],
         doc("At least one must have reported the event, at most 50.", ["Coastline News"], max_length=50),
@@ -194,24 +166,14 @@ class DeskIn(Struct, forbid_unknown_fields=True):
         doc("At least one item has one of these languages, at most 50.", ["en", "zh"], max_length=50),
     ] = []
     min_size: Annotated[Threshold, doc("Minimum number of items.", 20)] = 0
-    alert_size: Annotated[
-        Threshold, doc("Notify when an event has this many items; 0: no condition.", 20)
-    ] = 0
-    alert_sources: Annotated[
-        Threshold, doc("Notify when this many sources report it; 0: no condition.", 5)
-    ] = 0
-    alert_hourly: Annotated[
-        Threshold, doc("Notify when it has this many items within the last hour; 0: no condition.", 0)
-    ] = 0
-    pause_minutes: Annotated[
-        int, doc("Minimum time between two notifications, minutes.", 5, ge=0, le=1440)
-    ] = 5
+    alert_size: Annotated[Threshold, doc("Notify at this many items; 0: no condition.", 20)] = 0
+    alert_sources: Annotated[Threshold, doc("Notify at this many sources; 0: no condition.", 5)] = 0
+    alert_hourly: Annotated[Threshold, doc("Notify at this many items within the last hour; 0: any.", 0)] = 0
+    pause_minutes: Annotated[int, doc("Minutes between two notifications.", 5, ge=0, le=1440)] = 5
     quiet_from: Annotated[ClockTime, doc('"22:30", or empty.', "22:30")] = ""
     quiet_until: Annotated[ClockTime, doc('"22:30", or empty.', "06:00")] = ""
     time_zone: Annotated[str, doc('IANA name, e.g. "Europe/Berlin".', "Europe/Berlin", max_length=60)] = "UTC"
-    quiet_size: Annotated[
-        Threshold, doc("Number of items from which an event is notified in quiet hours, too; 0: none.", 100)
-    ] = 0
+    quiet_size: Annotated[Threshold, doc("Items from which quiet hours do not hold it; 0: none.", 100)] = 0
     paused: Annotated[bool, doc("Whether no notifications are sent.", False)] = False
 
 
@@ -228,10 +190,7 @@ class TargetIn(Struct, forbid_unknown_fields=True):
             max_length=2000,
         ),
     ]
-    format: Annotated[
-        Literal["standard", "slack"],
-        doc("Format of the body: Standard Webhooks, or a Slack message.", "standard"),
-    ] = "standard"
+    format: PayloadFormat = "standard"
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):
@@ -242,64 +201,25 @@ class IngestQuery(Struct, forbid_unknown_fields=True):
     """Query of the calls that store articles."""
 
     dry_run: Annotated[bool, doc("Return the verdict without storing anything.", True)] = False
-    policy: Annotated[
-        str,
-        doc(
-            "Name of the policy profile for the articles that name none themselves.",
-            "default",
-            max_length=MAX_PROFILE_CHARS,
-        ),
-    ] = ""
-    backfill: Annotated[
-        bool,
-        doc(
-            (
-                "The articles are an archive or a backlog: they get verdicts and fire no events; "
-                "dated ones teach what is usual at their time."
-            ),
-            False,
-        ),
-    ] = False
+    policy: Annotated[ProfileName, doc("Policy profile of articles that name none.", "default")] = ""
+    backfill: Annotated[bool, doc(BACKFILL, False)] = False
 
 
 class RelatedQuery(Struct, forbid_unknown_fields=True):
     """Query of the related-article calls."""
 
     limit: Annotated[int, doc("Maximum number of items.", 20, ge=1, le=MAX_RELATED_PAGE)] = 10
-    since: (
-        Annotated[
-            OffsetDatetime,
-            doc(
-                "Only articles published at or after this time (else arrived, if without date).",
-                "2026-11-20T08:00:00Z",
-            ),
-        ]
-        | None
-    ) = None
+    since: Annotated[OffsetDatetime, doc(ONLY_SINCE, "2026-11-20T08:00:00Z")] | None = None
     source: Annotated[Source, doc("Only articles from this outlet.", "Brackwater Gazette")] | None = None
     exclude_source: Annotated[Source, doc("No articles from this outlet.", "Coastline News")] | None = None
-    lang: (
-        Annotated[
-            str,
-            doc(
-                'Only articles in this language, e.g. "de"; "und": no language was detected.',
-                "en",
-                pattern=LANGUAGE_TAG_PATTERN,
-                max_length=35,
-            ),
-        ]
-        | None
-    ) = None
+    lang: Annotated[LanguageTag, doc(ONLY_LANGUAGE, "en")] | None = None
 
 
 class SavedFilterQuery(Struct, forbid_unknown_fields=True):
     """Filter of events: all given conditions must hold. A watch stores such a query."""
 
     term: Annotated[str, doc("Text in the headline or terms.", "swimming", max_length=200)] = ""
-    source: Annotated[
-        str,
-        doc("Name of an outlet that reported the event.", "Brackwater Gazette", max_length=MAX_SOURCE_CHARS),
-    ] = ""
+    source: Annotated[Source, doc("An outlet that reported the event.", "Brackwater Gazette")] = ""
     lang: Annotated[str, doc("Language of at least one item.", "en", max_length=35)] = ""
     min_size: Annotated[int, doc("Minimum number of items.", 20, ge=0)] = 0
     status: Annotated[EventStatus | None, doc("Stage by the detector.", "breaking")] = None
@@ -308,18 +228,14 @@ class SavedFilterQuery(Struct, forbid_unknown_fields=True):
 class EventFilterQuery(SavedFilterQuery, forbid_unknown_fields=True):
     """Filter of events for the list, the stream, the feeds and the editors' page."""
 
-    watch: Annotated[
-        str, doc("Id of a saved watch or desk, whose filter must match too.", "1ac4d0f935b5", max_length=40)
-    ] = ""
+    watch: Annotated[str, doc("Id of a watch or desk to match too.", "1ac4d0f935b5", max_length=40)] = ""
 
 
 class SourcesPageQuery(Struct, forbid_unknown_fields=True):
     """Query of the page of outlets."""
 
     q: Annotated[str, doc("Text in the name of the outlet.", "Gazette", max_length=MAX_SOURCE_CHARS)] = ""
-    sort: Annotated[
-        Literal["articles", "originals", "copies", "copied", "lag"], doc("Order of the outlets.", "articles")
-    ] = "articles"
+    sort: Annotated[SourceOrder, doc("Order of the outlets.", "articles")] = "articles"
     offset: Annotated[int, doc("Outlets to skip.", 0, ge=0, le=10_000)] = 0
 
 
@@ -338,15 +254,7 @@ class FeedQuery(EventFilterQuery, forbid_unknown_fields=True):
 class ArticleFilterQuery(Struct, forbid_unknown_fields=True):
     """Filter of stored articles: all conditions must hold. Times are of publication, or else of arrival."""
 
-    lang: Annotated[
-        str,
-        doc(
-            'Only in this language, e.g. "de"; "und": no language was detected.',
-            "en",
-            pattern=LANGUAGE_TAG_PATTERN,
-            max_length=35,
-        ),
-    ] = ""
+    lang: Annotated[LanguageTag, doc(ONLY_LANGUAGE, "en")] = ""
     source: Annotated[Source, doc("Only from this outlet, in any case.", "Brackwater Gazette")] = ""
     verdict: Annotated[VerdictName | Literal[""], doc("Only articles with this verdict.", "new")] = ""
     since: Annotated[OffsetDatetime, doc("Only from this time on.", "2026-11-20T08:00:00Z")] | None = None
@@ -356,9 +264,7 @@ class ArticleFilterQuery(Struct, forbid_unknown_fields=True):
 class SearchQuery(ArticleFilterQuery, forbid_unknown_fields=True, kw_only=True):
     """Query of the search. Language, source and times restrict the events, too."""
 
-    q: Annotated[
-        str, doc("Words, or the id or the URL of an article.", "swimming hall", max_length=MAX_SEARCH_CHARS)
-    ]
+    q: Annotated[str, doc("Words, id or URL.", "swimming hall", max_length=MAX_SEARCH_CHARS)]
     limit: Annotated[int, doc("Maximum number of articles.", 20, ge=1, le=MAX_SEARCH_PAGE)] = 20
     cursor: Annotated[str, doc("``next`` of the previous page.", "WzEsMl0", max_length=200)] = ""
 
@@ -383,22 +289,9 @@ class EventStreamQuery(EventFilterQuery, forbid_unknown_fields=True):
 class EventsQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the list of events."""
 
-    since: (
-        Annotated[OffsetDatetime, doc("Only events last seen at or after this time.", "2026-11-20T08:00:00Z")]
-        | None
-    ) = None
+    since: Annotated[OffsetDatetime, doc("Last seen then or later.", "2026-11-20T08:00:00Z")] | None = None
     limit: Annotated[int, doc("Maximum number of events.", 20, ge=1, le=MAX_EVENT_PAGE)] = 50
     cursor: Annotated[
-        str, doc("`next` of the previous page.", "WzE3OTAwMDAwMDAwMDAsNDIsInBvb2wtMSJd", max_length=800)
+        str, doc("`next` of a page.", "WzE3OTAwMDAwMDAwMDAsNDIsInBvb2wtMSJd", max_length=800)
     ] = ""
-    sort: Annotated[
-        EventOrder,
-        doc(
-            (
-                "Order: time (last item), novelty (detection), size (items), each with cursors; "
-                "surprise (unusual and recent) and growth (items per hour more than before): open "
-                "events, one page."
-            ),
-            "time",
-        ),
-    ] = "time"
+    sort: Annotated[EventOrder, doc(ORDER, "time")] = "time"

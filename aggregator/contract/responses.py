@@ -25,17 +25,10 @@ class EventItemOut(Struct):
     url: Annotated[str, doc("Address of the article; empty: it has none.", "https://gazette.example/pool")]
     source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
     lang: Annotated[str, doc("Language code; und: none was detected.", "en")]
-    published_at: Annotated[
-        datetime | None,
-        doc("Time of publication that the outlet states; null: unknown.", "2026-11-20T08:00:00Z"),
-    ]
-    arrived_at: Annotated[
-        datetime, doc("Time at which the article was stored first.", "2026-11-20T08:00:05.120000Z")
-    ]
+    published_at: Annotated[datetime | None, doc("Stated by the outlet or null.", "2026-11-20T08:00:00Z")]
+    arrived_at: Annotated[datetime, doc("Time at which it was stored first.", "2026-11-20T08:00:05.120000Z")]
     similarity: Annotated[float, doc("Similarity to the story when the article joined it, 0 to 1.", 0.61)]
-    copy_of: Annotated[
-        str | None, doc("Id of the article that it duplicates; null: it is an original.", "pool-1")
-    ]
+    copy_of: Annotated[str | None, doc("Id of the article that it duplicates; null: an original.", "pool-1")]
 
 
 class EventItemsOut(Struct):
@@ -70,10 +63,7 @@ class StoryOut(Struct):
 class ReadMarkOut(Struct):
     """What a user has seen."""
 
-    looked_at: Annotated[
-        datetime | None,
-        doc("All events detected until then are seen; null: never looked.", "2026-11-20T08:40:00Z"),
-    ]
+    looked_at: Annotated[datetime | None, doc("Seen up to then; null: never looked.", "2026-11-20T08:40:00Z")]
     seen: Annotated[list[str], doc("Ids of single events that are seen, at most 200.", ["pool-1"])]
 
 
@@ -101,29 +91,18 @@ class WebhookOut(Struct):
 
     id: Annotated[str, doc("Id of the webhook or target.", "9b7f3c21d0e4")]
     url: Annotated[str, doc("URL that is called; masked for targets of desks.", "https://hooks.example/news")]
-    queries: Annotated[
-        list[str], doc("Queries of /v1/events that must all match; empty: every event.", ["term=flood"])
-    ]
+    queries: Annotated[list[str], doc("Queries of /v1/events that must match; empty: all.", ["term=flood"])]
     format: Annotated[str, doc("Format of the body: Standard Webhooks, or a Slack message.", "standard")]
     created_at: Annotated[datetime, doc("Time of creation.", "2026-11-20T08:40:00Z")]
-    secret: Annotated[
-        str | None, doc("Signing secret, on creation only; null otherwise.", "whsec_c2VjcmV0LW9mLXRoZS1wb29s")
-    ]
-    disabled: Annotated[
-        str | None, doc("Why deliveries are suspended; null: they are not.", "suspended by an editor")
-    ]
+    secret: Annotated[str | None, doc("Signing secret, on creation only.", "whsec_c2VjcmV0LW9mLXRoZS1wb29s")]
+    disabled: Annotated[str | None, doc("Why deliveries wait; null: they do not.", "suspended by an editor")]
     owed: Annotated[int, doc("Number of pending deliveries.", 0)]
     delivered: Annotated[int, doc("Number of deliveries that succeeded.", 17)]
     failed: Annotated[int, doc("Number of attempts that failed.", 1)]
-    last_at: Annotated[
-        datetime | None, doc("Time of the last attempt; null: none yet.", "2026-11-20T08:40:00Z")
-    ]
+    last_at: Annotated[datetime | None, doc("Time of the last attempt; null: none.", "2026-11-20T08:40:00Z")]
     last_result: Annotated[str | None, doc("Result of the last attempt; null: none yet.", "200")]
     kind: Annotated[TargetKind, doc("Kind.", "webhook")] = "webhook"
-    desk: Annotated[
-        str | None,
-        doc("Id of the desk whose notifications it gets; null: every change of an event.", "5d0c1e8a77b2"),
-    ] = None
+    desk: Annotated[str | None, doc("Id of its desk; null: it gets every change.", "5d0c1e8a77b2")] = None
 
 
 class AttemptOut(Struct):
@@ -134,9 +113,7 @@ class AttemptOut(Struct):
     at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
     number: Annotated[int, doc("Number of the attempt, from 1.", 1)]
     error: Annotated[str | None, doc("Why it failed; null: it was delivered.", "connection refused")]
-    next_at: Annotated[
-        datetime | None, doc("Time of the next attempt; null: none follows.", "2026-11-20T08:40:00Z")
-    ]
+    next_at: Annotated[datetime | None, doc("Time of the next attempt; null: none.", "2026-11-20T08:40:00Z")]
     event_id: Annotated[str | None, doc("Id of the event; null: of several.", "pool-1")]
     events: Annotated[int, doc("Number of events in the delivery.", 1)]
 
@@ -147,26 +124,18 @@ class DeskOut(Struct):
     id: Annotated[str, doc("Id of the desk.", "5d0c1e8a77b2")]
     name: Annotated[str, doc("Name of the desk.", "Harbour desk")]
     terms: Annotated[list[str], doc("Terms.", ["swimming", "hall"])]
-    without: Annotated[
-        list[str], doc("None of these may be in the headline or terms, at most 50.", ["football"])
-    ]
+    without: Annotated[list[str], doc("None of these may be in the headline or terms.", ["football"])]
     sources: Annotated[list[str], doc("Names of outlets.", ["Brackwater Gazette", "Coastline News"])]
     languages: Annotated[list[str], doc("Language codes.", ["en"])]
     min_size: Annotated[int, doc("Minimum number of items.", 20)]
     alert_size: Annotated[int, doc("Notify when an event has this many items; 0: no condition.", 20)]
     alert_sources: Annotated[int, doc("Notify when this many sources report it; 0: no condition.", 5)]
-    alert_hourly: Annotated[
-        int, doc("Notify when it has this many items within the last hour; 0: no condition.", 0)
-    ]
+    alert_hourly: Annotated[int, doc("Notify at this many items within the last hour; 0: no condition.", 0)]
     pause_minutes: Annotated[int, doc("Minimum time between two notifications, minutes.", 5)]
-    quiet_from: Annotated[
-        str, doc("Start of the quiet hours in the time zone of the desk; empty: none.", "22:30")
-    ]
+    quiet_from: Annotated[str, doc("Start of the quiet hours in its time zone; empty: none.", "22:30")]
     quiet_until: Annotated[str, doc("End of the quiet hours; empty: none.", "06:00")]
     time_zone: Annotated[str, doc("IANA name of the time zone.", "Europe/Berlin")]
-    quiet_size: Annotated[
-        int, doc("Number of items from which an event is notified in quiet hours, too; 0: none.", 100)
-    ]
+    quiet_size: Annotated[int, doc("Items from which quiet hours do not hold an event; 0: none.", 100)]
     paused: Annotated[bool, doc("Whether no notifications are sent.", False)]
     created_at: Annotated[datetime, doc("Time of creation.", "2026-11-20T08:40:00Z")]
     events: Annotated[str, doc("Path of its list of events.", "/v1/events?watch=5d0c1e8a77b2")]

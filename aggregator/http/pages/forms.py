@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from aggregator.contract.requests import EventFilterQuery
+from aggregator.contract.requests import EventFilterQuery, PayloadFormat
 from aggregator.contract.responses import EventOrder
 from aggregator_client.wire import Severity, Source, VerdictName, doc
 
 ReportView = Literal["newest", "oldest", "outlets"]
+Done = Literal[
+    "", "created", "saved", "deleted", "added", "removed", "ping", "enable", "disable", "retry", "resend"
+]
+_List = Annotated[str, doc("As in DeskIn, separated by commas.", "swimming, hall", max_length=16_000)]
+_Number = Annotated[str, doc("As in DeskIn; empty: its default.", "20", max_length=10)]
+_Clock = Annotated[str, doc("As in DeskIn; empty: no quiet hours.", "22:30", max_length=10)]
 
 
 class DeskForm(Struct, forbid_unknown_fields=True):
@@ -18,42 +24,19 @@ class DeskForm(Struct, forbid_unknown_fields=True):
 
     action: Annotated[Literal["save", "preview", "delete", "add_target"], doc("What to do.")] = "save"
     name: Annotated[str, doc("Name of the desk.", "Harbour desk", max_length=100)] = ""
-    terms: Annotated[str, doc("Terms.", "swimming, hall", max_length=12_000)] = ""
-    without: Annotated[
-        str, doc("None of these may be in the headline or terms, at most 50.", "football", max_length=12_000)
-    ] = ""
-    sources: Annotated[
-        str, doc("Names of outlets.", "Brackwater Gazette, Coastline News", max_length=16_000)
-    ] = ""
-    languages: Annotated[str, doc("Language codes.", "en", max_length=2000)] = ""
-    min_size: Annotated[str, doc("Minimum number of items.", "20", max_length=10)] = ""
-    alert_size: Annotated[
-        str, doc("Notify when an event has this many items; 0: no condition.", "20", max_length=10)
-    ] = ""
-    alert_sources: Annotated[
-        str, doc("Notify when this many sources report it; 0: no condition.", "5", max_length=10)
-    ] = ""
-    alert_hourly: Annotated[
-        str,
-        doc("Notify when it has this many items within the last hour; 0: no condition.", "0", max_length=10),
-    ] = ""
-    pause_minutes: Annotated[
-        str, doc("Minimum time between two notifications, minutes.", "5", max_length=10)
-    ] = ""
-    quiet_from: Annotated[
-        str,
-        doc("Start of the quiet hours in the time zone of the desk; empty: none.", "22:30", max_length=10),
-    ] = ""
-    quiet_until: Annotated[str, doc("End of the quiet hours; empty: none.", "06:00", max_length=10)] = ""
+    terms: _List = ""
+    without: _List = ""
+    sources: Annotated[_List, Meta(examples=["Brackwater Gazette, Coastline News"])] = ""
+    languages: Annotated[_List, Meta(examples=["en"])] = ""
+    min_size: _Number = ""
+    alert_size: _Number = ""
+    alert_sources: _Number = ""
+    alert_hourly: _Number = ""
+    pause_minutes: _Number = ""
+    quiet_from: _Clock = ""
+    quiet_until: _Clock = ""
     time_zone: Annotated[str, doc("IANA name of the time zone.", "Europe/Berlin", max_length=60)] = ""
-    quiet_size: Annotated[
-        str,
-        doc(
-            "Number of items from which an event is notified in quiet hours, too; 0: none.",
-            "100",
-            max_length=10,
-        ),
-    ] = ""
+    quiet_size: _Number = ""
     paused: Annotated[Literal["", "on"], doc("Whether no notifications are sent.")] = ""
     kind: Annotated[Literal["mail", "webhook", "slack"], doc("Kind of a new target.", "mail")] = "mail"
     address: Annotated[str, doc("Address of a new target.", "desk@news.example", max_length=2000)] = ""
@@ -62,22 +45,7 @@ class DeskForm(Struct, forbid_unknown_fields=True):
 class DeskPageQuery(Struct, forbid_unknown_fields=True):
     """Query of the desk and webhook pages: what was just done, and to which target."""
 
-    done: Annotated[
-        Literal[
-            "",
-            "created",
-            "saved",
-            "deleted",
-            "added",
-            "removed",
-            "ping",
-            "enable",
-            "disable",
-            "retry",
-            "resend",
-        ],
-        doc("What was just done, for the message of the page.", "saved"),
-    ] = ""
+    done: Annotated[Done, doc("What was just done, for the message of the page.", "saved")] = ""
     target: Annotated[str, doc("Id of the target that it was done to.", "9b7f3c21d0e4", max_length=40)] = ""
 
 
@@ -89,10 +57,7 @@ class WebhookForm(Struct, forbid_unknown_fields=True):
     ]
     url: Annotated[str, doc("URL to call.", "https://hooks.example/news", max_length=2000)] = ""
     query: Annotated[str, doc("Query of /v1/events.", "term=flood&min_size=20", max_length=2000)] = ""
-    format: Annotated[
-        Literal["standard", "slack"],
-        doc("Format of the body: Standard Webhooks, or a Slack message.", "standard"),
-    ] = "standard"
+    format: PayloadFormat = "standard"
     delivery: Annotated[str, doc("Id of the delivery.", "d-81f2", max_length=40)] = ""
     next: Annotated[str, doc("Page to return to.", "/webhooks", max_length=200)] = ""
 
@@ -110,16 +75,8 @@ class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
 
     sort: Annotated[EventOrder, doc("Order of the open events.", "time")] = "surprise"
     severity: Annotated[Severity, doc("Only events of this severity.", "growing")] | None = None
-    ours: (
-        Annotated[
-            Literal["yes", "no"],
-            doc("Only events that one of the own sources has published, or none of them.", "yes"),
-        ]
-        | None
-    ) = None
-    verdict: (
-        Annotated[VerdictName, doc("Only articles with this verdict among the latest.", "new")] | None
-    ) = None
+    ours: Annotated[Literal["yes", "no"], doc("Whether an own source has published it.", "yes")] | None = None
+    verdict: Annotated[VerdictName, doc("Only latest articles with this verdict.", "new")] | None = None
     kiosk: Annotated[bool, doc("Large type without controls, for a screen on a wall.", False)] = False
 
 

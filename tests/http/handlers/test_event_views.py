@@ -77,7 +77,7 @@ def test_a_report_has_all_fields_of_the_list_entry() -> None:
         (to_datetime(EVENT_MS - 3_600_000), 4),
         (to_datetime(EVENT_MS), 12),
     ]
-    assert (detail.items, detail.cosines, detail.headline_id) == (("a1", "a2"), (1.0, 1.0), "a2")
+    assert (list(detail.items), list(detail.cosines), detail.headline_id) == (["a1", "a2"], [1.0, 1.0], "a2")
     assert detail.first_source == "one.example"
     assert (detail.story_id, detail.previous, detail.next) == ("e0", "e0", None)
 

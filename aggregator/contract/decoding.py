@@ -93,9 +93,7 @@ def decode(data: bytes, decoder: DecodeFunction[T]) -> T:
         raise InvalidInput("body: nested too deeply.", field="body", reason="bad_json") from None
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"body: not valid UTF-8 (byte {error.object[error.start]:#04x}).",
-            field="body",
-            reason="bad_json",
+            f"body: not valid UTF-8 (byte {error.object[error.start]:#04x}).", field="body", reason="bad_json"
         ) from None
     except msgspec.MsgspecError as error:
         raise InvalidInput(

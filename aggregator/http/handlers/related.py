@@ -71,10 +71,7 @@ def _related_arguments(query: RelatedQuery) -> dict[str, Any]:
     return {
         "limit": query.limit,
         "related_filter": RelatedFilter(
-            since_ms=since_ms,
-            source=query.source,
-            exclude_source=query.exclude_source,
-            lang=lang,
+            since_ms=since_ms, source=query.source, exclude_source=query.exclude_source, lang=lang
         ),
     }
 

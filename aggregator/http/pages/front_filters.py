@@ -112,8 +112,7 @@ def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = Ma
         ),
         chips=tuple(
             Choice(
-                _chip_label(name, desks.get(values[name], values[name])),
-                front_url(_without(values, name)),
+                _chip_label(name, desks.get(values[name], values[name])), front_url(_without(values, name))
             )
             for name in filters
         ),

@@ -188,13 +188,7 @@ async def _compare_page(request: web.Request, a: str, b: str) -> web.Response:
         except (InvalidInput, NotFound) as error:
             problem = str(error)
     return html_response(
-        request,
-        "compare.html",
-        page="compare",
-        a=a,
-        b=b,
-        comparison=comparison,
-        problem=problem,
+        request, "compare.html", page="compare", a=a, b=b, comparison=comparison, problem=problem
     )
 
 

@@ -54,10 +54,5 @@ async def source(request: web.Request, query: NoQuery) -> web.StreamResponse:
     directory = request.app[SERVICE].sources
     found, family = await directory.get(request.match_info["name"])
     return html_response(
-        request,
-        "source.html",
-        page="sources",
-        source=found,
-        family=family,
-        report=await directory.report(),
+        request, "source.html", page="sources", source=found, family=family, report=await directory.report()
     )

@@ -9,58 +9,49 @@ from urllib.parse import quote
 from aggregator import errors
 from aggregator_client.wire import ErrorOut, Problem
 
-# The first matching class decides, so a subclass precedes its base class.
-ERROR_STATUSES: tuple[tuple[type[errors.AggregatorError], HTTPStatus, str], ...] = (
-    (errors.NoText, HTTPStatus.UNPROCESSABLE_ENTITY, "no_text"),
-    (errors.InputTooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large"),
-    (errors.UnsupportedEncoding, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding"),
-    (errors.BodyTimeout, HTTPStatus.REQUEST_TIMEOUT, "slow_body"),
-    (errors.IdempotencyKeyReused, HTTPStatus.UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
-    (errors.CrossSiteRequest, HTTPStatus.FORBIDDEN, "cross_site"),
-    (errors.UnknownHost, HTTPStatus.MISDIRECTED_REQUEST, "unknown_host"),
-    (errors.Unauthenticated, HTTPStatus.UNAUTHORIZED, "unauthenticated"),
-    (errors.Forbidden, HTTPStatus.FORBIDDEN, "forbidden"),
-    (errors.DeadlineExceeded, HTTPStatus.SERVICE_UNAVAILABLE, "deadline_exceeded"),
-    (errors.Overloaded, HTTPStatus.SERVICE_UNAVAILABLE, "overloaded"),
-    (errors.RateLimited, HTTPStatus.TOO_MANY_REQUESTS, "over_limit"),
-    (errors.AnalysisLimitExceeded, HTTPStatus.BAD_REQUEST, "too_costly"),
-    (errors.InvalidInput, HTTPStatus.BAD_REQUEST, "bad_input"),
-    (errors.Expired, HTTPStatus.GONE, "gone"),
-    (errors.NotFound, HTTPStatus.NOT_FOUND, "not_found"),
-    (errors.TooManyStreams, HTTPStatus.SERVICE_UNAVAILABLE, "too_many_streams"),
-    (errors.IdempotencyKeyInUse, HTTPStatus.CONFLICT, "idempotency_key_in_use"),
-    (errors.Conflict, HTTPStatus.CONFLICT, "conflict"),
-    (errors.CommitConflict, HTTPStatus.SERVICE_UNAVAILABLE, "contention"),
-    (errors.ImplausibleClock, HTTPStatus.SERVICE_UNAVAILABLE, "clock"),
-    (errors.StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE, "store_unavailable"),
-    (errors.ModelError, HTTPStatus.SERVICE_UNAVAILABLE, "model"),
-    (errors.ConfigurationError, HTTPStatus.SERVICE_UNAVAILABLE, "configuration"),
+# The first matching class decides, so a subclass precedes its base class: status, code, title.
+ERRORS: tuple[tuple[type[errors.AggregatorError], int, str, str], ...] = (
+    (errors.NoText, 422, "no_text", "The article contains no text"),
+    (errors.InputTooLarge, 413, "too_large", "The request is too large"),
+    (errors.UnsupportedEncoding, 415, "unsupported_encoding", "Unsupported Content-Encoding"),
+    (errors.BodyTimeout, 408, "slow_body", "The body did not arrive in time"),
+    (
+        errors.IdempotencyKeyReused,
+        422,
+        "idempotency_key_reused",
+        "The Idempotency-Key belongs to another request",
+    ),
+    (errors.CrossSiteRequest, 403, "cross_site", "Cross-site request refused"),
+    (errors.UnknownHost, 421, "unknown_host", "Not a host name of this service"),
+    (errors.Unauthenticated, 401, "unauthenticated", "An access key is required"),
+    (errors.Forbidden, 403, "forbidden", "This key does not permit the request"),
+    (errors.DeadlineExceeded, 503, "deadline_exceeded", "The request was not finished in time"),
+    (errors.Overloaded, 503, "overloaded", "The service is overloaded"),
+    (errors.RateLimited, 429, "over_limit", "Rate limit exceeded"),
+    (
+        errors.AnalysisLimitExceeded,
+        400,
+        "too_costly",
+        "The article takes too much processor time or memory to analyze",
+    ),
+    (errors.InvalidInput, 400, "bad_input", "Invalid request"),
+    (errors.Expired, 410, "gone", "Expired or deleted"),
+    (errors.NotFound, 404, "not_found", "Not found"),
+    (errors.TooManyStreams, 503, "too_many_streams", "Too many open streams"),
+    (
+        errors.IdempotencyKeyInUse,
+        409,
+        "idempotency_key_in_use",
+        "The first request with this Idempotency-Key has not finished",
+    ),
+    (errors.Conflict, 409, "conflict", "The stored state does not allow this"),
+    (errors.CommitConflict, 503, "contention", "Too many concurrent near-duplicates"),
+    (errors.ImplausibleClock, 503, "clock", "The clock of the server is wrong"),
+    (errors.StoreUnavailable, 503, "store_unavailable", "The store is unavailable"),
+    (errors.ModelError, 503, "model", "A feature model is missing or does not fit"),
+    (errors.ConfigurationError, 503, "configuration", "The service is not configured for this"),
 )
-PROBLEM_TITLES = {
-    "bad_input": "Invalid request",
-    "no_text": "The article contains no text",
-    "too_costly": "The article takes too much processor time or memory to analyze",
-    "too_large": "The request is too large",
-    "unsupported_encoding": "Unsupported Content-Encoding",
-    "slow_body": "The body did not arrive in time",
-    "idempotency_key_reused": "The Idempotency-Key belongs to another request",
-    "idempotency_key_in_use": "The first request with this Idempotency-Key has not finished",
-    "cross_site": "Cross-site request refused",
-    "unknown_host": "Not a host name of this service",
-    "unauthenticated": "An access key is required",
-    "forbidden": "This key does not permit the request",
-    "over_limit": "Rate limit exceeded",
-    "not_found": "Not found",
-    "gone": "Expired or deleted",
-    "conflict": "The stored state does not allow this",
-    "contention": "Too many concurrent near-duplicates",
-    "clock": "The clock of the server is wrong",
-    "store_unavailable": "The store is unavailable",
-    "overloaded": "The service is overloaded",
-    "deadline_exceeded": "The request was not finished in time",
-    "too_many_streams": "Too many open streams",
-    "model": "A feature model is missing or does not fit",
-    "configuration": "The service is not configured for this",
+PROBLEM_TITLES = {code: title for _, _, code, title in ERRORS} | {
     "no_route": "No such address",
     "method_not_allowed": "Method not allowed",
     "http": "Invalid request",
@@ -75,7 +66,7 @@ def to_problem(error: Exception, place: str = "body") -> Problem:
     ``place``: where invalid input is that does not say it, "body" or "parameter".
     """
     if isinstance(error, errors.AggregatorError):
-        for error_type, status, code in ERROR_STATUSES:
+        for error_type, status, code, _ in ERRORS:
             if isinstance(error, error_type):
                 problem = make_problem(status, code, str(error), field=getattr(error, "field", None))
                 if isinstance(error, errors.InvalidInput) and error.field is not None:
@@ -118,12 +109,12 @@ def _json_pointer(path: tuple[str | int, ...]) -> str:
     return "#" + "".join("/" + quote(step, safe="~!$&'()*+,;=:@", errors="replace") for step in steps)
 
 
-def make_problem(status: HTTPStatus, code: str, detail: str, field: str | None = None) -> Problem:
+def make_problem(status: int, code: str, detail: str, field: str | None = None) -> Problem:
     """A problem with a code of ``PROBLEM_TITLES``."""
     return Problem(
         type=f"/docs#error-{code}",
         title=PROBLEM_TITLES[code],
-        status=status.value,
+        status=int(status),
         detail=detail,
         code=code,
         field=field,

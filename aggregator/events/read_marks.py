@@ -16,7 +16,6 @@ from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import DAY_MS
 
 MAX_SEEN = 200
-MAX_ID_CHARS = 100
 RETENTION_MS = 90 * DAY_MS
 
 

@@ -80,7 +80,8 @@ class ProvenanceQueries:
         shown = records[:MAX_COPIES]
         if all(record.id != id_ for record in shown):
             shown += [record for record in records if record.id == id_]
-        return await self._trace(shown, truncated=len(records) > MAX_COPIES)
+        lineage = await asyncio.to_thread(trace, shown)
+        return await self._with_changes(lineage, truncated=len(records) > MAX_COPIES)
 
     async def of_event(self, article_ids: Sequence[str]) -> EventProvenance:
         """Who had the event of these articles, in the order of joining, first. Raises StoreUnavailable."""
@@ -107,10 +108,6 @@ class ProvenanceQueries:
             len(publications),
             len(article_ids) > MAX_EVENT_ITEMS,
         )
-
-    async def _trace(self, records: Sequence[ArticleRecord], *, truncated: bool) -> TextProvenance:
-        lineage = await asyncio.to_thread(trace, records)
-        return await self._with_changes(lineage, truncated=truncated)
 
     async def _with_changes(self, lineage: Lineage, *, truncated: bool) -> TextProvenance:
         steps = lineage.steps

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,20 +131,11 @@ class PublicationWindow:
 
     def _drop(self, count: int) -> None:
         """Forget the ``count`` oldest entries, and the names and deletions that only they used."""
-        for column in self._columns():
+        columns = (self._arrived_ms, self._first_version, self._group, self._at_ms)
+        for column in (*columns, self._outlet, self._is_dated):
             del column[:count]
         names, used = list(self._outlets), sorted(set(self._outlet) | {UNNAMED})
         renumbered = {old: new for new, old in enumerate(used)}
         self._outlets = {names[old]: new for old, new in renumbered.items()}
         self._outlet = array("I", [renumbered[old] for old in self._outlet])
         self._deleted.intersection_update(self._first_version)
-
-    def _columns(self) -> Iterator[array[int]]:
-        yield from (
-            self._arrived_ms,
-            self._first_version,
-            self._group,
-            self._at_ms,
-            self._outlet,
-            self._is_dated,
-        )

@@ -16,7 +16,7 @@ from aggregator.background.wiring import (
 )
 from aggregator.domain import IndexLayout
 from aggregator.events.detection import BurstRule
-from aggregator.events.webhooks.queue import OUTBOX_KEY, decode_outbox
+from aggregator.events.webhooks.outbox import DeliveryQueue
 from aggregator.index.blocks import PLANS
 from aggregator.settings import Settings
 from aggregator.store.base import Store
@@ -81,7 +81,7 @@ async def test_links_in_calls_have_one_slash_after_the_public_url(build: Build, 
     await commit_event(services.detector.repository, "fired", event("e1", "Storm"), EVENT_MS)
     await services.webhook_dispatcher.run_once()
 
-    (call,) = decode_outbox((await store.read([OUTBOX_KEY]))[0]).calls
+    (call,) = (await DeliveryQueue(store).read())[1].calls
 
     assert json.loads(call.body)["data"]["url"] == "https://news.example/events/e1"
     assert services.webhook_dispatcher.failed_attempts == 1

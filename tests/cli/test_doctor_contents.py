@@ -9,7 +9,7 @@ import pytest
 
 from aggregator.auth.api_keys import API_KEYS_KEY, ApiKeys
 from aggregator.cli import main
-from aggregator.events.webhooks.queue import OUTBOX_KEY
+from aggregator.events.webhooks.outbox import OUTBOX_KEY
 from aggregator.store.base import Put
 from tests.support.stores import open_patient_store
 

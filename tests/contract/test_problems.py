@@ -9,7 +9,7 @@ from http import HTTPStatus
 import pytest
 
 from aggregator import errors
-from aggregator.contract.problems import ERROR_STATUSES, PROBLEM_TITLES, make_problem, to_problem
+from aggregator.contract.problems import ERRORS, PROBLEM_TITLES, make_problem, to_problem
 from aggregator.contract.responses import encode
 from aggregator.errors import AggregatorError, InvalidInput
 from aggregator_client.wire import Problem
@@ -41,7 +41,7 @@ def test_most_of_the_tree_states_a_status() -> None:
 
 def test_no_row_hides_a_later_one() -> None:
     """The first matching class decides, so no row may follow one of its base class."""
-    classes = [row[0] for row in ERROR_STATUSES]
+    classes = [row[0] for row in ERRORS]
 
     for number, class_ in enumerate(classes):
         assert not issubclass(class_, tuple(classes[:number]))
@@ -59,7 +59,7 @@ def test_every_error_has_a_code_other_than_internal(class_: type[AggregatorError
 
 def test_every_code_belongs_to_one_row() -> None:
     """The code identifies the error for a client."""
-    codes = [code for _, _, code in ERROR_STATUSES]
+    codes = [code for _, _, code, _ in ERRORS]
 
     assert len(codes) == len(set(codes))
 

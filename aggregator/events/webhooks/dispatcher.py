@@ -16,9 +16,8 @@ from aggregator.events.event import Event
 from aggregator.events.filter import EventFilter
 from aggregator.events.repository import ChangeRecord, EventRepository
 from aggregator.events.webhooks.mail import SmtpServer
-from aggregator.events.webhooks.outbox import Attempt, Delivery, Outbox, apply_results, enqueue
+from aggregator.events.webhooks.outbox import Attempt, Delivery, DeliveryQueue, Outbox, apply_results, enqueue
 from aggregator.events.webhooks.payload import alert_body, event_payload, ping_body, ping_payload
-from aggregator.events.webhooks.queue import DeliveryQueue
 from aggregator.events.webhooks.sender import DeliveryResult, TargetSender
 from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
 from aggregator.store.base import Put

@@ -137,15 +137,11 @@ def _open_public_socket(address: AddrInfoType) -> socket.socket:
 
 def make_session(*, allow_private: bool) -> aiohttp.ClientSession:
     """Client session for calls; ``allow_private``: addresses are not checked (internal networks)."""
-    connector = (
-        aiohttp.TCPConnector(use_dns_cache=False, force_close=True)
-        if allow_private
-        else aiohttp.TCPConnector(
-            resolver=PublicResolver(),
-            socket_factory=_open_public_socket,
-            use_dns_cache=False,
-            force_close=True,
-        )
+    connector = aiohttp.TCPConnector(
+        resolver=None if allow_private else PublicResolver(),
+        socket_factory=None if allow_private else _open_public_socket,
+        use_dns_cache=False,
+        force_close=True,
     )
     return aiohttp.ClientSession(
         connector=connector,

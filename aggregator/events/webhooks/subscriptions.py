@@ -113,13 +113,9 @@ class Subscriptions(VersionedMap[Subscription]):
         return await self.update(id_, lambda subscription: msgspec.structs.replace(subscription, disabled=""))
 
 
-def _is_same(stored: Subscription, new: Subscription) -> bool:
-    return _content(stored) == _content(new)
-
-
-def _content(subscription: Subscription) -> tuple[object, ...]:
-    known = subscription
-    return known.url, known.kind, known.desk, known.format, sorted(known.queries)
+def _is_same(one: Subscription, other: Subscription) -> bool:
+    first, second = ((s.url, s.kind, s.desk, s.format, sorted(s.queries)) for s in (one, other))
+    return first == second
 
 
 def new_secret() -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import msgspec
 from aiohttp import web
 
+from aggregator.app import Service
 from aggregator.contract import requests, responses
 from aggregator.contract.encoding import fields_of, to_datetime, to_datetime_or_none
 from aggregator.errors import Conflict
@@ -25,9 +25,6 @@ from aggregator.http.handlers.event_filters import (
     watch_query,
 )
 from aggregator.http.query_params import path_id
-
-if TYPE_CHECKING:
-    from aggregator.app import Service
 
 _decode_webhook_in = msgspec.json.Decoder(requests.WebhookIn).decode
 _decode_action_in = msgspec.json.Decoder(requests.WebhookActionIn).decode

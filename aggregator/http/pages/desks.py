@@ -58,11 +58,6 @@ def may_edit(request: web.Request) -> bool:
     return key is None or key.allows("editor")
 
 
-async def desk_list(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
-    """All desks, and the form for a new desk."""
-    return await _list_page(request, query)
-
-
 async def create(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
     """Create a desk and go to its page; a preview or a problem shows the form again."""
     service = request.app[SERVICE]
@@ -70,12 +65,12 @@ async def create(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
     try:
         desk = to_desk(form_to_request(form), service.clock(), caller_id(request), caller_name(request))
         if form.action == "preview":
-            return await _list_page(request, query, form=form, preview=await _preview(request, desk))
+            return await desk_list(request, query, form=form, preview=await _preview(request, desk))
         stored, is_new = await service.desks.create(desk)
         if not is_new:
             raise Conflict(f"name: there is a desk {desk.name!r} already; choose another name.")
     except (InvalidInput, Conflict) as error:
-        return await _list_page(request, query, form=form, problem=str(error))
+        return await desk_list(request, query, form=form, problem=str(error))
     return redirect(f"/desks/{stored.id}", "created")
 
 
@@ -121,7 +116,7 @@ async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web
     return redirect(f"/desks/{stored.id}", "added")
 
 
-async def _list_page(
+async def desk_list(
     request: web.Request,
     query: DeskPageQuery,
     *,
@@ -129,10 +124,10 @@ async def _list_page(
     preview: Preview | None = None,
     problem: str = "",
 ) -> web.Response:
+    """All desks, and the form for a new desk."""
     service = request.app[SERVICE]
     desks, targets = await service.desks.values(), await service.webhook_subscriptions.values()
     view = await load_deliveries(service, targets if may_edit(request) else [])
-    notice, is_problem = notice_of(query, view, service.clock())
     return html_response(
         request,
         "desks.html",
@@ -148,8 +143,7 @@ async def _list_page(
         preview=preview,
         preview_days=PREVIEW_DAYS,
         problem=problem,
-        notice=notice,
-        notice_is_problem=is_problem,
+        notice=notice_of(query, view, service.clock()),
     )
 
 
@@ -168,7 +162,6 @@ async def _desk_page(
     can_edit = may_edit(request)
     everything = await service.webhook_subscriptions.values() if can_edit else []
     view = await load_deliveries(service, [target for target in everything if target.desk == stored.id])
-    notice, is_problem = notice_of(query, view, service.clock())
     return html_response(
         request,
         "desk.html",
@@ -184,8 +177,7 @@ async def _desk_page(
         target_form=target_form or EMPTY_FORM,
         problem=problem,
         secret=secret,
-        notice=notice,
-        notice_is_problem=is_problem,
+        notice=notice_of(query, view, service.clock()),
         has_mail=bool(service.settings.smtp_url),
         names={row.target.id: row.target.service for row in view.targets},
         back=f"/desks/{stored.id}",

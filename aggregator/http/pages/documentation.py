@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from aggregator.contract.problems import ERROR_STATUSES, PROBLEM_TITLES
+from aggregator.contract.problems import ERRORS
 from aggregator.contract.validation import REASONS
 from aggregator.http.app_keys import OPENAPI_DOCUMENT, caller_name
 from aggregator.http.json_response import conditional_response
@@ -26,7 +26,7 @@ async def docs(request: web.Request, query: None) -> web.StreamResponse:
             page="docs",
             user=user,
             api=request.app[OPENAPI_DOCUMENT],
-            codes=[(code, status.value, PROBLEM_TITLES[code]) for _, status, code in ERROR_STATUSES],
+            codes=[(code, status, title) for _, status, code, title in ERRORS],
             reasons=REASONS,
             curl=curl_command,
             example_answer=example_answer,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import quote
 
 from aiohttp import web
 
+from aggregator.app import Service
 from aggregator.errors import AggregatorError, Conflict, InvalidInput
 from aggregator.events.event import Event
 from aggregator.events.formatting import title_of
@@ -25,9 +26,6 @@ from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.http.query_params import path_id
 from aggregator.time_units import MINUTE_MS
 
-if TYPE_CHECKING:
-    from aggregator.app import Service
-
 # A test that takes longer continues; the page shows its result when it is there.
 TEST_WAIT_S = 3.0
 
@@ -36,12 +34,6 @@ _running_tests: set[asyncio.Task[None]] = set()
 TargetState = Literal["unused", "working", "failing", "suspended"]
 MAX_HISTORY = 30
 TEST_MS = MINUTE_MS
-STATE_LABELS: Mapping[TargetState, str] = {
-    "unused": "Not used yet",
-    "working": "Working",
-    "failing": "Failing",
-    "suspended": "Suspended",
-}
 _KIND_LABELS = {
     "ping": "Test",
     "alert": "Notification",
@@ -63,11 +55,6 @@ _DONE = {
 }
 
 
-async def webhook_list(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
-    """All webhooks and targets with the latest deliveries."""
-    return await _list_page(request, query)
-
-
 async def create(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
     """Register a webhook; the answer shows its secret, once."""
     form = await read_form(request, WebhookForm)
@@ -76,8 +63,8 @@ async def create(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
             raise InvalidInput("action: expected add.", field="action")
         hook, is_new = await register(request, form.url.strip(), [form.query.strip()], form.format)
     except (InvalidInput, Conflict) as error:
-        return await _list_page(request, query, problem=str(error), form=form)
-    return await _list_page(request, DeskPageQuery(done="added"), secret=hook.secret if is_new else "")
+        return await webhook_list(request, query, problem=str(error), form=form)
+    return await webhook_list(request, DeskPageQuery(done="added"), secret=hook.secret if is_new else "")
 
 
 async def webhook(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
@@ -85,7 +72,6 @@ async def webhook(request: web.Request, query: DeskPageQuery) -> web.StreamRespo
     service = request.app[SERVICE]
     target = await service.webhook_subscriptions.get(path_id(request))
     view = await load_deliveries(service, [target], detail=True)
-    notice, is_problem = notice_of(query, view, service.clock())
     desks = await service.desks.all()
     return html_response(
         request,
@@ -94,8 +80,7 @@ async def webhook(request: web.Request, query: DeskPageQuery) -> web.StreamRespo
         row=view.targets[0],
         desk=desks.get(target.desk),
         view=view,
-        notice=notice,
-        notice_is_problem=is_problem,
+        notice=notice_of(query, view, service.clock()),
         back=f"/webhooks/{target.id}",
     )
 
@@ -130,7 +115,7 @@ async def _test(request: web.Request, target: Subscription) -> None:
     await asyncio.wait([task], timeout=TEST_WAIT_S)
 
 
-async def _list_page(
+async def webhook_list(
     request: web.Request,
     query: DeskPageQuery,
     *,
@@ -138,9 +123,9 @@ async def _list_page(
     form: WebhookForm | None = None,
     secret: str = "",
 ) -> web.Response:
+    """All webhooks and targets with the latest deliveries."""
     service = request.app[SERVICE]
     view = await load_deliveries(service, await service.webhook_subscriptions.values())
-    notice, is_problem = notice_of(query, view, service.clock())
     return html_response(
         request,
         "webhooks.html",
@@ -151,8 +136,7 @@ async def _list_page(
         form=form or WebhookForm(action="add"),
         problem=problem,
         secret=secret,
-        notice=notice,
-        notice_is_problem=is_problem,
+        notice=notice_of(query, view, service.clock()),
         back="/webhooks",
     )
 
@@ -174,7 +158,7 @@ class TargetRow:
     @property
     def state_label(self) -> str:
         """The state in words."""
-        return STATE_LABELS[self.state]
+        return "Not used yet" if self.state == "unused" else self.state.capitalize()
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from aggregator.errors import StoreUnavailable
 from aggregator.events.repository import EventRepository
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
-from aggregator.events.webhooks.queue import OUTBOX_KEY, decode_outbox
+from aggregator.events.webhooks.outbox import DeliveryQueue
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import EVENT_MS, Clock, commit_event, event
@@ -119,7 +119,7 @@ async def test_the_saved_queries_of_a_webhook_filter_events(webhooks: Webhooks, 
         webhooks.repository, "fired", event("e3", "Bridge <opens> & more", ("a", "b")), EVENT_MS
     )
     await webhooks.dispatcher._enqueue_changes(await webhooks.subscriptions.all())
-    outbox = decode_outbox((await webhooks.repository.store.read([OUTBOX_KEY]))[0])
+    _, outbox = await DeliveryQueue(webhooks.repository.store).read()
 
     assert receiver.calls == []
     assert [json.loads(delivery.body)["text"] for delivery in outbox.calls] == [

@@ -8,7 +8,7 @@ An article passes through the packages in this order (read ``ingest/service.py``
     ingest        commit of the article, exactly once
     events        burst detection on the stream of committed articles (run by ``background``)
 
-``http``, ``cli`` and ``clients`` are the interfaces; ``app.py`` wires the service.
+``http`` and ``cli`` are the interfaces; ``app.py`` wires the service.
 """
 
 __version__ = "0.1.0"

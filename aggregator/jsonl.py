@@ -39,10 +39,7 @@ UNSUPPORTED_FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One input line: its bytes without the line end, or the error that it was replaced by.
-
-    ``file`` is the name that the user gave; ``number`` counts from 1, blank lines included.
-    """
+    """One input line, ``number`` from 1: its bytes without the line end, or the error that replaces it."""
 
     file: str
     number: int
@@ -75,9 +72,7 @@ def check_readable(files: Sequence[str]) -> None:
 
 def total_bytes(files: Sequence[str]) -> int | None:
     """Total size of the files on disk (compressed size of compressed ones), None with standard input."""
-    if STDIN in files:
-        return None
-    return sum(os.path.getsize(file) for file in files)
+    return None if STDIN in files else sum(map(os.path.getsize, files))
 
 
 def read_lines(
@@ -147,19 +142,11 @@ def open_output(file: str | None) -> Iterator[Callable[[bytes], None]]:
 
 
 def _line_writer(out: IO[bytes]) -> Callable[[bytes], None]:
-    def write(line: bytes) -> None:
-        out.write(line + b"\n")
-
-    return write
+    return lambda line: out.writelines((line, b"\n"))
 
 
-@contextlib.contextmanager
-def _open_input(file: str) -> Iterator[BinaryIO]:
-    if file == STDIN:
-        yield sys.stdin.buffer
-        return
-    with open(file, "rb") as raw:
-        yield raw
+def _open_input(file: str) -> contextlib.AbstractContextManager[BinaryIO]:
+    return contextlib.nullcontext(sys.stdin.buffer) if file == STDIN else open(file, "rb")
 
 
 def _lines_of_file(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Line]:
@@ -168,9 +155,11 @@ def _lines_of_file(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Li
     content = io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=buffered))) if zipped else buffered
     number = 0
     try:
-        if problem := _unsupported_format(content):
-            yield Line(file, 1, error=InvalidInput(problem))
-            return
+        head = content.peek(8)
+        for magic, problem in UNSUPPORTED_FORMATS.items():
+            if head.startswith(magic):
+                yield Line(file, 1, error=InvalidInput(problem))
+                return
         while data := content.readline(max_line_bytes + 2):
             number += 1
             if number == 1:
@@ -178,32 +167,19 @@ def _lines_of_file(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Li
             ended = data.endswith(b"\n")
             data = data.rstrip(b"\r\n")
             if len(data) > max_line_bytes:
-                if not ended:
-                    _skip_line(content)
-                yield Line(file, number, error=_line_too_long(max_line_bytes))
+                while not ended and (piece := content.readline(1 << 20)):
+                    ended = piece.endswith(b"\n")
+                message = (
+                    f"The line is longer than {max_line_bytes} bytes; raise max_body_bytes or shorten it."
+                )
+                yield Line(
+                    file, number, error=InputTooLarge(f"{message}; raise max_body_bytes or shorten it.")
+                )
             elif data.strip():
                 yield Line(file, number, data)
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        yield Line(
-            file, number + 1, error=InvalidInput("The gzip data is damaged or truncated from here on.")
-        )
-
-
-def _unsupported_format(content: io.BufferedReader) -> str | None:
-    """The error for a file in another format, None for text."""
-    head = content.peek(8)
-    return next((text for magic, text in UNSUPPORTED_FORMATS.items() if head.startswith(magic)), None)
-
-
-def _skip_line(content: BinaryIO) -> None:
-    while (piece := content.readline(1 << 20)) and not piece.endswith(b"\n"):
-        pass
-
-
-def _line_too_long(max_line_bytes: int) -> InputTooLarge:
-    return InputTooLarge(
-        f"The line is longer than {max_line_bytes} bytes; raise max_body_bytes or shorten it."
-    )
+        message = "The gzip data is damaged or truncated from here on."
+        yield Line(file, number + 1, error=InvalidInput(message))
 
 
 class _ReadProgress:

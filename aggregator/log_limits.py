@@ -10,10 +10,7 @@ from aggregator.errors import AggregatorError
 
 
 class ChangeFilter:
-    """Passes a problem when it differs from the one before it.
-
-    A task that fails every second with the same error then logs one line, and one more when it recovers.
-    """
+    """Passes a problem when it differs from the one before it: the same failure is logged once."""
 
     def __init__(self) -> None:
         self._current = ""
@@ -36,10 +33,7 @@ class ChangeFilter:
 
 
 class LogThrottle:
-    """Passes at most one event per ``interval_s`` and counts the suppressed ones.
-
-    ``clock``: monotonic, in seconds.
-    """
+    """Passes at most one event per ``interval_s`` and counts the suppressed ones; ``clock`` in seconds."""
 
     def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._interval_s = interval_s

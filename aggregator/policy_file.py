@@ -43,10 +43,7 @@ _TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", 
 
 
 def load_policy_profiles(file: str, default: Policy) -> PolicyProfiles:
-    """The profiles of ``file``; "" for none. Raises ConfigurationError with one sentence per fault.
-
-    ``default``: the policy of the settings.
-    """
+    """The profiles of ``file``; "" for none. Raises ConfigurationError with one sentence per fault."""
     if not file:
         return PolicyProfiles(default)
     try:
@@ -148,13 +145,9 @@ def _is_pattern(value: object) -> bool:
 
 
 def _violated_expectation(key: str, value: Any) -> str:
-    """What the setting of this name expects, if ``value`` does not meet it; else "".
-
-    A threshold that is no setting is a finite number of at least 0.
-    """
+    """What the setting of this name expects, if ``value`` does not meet it; else ""."""
     option = _SETTING_FIELDS.get(key)
-    if option is None:
+    if option is None:  # a threshold that is no setting
         return "" if isinstance(value, str) or 0 <= value < math.inf else "a number of at least 0"
-    if option.metadata["check"] is None or option.metadata["check"](value):
-        return ""
-    return str(option.metadata["expects"])
+    is_valid = option.metadata["check"] is None or option.metadata["check"](value)
+    return "" if is_valid else str(option.metadata["expects"])

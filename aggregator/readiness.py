@@ -1,8 +1,7 @@
 """Readiness: named checks that say why the service must not receive requests now.
 
-``/readyz``, the metric ``aggregator_not_ready``, the log and ``aggregator doctor`` all report what the checks
-find. Each part of the service that can be unfit to serve adds a check in ``app.py``; the store's own state
-(``StoreInfo``) is reported separately and first.
+``/readyz``, the metric ``aggregator_not_ready``, the log and ``aggregator doctor`` report what the checks of
+``app.py`` find; the store's own state (``StoreInfo``) is reported separately and first.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from aggregator.errors import AggregatorError
 from aggregator.log_limits import ChangeFilter
 
+# Returns why the service is not ready, as one sentence that names the repair; None if it is ready.
 ReadinessCheck = Callable[[], Awaitable[str | None]]
-"""Returns why the service is not ready, as one sentence that names the repair; None if it is ready."""
 
 CHECK_TIMEOUT_S = 2.0
 # How long a check that does not finish (overloaded process, broken connection) keeps its last result.
@@ -27,11 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class Readiness:
-    """Runs all checks and remembers their results.
-
-    ``problems`` maps the name of each failing check (a short word for a metric label, such as ``clock``) to
-    its sentence. A change is logged once.
-    """
+    """Runs all checks; ``problems`` maps the name of each failing one (a metric label) to its sentence."""
 
     def __init__(self, checks: Mapping[str, ReadinessCheck]) -> None:
         self._checks = dict(checks)
@@ -45,11 +40,7 @@ class Readiness:
         return tuple(self._checks)
 
     async def run(self) -> Mapping[str, str]:
-        """Run all checks in parallel; returns ``problems``.
-
-        A check that fails is a problem, and so is one that has not finished for ``MAX_RESULT_AGE_S``. Runs
-        may overlap.
-        """
+        """Run all checks in parallel; returns ``problems``. Runs may overlap."""
         await asyncio.gather(*map(self._run_one, self._checks))
         return self.problems
 

@@ -2,9 +2,6 @@
 
 Only the API is used (extra ``tracing``), so an operator chooses SDK, exporter and sampling. Without the API a
 span is a shared object that does nothing; without an SDK the API records nothing.
-
-An article waits for a batch of articles of several requests. The spans of a batch are children of the request
-of its first article and are linked to those of the others.
 """
 
 from __future__ import annotations
@@ -59,7 +56,8 @@ def current() -> Any:
 def batch_span(name: str, origins: Iterable[Any]) -> AbstractContextManager[Any]:
     """A span of a batch of articles; ``origins``: the span of each article's request, from ``current``.
 
-    It is not the current span of what runs inside, which may be interleaved with other batches.
+    It is a child of the first request, linked to the others, and not the current span of what runs inside,
+    which may be interleaved with other batches.
     """
     if _tracer is None:
         return _NOTHING

@@ -68,7 +68,7 @@ class Extractor(Protocol):
         """Fit to the articles of one group in JSON lines files, and write the model to ``out``.
 
         Returns the model, its contents in a few words, and its card, which ends with ``limits``. Raises as
-        ``fitting.fit_file``, and ConfigurationError if an extra is missing.
+        ``fit.fit_file``, and ConfigurationError if an extra is missing.
         """
 
 

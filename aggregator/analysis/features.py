@@ -9,7 +9,7 @@ everything after the TF-IDF folded into one (V, 64) matrix:
 (or tf_i or tf_i^0.75 instead of 1 + ln tf_i, as chosen at the fit); bit k of the fingerprint is ``V_k > 0``
 (``simhash.fingerprint_from_sums``). The product is a gather of matrix rows, summed in float64 in the order in
 which the terms first occur, so that one model file gives the same bits on every machine.
-``fit/fitting.py`` fits these models, and a test pins that they agree with scikit-learn's two steps;
+``fit.py`` fits these models, and a test pins that they agree with scikit-learn's two steps;
 scikit-learn itself is never imported here.
 
 ``HashedModel`` needs no fit: the signs of a term are the bits of its hash. It serves the languages without a

@@ -22,7 +22,7 @@ from aggregator.auth.last_use import LastUse
 from aggregator.auth.sessions import Sessions, hash_secret
 from aggregator.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from aggregator.store.base import Store
-from aggregator.store.versioned_map import VersionedMap
+from aggregator.store.optimistic import VersionedMap
 
 Role = Literal["crawler", "reader", "editor", "admin"]
 Permission = Literal["nothing", "key", "crawler", "reader", "editor", "admin"]

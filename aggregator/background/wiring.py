@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import cast
 
 from aggregator.analysis.models import load_term_rates
-from aggregator.background.maintenance import IndexMaintenance
-from aggregator.background.scheduler import DetectorTask, Scheduler
+from aggregator.background.tasks import DetectorTask, IndexMaintenance, Scheduler
 from aggregator.concurrency.scheduling import YieldControl, yield_control
 from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule, RuleMode, SourceFamilies
 from aggregator.events.repository import NUMBER_KEY_PREFIX, EventRepository
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
-from aggregator.events.webhooks.mail import SmtpServer, parse_smtp_url
+from aggregator.events.webhooks.mail import parse_smtp_url
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
 from aggregator.index.upkeep.clock_guard import ClockGuard
@@ -59,11 +58,6 @@ def build_burst_rule(settings: Settings) -> BurstRule:
         sensitivity=settings.sensitivity,
         mode=cast("RuleMode", settings.event_rule),
     )
-
-
-def build_smtp_server(settings: Settings) -> SmtpServer | None:
-    """The mail server of the settings."""
-    return parse_smtp_url(settings.smtp_url, settings.smtp_sender) if settings.smtp_url else None
 
 
 def build_index(settings: Settings, store: Store, layout: IndexLayout) -> Index:
@@ -105,7 +99,7 @@ def build_background(
         clock,
         base_url=settings.public_url.rstrip("/"),
         allow_private=settings.webhook_allow_private_addresses,
-        smtp=build_smtp_server(settings),
+        smtp=parse_smtp_url(settings.smtp_url, settings.smtp_sender) if settings.smtp_url else None,
         pause_reason=clock_guard.pause_reason,
     )
     detector_task = DetectorTask(

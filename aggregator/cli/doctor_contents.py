@@ -1,15 +1,18 @@
-"""Checks of ``aggregator doctor`` on a running store: API keys, detector, events and index."""
+"""Checks of ``aggregator doctor`` on a running store, and ``aggregator clock``."""
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from aggregator.errors import AggregatorError, DamagedValue
+from aggregator.app import Service, open_service
+from aggregator.errors import AggregatorError, ConfigurationError, DamagedValue
 from aggregator.events.detection import LearningStatus
 from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.index.upkeep.statistics import SegmentStatistics, sample_buckets
+from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import (
     EXIT_CONFIGURATION_ERROR,
     EXIT_OK,
@@ -18,25 +21,19 @@ from aggregator.runtime.exit_codes import (
     exit_code,
 )
 from aggregator.settings import Settings, is_loopback
+from aggregator.store.factory import with_running_store_url
 from aggregator.time_units import DAY_MS, format_minute, format_rfc3339
-
-if TYPE_CHECKING:
-    from aggregator.app import Service
 
 KEY_EXPIRY_NOTICE_DAYS = 14
 NO_ADMIN_SENTENCE = (
     "There are keys but no active admin key and no bootstrap key, so some requests are refused to everybody; "
     "create one with `aggregator keys add NAME --role admin`."
 )
-# With fewer texts the quotient would show the fixed memory of the store.
-MIN_TEXTS_FOR_MEMORY_RATIO = 1000
-# A greater lag is reported as "more than".
-MAX_LAG_COUNTED_ARTICLES = 5000
-# Subject of findings on stored values that cannot be read.
-CONTENTS_SUBJECT = "contents"
+MIN_TEXTS_FOR_MEMORY_RATIO = 1000  # with fewer the quotient would show the fixed memory of the store
+MAX_LAG_COUNTED_ARTICLES = 5000  # a greater lag is reported as "more than"
+LAG_NOTE_ABOVE_ARTICLES = 1000  # a detector interval of some seconds may leave this many
+CONTENTS_SUBJECT = "contents"  # of findings on stored values that cannot be read
 EVENTS_READ_LIMIT = 500
-# A detector interval of some seconds may leave this many articles; more is reported.
-LAG_NOTE_ABOVE_ARTICLES = 1000
 
 FindingStatus = Literal["ok", "note", "wrong"]
 
@@ -66,16 +63,16 @@ def wrong(subject: str, sentence: str, code: int) -> Finding:
     return Finding(subject, "wrong", sentence, code)
 
 
-async def check_contents(service: Service) -> list[Finding]:
-    """All findings on an opened store; a check that fails does not prevent the others."""
+async def check_contents(settings: Settings) -> list[Finding]:
+    """All findings on a running store; a check that fails does not prevent the others."""
     findings: list[Finding] = []
-    for check in (check_unread, _check_clock, _check_keys, _check_detector, _check_events, _check_index):
-        try:
-            findings += await check(service)
-        except DamagedValue as error:
-            findings.append(wrong(CONTENTS_SUBJECT, str(error), EXIT_PARTIAL_FAILURE))
-        except AggregatorError as error:
-            findings.append(wrong(CONTENTS_SUBJECT, str(error), exit_code(error)))
+    async with open_service(settings) as service:
+        for check in (check_unread, _check_clock, _check_keys, _check_detector, _check_events, _check_index):
+            try:
+                findings += await check(service)
+            except AggregatorError as error:
+                code = EXIT_PARTIAL_FAILURE if isinstance(error, DamagedValue) else exit_code(error)
+                findings.append(wrong(CONTENTS_SUBJECT, str(error), code))
     return findings
 
 
@@ -85,9 +82,8 @@ async def check_unread(service: Service) -> list[Finding]:
     findings = []
     for found in await unread.find():
         findings.append(wrong("index", unread.sentence(found), EXIT_PARTIAL_FAILURE))
-        if found.entry.models_dir:
-            written = f"{found.space} was written with models_dir={found.entry.models_dir}."
-            findings.append(note("index", written))
+        if directory := found.entry.models_dir:
+            findings.append(note("index", f"{found.space} was written with models_dir={directory}."))
     for space in await unread.leftovers():
         remedy = f"`aggregator delete-index {space}` frees its memory."
         findings.append(note("index", f"{space} is left over from a migration: {remedy}"))
@@ -102,6 +98,25 @@ def describe_clock(guard: ClockGuard) -> str:
         f"The clock of this machine fits the stored data; articles expire by the time "
         f"{format_rfc3339(guard.trusted_ms)}, which follows the clock."
     )
+
+
+def run_clock(args: argparse.Namespace, settings: Settings) -> int:
+    """Print what is known of the clock; with ``--accept`` repair the store first. 3: the clock is wrong."""
+    if settings.in_memory:
+        raise ConfigurationError(
+            "store: a memory store ends with its service; name the store of the service."
+        )
+
+    async def check() -> int:
+        async with open_service(with_running_store_url(settings)) as service:
+            guard = service.background.clock_guard
+            if args.accept:
+                await guard.accept()
+            problem = await guard.observe()
+            print(problem or describe_clock(guard))
+            return EXIT_OK if problem is None else EXIT_UNAVAILABLE
+
+    return run_loop(check())
 
 
 async def _check_clock(service: Service) -> list[Finding]:
@@ -154,10 +169,11 @@ async def _check_detector(service: Service) -> list[Finding]:
     if service.settings.event_rule != "literal":  # which compares with no history
         learning = await service.events.learning(service.clock()) or LearningStatus(0.0)
         sentence = f"{learning}.".capitalize()
-        remedy = "Until then routine may fire; `aggregator learn` shortens it."
-        findings.append(
-            ok("events", sentence) if learning.is_complete else note("events", f"{sentence} {remedy}")
-        )
+        if learning.is_complete:
+            findings.append(ok("events", sentence))
+        else:
+            remedy = "Until then routine may fire; `aggregator learn` shortens it."
+            findings.append(note("events", f"{sentence} {remedy}"))
     return findings
 
 
@@ -167,8 +183,9 @@ async def _check_events(service: Service) -> list[Finding]:
     for stored_map in (service.desks, service.webhook_subscriptions):
         await stored_map.values()
     pending = sum((await service.webhook_dispatcher.queue.pending()).values())
-    summary = f"The newest {len(newest)} events can be read; {pending} webhook deliveries pending."
-    return [ok("events", summary)]
+    return [
+        ok("events", f"The newest {len(newest)} events can be read; {pending} webhook deliveries pending.")
+    ]
 
 
 async def _check_index(service: Service) -> list[Finding]:

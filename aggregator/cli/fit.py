@@ -12,8 +12,7 @@ from aggregator.analysis.extractor_model import Model, extractor_class
 from aggregator.cli.progress import ItemProgress
 from aggregator.errors import InvalidInput
 from aggregator.extensions import TFIDF_PCA
-from aggregator.fit.fitting import FitSettings, fit_file
-from aggregator.fit.model_card import model_card
+from aggregator.fit import FitSettings, fit_file, model_card
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 

@@ -262,7 +262,7 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
              help="only verify that the backup is complete and can be loaded"),
          arg("--replace", action="store_true",
              help="replace the data of a store that is not empty (an embedded one keeps its former log)")),
-        store=True, settings=("data_dir", *LOG_SETTINGS),
+        "aggregator.cli.backup:restore", store=True, settings=("data_dir", *LOG_SETTINGS),
     ),
     ("config", _add_config),
     ("keys", _add_keys),
@@ -271,6 +271,7 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
         (arg("--accept", action="store_true",
              help="declare it right, after the service ran with a wrong clock or did not run for over "
              "30 days"),),
+        "aggregator.cli.doctor_contents:run_clock",
         store=True, settings=("data_dir", "retention_days", "log_level"),
     ),
     Command(

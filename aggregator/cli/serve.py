@@ -24,7 +24,7 @@ from aggregator.runtime.processes import ForkedProcess
 from aggregator.runtime.supervisor import shared_store, supervise
 from aggregator.runtime.web_process import fork_analysis, run_server
 from aggregator.settings import Settings
-from aggregator.store.durable_files import TemporaryDirectory
+from aggregator.store.disk import TemporaryDirectory
 
 if TYPE_CHECKING:
     from aggregator.app import AnalysisPools, Service

@@ -21,7 +21,7 @@ from aggregator.events.detection.model import EventStatus
 from aggregator.events.event import Event
 from aggregator.events.filter import EventFilter
 from aggregator.store.base import Store
-from aggregator.store.versioned_map import VersionedMap
+from aggregator.store.optimistic import VersionedMap
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 DESKS_KEY = b"{events}desks"

@@ -38,7 +38,7 @@ from aggregator.runtime.web_process import (
     run_server,
 )
 from aggregator.settings import Settings
-from aggregator.store.durable_files import TemporaryDirectory
+from aggregator.store.disk import TemporaryDirectory
 from aggregator.store.factory import with_store_url
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from aggregator.settings import Settings
 
 if TYPE_CHECKING:
     from aggregator.app import AnalysisPools, Service
-    from aggregator.background.maintenance import IndexMaintenance
+    from aggregator.background.tasks import IndexMaintenance
 
 SHUTDOWN_TIMEOUT_S = 10.0
 STORE_RETRY_INTERVAL_S = 1.0
@@ -189,7 +189,7 @@ async def _run_background(
 
 async def _refresh_maintenance(maintenance: IndexMaintenance) -> None:
     """Read periodically what the maintenance in the background process has changed."""
-    from aggregator.background.maintenance import MAINTENANCE_INTERVAL_S
+    from aggregator.background.tasks import MAINTENANCE_INTERVAL_S
 
     while True:
         await asyncio.sleep(MAINTENANCE_INTERVAL_S)

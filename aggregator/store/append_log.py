@@ -28,7 +28,7 @@ import hiredis
 import msgspec
 
 from aggregator.errors import ConfigurationError
-from aggregator.store.durable_files import exclude_service, flush_directory, open_private
+from aggregator.store.disk import exclude_service, flush_directory, open_private
 
 LOG_DIRECTORY: Final = "appendonlydir"
 RECORD_NAME: Final = "log-lengths.json"
@@ -44,9 +44,8 @@ _NAME = re.compile(r"appendonly\.aof\.(\d+)\.(.*)")
 log = logging.getLogger("aggregator.store")
 
 
+# Length of each file of a log, by name: the base file first, then those appended to, the newest last.
 Lengths = dict[str, int]
-"""Length of each file of a log, by name: the base file first, then those appended to, the newest last."""
-
 _decoder = msgspec.json.Decoder(Lengths)
 
 
@@ -204,9 +203,8 @@ def _is_later(name: str, recorded: str) -> bool:
 def _find_end(path: Path, start: int, *, force: bool) -> int | None:
     """Offset behind the last complete command (or transaction) of a file whose end may be cut or zeros.
 
-    ``start``: a recorded length. The file is read from there if commands begin there: when the length was
-    seen, the server may have been writing one. None if other bytes follow the commands, which ``force`` cuts
-    off, too.
+    ``start``: a recorded length, from which the file is read if commands begin there (the server may have
+    been writing one). None if other bytes follow the commands, which ``force`` cuts off, too.
     """
     with open(path, "rb") as file:
         written = _length_without_zeros(file)

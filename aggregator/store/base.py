@@ -33,24 +33,15 @@ class LengthEquals(msgspec.Struct, frozen=True, gc=False):
 
 
 class LengthsUnchanged(msgspec.Struct, frozen=True, gc=False):
-    """Holds if each of ``keys`` is as long as its value in ``values``; one check for many keys.
-
-    It holds values, not lengths: most checks are never sent (``Transaction.version_guard``), so the lengths
-    are computed only when needed.
-    """
+    """Holds if each of ``keys`` is as long as its value in ``values``; one check for many keys."""
 
     keys: tuple[bytes, ...]
     values: tuple[bytes | None, ...]
 
     @property
     def lengths(self) -> list[int]:
-        """Expected lengths in bytes, in the order of ``keys``."""
+        """Expected lengths in bytes; not stored: most checks are never sent (``version_guard``)."""
         return [len(value) if value else 0 for value in self.values]
-
-    @property
-    def key(self) -> bytes:
-        """One of its keys: all have the same tag."""
-        return self.keys[0]
 
 
 class ValueEquals(msgspec.Struct, frozen=True, gc=False):
@@ -77,11 +68,6 @@ class AppendMany(msgspec.Struct, frozen=True, gc=False):
     values: tuple[bytes, ...]
     max_bytes: int = 0
 
-    @property
-    def key(self) -> bytes:
-        """One of its keys: all have the same tag."""
-        return self.keys[0]
-
 
 class AppendCapped(msgspec.Struct, frozen=True, gc=False):
     """Append each of ``values`` to its key; a key above 2 * ``keep_bytes`` is cut to its newest half."""
@@ -89,11 +75,6 @@ class AppendCapped(msgspec.Struct, frozen=True, gc=False):
     keys: tuple[bytes, ...]
     values: tuple[bytes, ...]
     keep_bytes: int
-
-    @property
-    def key(self) -> bytes:
-        """One of its keys: all have the same tag."""
-        return self.keys[0]
 
 
 class Put(msgspec.Struct, frozen=True, gc=False):
@@ -124,9 +105,7 @@ class AdvanceVersion(msgspec.Struct, frozen=True, gc=False):
     token: bytes
 
 
-@lru_cache(
-    maxsize=256
-)  # computed three times per commit: by the decision, by the next one, and when it is sent
+@lru_cache(256)  # computed three times per commit: by the decision, by the next one, and when it is sent
 def next_version(version: bytes | None, token: bytes) -> bytes:
     """The value that ``AdvanceVersion`` writes: hex SHA-1 of the former value (absent: b"") and the token."""
     return hashlib.sha1((version or b"") + token, usedforsecurity=False).hexdigest().encode()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,15 +26,15 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.disk_space import read_disk_space
-from aggregator.store.errors import (
+from aggregator.store.diagnostics import (
     TOPOLOGY_ERRORS,
+    Node,
     describe,
     is_store_failure,
     refuses_writes,
     root_cause,
 )
-from aggregator.store.health import Node
+from aggregator.store.disk import read_disk_space
 from aggregator.store.pipelining import PIPELINED_CONNECTIONS, PipelinedPool
 from aggregator.store.protocol import Command, decode_text, first_key
 
@@ -42,7 +42,7 @@ _TLS_FILE_OPTIONS = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
 _HEALTH_CHECK_INTERVAL_S = 25  # below the idle timeout of common load balancers
 _KEYS_PER_SCAN_BATCH = 1000
 _ROLE_CACHE_S = 1.0
-# The part of a server's configuration that ``health.py`` evaluates.
+# The part of a server's configuration that ``diagnostics.py`` evaluates.
 _CHECKED_SETTINGS = (
     "appendfsync",
     "save",
@@ -63,7 +63,9 @@ def open_client(
     ``socket_timeout_s`` for a free connection. Raises ConfigurationError if the URL is invalid.
     """
     plain = url.replace("+cluster://", "://", 1)
-    _check_tls_files(plain)
+    for name, value in parse_qsl(urlsplit(plain).query):
+        if name in _TLS_FILE_OPTIONS and not os.access(value, os.R_OK):
+            raise ConfigurationError(f"store_url: the file {value} ({name}) cannot be read.")
     options: dict[str, Any] = {
         "socket_timeout": socket_timeout_s,
         "socket_connect_timeout": min(connect_timeout_s, socket_timeout_s),
@@ -96,13 +98,6 @@ def open_client(
     return RedisClient(cluster, address, max_concurrency=max_connections, acquire_timeout_s=socket_timeout_s)
 
 
-def _check_tls_files(url: str) -> None:
-    """Verify that the TLS files named in the URL are readable. Raises ConfigurationError."""
-    for name, value in parse_qsl(urlsplit(url).query):
-        if name in _TLS_FILE_OPTIONS and not os.access(value, os.R_OK):
-            raise ConfigurationError(f"store_url: the file {value} ({name}) cannot be read.")
-
-
 def _address_of(url: str) -> str:
     """The address that ``url`` points to, without the password."""
     parts: dict[str, Any] = dict(parse_url(url))
@@ -112,10 +107,7 @@ def _address_of(url: str) -> str:
 
 
 class RedisClient:
-    """Sends commands; every failure of the store is raised as StoreUnavailable.
-
-    Safe for any number of tasks of one event loop.
-    """
+    """Sends commands of any number of tasks of one event loop; every failure is StoreUnavailable."""
 
     def __init__(
         self,
@@ -176,12 +168,9 @@ class RedisClient:
             return await (self._read_from_primary(commands) if retry_read else self._execute(commands))
         except driver.BusyLoadingError:
             raise
-        except driver.ReadOnlyError:
-            self._role_checked_s = float("-inf")
-            raise
-        except driver.ConnectionError:
+        except (driver.ReadOnlyError, driver.ConnectionError) as error:
             self._role_checked_s = float("-inf")  # another server may answer at this address now
-            if not retry_read:
+            if not retry_read or isinstance(error, driver.ReadOnlyError):
                 raise
         return await self._read_from_primary(commands)
 
@@ -287,16 +276,13 @@ class RedisClient:
                     self._role_checked_s = float("-inf")
                 address = target["target_nodes"].name if target else self.address
                 config = await self._read_config(target)
-                self._remember_directory(config)
+                # A server behind a unix socket is on this machine, so the space on its disk can be read.
+                if self.address.startswith("/") and "dir" in config:
+                    self._translated_errors.directory = Path(config["dir"])
                 directory = self._translated_errors.directory
                 disk = read_disk_space(directory) if directory is not None else None
                 nodes.append(Node(address, report, config, disk))
             return nodes
-
-    def _remember_directory(self, config: Mapping[str, str]) -> None:
-        """A server behind a unix socket is on this machine, so the space on its disk can be read."""
-        if self.address.startswith("/") and "dir" in config:
-            self._translated_errors.directory = Path(config["dir"])
 
     async def _read_config(self, target: dict[str, Any]) -> dict[str, str]:
         try:

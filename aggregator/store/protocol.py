@@ -91,17 +91,13 @@ def first_key(command: Command) -> bytes:
 
 def set_command(item: Put) -> Command:
     """The SET command of ``item``."""
-    if item.ttl_ms is None:
-        return ("SET", item.key, item.value)
-    return ("SET", item.key, item.value, "PX", max(1, item.ttl_ms))
+    lifetime = () if item.ttl_ms is None else ("PX", max(1, item.ttl_ms))
+    return ("SET", item.key, item.value, *lifetime)
 
 
 def parse_stream_entries(answer: Any) -> list[tuple[bytes, bytes]]:
-    """A reply of XRANGE or XREVRANGE as (position, payload) pairs.
-
-    An entry has one field, ``p``: a dictionary from redis-py's cluster client, a flat list from
-    ``pipelining``.
-    """
+    """A reply of XRANGE or XREVRANGE as (position, payload) pairs; an entry has one field, ``p``."""
+    # Fields are a dictionary from redis-py's cluster client, a flat list from ``pipelining``.
     return [
         (position, fields[b"p"] if isinstance(fields, dict) else fields[1])
         for position, fields in answer or ()

@@ -1,9 +1,8 @@
 """RDB dump of a running server, written to a file: what the server sends to a new replica.
 
 Asked by SYNC, a server forks and sends its data as of that instant in the RDB format, while it continues to
-serve. No setting is changed and no file written on its side. When the connection is closed, also because this
-process was killed, the server ends its child process and forgets the connection. The file ends with a CRC-64,
-which the server checks that loads it.
+serve. No setting is changed and no file written on its side. The file ends with a CRC-64, which the server
+checks that loads it.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from redis import exceptions as driver
 from redis.connection import ConnectionPool
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.durable_files import open_private
-from aggregator.store.errors import describe, first_line
+from aggregator.store.diagnostics import describe, first_line
+from aggregator.store.disk import open_private
 
 # The server sends a byte per second until it has forked: it waits 5 s for further replicas.
 TIMEOUT_S = 60.0
@@ -88,7 +87,6 @@ def _server_name(info: bytes) -> str:
 
 @contextmanager
 def _connection(url: str) -> Iterator[Any]:
-    """A connection of redis-py; its errors and those of its socket become errors of the store."""
     pool = ConnectionPool.from_url(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=5.0, protocol=2)
     connection: Any = pool.make_connection()
     address = getattr(connection, "path", "") or f"{connection.host}:{connection.port}"

@@ -1,30 +1,30 @@
 """Store on a Redis >= 7 or Valkey server, or on a cluster of them.
 
 The contract is in ``base.py``, the one Lua script in ``lua/commit.lua``. ``client.py`` sends commands and
-handles broken connections, ``errors.py`` translates errors of redis-py, ``health.py`` interprets the server's
-INFO. Only modules of this package import redis-py.
+handles broken connections, ``diagnostics.py`` translates errors of redis-py and interprets the server's INFO.
+Only modules of this package import redis-py.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from redis import exceptions as driver
 from redis.crc import key_slot
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store import health
-from aggregator.store.base import (
-    Delete,
-    Put,
-    StoreInfo,
-    Transaction,
-)
+from aggregator.store.base import AdvanceVersion, Delete, Put, StoreInfo, Transaction, Write, next_version
 from aggregator.store.client import RedisClient, open_client
-from aggregator.store.commit_batching import CommitBatcher
-from aggregator.store.errors import first_line, is_configuration_error, refuses_writes
+from aggregator.store.diagnostics import (
+    cannot_append,
+    find_configuration_errors,
+    first_line,
+    is_configuration_error,
+    refuses_writes,
+    summarize,
+)
 from aggregator.store.protocol import (
     COMMIT_SCRIPT,
     COMMIT_SCRIPT_SHA1,
@@ -35,16 +35,92 @@ from aggregator.store.protocol import (
     set_command,
 )
 
+SendTransactions = Callable[[Sequence[Transaction]], Awaitable[list[tuple[int, ...]]]]
+# Calls without merging after one that failed: while others write all the time, merging does not pay off.
+BACKOFF_CALLS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRun:
+    """Transactions ``start`` to ``end`` (exclusive) of a list; ``is_merged``: as one, checked by version."""
+
+    start: int
+    end: int
+    transaction: Transaction
+    is_merged: bool
+
+
+class CommitBatcher:
+    """Commits lists of transactions in order through ``send``, which applies each one atomically.
+
+    Each article of a batch expects the segment version that the article before it produces
+    (``base.AdvanceVersion``). While the segment has the version that the first one expects, all their checks
+    hold. So they are sent as **one** transaction that checks only that version: a tenth of the keys and one
+    script call. If another process committed in between, the merged transaction changes nothing, and each
+    transaction is sent again separately with all its checks.
+    """
+
+    def __init__(self, send: SendTransactions) -> None:
+        self._send = send
+        self._backoff_left = 0
+
+    async def commit(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
+        """As ``base.Store.commit_many``."""
+        if self._backoff_left:
+            self._backoff_left -= 1
+            return await self._send(transactions)
+        runs = split_into_runs(transactions)
+        replies = await self._send([run.transaction for run in runs])
+        results: list[tuple[int, ...]] = [()] * len(transactions)
+        unmerged: list[int] = []
+        for run, failed in zip(runs, replies, strict=True):
+            if run.is_merged and failed:
+                unmerged += range(run.start, run.end)
+            elif failed:
+                results[run.start] = failed
+        if unmerged:
+            self._backoff_left = BACKOFF_CALLS
+            separate = [replace(transactions[i], version_guard=None) for i in unmerged]
+            for i, failed in zip(unmerged, await self._send(separate), strict=True):
+                results[i] = failed
+        return results
+
+
+def split_into_runs(transactions: Sequence[Transaction]) -> list[CommitRun]:
+    """Cut a list into maximal runs: each transaction expects the version that the one before it produces."""
+    runs: list[CommitRun] = []
+    start = 0
+    while start < len(transactions):
+        first = transactions[start]
+        if first.version_guard is None:
+            runs.append(CommitRun(start, start + 1, first, False))
+            start += 1
+            continue
+        key, version = first.version_guard.key, first.version_guard.value
+        writes: list[Write] = []
+        end = start
+        while end < len(transactions):
+            guard = transactions[end].version_guard
+            if guard is None or guard.key != key or guard.value != version:
+                break
+            for write in transactions[end].writes:
+                if isinstance(write, AdvanceVersion) and write.key == key:
+                    version = next_version(version, write.token)
+                else:
+                    writes.append(write)
+            end += 1
+        if version is not None:
+            writes.append(Put(key, version))
+        runs.append(CommitRun(start, end, Transaction((first.version_guard,), tuple(writes)), True))
+        start = end
+    return runs
+
+
 _PROBE = Transaction((), (Delete(b"{aggregator}probe"),))  # changes nothing
 
 
 def open_redis_store(url: str, **options: Any) -> RedisStore:
-    """Create a store for ``url``: redis://, rediss://, unix:// or redis+cluster:// (also rediss+cluster://).
-
-    Connects at the first call; call ``check`` once before using it. ``options`` are those of
-    ``client.open_client``: socket_timeout_s=5, connect_timeout_s=2, max_connections=64 (per server).
-    Raises ConfigurationError if the URL is invalid.
-    """
+    """Create a store for a URL, with the options of ``client.open_client``; call ``check`` before use."""
     return RedisStore(open_client(url, **options))
 
 
@@ -56,17 +132,11 @@ class RedisStore:
         self._batcher = CommitBatcher(self._commit_each)
 
     async def check(self) -> None:
-        """Verify that the server is fit for use. Raises ConfigurationError that lists all problems.
-
-        Raises StoreUnavailable while the server is unreachable or loading: check again later.
-        """
+        """Verify that the server is fit for use. Raises ConfigurationError that lists all problems."""
+        is_cluster = self._client.is_cluster
         try:
             nodes = await self._client.nodes()
-            problems = [
-                p
-                for node in nodes
-                for p in health.find_configuration_errors(node, cluster=self._client.is_cluster)
-            ]
+            problems = [p for node in nodes for p in find_configuration_errors(node, cluster=is_cluster)]
             if not problems:
                 await self._check_scripting()
         except StoreUnavailable as error:
@@ -86,9 +156,8 @@ class RedisStore:
         groups: dict[int, list[int]] = {}
         for i, key in enumerate(keys):
             groups.setdefault(key_slot(key), []).append(i)
-        answers = await self._client.send(
-            [("MGET", *(keys[i] for i in group)) for group in groups.values()], retry_read=True
-        )
+        commands = [("MGET", *(keys[i] for i in group)) for group in groups.values()]
+        answers = await self._client.send(commands, retry_read=True)
         found: list[bytes | None] = [None] * len(keys)
         for group, values in zip(groups.values(), answers, strict=True):
             for i, value in zip(group, values, strict=True):
@@ -96,7 +165,7 @@ class RedisStore:
         return found
 
     async def commit(self, transaction: Transaction) -> tuple[int, ...]:
-        """Run the commit script. Returns () if it was applied, else the indices of the failed checks."""
+        """One call of the commit script."""
         return (await self._commit_each([transaction]))[0]
 
     async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
@@ -114,7 +183,7 @@ class RedisStore:
         ]
 
     async def put(self, items: Sequence[Put], *, only_if_absent: bool = False) -> list[bool]:
-        """One pipeline of SET commands. Returns True for each key that was set."""
+        """One pipeline of SET commands."""
         condition = ("NX",) if only_if_absent else ()
         answers = await self._client.send([(*set_command(item), *condition) for item in items])
         return [bool(answer) for answer in answers]
@@ -156,10 +225,8 @@ class RedisStore:
 
     async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
         """Number of entries of each stream, in one round trip."""
-        return [
-            int(answer)
-            for answer in await self._client.send([("XLEN", key) for key in keys], retry_read=True)
-        ]
+        answers = await self._client.send([("XLEN", key) for key in keys], retry_read=True)
+        return [int(answer) for answer in answers]
 
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Remove entries older than position ``before``."""
@@ -178,20 +245,15 @@ class RedisStore:
         kind = "redis-cluster" if self._client.is_cluster else "redis"
         try:
             nodes = await self._client.nodes()
-            found = health.summarize(nodes, cluster=self._client.is_cluster)
-            if any(health.cannot_append(node) and node.disk is None for node in nodes):
-                found = replace(found, problem=await self._refusal() or found.problem)
-            return found
+            found = summarize(nodes, cluster=self._client.is_cluster)
         except StoreUnavailable as error:
             return StoreInfo(kind, "", 0, "unknown while it is unavailable", False, str(error))
-
-    async def _refusal(self) -> str | None:
-        """Why the server refuses writes, in its words, which INFO does not have; None if it accepts them."""
-        try:
-            await self.commit(_PROBE)
-        except StoreUnavailable as error:
-            return str(error)
-        return None
+        if any(cannot_append(node) and node.disk is None for node in nodes):
+            try:
+                await self.commit(_PROBE)
+            except StoreUnavailable as error:  # in the words of the server, which INFO does not have
+                return replace(found, problem=str(error))
+        return found
 
     async def close(self) -> None:
         """Release connections."""

@@ -7,23 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from aggregator.store.disk_space import read_disk_space
-from aggregator.store.durable_files import open_private
+from aggregator.store.disk import open_private, read_disk_space
 
 # A write needs a replica that does not exist: all writes are refused. What the server still writes (expiry)
 # must not end it on a full disk; nothing is acknowledged meanwhile, so no promise is weakened.
 READ_ONLY = {"min-replicas-to-write": "1", "appendfsync": "everysec"}
 # Options of Valkey. Its defaults are too small for look-ups, which read about 68 keys.
 _VALKEY_TUNING = {
-    # Number of keys of a command that are prefetched into the CPU cache (default 16, maximum 128): one third
-    # less server time.
+    # Keys of a command that are prefetched into the CPU cache (default 16): one third less server time.
     "prefetch-batch-max-size": "128",
     # Size from which values are sent without copying (default 16,384 bytes). Such replies go out in one
     # write, copied ones 64 kB at a time: one quarter less server time for buckets of 2 kB, and the client
     # wakes up once. No gain below 1 kB. An APPEND to a value that is being sent copies it first.
     "min-string-size-avoid-copy-reply": "1024",
-    # A backup of Redis 7.4 and later is loaded, too: the formats of strings and streams have not changed. A
-    # file that Valkey does not understand ends the server.
+    # A backup of Redis 7.4 and later is loaded, too: the formats of strings and streams have not changed.
     "rdb-version-check": "relaxed",
 }
 _MAX_LOG_BYTES = 10 * 2**20
@@ -40,11 +37,7 @@ def server_config(
     read_only: bool,
     overrides: Mapping[str, str],
 ) -> bytes:
-    """Return the lines of the configuration.
-
-    ``appendfsync``: always, everysec or no; ``tuned``: add the options that only Valkey has; ``read_only``:
-    refuse writes from the start; ``overrides`` replaces single lines.
-    """
+    """The lines of the configuration; ``tuned``: with the options that only Valkey has."""
     lines = {
         "port": "0",
         "unixsocket": _quote_config_value(socket_path),

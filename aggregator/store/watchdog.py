@@ -18,7 +18,7 @@ from pathlib import Path
 
 from aggregator.errors import AggregatorError
 from aggregator.log_limits import ChangeFilter
-from aggregator.store.disk_space import (
+from aggregator.store.disk import (
     MAX_AHEAD_BYTES,
     DiskSpace,
     allocate_ahead,
@@ -38,10 +38,7 @@ log = logging.getLogger("aggregator.store")
 
 
 class Watchdog:
-    """Watches one started server; ``run`` in the main thread, since it may restart the server.
-
-    ``on_restart`` is called after each restart. ``monotonic``: clock in seconds.
-    """
+    """Watches one started server; ``run`` in the main thread, since it may restart the server."""
 
     def __init__(
         self,
@@ -65,7 +62,7 @@ class Watchdog:
             await asyncio.to_thread(self._check_files)
 
     def restart_if_dead(self) -> None:
-        """Restart a dead server, unless that was done too often; requests get StoreUnavailable meanwhile."""
+        """Restart a dead server, unless that was done too often."""
         is_burst = len(self._restarts_s) == RESTART_BURST
         if is_burst and self._monotonic() < self._restarts_s[0] + _RESTART_WINDOW_S:
             return
@@ -80,8 +77,7 @@ class Watchdog:
             self._on_restart()
             self._problems.clear()
             self._restarts_s.append(self._monotonic())
-            # It read its configuration again, for the space that was free at that moment.
-            self._rewrite_is_off = False
+            self._rewrite_is_off = False  # it read its configuration again
 
     def _check_files(self) -> None:
         self.check_disk()
@@ -124,8 +120,7 @@ class Watchdog:
 
 
 def _stat_files(directory: Path) -> dict[Path, os.stat_result]:
-    """The files in a directory; one that vanishes meanwhile is left out."""
-    found = {}
+    found = {}  # a file may vanish meanwhile
     with contextlib.suppress(OSError):
         for path in directory.iterdir():
             found[path] = path.stat()

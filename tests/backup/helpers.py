@@ -6,8 +6,7 @@ import asyncio
 import dataclasses
 from pathlib import Path
 
-from aggregator.backup.creation import StoreSummary, create_backup, summarize_store
-from aggregator.backup.manifest import Manifest
+from aggregator.backup.creation import Manifest, StoreSummary, create_backup, summarize_store
 from aggregator.index import keys
 from aggregator.index.codec.format_byte import PLAIN
 from aggregator.index.upkeep.format_version import CURRENT_FORMAT, FORMAT_KEY

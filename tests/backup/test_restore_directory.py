@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aggregator.backup.manifest import Manifest, read_manifest
+from aggregator.backup.creation import Manifest, read_manifest
 from aggregator.backup.restore import restore_directory
 from aggregator.errors import ConfigurationError
 from aggregator.store.append_log import LOG_DIRECTORY

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from aggregator.app import open_service
-from aggregator.background.scheduler import DETECTOR_LEASE_KEY
-from aggregator.backup.manifest import Manifest
+from aggregator.background.tasks import DETECTOR_LEASE_KEY
+from aggregator.backup.creation import Manifest
 from aggregator.backup.restore import OWN_PREFIXES, restore_server
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError

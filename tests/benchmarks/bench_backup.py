@@ -31,7 +31,7 @@ import aiohttp
 import redis
 
 from aggregator.app import build_analyzers, open_service
-from aggregator.backup.manifest import find_backups
+from aggregator.backup.creation import find_backups
 from aggregator.domain import Analysis
 from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer

@@ -37,7 +37,7 @@ PARTS = {
     "between processes": ("analysis/pool/",),
     "analysis: the rest": ("analysis/analyzer.py", "aggregator/analysis/text/"),
     "store connection": ("store/pipelining.py", "store/client.py", "store/redis.py",
-                         "store/commit_batching.py", "store/protocol.py"),
+                         "store/protocol.py"),
     "index: look-up, records, commit": ("aggregator/index/", "aggregator/store/", "ingest/commit.py",
                                         "ingest/dual_write.py"),
     "decision": ("aggregator/ingest/", "aggregator/dedup/"),

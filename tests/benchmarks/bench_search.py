@@ -41,7 +41,7 @@ import uvloop
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.background.scheduler import DETECTOR_LEASE_KEY
+from aggregator.background.tasks import DETECTOR_LEASE_KEY
 from aggregator.domain import Article, ArticleRecord, Outcome, Sketch, StreamItem, article_number_at
 from aggregator.index import Index
 from aggregator.index.keys import INDEXED_TERMS
@@ -49,7 +49,7 @@ from aggregator.index.upkeep import format_version
 from aggregator.queries.headline_table import HeadlineTable, SearchFilter, TermGroup
 from aggregator.store.base import AppendMany
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.lease import Lease
+from aggregator.store.periodic_task import Lease
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import DAY_MS, wall_clock_ms
 from tests.benchmarks.bench_service import running_service

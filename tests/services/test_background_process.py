@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 import redis.asyncio as redis
 
-from aggregator.background.scheduler import DETECTOR_LEASE_KEY
+from aggregator.background.tasks import DETECTOR_LEASE_KEY
 from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule

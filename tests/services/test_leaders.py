@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 import redis.asyncio as redis
 
-from aggregator.background.scheduler import DETECTOR_LEASE_KEY
+from aggregator.background.tasks import DETECTOR_LEASE_KEY
 from aggregator.events.repository import POSITION_KEY, ChangeRecord, EventRepository
 from tests.support.factories import story
 from tests.support.hang_limit import HANG_LIMIT_S

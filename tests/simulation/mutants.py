@@ -31,7 +31,7 @@ from aggregator.ingest.commit import Committer
 from aggregator.ingest.decide import Decider
 from aggregator.ingest.pending import PendingArticle
 from aggregator.ingest.pipeline import BatchPipeline
-from aggregator.store import commit_batching
+from aggregator.store import redis as redis_store
 from aggregator.store.base import (
     AdvanceVersion,
     AppendMany,
@@ -83,15 +83,15 @@ def _(patch: Patch) -> None:
 
 @mutant("merged commits check nothing", "two near-copies")
 def _(patch: Patch) -> None:
-    original = commit_batching.split_into_runs
+    original = redis_store.split_into_runs
 
-    def unchecked(transactions: Sequence[Transaction]) -> list[commit_batching.CommitRun]:
+    def unchecked(transactions: Sequence[Transaction]) -> list[redis_store.CommitRun]:
         return [
             replace(run, transaction=replace(run.transaction, checks=())) if run.is_merged else run
             for run in original(transactions)
         ]
 
-    patch.setattr(commit_batching, "split_into_runs", unchecked)
+    patch.setattr(redis_store, "split_into_runs", unchecked)
 
 
 @mutant("sketch bucket lengths are not checked", "a copy found by sketch keys only")

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from aggregator.errors import StoreUnavailable
 from aggregator.store.base import Put, Transaction
-from aggregator.store.commit_batching import CommitBatcher
 from aggregator.store.memory import MemoryStore
+from aggregator.store.redis import CommitBatcher
 
 T = TypeVar("T")
 

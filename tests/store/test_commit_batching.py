@@ -16,8 +16,8 @@ from aggregator.store.base import (
     ValueEquals,
     next_version,
 )
-from aggregator.store.commit_batching import BACKOFF_CALLS, CommitBatcher, split_into_runs
 from aggregator.store.memory import MemoryStore
+from aggregator.store.redis import BACKOFF_CALLS, CommitBatcher, split_into_runs
 
 
 class SendRecorder:

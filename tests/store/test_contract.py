@@ -25,8 +25,8 @@ from aggregator.store.base import (
     ValueEquals,
     next_version,
 )
-from aggregator.store.lease import Lease
 from aggregator.store.memory import MemoryStore
+from aggregator.store.periodic_task import Lease
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.stores import open_patient_store
 

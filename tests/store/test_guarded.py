@@ -15,7 +15,7 @@ from redis import exceptions as driver
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import Put, Transaction
-from aggregator.store.errors import describe
+from aggregator.store.diagnostics import describe
 from tests.support.cluster import free_ports
 from tests.support.server_fixture import serving
 from tests.support.stores import open_patient_store

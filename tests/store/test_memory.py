@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aggregator.store.base import Append, Put, StreamAdd, Transaction
-from aggregator.store.lease import Lease
 from aggregator.store.memory import MemoryStore
+from aggregator.store.periodic_task import Lease
 
 
 class Clock:

@@ -18,7 +18,7 @@ from redis import exceptions as driver
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import Append, Delete, LengthEquals, Put, StreamAdd, Transaction, ValueEquals
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.lease import Lease
+from aggregator.store.periodic_task import Lease
 from aggregator.store.redis import RedisStore
 from tests.support.cluster import Cluster
 from tests.support.hang_limit import HANG_LIMIT_S

@@ -14,8 +14,9 @@ import pytest
 import redis
 
 from aggregator.errors import StoreUnavailable
-from aggregator.store import disk_space, watchdog
+from aggregator.store import watchdog
 from aggregator.store.base import Put
+from aggregator.store.disk import DiskSpace
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.watchdog import RESTART_BURST, Watchdog
 from tests.support.hang_limit import HANG_LIMIT_S
@@ -196,7 +197,7 @@ def test_a_server_that_keeps_ending_is_not_restarted_each_second(tmp_path: Path)
 
 def test_the_marks_of_the_test_disk_are_relative() -> None:
     """The tests above rely on it."""
-    assert disk_space.DiskSpace(Path("d"), 0, 24 * 2**20).low_bytes < 2 * 2**20
+    assert DiskSpace(Path("d"), 0, 24 * 2**20).low_bytes < 2 * 2**20
 
 
 def _kill(server: EmbeddedServer) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.background.maintenance import IndexMaintenance
+from aggregator.background.tasks import IndexMaintenance
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
 from aggregator.index import Index

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from aggregator.store.base import Store
-from aggregator.store.versioned_map import VersionedMap
+from aggregator.store.optimistic import VersionedMap
 
 SUBSCRIPTIONS_KEY = b"{events}webhooks"
 MAX_SUBSCRIPTIONS = 100

@@ -34,7 +34,7 @@ from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import Analysis
 from aggregator.errors import ConfigurationError
 from aggregator.extensions import TFIDF_PCA
-from aggregator.fit import fitting
+from aggregator.fit import fit
 from aggregator_lab.evaluation.block_statistics import RADII, neighbor_pairs
 from aggregator_lab.evaluation.metrics import recall_at, roc_auc
 from aggregator_lab.extractors.fitting import fit_extractor
@@ -203,7 +203,7 @@ def _measure(name: str, data: FeatureData, group: str) -> FeatureRow:
 
 def _fit(name: str, corpus: Sequence[Analysis], group: str) -> FeatureModel | FittedModel:
     if name == TFIDF_PCA:
-        return fitting.fit((tokenize(_text(item), item.lang) for item in corpus), group).model
+        return fit((tokenize(_text(item), item.lang) for item in corpus), group).model
     texts, languages = [_text(item) for item in corpus], [item.lang for item in corpus]
     return fit_extractor(cast("type[StoredExtractor]", extractor_class(name)), texts, languages, group)
 

@@ -1,6 +1,6 @@
 """Fit of a feature extractor, its centering and its hyperplanes to a corpus, offline.
 
-features of the corpus -> centering -> 64 orthogonal hyperplanes, as in ``fit/fitting.py``
+features of the corpus -> centering -> 64 orthogonal hyperplanes, as in ``fit.py``
 
 scikit-learn is imported by the fit only: the service imports this module for models of an extractor.
 """
@@ -19,7 +19,6 @@ from aggregator.analysis.model_file import check_writable
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import InvalidInput
-from aggregator.fit.model_card import render
 from aggregator.jsonl import check_readable
 from aggregator_lab.extractors.model import FittedIdf, FittedModel, StoredExtractor
 
@@ -109,7 +108,7 @@ def fit_extractor_file(
     files = [str(path) for path in paths]
     check_readable(files)
     check_writable(Path(out))
-    from aggregator.fit.fitting import texts_of_group, with_progress
+    from aggregator.fit import texts_of_group, with_progress
 
     read = list(with_progress(texts_of_group(files, group), progress))
     texts, languages = [text for text, _ in read], [lang for _, lang in read]
@@ -121,7 +120,7 @@ def fit_extractor_file(
 def _fit_idf(texts: Sequence[str], languages: Sequence[str], group: str) -> FittedIdf:
     from sklearn.feature_extraction.text import TfidfTransformer
 
-    from aggregator.fit.fitting import FitSettings, count_terms
+    from aggregator.fit import FitSettings, count_terms
 
     counts, vocabulary = count_terms(map(tokenize, texts, languages), group, FitSettings())
     if not vocabulary:
@@ -143,8 +142,8 @@ def _center(
 
 
 def _fold(center: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
-    """Return the matrix (d, 64) and the offset (64,) of "direction" centering (``fitting.py``)."""
-    from aggregator.fit.fitting import FitSettings, initial_hyperplanes
+    """Return the matrix (d, 64) and the offset (64,) of "direction" centering (``aggregator.fit``)."""
+    from aggregator.fit import FitSettings, initial_hyperplanes
 
     normals = initial_hyperplanes(FitSettings(components=len(center)))
     matrix = normals - np.outer(center, center @ normals)
@@ -152,7 +151,9 @@ def _fold(center: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], npt
 
 
 def model_card(model: FittedModel, file: Path, limits: str) -> str:
-    """The card of a model file, as that of ``fit/model_card.py``."""
+    """The card of a model file, as that of ``aggregator.fit``."""
+    from aggregator.fit import render_card
+
     about, extractor = dict(model.metadata), model.extractor
     rows = [
         ("File", f"`{file.name}`, {file.stat().st_size:,} bytes"),
@@ -167,4 +168,4 @@ def model_card(model: FittedModel, file: Path, limits: str) -> str:
         ("Vocabulary of term weights", f"{len(model.idf.vocabulary):,} terms"),
         *((f"Parameter `{name}`", f"`{value}`") for name, value in extractor.parameters().items()),
     ]
-    return render(model.group, rows, _CONTENTS, f"{extractor.limits} {limits}")
+    return render_card(model.group, rows, _CONTENTS, f"{extractor.limits} {limits}")

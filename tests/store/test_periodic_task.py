@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from aggregator.store.lease import Lease
 from aggregator.store.memory import MemoryStore
+from aggregator.store.periodic_task import Lease
 
 
 async def test_one_replica_holds_it_until_it_is_released() -> None:

@@ -1,14 +1,13 @@
-"""Scheduler of the periodic tasks of one replica; the event detector is the first of them.
+"""Periodic tasks of one replica (event detector, index maintenance), and the scheduler that runs all tasks.
 
 The detector's commits are conditional, so two replicas that both believe they lead cannot duplicate events.
-APScheduler 3.11 cancels running coroutines on shutdown, so ``stop`` waits for the runs first.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -17,7 +16,12 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import ArticleStreamReader, DetectorRunner
+from aggregator.index import Index
+from aggregator.index.upkeep.clock_guard import ClockGuard
+from aggregator.index.upkeep.maintenance import SegmentMaintenance
+from aggregator.index.upkeep.statistics import SpaceStatistics, count_segments
 from aggregator.store.periodic_task import PeriodicTask
+from aggregator.time_units import MINUTE_MS
 
 DETECTOR_LEASE_KEY = b"{events}leader"
 STOP_TIMEOUT_S = 2.0
@@ -66,8 +70,7 @@ class DetectorTask(PeriodicTask):
             async with asyncio.timeout(STOP_TIMEOUT_S), self.run_lock:
                 if self.is_leader:
                     await self._runner.save_checkpoint(self._clock())
-                    await self.lease.release()
-                    self.is_leader = False
+                    await self.abdicate()
         except (TimeoutError, StoreUnavailable) as error:
             logger.warning("%s did not stop cleanly: %s", self.name, str(error) or "a run took too long")
 
@@ -111,7 +114,10 @@ class Scheduler:
         self._scheduler = scheduler
 
     async def stop(self) -> None:
-        """Start no new runs, release the detector's lease, then wait for the extra tasks. Idempotent."""
+        """Start no new runs, release the detector's lease, then wait for the extra tasks. Idempotent.
+
+        APScheduler 3.11 cancels running coroutines on shutdown.
+        """
         scheduler, self._scheduler = self._scheduler, None
         if scheduler is None:
             return
@@ -139,8 +145,7 @@ async def _wait_for_run(task: PeriodicTask) -> None:
 
 
 async def _suppress_cancellation(run: Callable[[], Awaitable[None]]) -> None:
-    """Run a task; ``stop`` has already logged a cancellation, and APScheduler would add a traceback."""
-    with suppress(asyncio.CancelledError):
+    with suppress(asyncio.CancelledError):  # ``stop`` has logged it; APScheduler would add a traceback
         await run()
 
 
@@ -156,3 +161,87 @@ def _add_job(scheduler: AsyncIOScheduler, task: PeriodicTask) -> None:
         coalesce=True,
         max_instances=1,
     )
+
+
+MAINTENANCE_LEASE_KEY = b"{upkeep}leader"
+MAINTENANCE_INTERVAL_S = 5.0
+TIME_BUDGET_MS = 250
+STATISTICS_INTERVAL_MS = MINUTE_MS
+
+
+class IndexMaintenance(PeriodicTask):
+    """Compaction by the leader, by the trusted time of ``clock_guard``; ``clock`` measures its slices.
+
+    Each run works for at most ``TIME_BUDGET_MS`` and leaves the rest to the next one, so requests wait for at
+    most one chunk of work. Progress is stored (``compaction.py``). In each run every replica reads what
+    the leader changed: the segments and the floor. ``expiring_prefixes``: see ``index.expiry_sweep``.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        clock: Callable[[], int],
+        clock_guard: ClockGuard | None = None,
+        *,
+        time_budget_ms: int = TIME_BUDGET_MS,
+        expiring_prefixes: Mapping[bytes, int] | None = None,
+    ) -> None:
+        super().__init__("index maintenance", MAINTENANCE_INTERVAL_S, index.store, MAINTENANCE_LEASE_KEY)
+        self._index = index
+        self._clock = clock
+        self._clock_guard = clock_guard or ClockGuard(index, clock)
+        self._time_budget_ms = time_budget_ms
+        self._pending_steps: AsyncIterator[None] | None = None
+        self.jobs = SegmentMaintenance(index, expiring_prefixes=expiring_prefixes)
+        self.statistics: dict[str, SpaceStatistics] = {}
+        self._statistics_ms = -STATISTICS_INTERVAL_MS
+
+    async def acquire(self) -> bool:
+        """As of any task; not under an implausible clock, whose observation comes first."""
+        if await self._clock_guard.observe() is None:
+            return await super().acquire()
+        await self.abdicate()
+        return False
+
+    async def lead(self) -> None:
+        """One slice of work; none before the first article."""
+        await self._compact()
+        await self._refresh_statistics()
+
+    async def follow(self) -> None:
+        """Read what the leader changed."""
+        self._pending_steps = None
+        await self._refresh_segments()
+        await self._refresh_statistics()
+
+    def reset(self) -> None:
+        """Begin again after a failure."""
+        self._pending_steps = None
+
+    async def refresh(self) -> None:
+        """Read what runs of other processes changed; does nothing if the store is unavailable."""
+        with suppress(StoreUnavailable):
+            await self._refresh_segments()
+
+    async def _compact(self) -> None:
+        started_ms = self._clock()
+        if self._pending_steps is None:
+            if self._clock_guard.trusted_ms is None:
+                return
+            self._pending_steps = self.jobs.steps(self._clock_guard.trusted_ms)
+        async for _ in self._pending_steps:
+            # A negative duration is a clock that was set back: end the slice rather than run on.
+            if not 0 <= self._clock() - started_ms < self._time_budget_ms:
+                return
+        self._pending_steps = None
+
+    async def _refresh_segments(self) -> None:
+        await self._index.segments.refresh_all(self._index.all_spaces)
+
+    async def _refresh_statistics(self) -> None:
+        now_ms = self._clock()
+        if not 0 <= now_ms - self._statistics_ms < STATISTICS_INTERVAL_MS:
+            self._statistics_ms = now_ms
+            self.statistics = {
+                space: await count_segments(self._index, space) for space in self._index.spaces
+            }

@@ -9,16 +9,22 @@ from collections.abc import Mapping, Sequence
 import pytest
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
 
-from aggregator.background import scheduler as scheduler_module
-from aggregator.background.scheduler import DETECTOR_LEASE_KEY, DetectorTask, Scheduler
+from aggregator.background import tasks as tasks_module
+from aggregator.background.tasks import (
+    DETECTOR_LEASE_KEY,
+    MAINTENANCE_LEASE_KEY,
+    DetectorTask,
+    IndexMaintenance,
+    Scheduler,
+)
 from aggregator.domain import StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule
 from aggregator.events.repository import POSITION_KEY, EventRepository
-from aggregator.store.lease import Lease
 from aggregator.store.memory import MemoryStore
-from aggregator.store.periodic_task import PeriodicTask
+from aggregator.store.periodic_task import Lease, PeriodicTask
+from tests.support.factories import core, edited, story
 from tests.support.hang_limit import HANG_LIMIT_S
 
 NOW_MS = 20_000 * 86_400_000
@@ -100,7 +106,7 @@ async def test_an_event_that_fires_is_logged(
 ) -> None:
     """One line per event, with its reason."""
     stream.burst()
-    with caplog.at_level(logging.INFO, "aggregator.background.scheduler"):
+    with caplog.at_level(logging.INFO, "aggregator.background.tasks"):
         await build_scheduler(store, stream).detector.run_once()
 
     assert caplog.text.count("fired: 16 items") == 1
@@ -197,7 +203,7 @@ async def test_a_hanging_tick_does_not_delay_the_stop(
     store: MemoryStore, stream: Stream, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After the timeout it is cancelled, and nothing of it is saved."""
-    monkeypatch.setattr("aggregator.background.scheduler.STOP_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("aggregator.background.tasks.STOP_TIMEOUT_S", 0.01)
     scheduler = build_scheduler(store, stream, 0.05)
     stream.gate.clear()
     scheduler.start()
@@ -213,7 +219,7 @@ async def test_a_tick_cancelled_by_a_stop_is_logged_without_a_traceback(
     store: MemoryStore, stream: Stream, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next leader repeats it: nothing unexpected happened."""
-    monkeypatch.setattr(scheduler_module, "STOP_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(tasks_module, "STOP_TIMEOUT_S", 0.01)
     stream.gate.clear()
     scheduler = build_scheduler(store, stream, 0.02)
     scheduler.start()
@@ -226,3 +232,65 @@ async def test_a_tick_cancelled_by_a_stop_is_logged_without_a_traceback(
 
     assert [record.exc_info for record in caplog.records if record.levelno >= logging.ERROR] == []
     assert "did not stop cleanly: a run took too long" in caplog.text
+
+
+async def test_a_run_is_short_and_the_next_one_resumes() -> None:
+    """The 500,000 keys of a sealed segment take more than one run of 40 ms, and all are compacted."""
+    newsroom = core(MemoryStore())
+    await newsroom.post("a", story(1))
+    await newsroom.post("a", edited(story(1), 2))
+    (space,) = newsroom.index.spaces
+    await newsroom.index.segments.seal(space, 0, newsroom.clock())
+    # Each reading of the clock advances it by 1 ms.
+    maintenance = IndexMaintenance(newsroom.index, newsroom.clock, time_budget_ms=40)
+
+    await maintenance.run_once()
+    assert maintenance.jobs.compactor.counters.entries_removed == 0
+    runs = 1
+    while maintenance._pending_steps is not None:
+        await maintenance.run_once()
+        runs += 1
+
+    assert maintenance.jobs.compactor.counters.entries_removed > 4
+    assert runs == maintenance.runs > 20
+
+
+async def test_followers_read_the_changes_of_the_leader() -> None:
+    """They do no work, but know the segments and the floor after their run."""
+    store = MemoryStore()
+    leader, other = core(store), core(store)
+    (space,) = leader.index.spaces
+    await other.index.segments.stack(space)
+    first, second = IndexMaintenance(leader.index, leader.clock), IndexMaintenance(other.index, other.clock)
+    await first.run_once()
+    await leader.index.segments.seal(space, 0, 1)
+    await leader.index.segments.advance_head(space, floor=77)
+
+    await second.run_once()
+
+    assert (second.runs, second.skipped) == (0, 1)
+    layers = await other.index.segments.stack(space)
+    assert (layers.last, layers.floor) == (1, 77)
+
+
+async def test_a_failing_run_is_logged_once_and_retried(caplog: pytest.LogCaptureFixture) -> None:
+    """The store is unavailable for two runs."""
+
+    class FailingStore(MemoryStore):
+        fails = True
+
+        async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
+            if self.fails and MAINTENANCE_LEASE_KEY in keys:
+                raise StoreUnavailable("The store is unavailable.")
+            return await super().read(keys)
+
+    store = FailingStore()
+    newsroom = core(store)
+    maintenance = IndexMaintenance(newsroom.index, newsroom.clock)
+    with caplog.at_level(logging.WARNING):
+        await maintenance.run_once()
+        await maintenance.run_once()
+    store.fails = False
+    await maintenance.run_once()
+
+    assert (maintenance.errors, maintenance.runs, len(caplog.records)) == (2, 1, 1)

@@ -1,4 +1,4 @@
-"""Fit of a feature model to a corpus, offline. Only offline modules import scikit-learn.
+"""Fit of a feature model to a corpus, offline, with scikit-learn (extra ``fit``); serving imports none of it.
 
 TF-IDF (``CountVectorizer`` and ``TfidfTransformer`` of scikit-learn) over the index terms of the service, its
 principal axes and 64 hyperplanes; everything after the TF-IDF is folded into one matrix:
@@ -6,12 +6,10 @@ principal axes and 64 hyperplanes; everything after the TF-IDF is folded into on
     x -> centered(x) @ axes.T -> * scale -> @ hyperplanes   ==   x @ matrix - offset      (64,)
     matrix (V, 64), stored as float16; axes of PCA; scale is 1 unless whitened or sharpened
 
-**Centering.** PCA subtracts the corpus mean ("mean": ``offset = mean @ matrix``). That suits articles like
-those of the corpus. A headline, or an article on other subjects, has little in common with the mean: its
-projection is small, the constant offset determines the bits, and all such texts get the bits of ``-offset``.
-The default therefore subtracts only as much of the mean as an article has of it ("direction":
-``x - (x . m) m`` with m the mean at unit length). For a typical article that is the mean
-(``x . m = |mean|``), for one unlike the corpus nothing. It folds into the matrix; the offset is 0.
+**Centering.** PCA subtracts the corpus mean ("mean": ``offset = mean @ matrix``). A headline, or an article
+on other subjects, has little in common with the mean: the constant offset determines its bits. The default
+therefore subtracts only as much of the mean as an article has of it ("direction": ``x - (x . m) m`` with m
+the mean at unit length). It folds into the matrix; the offset is 0.
 
 **Learned hyperplanes** are rotated away from the articles of the corpus (iterative quantization, Gong &
 Lazebnik, CVPR 2011). An edit then changes fewer bits, but unrelated articles on one subject share more bits.
@@ -25,11 +23,11 @@ changes these least. Stretching them makes bits more stable. For archives under 
 tests. The same articles in the same order give the same file, whatever the number of cores; eigenvectors may
 differ in their last digits between BLAS builds, and so may single rounded entries.
 
-A model holds a vocabulary and fitted numbers, no text.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,18 +35,24 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
 from aggregator.analysis.features import LOG_TF_WEIGHT, POWER_TF_WEIGHT, RAW_TF_WEIGHT, FeatureModel
 from aggregator.analysis.model_file import check_writable
 from aggregator.analysis.simhash import FINGERPRINT_BITS, hyperplanes
 from aggregator.analysis.text.language import detect_language, language_group
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
-from aggregator.errors import InvalidInput
+from aggregator.errors import ConfigurationError, InvalidInput
 from aggregator.jsonl import check_readable, read_rows
+
+try:
+    from scipy import sparse
+    from sklearn.decomposition import PCA, TruncatedSVD
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
+except ImportError as error:
+    raise ConfigurationError(
+        "Fitting needs scikit-learn, which is not installed; run `pip install 'newsdedup[fit]'`."
+    ) from error
 
 Matrix = npt.NDArray[np.float64]
 
@@ -188,9 +192,8 @@ def fit_file(
 ) -> FitResult:
     """Fit a model to the articles of ``group`` in .jsonl or .jsonl.gz files and save it as ``out``.
 
-    Rows are objects with ``title``, ``text`` (at least one of them not empty) and ``lang`` (else detected);
-    rows of other groups are skipped. ``progress`` is called with the number of articles used so far. Raises
-    InvalidInput that names file and line, or ModelError if ``out`` cannot be written.
+    Rows have ``title``, ``text`` (at least one not empty) and ``lang`` (else detected). ``progress`` gets
+    the number of articles used so far. Raises InvalidInput with file and line, or ModelError.
     """
     files = [str(path) for path in paths]
     check_readable(files)
@@ -234,10 +237,7 @@ def _identity(tokens: Sequence[str]) -> Sequence[str]:
 def count_terms(
     token_lists: Iterable[Sequence[str]], group: str, settings: FitSettings
 ) -> tuple[sparse.csr_matrix, tuple[str, ...]]:
-    """Return occurrences (articles, V) int64 and names of the V terms of the vocabulary.
-
-    Raises InvalidInput if there are no index terms.
-    """
+    """Occurrences (articles, V) int64, and the V terms. Raises InvalidInput if there are no index terms."""
     counter = CountVectorizer(analyzer=_identity, dtype=np.int64)
     try:
         counts = counter.fit_transform(token_lists)
@@ -273,8 +273,7 @@ def _check_corpus_size(shape: tuple[int, int], group: str, settings: FitSettings
 
 
 def _apply_power(counts: sparse.csr_matrix, settings: FitSettings) -> sparse.csr_matrix:
-    """Counts for TfidfTransformer, which computes the logarithm itself but not the power."""
-    return counts.power(_TF_POWER) if settings.counts == "power" else counts
+    return counts.power(_TF_POWER) if settings.counts == "power" else counts  # TfidfTransformer cannot
 
 
 def _sample_evenly(x: sparse.csr_matrix, max_rows: int) -> sparse.csr_matrix:
@@ -346,10 +345,47 @@ def _axis_scale(variance: Matrix, whiten: float) -> Matrix:
 
 
 def initial_hyperplanes(settings: FitSettings) -> Matrix:
-    """Return the (components, 64) normals that no corpus is needed for."""
+    """The (components, 64) normals that no corpus is needed for."""
     normals = hyperplanes(settings.components)
     if settings.hyperplanes == "hashed":
         return normals
     orthonormal, upper = np.linalg.qr(normals)
     # QR is unique only up to the sign of each column: take the one nearest to the hashed hyperplane.
     return np.asarray(orthonormal * np.sign(np.diag(upper)))
+
+
+_CONTENTS = (
+    "The file contains a vocabulary, the inverse article frequency of each term, and the matrix and offset "
+    "that map term weights to 64 sums. It contains no text. `scripts/fit-default-models` fitted it. "
+    "Fingerprints of models with different ids are not comparable."
+)
+
+
+def model_card(model: FeatureModel, file_name: str, size_bytes: int, limits: str) -> str:
+    """The Markdown card of a model file; ``limits``: sentences."""
+    about, settings = dict(model.metadata), dict(model.metadata.get("settings", {}))
+    rows = [
+        ("File", f"`{file_name}`, {size_bytes:,} bytes"),
+        ("Language group", f"`{model.group}`"),
+        ("Model id", f"`{model.id}`"),
+        ("Content hash (SHA-256)", f"`{model.content_hash}`"),
+        ("Corpus", str(about.get("corpus", "not stated"))),
+        ("Licence of the corpus", str(about.get("licence", "not stated"))),
+        ("Articles", f"{about.get('articles', 0):,}"),
+        ("Period", str(about.get("period", "not stated"))),
+        ("Index terms", f"`{model.recipe}`"),
+        ("Vocabulary", f"{len(model.vocabulary):,} terms"),
+        ("Matrix", f"{len(model.vocabulary):,} x {FINGERPRINT_BITS}, float16"),
+        *((f"Setting `{name}`", f"`{value}`") for name, value in settings.items()),
+    ]
+    return render_card(model.group, rows, _CONTENTS, limits)
+
+
+def render_card(group: str, rows: list[tuple[str, str]], contents: str, limits: str) -> str:
+    """A card of these rows; ``contents``: what the file contains."""
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    return (
+        f"# Feature model `{group}`\n\n"
+        f"| | |\n| --- | --- |\n{table}\n\n"
+        f"{textwrap.fill(contents, 110)}\n\n{textwrap.fill(f'**Limits:** {limits}', 110)}\n"
+    )

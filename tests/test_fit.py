@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.simhash import fingerprint_from_sums, hamming_distance, simhash
 from aggregator.errors import InvalidInput, ModelError
-from aggregator.fit.fitting import FitResult, FitSettings, fit, fit_file
+from aggregator.fit import FitResult, FitSettings, fit, fit_file
 
 _WORD_LISTS = """
 river rain flood levee water bridge evacuate boats storm sandbags banks crest gauge mud

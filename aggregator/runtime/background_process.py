@@ -24,7 +24,7 @@ from aggregator.http.metrics.multiprocess import RestartCounts, Supervised
 from aggregator.runtime.processes import ChildProcess, ForkedProcess, keep_running, run_child
 from aggregator.settings import Settings
 
-# Twice ``background.scheduler.STOP_TIMEOUT_S`` (the detector's last run, its extra tasks) and some margin.
+# Twice ``background.tasks.STOP_TIMEOUT_S`` (the detector's last run, its extra tasks) and some margin.
 STOP_TIMEOUT_S = 6.0
 # Below the priority of analysis processes (5), which requests wait for, but little enough to keep up with a
 # load that uses all processors. With 10 the detector falls behind when other programs keep them busy.

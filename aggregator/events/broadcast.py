@@ -1,8 +1,7 @@
 """Broadcast of event changes: one task per process reads the change stream for all subscribers.
 
 A subscriber resumes from a position in the change stream: it first receives the changes it missed, read for
-it alone, then those that the reader task publishes. A subscriber that does not keep up is disconnected and
-may resume. The reader runs while there are subscribers, and retries while the store is unavailable.
+it alone, then those that the reader task publishes. One that does not keep up is disconnected and may resume.
 """
 
 from __future__ import annotations
@@ -151,7 +150,6 @@ class ChangeBroadcaster:
             subscriber.close()
 
     async def _load_backlog(self, subscriber: Subscriber, until: bytes) -> None:
-        """Read the changes between the subscriber's position and that of the reader task."""
         position, count = subscriber.position, 0
         while parse_position(position) < parse_position(until) and (batch := await self._read(position)):
             subscriber.add_backlog(batch)

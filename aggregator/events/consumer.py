@@ -2,23 +2,14 @@
 
 **The article stream is the journal, the detector state a checkpoint.** ``poll`` reads the articles after the
 saved positions, feeds the detector, and saves state, positions, changed events and change records in one
-optimistic commit, which holds only while the position is still the one that was read. Two leaders therefore
-at worst do the same work twice: the loser drops its own and reads again. After a crash the next leader reads
-the stream again from the last checkpoint and finds the same events, since event ids depend on the articles
-alone. Nothing is lost, and no change is published twice.
+optimistic commit, which holds only while position and editor overrides are still those that were read. Two
+leaders therefore at worst do the same work twice: the loser drops its own and reads again. After a crash the
+next leader reads the stream again from the last checkpoint and finds the same events, since event ids depend
+on the articles alone. Nothing is lost, and no change is published twice.
 
 A checkpoint is written at the end of a call in which an event fired, merged or closed or an article was
-deleted, otherwise every ``checkpoint_interval_ms``; in between, the leader's detector in memory is ahead of
-the store.
-
-The commit also holds only while the editor overrides are those that the detector has applied
-(``editor_actions.py``); when they changed, the detector applies the new ones and the commit is retried.
-
-    {events}position     checkpoint number, mode, positions in the article streams
-    {events}learning     what the detector knows (``LearnedHistory``); empty under the literal rule
-    {events}state        the detector (``BurstDetector.dump``), compressed
-
-``repository.py`` documents what is stored for readers.
+deleted, otherwise every ``checkpoint_interval_ms``. ``repository.py`` lists the keys; ``{events}state`` holds
+the detector (``BurstDetector.dump``), compressed.
 """
 
 from __future__ import annotations
@@ -140,15 +131,14 @@ _position_decoder = msgspec.msgpack.Decoder(_Position)
 class DetectorRunner:
     """Runs the burst detector over the article stream and saves what it finds in ``repository``.
 
-    At most one process, the leader, should call ``poll``. ``checkpoint_interval_ms``: the part of the stream,
-    as a duration, that is read again after a crash. ``yield_control``: called between pieces of work of some
-    milliseconds. ``trusted_clock``: the time by which closed events are removed, in ms; None: the time of
-    the call. ``term_rates``: loads what a new detector knows of news in general; None: nothing.
-    ``families``: the syndication families known now, which the detector takes over at each checkpoint.
+    At most one process, the leader, should call ``poll``. ``checkpoint_interval_ms``: the part of the stream
+    that is read again after a crash. ``yield_control``: called between pieces of work of some milliseconds.
+    ``trusted_clock``: the time by which closed events are removed, in ms; None: that of the call.
+    ``term_rates``: loads what a new detector knows of news in general. ``families``: the syndication families
+    known now, which the detector takes over at each checkpoint.
 
     ``items_read`` and ``commit_conflicts`` count since start; ``has_backlog``: the last ``poll`` stopped
-    before the end of the stream; ``learning``: how much the detector knew then, None before the first one and
-    under the literal rule.
+    before the end of the stream; ``learning``: None before the first poll and under the literal rule.
     """
 
     def __init__(
@@ -217,7 +207,6 @@ class DetectorRunner:
             await self._save(leader, now_ms)
 
     async def _feed_new_items(self, leader: LeaderState, stream: ArticleStreamReader, now_ms: int) -> bool:
-        """Feed about ITEMS_PER_POLL articles at most; whether more are left."""
         remaining = ITEMS_PER_POLL
         while remaining > 0:
             items, streams = await stream.read(leader.streams, self._items_per_read)
@@ -253,8 +242,7 @@ class DetectorRunner:
     async def _run_cooperatively(self, steps: Iterator[None]) -> None:
         """Run the steps, yielding to the event loop after each.
 
-        Not in a thread: that would hold the interpreter lock for the switch interval (about as long as a
-        step) at every step, and so delay requests.
+        Not in a thread: that would hold the interpreter lock for the switch interval at every step.
         """
         for _ in steps:
             await self._yield_control()
@@ -263,8 +251,7 @@ class DetectorRunner:
         """The detector as of the last checkpoint.
 
         A rule with other numbers continues with the saved state; one of another mode closes the open events
-        and starts with an empty state at the same position. A lost state, or one of another format, is
-        rebuilt from the start of the stream; events that are stored already are then not published again.
+        and starts empty at the same position. A lost state is rebuilt from the start of the stream.
         """
         if saved is None or saved[:1] != FORMAT_BYTE:
             return LeaderState(self._new_detector(), {}, saved)
@@ -329,7 +316,6 @@ class DetectorRunner:
         return await asyncio.to_thread(zlib.compress, b"".join(chunks), 1)
 
     async def _collect_changes(self, leader: LeaderState, now_ms: int) -> EventUnitOfWork:
-        """New versions of the events that changed since the last checkpoint."""
         changed = bool(leader.pending_changes or leader.deleted_articles)
         index, storylines = (
             await self.repository.store.read([INDEX_KEY, STORYLINES_KEY]) if changed else (None, None)
@@ -349,7 +335,6 @@ class DetectorRunner:
         return unit
 
     def _trusted_ms(self, now_ms: int) -> int:
-        """The time by which stored events expire."""
         return now_ms if self._trusted_clock is None else self._trusted_clock()
 
 

@@ -1,9 +1,8 @@
 """Editor actions on events: acknowledge, mute, merge, remove an item, note, assign, choose a headline, ...
 
-An action immediately changes the stored events in one optimistic commit (``unit_of_work.py``). It also adds
-an editor override (``detection/overrides.py``), which the detector applies before its own next commit, so no
-later version of the event undoes the action. Every event that an action changed carries it in its audit
-trail, with actor and time.
+An action changes the stored events in one optimistic commit (``unit_of_work.py``) and adds an editor
+override, which the detector applies before its own next commit, so no later version of the event undoes the
+action. Every event that an action changed carries it in its audit trail.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ class EditorActions:
     async def apply(self, action: EditorAction) -> Event:
         """Carry out one action. Returns the event as it is then; after a merge, the surviving one.
 
-        Idempotent: an action without effect is not recorded again. Raises NotFound (event, or item or note in
-        it), Conflict (an impossible merge, too many notes), CommitConflict, StoreUnavailable.
+        An action without effect is not recorded again. Raises NotFound (event, or item or note in it),
+        Conflict (an impossible merge, too many notes), CommitConflict, StoreUnavailable.
         """
         first_version = await self._first_version_of(action.item) if action.action == "remove_item" else None
         headline = await self._headline_of(action.item) if action.action == "choose_headline" else ""
@@ -65,10 +64,7 @@ class EditorActions:
         return unit.events.get(event.id, event)
 
     async def remove_article(self, first_version: int, article_id: str, now_ms: int) -> None:
-        """Remove the id and headline of a deleted article from its event, before the detector's next run.
-
-        Raises CommitConflict, StoreUnavailable.
-        """
+        """Remove a deleted article from its event at once. Raises CommitConflict, StoreUnavailable."""
 
         async def plan(unit: EventUnitOfWork) -> None:
             await unit.remove_article(first_version, article_id, now_ms)
@@ -79,7 +75,6 @@ class EditorActions:
     async def _commit(
         self, plan: Callable[[EventUnitOfWork], Awaitable[T]], at_ms: int
     ) -> tuple[EventUnitOfWork, T]:
-        """Let ``plan`` fill a unit of work and commit it; retried while other writers commit first."""
         async with self._lock:
             for _ in commit_attempts("events: too many concurrent actions; try again.", MAX_COMMIT_ATTEMPTS):
                 unit = await EventUnitOfWork.begin(self._repository)
@@ -92,14 +87,12 @@ class EditorActions:
             return unit, result
 
     async def _first_version_of(self, item: str | None) -> int | None:
-        """Number of the article's first version; None when it is no longer stored."""
         try:
             return (await self._articles.get(item or "")).record.first_version
         except NotFound:
             return None
 
     async def _headline_of(self, item: str | None) -> str:
-        """Headline of an article, "" for None. Raises NotFound, also for an article without a headline."""
         title = (await self._articles.get(item)).record.title if item is not None else ""
         if item is not None and not title:
             raise NotFound(f"item: the article {item[:200]!r} has no headline.")
@@ -109,7 +102,6 @@ class EditorActions:
 async def _plan(
     unit: EventUnitOfWork, action: EditorAction, first_version: int | None, headline: str
 ) -> Event:
-    """Put the new version that an action makes of one event; nothing when the action has no effect."""
     event = await _require_event(unit, action.event, "id")
     event = await _require_event(unit, merge_chain(unit.summaries, event.id)[-1], "id")
     item = action.item or ""
@@ -130,7 +122,6 @@ async def _plan(
 
 
 async def _plan_merge(unit: EventUnitOfWork, action: EditorAction) -> Event:
-    """Put both events of a merge: ``action.event``, closed, and the one that continues."""
     absorbed = await _require_event(unit, action.event, "id")
     into = await _require_event(unit, action.into or "", "into")
     into = await _require_event(unit, merge_chain(unit.summaries, into.id)[-1], "into")
@@ -154,7 +145,6 @@ async def _plan_merge(unit: EventUnitOfWork, action: EditorAction) -> Event:
 
 
 def _with_mute(overrides: EditorOverrides, event: Event, at_ms: int) -> EditorOverrides:
-    """The overrides with the event's present mute, or without any mute of its story."""
     mutes = tuple(
         m for m in overrides.mutes if m.event_id != event.id and not is_same_story(m.profile, event.profile)
     )

@@ -9,20 +9,11 @@
     breaking   any other open event
 
 **Rank** on the front page: the ratio of the busiest window to the usual one, in doublings; it halves with
-every two hours without a new item, and with every twelve hours since detection:
+every two hours without a new item, and with every twelve hours since detection.
 
-    rank = log2((peak + 1) / (expected + 1)) * 0.5 ** (hours since last seen / 2 + hours since detected / 12)
-
-**Orders** of a list:
-
-    time      last item, newest first
-    novelty   detection, newest first
-    size      most items first
-    surprise  rank
-    growth    most items per hour more than in the hour before
-
-The first three are orders of the index of events, so a list continues after a page key. The other two
-change with the time of day: they order open events and have no page keys.
+**Orders**: time (last item), novelty (detection), size, surprise (rank), growth (items per hour more than in
+the hour before). The first three are orders of the index of events, so a list continues after a page key. The
+other two change with the time of day: they order open events and have no page keys.
 """
 
 from __future__ import annotations

@@ -2,13 +2,10 @@
 
 idempotency:<owner>    reservations and the newest answers of one API key, msgpack
 
-A request first reserves its key, then acts, then records its answer in place of the reservation. Reservation
-and answer are compare-and-write on one value, so of simultaneous requests with one key exactly one acts, also
-across processes. A reservation whose process died ends after 60 s: longer than any action that uses it takes.
-
-An answer is kept for 24 h. One value has at most MAX_ANSWERS answers and MAX_BYTES bytes of bodies (older
-ones are dropped first), so 1,000 keys take at most 256 MB, and usually nothing: only requests that create
-watches, webhooks, desks and targets are recorded, and the value expires with its newest answer.
+A request first reserves its key, then acts, then records its answer in place of the reservation, by
+compare-and-write on one value: of simultaneous requests with one key exactly one acts, also across processes.
+A reservation whose process died ends after 60 s. An answer is kept for 24 h; one value has at most
+MAX_ANSWERS answers and MAX_BYTES bytes of bodies (older ones are dropped first).
 """
 
 from __future__ import annotations
@@ -86,8 +83,6 @@ class IdempotentAnswers:
         await self._edit(owner, lambda entries: (_without(entries, reservation), None))
 
     async def _edit(self, owner: str, change: Callable[[Answers], tuple[Answers, T]]) -> T:
-        """Edit the entries that have not expired, oldest first."""
-
         def edit(stored: Answers) -> tuple[Answers, T]:
             current = self._without_expired(stored)
             changed, result = change(current)

@@ -1,8 +1,7 @@
 """The newsroom's half of an event: editor actions applied to it, notes, and its audit trail. Pure.
 
-An action that changes nothing returns the same object. An event is read and written as one value, so neither
-notes nor audit trail may grow without limit: a note beyond the limits is refused, because an editor relies on
-it; of the audit trail the oldest entries are dropped.
+An action that changes nothing returns the same object. A note beyond the limits is refused, because an editor
+relies on it; of the audit trail the oldest entries are dropped.
 """
 
 from __future__ import annotations
@@ -129,8 +128,7 @@ def merge_into(into: Event, absorbed: Event) -> Event:
 def remove_item(event: Event, item: str) -> Event:
     """Return the event without one article.
 
-    If it gave the headline that an editor chose, the automatic one returns; if it gave that one, the key
-    terms replace it.
+    If it gave the headline that an editor chose, the automatic one returns, then the key terms.
     """
     if item not in event.items:
         return event
@@ -179,8 +177,7 @@ def _union(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
 def add_note(notes: tuple[Note, ...], action: EditorAction, revision: int) -> tuple[Note, ...]:
     """Return the notes with the text of ``action``; the same ones if the last note is the same.
 
-    A repeated request thus adds one note. ``revision``: of the event; a note's id is greater. Raises Conflict
-    when the event has too many notes, or too long ones.
+    ``revision``: of the event; a note's id is greater. Raises Conflict beyond the limits.
     """
     text = action.text or ""
     if notes and (notes[-1].actor, notes[-1].text) == (action.actor, text):

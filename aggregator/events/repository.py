@@ -1,18 +1,17 @@
 """Repository of stored events, read by every replica.
 
-{events}position     position of the detector (``consumer.py``), changed by every checkpoint
+{events}position     checkpoint number, mode and positions in the article streams
 {events}desk         editor overrides, changed by every editor action
-{events}index        id -> (status, detected, last seen, merged into) of all stored events
+{events}index        id -> ``EventSummary`` of all stored events
 {events}e:<id>       one event, JSON
 {events}n:<number>   event id of an article (number of its first version, hex); index maintenance removes it
-{events}learning     hours with documents that the detector knows, for the learning status
+{events}learning     hours with documents that the detector knows; empty under the literal rule
 {events}storylines   entries of recent events, to link later ones (``storylines.py``)
 {events}changes      append-only stream of changes for SSE and webhooks, trimmed to ``CHANGE_RETENTION_MS``
 
-There are two writers: the leader's checkpoint (``consumer.py``) and an editor's action
-(``editor_actions.py``). Each uses one commit (``unit_of_work.py``) on condition that position and overrides
-are still those that it read, so all versions of all events have one order and no writer overwrites a version
-that it has not seen.
+There are two writers: the leader's checkpoint (``consumer.py``) and an editor's action. Each uses one commit
+(``unit_of_work.py``) on condition that position and overrides are still those that it read, so all versions
+of all events have one order and no writer overwrites a version that it has not seen.
 """
 
 from __future__ import annotations
@@ -76,8 +75,6 @@ class ChangeRecord(msgspec.Struct, frozen=True):
 
 
 class _Merge(msgspec.Struct):
-    """The field of a stored event that ``event_ids_of`` needs."""
-
     merged_into: str | None = None
 
 
@@ -108,8 +105,8 @@ class EventRepository:
     ) -> list[Event]:
         """Stored events in an order, by default the most recently seen first. Raises StoreUnavailable.
 
-        ``since_ms``: only those last seen then or later; ``after``: only those behind this key, for the next
-        page. The orders without page keys list open events, as of ``now_ms``.
+        ``since_ms``: only those last seen then or later; ``after``: only those behind this key. The orders
+        without page keys list open events, as of ``now_ms``.
         """
         index = await self.summaries()
         candidates = {
@@ -128,7 +125,6 @@ class EventRepository:
     async def _first_matching(
         self, ids: Sequence[str], limit: int, event_filter: EventFilter | None
     ) -> list[Event]:
-        """The first ``limit`` of these events that match."""
         found: list[Event] = []
         while ids and len(found) < limit:
             batch, ids = ids[:EVENTS_PER_READ], ids[EVENTS_PER_READ:]
@@ -151,9 +147,9 @@ class EventRepository:
         return event
 
     async def story_events(self, story_id: str) -> list[Event]:
-        """The events of a storyline in order of detection, the newest ``MAX_STORY_EVENTS`` at most.
+        """The newest ``MAX_STORY_EVENTS`` of a storyline in order of detection, without merged ones.
 
-        Events that were merged into others are left out. Raises NotFound when none is left.
+        Raises NotFound when none is left.
         """
         ids = story_event_ids(await self.summaries(), story_id)[-MAX_STORY_EVENTS:]
         events = await self.get_many(ids)
@@ -174,8 +170,7 @@ class EventRepository:
     async def event_ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
         """Event id by article number (of the first version), where there is one; merges are followed.
 
-        Articles of events that have expired have none, also before maintenance removes their keys. One round
-        trip, and one more for each step along the events that the articles lead to.
+        One round trip, and one more for each step along the events that the articles lead to.
         """
         values = await self.store.read([number_key(n) for n in numbers]) if numbers else []
         found = {n: value.decode() for n, value in zip(numbers, values, strict=True) if value is not None}
@@ -217,10 +212,7 @@ class EventRepository:
         return history.status(now_ms) if history is not None else None
 
     async def changes(self, after: bytes = b"", count: int = 100) -> Sequence[tuple[bytes, ChangeRecord]]:
-        """Up to ``count`` (position, change) of the change stream after a position, oldest first.
-
-        After b"" or a position that was trimmed, the list starts with the oldest stored change.
-        """
+        """Up to ``count`` (position, change) after a position, oldest first; b"": from the oldest stored."""
         read = (await self.store.stream_read([CHANGES_KEY], [after], count))[0]
         return [(position, decode_change(payload)) for position, payload in read]
 

@@ -1,25 +1,14 @@
 """Storylines: events of one topic over days and weeks, linked when an event fires. Pure.
 
-An event belongs to the storyline of the earlier event that it resembles most, if it resembles one: its topic
-breaks again after a pause, or a new development of it fires while the earlier event is still open. The rule
+An event belongs to the storyline of the earlier event that it resembles most, if it resembles one. The rule
 compares the profiles of both events (``detection/key_terms.py``): their cosine, and their common terms, since
-one word is not a topic (two accidents are a "crash")::
+one word is not a topic (two accidents are a "crash").
 
-    Monday     quake, japan, tsunami, coast      event a, storyline a
-    Tuesday    japan, reactor, quake, plant      event b: quake and japan in common, storyline a
-    Wednesday  quake, chile, coast               event c: too little in common, storyline c
-    16 days    japan, reactor, plant, leak       event d resembles b most: storyline a
-
-An event that reports what another one reported within a day in another language joins
-its storyline as a translation and does not alert.
-
-The entries are part of the checkpoint (``unit_of_work.py``). There are at most ``MAX_ENTRIES``.
-
-**Translations.** Terms of two languages are compared in Latin script (``anyascii``). They agree if they are
-equal, or have a common start of at least five letters and at most three more ("turkei" and "turkish" do not
-agree, "bundestag" and "bundesrat" do). One name is not an event, so three terms must agree, and the cosine of
-the profiles over them must reach ``MIN_COSINE``. Names that are written by sound in Chinese do not agree with
-their Latin form, and figures are not part of profiles: such events stay separate.
+**Translations.** An event that reports what another one reported within a day in another language joins its
+storyline and does not alert. Terms of two languages are compared in Latin script (``anyascii``). They agree
+if they are equal, or have a common start of at least five letters and at most three more. One name is not an
+event, so three terms must agree, and the cosine of the profiles over them must reach ``MIN_COSINE``. Names
+that are written by sound in Chinese do not agree with their Latin form: such events stay separate.
 """
 
 from __future__ import annotations
@@ -75,7 +64,6 @@ def latin_agreement(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[flo
 
 
 def _latin_profile(profile: Mapping[str, float]) -> dict[str, float]:
-    """The profile by Latin term, of norm 1."""
     latin: dict[str, float] = {}
     for term, weight in profile.items():
         key = to_latin(term)
@@ -136,20 +124,14 @@ class Storylines:
         return list(self._entries.values())
 
     def follow(self, stories: Mapping[str, str]) -> None:
-        """Adopt the storylines that editors gave to events: ``stories`` maps event ids to storylines.
-
-        Later events that resemble an unlinked event then join its storyline, not the one that it left.
-        """
+        """Adopt the storylines that editors gave to events: ``stories`` maps event ids to storylines."""
         for id_, entry in self._entries.items():
             story_id = stories.get(id_) or entry.story_id
             if story_id != entry.story_id:
                 self._entries[id_] = msgspec.structs.replace(entry, story_id=story_id)
 
     def place(self, event: Event) -> Event:
-        """Return a new version of an event with its storyline, and remember it for later events.
-
-        An event keeps the storyline that it has. One that was merged into another is forgotten.
-        """
+        """The event with its storyline, remembered for later ones; one that was merged is forgotten."""
         if event.merged_into is not None:
             self._entries.pop(event.id, None)
             return event if event.story_id else replace(event, story_id=event.id)

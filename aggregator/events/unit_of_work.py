@@ -1,8 +1,6 @@
 """Unit of work over the stored events: new versions, change records and editor overrides of one commit.
 
-Two writers use it: the leader's checkpoint (``consumer.py``) and an editor's action (``editor_actions.py``).
-Both commit on condition that the detector position and the editor overrides are still those that were read
-(optimistic concurrency), so all versions of all events have one order.
+Used by the leader's checkpoint (``consumer.py``) and by an editor's action (``editor_actions.py``).
 """
 
 from __future__ import annotations
@@ -41,9 +39,8 @@ class EventUnitOfWork:
     """New versions of events, collected and then committed together.
 
     ``summaries``: the stored index of events; ``position``, ``overrides_value``: the stored values that must
-    not have changed at the commit. ``storylines``: required for changes of the detector, which are linked to
-    earlier events. ``overrides`` may be replaced before it. ``published``: the detector's
-    changes that readers of the change stream see.
+    not have changed at the commit. ``storylines``: required for changes of the detector. ``published``: the
+    detector's changes that readers of the change stream see.
     """
 
     def __init__(
@@ -161,17 +158,12 @@ class EventUnitOfWork:
     async def commit(self, *more: Write) -> frozenset[bytes]:
         """Commit everything collected and ``more`` in one transaction. Raises StoreUnavailable.
 
-        Returns the guarded keys (POSITION_KEY, OVERRIDES_KEY) that another writer has changed; empty when
-        the commit succeeded.
+        Returns the guarded keys (POSITION_KEY, OVERRIDES_KEY) that another writer has changed.
         """
         failed = await self._repository.store.commit(Transaction(self._guards, (*more, *self.writes())))
         return frozenset(self._guards[i].key for i in failed)
 
     async def _with_newsroom_half(self, detected: DetectedEvent) -> Event:
-        """The detector's version joined with what editors did, also on events that it absorbed.
-
-        A new event that resembles a muted one is muted.
-        """
         saved = await self.get(detected.id)
         if saved is None:
             scope = self.overrides.mute_scope(detected.profile, detected.detected_at_ms)
@@ -205,7 +197,7 @@ def _was_published(change: EventChange, summary: EventSummary | None) -> bool:
 
 
 def _published_kind(change: EventChange, event: Event) -> ChangeKind:
-    """The kind of the change record: a muted event and a translation never cause an alert."""
+    """A muted event and a translation never cause an alert."""
     return (
         "updated"
         if (event.muted or event.translation_of) and change.kind in ("fired", "doubled")

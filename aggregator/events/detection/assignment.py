@@ -48,7 +48,7 @@ class ClusterAssignment:
         return cluster if cluster is not None and cluster.event_id is not None else None
 
     def assign_by_hamming_distance(self, member: WindowItem, clock_ms: int) -> None:
-        """Apply the literal rule of Hu & You: count the neighbors of the item instead of a cluster."""
+        """Apply the literal rule: count the neighbors of the item instead of a cluster."""
         assert self._hamming_mode is not None
         seed = self._hamming_mode.find_seed(member)
         neighbors = self._hamming_mode.add(member)
@@ -64,7 +64,6 @@ class ClusterAssignment:
     def _nearest_cluster(
         self, member: WindowItem, duplicate_cluster: Cluster | None
     ) -> tuple[Cluster | None, float]:
-        """The cluster of the duplicate, else the nearest one, and the cosine to it."""
         if duplicate_cluster is not None:
             return duplicate_cluster, 1.0
         cluster, cosine = self._clusters.nearest(member.terms, self._term_weights.weigh)
@@ -84,7 +83,6 @@ class ClusterAssignment:
         )
 
     def _cluster_of_related(self, item: StreamItem, member: WindowItem) -> tuple[Cluster | None, float]:
-        """Cluster of the related article and the cosine to it, if at least ``JOIN_RELATED_COSINE``."""
         cluster = self._cluster_containing(item.matched_number) if item.verdict != "new" else None
         cosine = self._clusters.cosine(member.terms, cluster, self._term_weights.weigh) if cluster else 0.0
         return (cluster, cosine) if cosine >= JOIN_RELATED_COSINE else (None, 0.0)

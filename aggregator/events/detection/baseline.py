@@ -1,26 +1,18 @@
 """Baseline: hourly document counts per term over the last 7 days, and what is expected from them.
 
-``expected`` is the number of documents per window that usually hold a term at this hour: the larger of its
-mean over the windows that ended at this hour on the last 7 days (the same weekday counts double, and half of
-its count is expected in any case) and its mean over all hours. ``weight`` is how distinctive a term is now,
-after the bursty features of He, Chang & Lim (2007): its idf in the stream times the ratio of observed to
-expected documents. Words of a template are as frequent as ever and get little weight; the name of the place
-where something happens gets nearly all of it, even if it is not a rare word.
+``expected``: documents per window that usually hold a term at this hour: the larger of its mean over the
+windows that ended at this hour on the last 7 days (the same weekday counts double, and half of its count is
+expected in any case) and its mean over all hours. ``weight``: how distinctive a term is now, after the bursty
+features of He, Chang & Lim (2007): its idf in the stream times the ratio of observed to expected documents.
 
-On the first day that ratio misleads: nothing is expected yet, so the most frequent words would seem to burst
-most. In a stream of few documents they do; in a busy one they would hide the names. Therefore a share of the
-observed documents counts as expected: the missing part of the first day, times a factor that grows with the
-volume of the stream.
+On the first day nothing is expected yet, and in a busy stream the most frequent words would seem to burst
+most. Therefore a share of the observed documents counts as expected: the missing part of the first day, times
+a factor that grows with the volume of the stream.
 
-``ALL_DOCUMENTS`` is counted as a term of every document, so that the whole stream has an expectation too.
-
-Articles that arrive late (archives, backlogs) are counted at the hour of their publication. They extend the
-known history backwards where they are dense enough to be the stream of those days (``known_history.py``).
-
-A week without any document (an outage, a paused crawler, gaps of a recording) says nothing about what is
-usual: the last week before it is kept, and takes the place of the last week when documents arrive again.
-
-History is bounded by 7 days plus one window; an hour keeps at most ``MAX_TERMS_PER_HOUR`` terms.
+Late articles are counted at the hour of their publication and extend the known history backwards where they
+are dense enough (``known_history.py``). A week without any document says nothing about what is usual: the
+last week before it takes the place of the last week when documents arrive again. History is bounded by 7 days
+plus one window, and an hour by ``MAX_TERMS_PER_HOUR``.
 """
 
 from __future__ import annotations
@@ -127,7 +119,6 @@ class Baseline:
         self._document_count += 1
 
     def _create_hour(self, hour: int, counts: dict[str, int]) -> dict[str, int]:
-        """Add an hour, which gets a bit that no other hour has."""
         self.counts_by_hour[hour] = counts
         self.documents_by_hour[hour] = 0
         used = sum(self._bit_of_hour.values())
@@ -137,8 +128,7 @@ class Baseline:
     def _skip_silent_weeks(self, hour: int) -> None:
         """Date the history by whole weeks later, if the stream was silent for a week or more until ``hour``.
 
-        Like an archive, it is known where it is as dense as the stream is now (``known_history.py``). One of
-        less than a day is not kept: it may consist of one cluster.
+        One of less than a day is not kept: it may consist of one cluster.
         """
         latest = max(self.counts_by_hour, default=hour)
         shift = (hour - latest) // HOURS_PER_WEEK * HOURS_PER_WEEK
@@ -170,7 +160,6 @@ class Baseline:
         return self._expected_cache
 
     def _compute_expected(self, term: str) -> float:
-        """``expected`` at the hour of the cache."""
         before = self._document_frequencies.get(term, 0)
         if before:
             before -= self._count_in_window(term)
@@ -230,10 +219,9 @@ class Baseline:
             hours_of_term[term] = hours_of_term.get(term, 0) | bit
 
     def refresh_totals(self, hour: int) -> bool:
-        """Drop hours older than ``hour`` needs and set ``idf_documents`` to the present total.
+        """Drop hours older than ``hour`` needs and set ``idf_documents``; False if the old total is kept.
 
-        Returns False and keeps the old total within the same hour while it has changed by at most 5 %: cached
-        weights then stay valid, except for terms whose own counts changed.
+        It is kept within the same hour while it has changed by at most 5 %: cached weights then stay valid.
         """
         if self._totals_are_current(hour):
             return False
@@ -280,7 +268,6 @@ class Baseline:
         return max(0, min(missing, HOURS_PER_DAY)) / HOURS_PER_DAY
 
     def _compute_cold_start_share(self, hour: int) -> float:
-        """Share of the observed documents that counts as expected, 0..1: see the module docstring."""
         documents = self.idf_documents
         return self.missing_share(hour) * documents / (documents + BUSY_STREAM_DOCUMENTS)
 
@@ -337,7 +324,6 @@ class Baseline:
         )
 
     def _count_in_window(self, term: str) -> int:
-        """Documents with the term in the hours of the window, as of the hour of the cache."""
         return self._count_between(term, self._cache_hour - self._window_hours_ceil + 1, self._cache_hour)
 
     def _count_between(self, term: str, start: int, end: int) -> int:

@@ -2,13 +2,11 @@
 
 A cluster is the items of the last window that joined it and the sums of their term weights, its centroid. An
 item's similarity to it is the cosine between the item's terms and those sums, both weighted by how
-distinctive each term is *now* (``Baseline.weight``): while the name of a place bursts, headlines that share
-little else are similar; a day later they are not. Clusters whose centroids have converged are merged.
+distinctive each term is *now* (``Baseline.weight``). Clusters whose centroids have converged are merged.
 
 An inverted index (``postings.py``) finds the candidate clusters of an item and gives the products with all of
 them at once. Products are summed term by term in a fixed order, so that loops and array operations agree in
-every bit. All memory is bounded by the window. No set is iterated where order matters: equal input gives
-equal bytes.
+every bit, and no set is iterated where order matters: equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -160,10 +158,7 @@ class ClusterIndex:
         return cluster
 
     def nearest(self, terms: Mapping[str, int], weigh: TermWeigher) -> tuple[Cluster | None, float]:
-        """Return the cluster with the highest cosine to ``terms`` (the older on a tie), and that cosine.
-
-        (None, 0.0) if no cosine reaches ``JOIN_COSINE``.
-        """
+        """Return the nearest cluster (the older on a tie), its cosine; (None, 0.0) below ``JOIN_COSINE``."""
         squares, length = _squared_weights(terms, weigh)
         parts = sorted([(-square * terms[term], term, square) for term, square in squares])
         best, nearest = None, 0.0
@@ -183,9 +178,8 @@ class ClusterIndex:
     def _candidate_products(
         self, parts: Sequence[tuple[float, str, float]], length: float
     ) -> dict[int, float]:
-        """Dot products of an item with its candidate clusters, by slot.
+        """Dot products with the candidate clusters by slot, of ``parts``: (negative square, term, factor).
 
-        ``parts``: (negative squared weight, term, factor) of the item, heaviest first; ``length``: its norm.
         With many postings, only candidates that reach ``JOIN_COSINE`` or whose norm is unknown.
         """
         postings = self._postings.lookup([term for _, term, _ in parts])
@@ -274,7 +268,7 @@ class ClusterIndex:
     ) -> Cluster | None:
         """The nearest cluster with a cosine of at least ``MERGE_COSINE`` for which ``may_merge`` holds.
 
-        ``top_terms``: key terms of ``cluster``; only these are compared.
+        Only ``top_terms``, the key terms of ``cluster``, are compared.
         """
         own_norm = self._refreshed_norm(cluster, weigh)
         best, nearest = None, MERGE_COSINE
@@ -327,8 +321,7 @@ class ClusterIndex:
     ) -> list[tuple[int, float, float]]:
         """Merge candidates, oldest first: (key, dot product over ``top_terms``, sum of their squares).
 
-        With many postings, only those whose product is at least ``min_product`` times the root of the
-        squares.
+        With many postings, only products of at least ``min_product`` times the root of the squares.
         """
         terms = list(top_terms)
         weights = [weigh(term) for term in terms]
@@ -343,7 +336,6 @@ class ClusterIndex:
         return sorted(product for product in large if product[0] != cluster.key)
 
     def _refreshed_norm(self, cluster: Cluster, weigh: TermWeigher, max_age_minutes: int = 1) -> float:
-        """Return the cluster's norm, computed again if it is too old or the cluster has changed too much."""
         size = len(cluster.members)
         fresh = self._minute - cluster.norm_minute < max_age_minutes
         if not fresh or abs(size - cluster.norm_size) >= max(
@@ -376,7 +368,6 @@ class ClusterIndex:
         self._postings.free_slot(self._slots.pop(cluster.key))
 
     def _mark_changed(self, cluster: Cluster) -> int:
-        """Record that items were added or removed; returns the slot."""
         slot = self._slots[cluster.key]
         self._sizes[slot], self._norms[slot] = len(cluster.members), _UNKNOWN_NORM
         return slot
@@ -390,8 +381,7 @@ def _prefix_length(parts: Sequence[tuple[float, str, float]], length: float) -> 
     """Number of terms at the start of ``parts`` of which a cluster must hold one to reach ``JOIN_COSINE``.
 
     Prefix filtering (Chaudhuri, Ganti & Kaushik 2006): a cluster that shares only the remaining, lightest
-    terms, whose norm is less than ``JOIN_COSINE`` times the item's, cannot reach that cosine. Those are also
-    the common words, which most clusters hold. ``parts``: (negative squared weight, ...), heaviest first.
+    terms, whose norm is less than ``JOIN_COSINE`` times the item's, cannot reach that cosine.
     """
     remaining, required = length * length, JOIN_COSINE * JOIN_COSINE * length * length
     for count, (negative_square, _, _) in enumerate(parts):
@@ -404,7 +394,6 @@ def _prefix_length(parts: Sequence[tuple[float, str, float]], length: float) -> 
 def _loop_products(
     postings: TermPostings, own: Sequence[float], weights: Sequence[float]
 ) -> dict[int, tuple[float, float]]:
-    """Slot -> (dot product with ``own``, sum of squares), for few postings."""
     found: dict[int, tuple[float, float]] = {}
     for number, slot, total in postings:
         weighted = weights[number] * total
@@ -416,7 +405,6 @@ def _loop_products(
 def _array_products(
     postings: TermPostings, own: Sequence[float], weights: Sequence[float], min_product: float
 ) -> dict[int, tuple[float, float]]:
-    """Like ``_loop_products``, for many postings; drops products below ``min_product`` * root of squares."""
     slots, sums = postings.columns()
     weighted = np.array(weights).repeat(postings.lengths) * sums
     dots = np.bincount(slots, np.array(own).repeat(postings.lengths) * weighted)

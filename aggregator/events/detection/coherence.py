@@ -1,20 +1,15 @@
 """Coherence: clusters that hold two topics are divided, and items that joined by drift leave.
 
-An item joins by its similarity to the centroid at that moment. One word can connect two topics: headlines
-about one bank join the cluster of another bank while "bank" is most of what both hold. What would not be
-merged is not kept together: a cluster is divided when the items with one of its key terms and the items
-without it have no key terms in common but the connecting one (``key_terms.py``)::
+One word can connect two topics: headlines about one bank join the cluster of another bank while "bank" is
+most of what both hold. A cluster is divided when the items with one of its key terms and the items without it
+have no key terms in common but the connecting one (``key_terms.py``)::
 
     cluster of 130 items   key terms "bank" (97 %), "clothier" (48 %), "governor" (22 %)
     with "clothier"      bank, clothier, offer, suit
     without it           bank, governor, rates, pound       only "bank" in common: two clusters
 
-Single items that share only words of the whole stream with a cluster are *outliers*. A term is the cluster's
-own if 0.9 of the documents of the window that hold it are in the cluster; an item that holds none of the own
-terms leaves the event::
-
-    cluster of 25 items    "thornby" (22 of its 22 documents), "oil" (9 of 40 documents)
-    Texas oil tax        holds "oil" only: leaves
+A term is the cluster's own if 0.9 of the documents of the window that hold it are in the cluster. *Outliers*,
+items that hold none of the own terms, leave the event.
 """
 
 from __future__ import annotations
@@ -48,7 +43,7 @@ def find_division(
 ) -> list[WindowItem] | None:
     """Return the smaller of the two topics of ``cluster``, in order of joining; None if it has one topic.
 
-    ``top_terms``: its key terms; ``expected``: documents per window that usually hold a term.
+    ``expected``: documents per window that usually hold a term.
     """
     members = list(cluster.members.values())
     min_items = max(MIN_PART_ITEMS, MIN_PART_SHARE * len(members))
@@ -81,10 +76,10 @@ def _heaviest_first(sums: dict[str, int], weigh: TermWeigher) -> list[tuple[floa
 def _heaviest_of_rest(
     cluster: Cluster, part: dict[str, int], ordered: list[tuple[float, str]], weigh: TermWeigher
 ) -> list[str]:
-    """Return the heaviest terms of the cluster without ``part``, the sums of some of its items.
+    """The heaviest terms of the cluster without ``part``, the sums of some of its items.
 
-    ``ordered``: (negative weight, term) of the cluster, heaviest first. A term has no more weight in the
-    rest, so that few of hundreds are examined.
+    ``ordered``: (negative weight, term) of the cluster. A term has no more weight in the rest, so that few
+    of hundreds are examined.
     """
     found: list[tuple[float, str]] = []
     for bound, term in ordered:
@@ -97,10 +92,7 @@ def _heaviest_of_rest(
 
 
 def find_outliers(cluster: Cluster, window_count: Callable[[str], int]) -> list[WindowItem]:
-    """Return the items that hold no own term of ``cluster``, in order of joining; none if most hold none.
-
-    ``window_count``: documents in the window that hold a term.
-    """
+    """Return the items without an own term, in order of joining; none if they are too many."""
     counts = Counter(term for member in cluster.members.values() for term in member.terms)
     own = {
         term

@@ -1,31 +1,23 @@
 """Expectation of a cluster: the items usual for it at this time of the week, and whether it exceeds them.
 
 The expectation is scaled by the present volume of the stream: when the whole stream is ten times as fast (a
-backlog is delivered, a source was added, a market opens), ten times the usual number is routine for a
-cluster.
-
-On a timeline (sensitivity 1: four times the expectation)::
+backlog is delivered, a source was added), ten times the usual number is routine for a cluster::
 
     every day  at this hour  similar items, so that 4.0 are expected in 4 h
-    today      09:20         15 of them within 4 h: "more than 15" is not reached
-    today      09:21         16 = 4 x 4.0: clearly more -> fires
+    today      09:21         16 within 4 h = 4 x 4.0: clearly more -> fires
     today      09:21 instead the rest of the stream has 1.1 times its usual volume: 4.4 expected, no event
-    last week  at this hour  40 items in 4 h, and none since: about half of them are expected today
 
 **The first day** (``ColdStart``). These rules apply while less than a day is known, 2 to 4 also while the
 history has fewer documents than 0.3 of a day at the present volume:
 
-1. **General news.** A term is expected in as many documents as in news in general
-   (``analysis/term_frequencies.py``), less with each hour of history. The rarest of the terms that most items
-   of a cluster hold must clearly exceed ``GENERAL_MARGIN`` times that.
+1. **General news.** A term is expected in as many documents as in news in general, less with each hour of
+   history. The rarest of the common terms must clearly exceed ``GENERAL_MARGIN`` times that.
 2. **Excess.** A cluster needs more of an excess (``FIRST_DAY_EXCESS``) over what the stream itself has shown.
 3. **Time.** Items that one source publishes in the same minute are a list, not a cluster.
-4. **One subject** (``subject.py``), even if none of the items is usual, and at most ``MAX_CORE_SHARE`` of
-   their terms common to most items.
+4. **One subject** (``subject.py``), and at most ``MAX_CORE_SHARE`` of the terms common to most items.
 
 Of a cluster of several sources 1 requires less, down to ``INDEPENDENT_MARGIN``, and so do 3 and 4, down to
-nothing. The constants were chosen on the first days of the development windows. Without ``TermRates`` no rule
-applies.
+nothing. Without ``TermRates`` no rule applies.
 """
 
 from __future__ import annotations
@@ -97,10 +89,7 @@ def expected_if_exceeded(
 
 
 def expected_items(cluster: Cluster, baseline: Baseline, hour: int) -> float:
-    """Return the items per window that are usual for the common terms of the cluster, at usual volume.
-
-    The mean over its terms, or the expectation of a rare term that nearly all items hold.
-    """
+    """Return the items per window that are usual for the common terms of the cluster, at usual volume."""
     weighted = total = 0.0
     rarest = RARE_TERM_DOCUMENTS
     largest_sum = MAX_TERM_WEIGHT * len(cluster.members)
@@ -145,7 +134,6 @@ def count_sources(cluster: Cluster, family_of: Mapping[str, str]) -> int:
 class ColdStart:
     """Documents and index terms in the window by language, and what is expected from them.
 
-    ``rates``: how frequent terms are in news in general; None: unknown, and no rule applies.
     ``remaining``: missing part of the first day of history, 1 to 0, set by ``refresh``.
     """
 
@@ -192,8 +180,7 @@ class ColdStart:
     def expected_items(self, cluster: Cluster, expected: float) -> float:
         """Return the items that are expected of a cluster where the stream's own history gives ``expected``.
 
-        Infinite if it may be routine: its items have no term in common, are published together, or are about
-        many subjects.
+        Infinite if it may be routine.
         """
         if self.rates is None or not (self.remaining or self._history_is_thin()):
             return expected
@@ -223,7 +210,6 @@ class ColdStart:
 
 
 def _core_share(counts: Counter[str], core: set[str]) -> float:
-    """Share of the terms of all items that are ``core``, 0..1."""
     return sum(counts[term] for term in core) / counts.total() if core else 0.0
 
 

@@ -1,10 +1,8 @@
 """Literal burst rule of Hu & You (MECS 2017): more than 15 near items in 4 hours (``event_rule=literal``).
 
-Near means a Hamming distance of at most 7 bits from one item, which is included in the count. Items near the
-item that fired belong to its event. The rule uses neither centroids nor an expectation.
-
-Two fingerprints within 7 bits are equal in at least one of 8 blocks of 8 bits (pigeonhole principle), so an
-item is compared only with those that share a block: of 40,000 random fingerprints about 1,230.
+Near means a Hamming distance of at most 7 bits from one item, which is included in the count. Two
+fingerprints within 7 bits are equal in at least one of 8 blocks of 8 bits (pigeonhole principle), so an item
+is compared only with those that share a block.
 """
 
 from __future__ import annotations

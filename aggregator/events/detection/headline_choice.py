@@ -2,11 +2,10 @@
 
 The score of a candidate is the product of three factors:
 
-* **centrality and specificity**: the product of its terms with what all candidates have in common, divided by
-  the square root of its norm. A cosine divides by the norm, which prefers the shortest headline;
-* **freshness**: up to 10 % for the latest candidate, whose figures are the newest;
-* **news value** (``news_value``): less for questions, reactions, statements of somebody, market reports and
-  what a desk marks as background ("FACTBOX-"), more for a toll ("at least 60 dead").
+* **centrality**: the product of its terms with what all candidates have in common, divided by the square root
+  of its norm (the norm itself would prefer the shortest headline);
+* **freshness**: up to 10 % for the latest candidate;
+* **news value**: less for questions, reactions, statements, market reports and background, more for a toll.
 
 The word lists are English. In other languages question marks, desk prefixes and the length count.
 """

@@ -3,23 +3,15 @@
 On a timeline (window 4 h)::
 
     published 09:30, arrives 12:00           counts at 09:30
-    published 08:00, arrives 12:00:00.000    exactly 4 h old: counts at 08:00, until the next millisecond
     published 08:00, arrives 12:00:00.001    over 4 h old: late; only teaches what is usual at 08:00
     published 13:00, arrives 12:00           date in the future: counts at its arrival
     published 00:00:00.000 of today, 12:00   a date without a time: counts at its arrival
     not dated,       arrives 12:00           counts at its arrival
-    backfill, published at any time          late, also within the window
-    backfill, not dated                      ignored
+    backfill, published at any time          late, also within the window; ignored without a date
 
 **Bulk loads.** An archive of undated articles that is sent at once would look like a burst. The limit per
-minute is what the stream usually has in a whole window of 4 h: a crawler that polls every few hours stays
-below it. While less than a day is known, it is ``MAX_PER_MINUTE``::
-
-    usual: 400 articles in 4 h      a poll brings 150 undated ones       counted
-    12:00  700 in a minute          the first 400 are counted, 300 are ignored: a bulk load
-    12:01  1,400                    ignored
-    12:02  90                       ignored: the end of the load
-    12:03  150                      counted
+minute is what the stream usually has in a whole window, and ``MAX_PER_MINUTE`` while less than a day is
+known. What exceeds it is ignored, and so is the rest of the load until a minute below the limit has passed.
 
 **Name variants.** News writes countries and their adjectives ("Egypt", "Egyptian") for one thing; both count
 as one term. Stems of English words, as the tokenizer gives them.
@@ -81,9 +73,8 @@ def terms_of_word(word: str, lang: str) -> list[str]:
 def to_window_item(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> WindowItem:
     """Convert ``item``, which arrived at ``now_ms``, for a detector whose clock is at ``clock_ms``.
 
-    Term weights become integers 1..255 (255 the item's largest), so that sums of them are exact. A late item,
-    whose ``placed_ms`` is over one window before the clock, and one that is declared as backfill get the
-    time ``clock_ms`` and do not count.
+    Term weights become integers 1..255 (255 the item's largest), so that sums of them are exact. A late item
+    and a backfill get the time ``clock_ms`` and do not count.
     """
     largest = max([weight for _, weight in item.terms], default=0.0) or 1.0
     desk_prefix, title = split_headline(item.title)
@@ -120,7 +111,6 @@ def plausible_date_ms(item: StreamItem | ArticleRecord) -> int | None:
 
 
 def _to_integer_weights(terms: Iterable[tuple[str, float]], largest: float) -> dict[str, int]:
-    """Weights 1..255 by term; two forms of one name are one term, with the larger weight."""
     weights: dict[str, int] = {}
     for variant, weight in terms:
         if weight > 0:

@@ -2,14 +2,7 @@
 
 **Evidence for a merge.** A word bursts when two topics of one morning use it: two planes, one that crashed
 and one that landed safely. One common term is therefore no evidence, unless it does not occur by chance: a
-term with an expectation of 0.05 documents per window occurs in an unrelated topic once in 20 windows::
-
-    expected documents per window of the key terms
-    A     plane 1.2      land 0.8    russia 2.0      an unrelated topic uses "plane" in 70 of 100 windows
-    B     plane 1.2      crash 0.9   alps 0.01       "plane" in common: A and B stay two clusters
-    C     crash 0.9      alps 0.01   minister 3.1    "crash" and "alps" in common: B and C may merge
-    D     thornby 0.00   fire 1.0                    nothing in common with A, B or C
-    E     thornby 0.00   evacuation 0.3              an otherwise unused place name: D and E may merge
+term with an expectation of 0.05 documents per window occurs in an unrelated topic once in 20 windows.
 
 **Profile.** The common terms as a unit vector, which recognizes the cluster days later: a list of (term,
 weight), the sum of the term over the items times its idf, the heaviest twenty. Unlike the weights used for
@@ -44,10 +37,7 @@ Profile = Iterable[tuple[str, float]]
 
 
 def terms_support_merge(common: Collection[str], expected: Callable[[str], float]) -> bool:
-    """Whether the key terms that two clusters have in common support a merge.
-
-    ``expected``: documents per window that usually hold a term.
-    """
+    """Whether these common key terms support a merge; ``expected``: usual documents with a term."""
     return len(common) >= MIN_COMMON_TERMS or any(expected(term) < NEGLIGIBLE_DOCUMENTS for term in common)
 
 
@@ -88,8 +78,7 @@ def typical_headline(cluster: Cluster, weigh: TermWeigher) -> WindowItem:
 class KeyTermCache:
     """Cache of key terms for one round of merging, in which no weight changes.
 
-    A cluster that absorbs another must be invalidated. Large ones have thousands of terms and are compared
-    with every cluster that grew.
+    A cluster that absorbs another must be invalidated.
     """
 
     def __init__(self, term_weights: TermWeights) -> None:
@@ -117,7 +106,7 @@ class KeyTermCache:
     def top_bursting_term(self, cluster: Cluster) -> str:
         """Return the first of ``top_terms`` among those that burst; "" if none does.
 
-        ``top_term`` if that bursts. Costs a third of it: few of thousands of terms are weighed.
+        Costs a third of ``top_term``: few of thousands of terms are weighed.
         """
         found = self._top_bursting_term.get(cluster.key)
         if found is None:
@@ -146,8 +135,7 @@ class KeyTermCache:
 def surface_forms(terms: Sequence[str], members: Iterable[WindowItem]) -> dict[str, str]:
     """Return term -> its most frequent word in the headlines of ``members``; "" if none contains it.
 
-    The first word of a headline is always capitalized, so any other position outweighs all first ones. In a
-    script without spaces a run of characters holds several terms; each is shown as it is.
+    The first word of a headline is always capitalized, so any other position outweighs all first ones.
     """
     counts: dict[str, Counter[str]] = {term: Counter() for term in terms}
     for member in islice(members, MAX_HEADLINES):

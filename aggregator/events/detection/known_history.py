@@ -6,11 +6,7 @@ the stream does: an article that was sent for a trial, days before, is not yet t
 
 **Learning status.** Each of the last seven periods of 24 h counts by its hours with documents, and fully from
 ``FULL_DAY_HOURS`` on, or from the most that any period has: an outlet may publish in office hours only. No
-more days count than have passed since the known history began::
-
-    started 30 h ago, documents in every hour             1.25 days
-    ... and two days without documents in between         1.25 days: those hours count for nothing
-    every day for a month, none on Saturday and Sunday    7 days: a habit, see ``HABIT_DAYS``
+more days count than have passed since the known history began.
 """
 
 from __future__ import annotations
@@ -39,8 +35,7 @@ def find_known_hour(
 ) -> int | None:
     """Return the hour since which documents are dense enough; ``first_hour`` where all are live and dense.
 
-    ``first_hour``: hour of the first document that was not late, None without any. Hours are numbered since
-    1970 UTC.
+    ``first_hour``: hour since 1970 UTC of the first document that was not late, None without any.
     """
     if not documents_by_hour:
         return first_hour
@@ -69,7 +64,6 @@ def find_known_hour(
 
 
 def _skip_trial(documents_by_hour: Mapping[int, int], first_hour: int) -> int:
-    """Return the first hour of the first day that is no trial; a history older than that is not changed."""
     if first_hour not in documents_by_hour:
         return first_hour
     days: dict[int, int] = {}

@@ -5,11 +5,9 @@ On a timeline (15 items, 4 h; the status is checked once a minute)::
     12:00  16 items within 4 h                  breaking, change "fired"
     12:40  32 items in total                    change "doubled"; again at 64
     13:10  peak of 40 items within 4 h
-    15:00  21 items in the window               breaking: more than half the peak
     15:01  20 items                             fading: half the peak
     15:30  24 items                             breaking again: over 15 and over half; no alert
-    19:30  the last item is exactly 4 h old     fading
-    19:30:00.001                                change "closed"; further items start a new cluster
+    19:30:00.001  the last item is over 4 h old   "closed"; further items start a new cluster
 """
 
 from __future__ import annotations
@@ -139,7 +137,6 @@ class OpenEvents:
     """Open events by id, in order of detection, and their changes since the last ``drain_changes``.
 
     ``weigh``: weight of a term now; ``idf``: its weight independent of the time.
-    ``needs_headline``: events that grew since their headline was chosen (an ordered set).
     """
 
     def __init__(self, rule: BurstRule, clusters: ClusterIndex, weigh: TermWeigher, idf: TermWeigher) -> None:
@@ -248,10 +245,7 @@ class OpenEvents:
         self._mark_grown(event)
 
     def remove_article(self, article_id: str, at_ms: int | None) -> None:
-        """Remove an article and clear the headlines of its events; then call ``refresh_headlines``.
-
-        ``at_ms``: its time, None if it has left the window.
-        """
+        """Remove an article with time ``at_ms`` (None: unknown); then call ``refresh_headlines``."""
         for event in self.by_id.values():
             if article_id in event.items:
                 event.remove_item(article_id, at_ms)
@@ -334,7 +328,6 @@ def _format_expectation(expected: float) -> str:
 
 
 def _drain_pending_numbers(event: OpenEvent) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the numbers of the articles that joined, and of those that left."""
     joined, left = tuple(event.pending_numbers), tuple(event.released_numbers)
     event.pending_numbers, event.released_numbers = [], []
     return joined, left

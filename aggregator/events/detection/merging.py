@@ -4,16 +4,9 @@ A cluster that grew is merged with those whose centroid (``clustering.py``) or b
 it, nearest first, and divided if one word is all that its two parts share (``coherence.py``).
 
 **Fragments.** Early headlines of one topic name the town, or the building, or the victims; their clusters
-have too little in common for their centroids to converge, and none exceeds the rule alone. They belong
-together if their key terms burst at the same time *and in the same documents* (bursty features grouped by the
-overlap of their documents: Fung, Yu, Yu & Lu 2005; bursty features as weights: He, Chang & Lim 2007)::
-
-    cluster A (13 items)   key term "shooting", 6 of its items also name the town
-    cluster B (4 items)    key term the town, 9 documents name it in the window
-    6 of the 9 documents of the rarer term hold both: one burst, 17 items
-
-The key term is the first of ``key_terms.top_terms``. Two clusters that are both events must also have half of
-their key terms in common.
+have too little in common for their centroids to converge. They belong together if their key terms burst at
+the same time *and in the same documents* (bursty features grouped by the overlap of their documents: Fung,
+Yu, Yu & Lu 2005). Two clusters that are both events must also have half of their key terms in common.
 """
 
 from __future__ import annotations
@@ -149,7 +142,6 @@ class ClusterMerger:
             key = into.key
 
     def _divide(self, key: int, key_terms: KeyTermCache, overrides: EditorOverrides, clock_ms: int) -> None:
-        """Move the smaller of two topics that one cluster holds to a new cluster, and out of its event."""
         cluster = self._clusters.by_key[key]
         if len(cluster.members) < coherence.MIN_CLUSTER_ITEMS or _is_merged_by_editor(cluster, overrides):
             return
@@ -171,7 +163,6 @@ class ClusterMerger:
                 self._check_burst(each)
 
     def _remove_outliers(self, cluster: Cluster, clock_ms: int) -> None:
-        """Move the items that hold nothing of an event's own to clusters of their own."""
         outliers = coherence.find_outliers(cluster, self._term_weights.window_count)
         if not outliers:
             return
@@ -182,10 +173,7 @@ class ClusterMerger:
         self._open_events.refresh_headlines()
 
     def _related_items(self, cluster: Cluster, moved: Iterable[WindowItem]) -> Iterator[WindowItem]:
-        """Yield the moved items that are similar to their new cluster, with their cosine to it.
-
-        A small cluster may hold unrelated items. They count with it, but its event does not list them.
-        """
+        """The moved items similar to their new cluster: its event does not list unrelated ones."""
         for member in moved:
             member.cosine = self._clusters.cosine(member.terms, cluster, self._term_weights.weigh)
             if member.cosine >= JOIN_RELATED_COSINE:

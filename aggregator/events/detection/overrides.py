@@ -1,7 +1,6 @@
 """Editor overrides: persistent instructions (mute, merge, removed item) for the detector.
 
-They describe a desired state, so the detector can apply them repeatedly: after a change of leader, after its
-state was lost, or when an event that they name opens only later.
+They describe a desired state, so the detector can apply them repeatedly.
 """
 
 from __future__ import annotations

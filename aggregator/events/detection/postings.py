@@ -26,10 +26,7 @@ class TermPostings:
         self.lengths = list(map(len, arrays))
 
     def dot_products(self, factors: Sequence[float], candidate_terms: int) -> dict[int, float]:
-        """Return slot -> sum of factor times sum of weights, added in the order of the terms.
-
-        Only for slots that hold one of the first ``candidate_terms`` terms.
-        """
+        """Sum of factor times weight by slot, of slots with one of the first ``candidate_terms`` terms."""
         dots: dict[int, float] = {}
         for factor, posted in zip(factors[:candidate_terms], self._arrays, strict=False):
             for each in posted:
@@ -42,7 +39,6 @@ class TermPostings:
         return dots
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (position of the term, slot, sum) in the order of the terms."""
         for number, posted in enumerate(self._arrays):
             for each in posted:
                 yield number, each >> _SUM_BITS, each & _SUM_MASK
@@ -116,7 +112,6 @@ class Postings:
         }
 
     def _remove_posting(self, term: str, offset: int) -> None:
-        """Move the last posting of the term into the gap."""
         postings = self._by_term[term]
         last = postings.pop()
         if offset < len(postings):

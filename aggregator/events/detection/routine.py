@@ -1,17 +1,9 @@
 """Routine within a cluster: one text filled in with many names, timed releases, and press releases.
 
-The expectation knows what was usual in the last seven days. Monthly, quarterly and yearly notices are unusual
-by that measure, and so is one press release for twenty cities. Their headlines show what they are: the same
-words in the same order around exchanged names and figures, from one publisher, often at round times::
-
-    headlines                                  common words             per headline, in the same order
-    Northwater posts May same-store sales ...  same, store, sales       2.8, 62 %        routine
-    Quayside same-store sales fall in May
-    At least 12 dead in Thornby market fire    thornby, fire            1.6, 56 %        news
-    Thornby fire: what is known
-
-An event of one publisher has at most 2.75 common words per headline, then 31 % in the same order; a template
-has at least 2.8 and 40 %, or 2.4 and 65 % (development windows and one year; not tried on left-out ones).
+Monthly, quarterly and yearly notices are unusual by the last seven days, and so is one press release for
+twenty cities. Their headlines show what they are: the same words in the same order around exchanged names and
+figures, from one publisher, often at round times. An event of one publisher has at most 2.75 common words per
+headline, then 31 % in the same order; a template has at least 2.8 and 40 %, or 2.4 and 65 %.
 
 **Case of headlines.** A newsroom writes headlines as sentences, and there a capital letter inside a line
 shows a name. Press releases and notices are written In Title Case; Chinese or Arabic have no capital
@@ -83,7 +75,7 @@ def shows_names(title: str) -> bool:
 def occurrences_inside(term: str, items: Iterable[WindowItem]) -> Iterator[str]:
     """Yield the occurrences of ``term`` in headlines that show names, where a capital letter shows a name.
 
-    That is not at the start of a headline; at the start of a later part, only a small letter shows something.
+    At the start of a headline none does; at the start of a later part, only a small letter shows something.
     """
     for item in items:
         if term not in item.terms or not shows_names(item.title):
@@ -113,10 +105,7 @@ def _is_title_case(title: str) -> bool:
 
 
 def is_routine(cluster: Cluster, window: deque[WindowItem]) -> bool:
-    """Whether the cluster is a series of one publisher, or its press releases and notices.
-
-    ``window``: all items of the window, for the share of round times and the style that are usual.
-    """
+    """Whether the cluster is a series of one publisher, or its press releases and notices."""
     members = latest_counted_items(cluster)
     return is_one_publisher(members) and (
         is_series(members, window)

@@ -1,14 +1,8 @@
 """Memory of series: bursts of the last 400 days, to recognize what returns at the same time of day.
 
 Statistics of a month, quarterly results and decisions of central banks come back after weeks, at the same
-hour, with the same words. The baseline forgets them after seven days. This memory keeps one entry per burst::
-
-    4 Jan  13:31  67 items   "sales", "store"
-    8 Feb  13:05             "sales", "store" burst again: half of 67 are expected, 79 are routine
-    9 Mar  02:10             at another time of day: nothing is expected
-
-One common term recurs by chance (a country in the news), so it must have come back twice at that hour.
-Bounded by ``MAX_ENTRIES``; a year of a newswire makes about 400.
+hour, with the same words; the baseline forgets them after seven days. Half of the earlier peak is then
+expected. One common term recurs by chance (a country in the news), so it must have come back twice.
 """
 
 from __future__ import annotations

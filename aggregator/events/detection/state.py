@@ -1,7 +1,6 @@
 """State of a detector: the parts it is made of, and their saved form, a format byte and MessagePack.
 
-Equal states give equal bytes. Saved is only what cannot be computed again: counts of the window, the inverted
-index and totals are rebuilt on loading. Most of the size is the hours of the baseline.
+Equal states give equal bytes. Saved is only what cannot be computed again.
 """
 
 from __future__ import annotations

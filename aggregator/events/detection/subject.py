@@ -8,21 +8,13 @@ general; in a list of notices it is another name in each::
     Orbex PLC - Holding(s) in Company   Tarnow PLC - Holding(s) ...   plc, holding, company + orbex, tarnow
 
 **Named subject** (``has_named_subject``). What most items have in common is a name in news, and a plain word
-in the routine of many companies. Writing shows which words are names, where only names are capitalized::
-
-    Northwater May same-store sales rise 2 pct   sales, store                                routine
-    Quayside same-store sales fall in May
-    At least 12 dead in Thornby market fire      fire; Thornby, capitalized inside a line    news
-
-A word that occurs in no other headline of the window is taken for a name: no effect on Chinese or Arabic and
-on a stream In Title Case, hardly any on German. In one year, 17 of 18 events that a person called news had
-one name in 44 % or more of their items, and 7 of 28 routine ones (docs/benchmarks/events.md).
+in the routine of many companies ("sales", "store"). Writing shows which words are names, where only names are
+capitalized. A word that occurs in no other headline of the window is taken for a name: no effect on Chinese
+or Arabic and on a stream In Title Case. In one year, 17 of 18 events that a person called news had one name
+in 44 % or more of their items, and 7 of 28 routine ones (docs/benchmarks/events.md).
 
 **Rare words.** Each report on an earthquake may name another town; "quake", rare in news in general, is a
-subject too, and one earthquake in two days of history does not make another one usual.
-
-Sources that report independently are evidence: less is required of a cluster of several sources, and nothing
-if every item has another one.
+subject too. Less is required of a cluster of several sources, and nothing if every item has another one.
 """
 
 from __future__ import annotations
@@ -82,8 +74,7 @@ def fills_template(
 ) -> bool:
     """Whether the cluster is one text filled in with names; False without ``rates``.
 
-    ``expected``: items per window that are usual for it; ``busy_days``: on how many of the last 7 days
-    ``BUSY_DAY_ITEMS`` held a term.
+    ``expected``: items per window that are usual for it; ``busy_days``: see ``EVERYDAY_BUSY_DAYS``.
     """
     if rates is None:
         return False
@@ -116,10 +107,7 @@ def dependent_share(members: Sequence[WindowItem]) -> float:
 def known_share(
     members: Sequence[WindowItem], counts: Counter[str], core: set[str], rates: TermRates
 ) -> float:
-    """Return the share of the terms outside the ``core`` that recur or are known, 0..1.
-
-    1.0 without such terms, and in languages whose terms have no rates.
-    """
+    """The share of the terms outside the ``core`` that recur or are known, 0..1; 1.0 without any."""
     needed = max(MIN_RECURRING_ITEMS, ceil(RECURRING_ITEMS_SHARE * len(members)))
     others = counts.total() - sum(counts[term] for term in core)
     known = sum([count for term, count in counts.items() if count >= needed and term not in core])
@@ -158,8 +146,7 @@ def is_rare_plain_word(term: str, members: Sequence[WindowItem], rates: TermRate
 def has_named_subject(cluster: Cluster, window: deque[WindowItem], rates: TermRates | None) -> bool:
     """Whether enough items hold one name, or one rare word; True if no headline shows what is a name.
 
-    ``window``: all items of the window, oldest first; they show what is a name among words that the
-    cluster writes In Title Case only. ``rates``: without them no word is rare.
+    ``window``, oldest first, shows what is a name among words that the cluster writes In Title Case only.
     """
     members = latest_counted_items(cluster)
     required = NAME_SHARE * dependent_share(members) * len(members)

@@ -99,10 +99,7 @@ class TermWeights:
         return found
 
     def bursting_terms(self, terms: Mapping[str, int]) -> set[str]:
-        """Return the bursting ones among the keys of ``terms``.
-
-        Few of thousands are frequent enough to be checked: an intersection finds them without a Python loop.
-        """
+        """The bursting ones among the keys of ``terms``; an intersection finds frequent ones fast."""
         frequent = self._frequent & terms.keys()
         known = self._is_bursting
         return {term for term in frequent if (known[term] if term in known else self.is_bursting(term))}

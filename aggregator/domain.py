@@ -1,14 +1,8 @@
 """Domain types that are passed between packages: articles, analyses, records, verdicts, stream items.
 
-Conventions in all modules:
-
-* a **fingerprint** is an unsigned 64-bit ``int``; in JSON 16 lower-case hex digits, most significant bit
-  first;
-* an **article number** is an unsigned 64-bit ``int`` that increases with time: ``arrival time in ms << 22``
-  plus 22 bits that make it unique (``ingest/decide.py``). It identifies one stored version of an
-  article;
-* times are ``int`` milliseconds since 1970-01-01 UTC, suffix ``_ms``;
-* distances are Hamming distances in bits, 0..64; overlaps and similarities are in 0..1.
+A **fingerprint** is an unsigned 64-bit ``int``, in JSON 16 hex digits. An **article number** identifies one
+stored version of an article: ``arrival time in ms << 22`` plus 22 bits that make it unique. Times are ``int``
+milliseconds since 1970 UTC, suffix ``_ms``; distances are in bits, 0..64; similarities in 0..1.
 """
 
 from __future__ import annotations
@@ -48,8 +42,7 @@ def arrival_ms_of(number: int) -> int:
 def publication_time(published_ms: int | None, arrived_ms: int) -> tuple[int, TimeBasis]:
     """The time by which an article is ordered, and how well it is known.
 
-    Without a date, or with one after the arrival (a wrong clock or a scheduled time), it was published
-    by its arrival. Midnight UTC exactly is a day without a time: the arrival counts if it was on that day.
+    A date after the arrival is ignored. Midnight UTC is a day without a time: the arrival counts on that day.
     """
     if published_ms is None or published_ms > arrived_ms:
         return arrived_ms, "arrived"
@@ -197,8 +190,7 @@ def build_record(
 class Match:
     """The stored article that a duplicate repeats, and the rule that matched.
 
-    ``canonical_id`` is the first article of its group: a copy of a copy refers to the original.
-    ``overlap``: None if not computed (policy ``hamming``).
+    ``canonical_id`` is the first article of its group. ``overlap``: None if not computed.
     """
 
     id: str
@@ -239,11 +231,7 @@ class RelatedItem:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result for one article, as in the public API v1.
-
-    ``stored`` is True if this call stored the article or a new version of it. ``profile`` names the policy
-    profile that applies to the article; the outcome of a repeated post may be of another one.
-    """
+    """The result for one article; ``stored``: by this call; ``profile``: the policy profile that applies."""
 
     id: str
     outcome: Outcome
@@ -259,12 +247,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class StreamItem:
-    """One entry of the article stream, which the burst detector reads in commit order.
+    """One entry of the article stream, which the detector reads in commit order.
 
-    ``canonical_first`` is the number of the group that a duplicate belongs to, else None. ``kind``: "article"
-    for a new, related or duplicate article or an update, "deleted" for a deleted article (then only
-    ``number``, ``first_version`` and ``id`` are set). ``terms``: story terms (``analysis/term_profile.py``).
-    ``backfill``: declared as part of an archive or backlog (``Article.backfill``).
+    ``canonical_first``: the group that a duplicate belongs to. Of a deleted article only ``number``,
+    ``first_version`` and ``id`` are set. ``terms``: story terms.
     """
 
     number: int
@@ -289,10 +275,7 @@ class StreamItem:
 
 @dataclass(frozen=True, slots=True)
 class IndexLayout:
-    """The spaces of an index: ``spaces`` are served and use ``plan_name``; shadow spaces are only written.
-
-    ``shadow_plans``: block plan of each shadow space.
-    """
+    """The spaces of an index: ``spaces`` are served and use ``plan_name``; shadow spaces are only written."""
 
     spaces: tuple[str, ...]
     plan_name: str

@@ -1,10 +1,7 @@
 """Settings of the service: one frozen value, parsed once from file, environment and command line.
 
-The only module that reads the environment. Each field holds its documentation and its check: the table of
-docs/configuration.md is generated from here, and all problems of a configuration are reported together, one
-sentence each. Inner modules take plain numbers, never ``Settings``. The setting ``store_url`` is the variable
-``AGGREGATOR_STORE_URL`` (``REDIS_URL`` is read too), the option ``--store-url``, and the key ``store_url`` of
-a configuration file (``config_file.py``).
+The only module that reads the environment. Each field holds its documentation and its check; all problems of
+a configuration are reported together. Inner modules take plain numbers, never ``Settings``.
 """
 
 from __future__ import annotations
@@ -402,10 +399,7 @@ def resolve(
     overrides: Mapping[str, Any] | None = None,
     config: ConfigFile | None = None,
 ) -> Resolution:
-    """Settings from ``overrides`` (command line; None: not given), the environment, the file, in this order.
-
-    Raises ConfigurationError that lists every invalid value and every unknown variable and key.
-    """
+    """Settings from command line, environment, file, in this order. Raises ConfigurationError."""
     env = dict(os.environ if environment is None else environment)
     given = {k: v for k, v in (overrides or {}).items() if v is not None}
     fields = {f.name: f for f in dataclasses.fields(Settings)}
@@ -441,7 +435,6 @@ def resolve(
 def _find_value(
     name: str, given: Mapping[str, Any], env: Mapping[str, str], config: ConfigFile | None
 ) -> tuple[Any, str] | None:
-    """The value that takes precedence, and its origin; None if the setting is given nowhere."""
     variable = ENV_PREFIX + name.upper()
     if name in given:
         return given[name], "--" + name.replace("_", "-")
@@ -455,7 +448,6 @@ def _find_value(
 
 
 def _label(name: str, origin: str) -> str:
-    """An origin that names the setting, too: the line of a file does not."""
     return f"{origin}: {name}" if origin.rpartition(":")[2].isdigit() else origin
 
 
@@ -485,7 +477,6 @@ def _unknown_keys(config: ConfigFile | None, fields: Mapping[str, Any]) -> list[
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
-    """The known name that ``name`` resembles, else where all names are listed."""
     nearest = difflib.get_close_matches(name.replace("-", "_"), list(known), n=1, cutoff=0.75)
     if nearest:
         return f"did you mean {nearest[0]}?"

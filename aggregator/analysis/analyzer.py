@@ -1,8 +1,4 @@
-"""Article analysis: language, words, index terms, fingerprint and shingle sketch of one article.
-
-Pure and picklable, so that it can run in another process. The stages run in the order of the lines of
-``Analyzer.analyze``.
-"""
+"""Article analysis: language, words, index terms, fingerprint and shingle sketch of one article."""
 
 from __future__ import annotations
 
@@ -61,7 +57,6 @@ class Analyzer:
     """Computes the ``Analysis`` of articles. Not thread-safe.
 
     ``models``: one per language group; that of ``FALLBACK_GROUP`` is required and serves all other languages.
-    ``plan_name``: block plan of the index, part of the space names.
     """
 
     def __init__(self, models: Mapping[str, Model], plan_name: str = "4x16") -> None:
@@ -147,7 +142,6 @@ class Analyzer:
         return features.term_weights(model.for_language(analysis.lang), terms)
 
     def _group_and_model(self, lang: str) -> tuple[str, Model]:
-        """Return the language group that serves a language, and its model."""
         group = language_group(lang)
         if group not in self._models:
             group = FALLBACK_GROUP
@@ -158,10 +152,7 @@ class Analyzer:
         return self._spaces[self._group_and_model(lang)[0]]
 
     def convert_record(self, record: ArticleRecord, source: Analyzer) -> ArticleRecord | None:
-        """Return a record of ``source`` moved to the space of this analyzer; None unless the models agree.
-
-        Equal models compute equal fingerprints: only the block plan, part of the space name, may differ.
-        """
+        """A record of ``source`` in the space of this analyzer; None unless their models agree."""
         group, model = self._group_and_model(record.lang)
         if source._group_and_model(record.lang)[1].id != model.id:
             return None
@@ -170,10 +161,7 @@ class Analyzer:
     def analyze_many(
         self, articles: Sequence[Article], *, max_new_strings: int | None = None
     ) -> list[Analysis | AggregatorError]:
-        """Return one result per article, in order; an unusable article gives its error.
-
-        Raises TooManyNewStrings as ``analyze`` does.
-        """
+        """One result per article, in order; an unusable one gives its error. Raises TooManyNewStrings."""
         results: list[Analysis | AggregatorError] = []
         for article in articles:
             try:
@@ -184,10 +172,7 @@ class Analyzer:
 
 
 def space_name(group: str, model: Model, plan_name: str) -> str:
-    """Return "<language group>.<4 hex digits>"; articles are compared only within one space.
-
-    The digits hash the model, the recipes and the block plan: all that must agree for a comparison.
-    """
+    """Return "<language group>.<4 hex digits>", the hash of model, recipes and block plan."""
     parts = [model.id, *_recipes(group, plan_name)]
     return f"{group}.{xxhash.xxh3_64_intdigest('|'.join(parts).encode()) & 0xFFFF:04x}"
 
@@ -202,10 +187,7 @@ def group_of(space: str) -> str:
 
 
 def _recipes(group: str, *plan_name: str) -> list[str]:
-    """Return the recipes of a language group: texts analyzed by others have other stored values.
-
-    In the order of the hash; the conversion is part of Chinese.
-    """
+    """The recipes of a language group, in the order of the hash; the conversion is part of Chinese."""
     conversion = [chinese.conversion_id()] if group == "zh" and chinese.conversion_id() else []
     return [tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, *plan_name, *conversion]
 
@@ -216,10 +198,7 @@ def uses_spaces(lang: str) -> bool:
 
 
 def shingle_width(lang: str) -> int:
-    """Return the number of units of a shingle: words, or characters where nothing separates words.
-
-    Chinese has a segmenter; Korean is compared by syllables, since its spacing varies.
-    """
+    """Units of a shingle: words, or characters in Korean and where nothing separates words."""
     by_character = lang == "ko" or (lang != "zh" and not uses_spaces(lang))
     return shingles.SHINGLE_CHARACTERS if by_character else shingles.SHINGLE_WORDS
 
@@ -227,8 +206,7 @@ def shingle_width(lang: str) -> int:
 def select_compared(title: tokenizer.SplitText, text: tokenizer.SplitText) -> tuple[list[str], list[str]]:
     """Return words and shingle units that duplicates share: the text's, and the title's if the text is short.
 
-    A long text is compared alone: newswire copy is printed under many headlines. A three-line notice
-    ("dividend 25 cents, payable April 20") names its subject only in the headline.
+    Newswire copy is printed under many headlines; a three-line notice names its subject only in the headline.
     """
     if len(text.words) >= HEADLINE_COUNTS_BELOW_WORDS:
         return text.words, text.units
@@ -259,11 +237,9 @@ def _title_and_text(article: Article) -> tuple[str, str]:
 def _fingerprint_and_terms(
     tokenized: Sequence[tokenizer.SplitText], unit_ids: InternIds, vocabulary: Vocabulary
 ) -> tuple[int, tuple[tuple[str, float], ...], bytes]:
-    """Return fingerprint, top terms and encoded rest of the term profile of headline and text.
+    """Return fingerprint, top terms and encoded rest of the term profile.
 
-    The units of both have the ids ``unit_ids`` in order.
-
-    An article that consists of stop words only uses its words as terms.
+    ``unit_ids``: the ids of the units of headline and text, in order.
     """
     if all(part.terms is None for part in tokenized):
         terms = vocabulary.term_ids_of_words(unit_ids)
@@ -287,11 +263,7 @@ def _fingerprint_and_terms(
 def _top_terms(
     weights: Iterable[tuple[str, float]], lead: Iterable[str]
 ) -> tuple[tuple[tuple[str, float], ...], bytes]:
-    """Return the ``MAX_TERMS`` terms of the highest weight, descending, scaled to L2 norm 1.
-
-    The weights are rounded as records store them: an article is compared alike before and after it is
-    stored. Also the ``MINOR_TERMS`` that follow and which are in ``lead``, encoded (``term_profile``).
-    """
+    """The ``MAX_TERMS`` heaviest terms, L2 norm 1, rounded as stored; the next ones encoded."""
     ordered = sorted(weights, key=lambda item: (-item[1], item[0]))[: MAX_TERMS + MINOR_TERMS]
     kept, minor = ordered[:MAX_TERMS], ordered[MAX_TERMS:]
     norm = sum(weight * weight for _, weight in kept) ** 0.5
@@ -326,8 +298,7 @@ _WARM_UP_PAGE = Article(
 def warm_up(analyzer: Analyzer, *, html: bool = True) -> None:
     """Load what analysis loads when first needed, for every language; takes 1 s. Idempotent.
 
-    The fork server warms up before it forks, so no worker loads anything again; a web process before it is
-    ready. ``html``: load the HTML extraction as well (20 MB), for a process that reads pages.
+    ``html``: load the HTML extraction as well (20 MB), for a process that reads pages.
     """
     analyzer.analyze_many([*_WARM_UP_TEXTS, _WARM_UP_PAGE] if html else _WARM_UP_TEXTS)
     for lang in (UNDETERMINED, *CANDIDATE_LANGUAGES, *SNOWBALL_LANGUAGES):

@@ -1,8 +1,7 @@
 """Article ids: given by the client, or derived from the URL or the content.
 
-Two URLs with one canonical form are the same page. Scheme, user, fragment, default port, trailing slash,
-letter case of the host and tracking parameters are removed; every other parameter counts, in any order. No
-URL is fetched and no host name is resolved.
+Scheme, user, fragment, default port, trailing slash, letter case of the host and tracking parameters of a
+URL are removed; every other parameter counts, in any order. Nothing is fetched or resolved.
 
     >>> canonical_url("HTTPS://Example.org:443/a/b/?utm_source=x&q=1#top")
     'example.org/a/b?q=1'
@@ -40,10 +39,9 @@ _NO_ESCAPES_NEEDED = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*")  # no escap
 
 
 def canonical_url(url: str) -> str:
-    """Return the part of ``url`` that identifies its page: ASCII, without scheme.
+    """The part of ``url`` that identifies its page: ASCII, without scheme. Idempotent.
 
-    Idempotent: ``canonical_url("http://" + canonical_url(url))`` is ``canonical_url(url)``. Raises
-    InvalidInput(field="url") for anything but an absolute http or https URL.
+    Raises InvalidInput(field="url") for anything but an absolute http or https URL.
     """
     parts, port = _parse_url(url)
     host = _normalize_host(parts)
@@ -58,8 +56,7 @@ def derive_id(given_id: str | None, url: str, title: str, text: str) -> str:
     """Return the id of an article: the given one, else its canonical URL, else a hash of its content.
 
     A canonical URL longer than ``MAX_ID_BYTES`` becomes "url:" + its hash; content becomes "content:" + the
-    xxh3_128 hash of title and text, normalized up to ``NORMALIZED_CHARS``. Raises InvalidInput(field="id" or
-    "url").
+    hash of normalized title and text. Raises InvalidInput(field="id" or "url").
     """
     if given_id is not None:
         return validate_id(given_id)
@@ -70,11 +67,7 @@ def derive_id(given_id: str | None, url: str, title: str, text: str) -> str:
 
 
 def validate_id(id_: str, field: str = "id") -> str:
-    """Return ``id_``.
-
-    Raises InvalidInput(field=field) if it is empty or blank, longer than ``MAX_ID_BYTES`` in UTF-8, not valid
-    Unicode, or contains control characters.
-    """
+    """Return ``id_``. Raises InvalidInput(field=field) if it is blank, too long or has controls."""
     if not id_.strip():
         raise InvalidInput(f"{field}: an id needs at least one visible character.", field=field)
     try:
@@ -132,7 +125,7 @@ def _normalize_host(parts: SplitResult) -> str:
 
 
 def _significant_params(query: str) -> str:
-    """Return the parameters that do not track the reader, sorted by name; equal names keep their order."""
+    """The parameters that do not track the reader, sorted by name; equal names keep their order."""
     kept = [
         part
         for part in _normalize_escapes(query).split("&")
@@ -146,7 +139,7 @@ def _is_tracking_param(name: str) -> bool:
 
 
 def _normalize_escapes(part: str) -> str:
-    """Return ``part`` with unreserved characters unescaped and all other escapes as %XX in upper case."""
+    """``part`` with unreserved characters unescaped and all other escapes as %XX in upper case."""
     if _NO_ESCAPES_NEEDED.fullmatch(part):
         return part
     plain = _ESCAPE.sub(_normalize_escape, part)

@@ -1,9 +1,4 @@
-"""Models of other feature extractors than TF-IDF and PCA, as far as the service needs to know them.
-
-The framework of Hu & You (MECS 2017) is general: any vectors serve, and everything after them is the same.
-Extractors are extensions (``extensions.EXTRACTORS``); the distribution of one fits, writes and restores its
-models, in the format of ``model_file.py``.
-"""
+"""Models of other feature extractors than TF-IDF and PCA: extensions that fit, write and restore them."""
 
 from __future__ import annotations
 
@@ -65,10 +60,9 @@ class Extractor(Protocol):
         limits: str,
         progress: Callable[[int], None],
     ) -> tuple[ExtractorModel, str, str]:
-        """Fit to the articles of one group in JSON lines files, and write the model to ``out``.
+        """Fit to articles in JSON lines files and write the model to ``out``; raises as ``fit.fit_file``.
 
-        Returns the model, its contents in a few words, and its card, which ends with ``limits``. Raises as
-        ``fit.fit_file``, and ConfigurationError if an extra is missing.
+        Returns the model, its contents in a few words, and its card, which ends with ``limits``.
         """
 
 

@@ -6,15 +6,12 @@ everything after the TF-IDF folded into one (V, 64) matrix:
     x_i = (1 + ln tf_i) * idf_i, divided by the L2 norm of x          (n known terms)
     V   = x @ matrix - offset                                         (64,)
 
-(or tf_i or tf_i^0.75 instead of 1 + ln tf_i, as chosen at the fit); bit k of the fingerprint is ``V_k > 0``
-(``simhash.fingerprint_from_sums``). The product is a gather of matrix rows, summed in float64 in the order in
-which the terms first occur, so that one model file gives the same bits on every machine.
-``fit.py`` fits these models, and a test pins that they agree with scikit-learn's two steps;
-scikit-learn itself is never imported here.
+Bit k of the fingerprint is ``V_k > 0``. The rows are summed in float64 in the order in which the terms first
+occur, so that one model file gives the same bits on every machine.
 
 ``HashedModel`` needs no fit: the signs of a term are the bits of its hash. It serves the languages without a
 fitted model and, within a ``FeatureModel``, texts that have no known term: projected to ``-offset``, they
-would all get one fingerprint and be duplicates of one another.
+would all get one fingerprint.
 """
 
 from __future__ import annotations
@@ -184,8 +181,6 @@ class HashedModel:
     """Model without a fit: the signs of a term are the bits of its hash, its weight is ``(1 + ln tf) * idf``.
 
     ``term_idf``: the idf by language and term; None, and languages that it does not have: 1 for all terms.
-    Weights by word length (frequent words are short) made no difference on Russian, Spanish, German and
-    English news, so none are used.
     """
 
     group: str = FALLBACK_GROUP

@@ -56,11 +56,7 @@ class _Header(msgspec.Struct):
 
 
 def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write a model file atomically: to a temporary file in the same directory, then renamed.
-
-    ``arrays`` must be uint8, uint16, uint32, float16, float32 or float64, else ValueError. Raises ModelError
-    when the file cannot be written.
-    """
+    """Write a model file atomically. Raises ModelError, and ValueError for arrays of another type."""
     for name, array in arrays.items():
         if array.dtype.str not in _ALLOWED_DTYPES:
             raise ValueError(f"A model file cannot hold arrays of type {array.dtype.str}, as {name!r} is.")
@@ -79,7 +75,7 @@ def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArra
 
 
 def check_writable(path: Path) -> None:
-    """Raise ModelError if ``write`` would fail; for a check before the long work of a fit."""
+    """Raise ModelError if ``write`` would fail."""
     temporary = _temporary_path(path)
     try:
         if path.is_dir():
@@ -119,9 +115,7 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
 def load(path: Path, restore: Callable[[dict[str, Any], Arrays], M]) -> M:
     """Return the model that ``restore`` makes of the fields and arrays of a file.
 
-    Raises ModelError, with the file and the remedy, if the file is invalid, if ``restore`` misses a value or
-    finds a wrong one (KeyError, TypeError, ValueError, AttributeError), or if the stored ``content_hash`` is
-    not that of the model.
+    Raises ModelError if the file or a value that ``restore`` gets is invalid, or ``content_hash`` differs.
     """
     fields, arrays = read(path)
     try:

@@ -1,18 +1,11 @@
 """Shingle sketches: samples of a text's shingles that estimate how much wording two texts share.
 
-A **shingle** is a run of 3 words, in Chinese of the segmenter's words, hashed to 64 bits. In other scripts
-without spaces and in Korean it is a run of 7 characters (``analyzer.shingle_width``; the widths are
-measured, docs/decisions/0030-shingle-units.md). Of the set of an article's shingles only the smallest
-hashes are kept, a *bottom-k sample* (Broder 1997): whether a shingle is sampled depends on its hash alone, so
-two articles sample the same hashes of their common wording, and the samples can be compared instead of the
-texts.
-
-The sample has two uses. Its smallest hashes are the **sketch keys**: stored articles with a common sketch key
-become candidates even if the fingerprint moved (truncation, boilerplate). The whole sample estimates
-**containment**, ``|A and B| / min(|A|, |B|)``.
-
-The sample of a long text is larger, but a smaller share of its shingles. So a short article quoted by a long
-one still has enough hashes in common with it, and an average article needs little space in the store.
+A **shingle** is a run of 3 words, in Chinese of the segmenter's words, hashed to 64 bits; in other scripts
+without spaces and in Korean a run of 7 characters (docs/decisions/0030-shingle-units.md). Of an article's
+shingles only the smallest hashes are kept, a *bottom-k sample* (Broder 1997): two articles sample the same
+hashes of their common wording. The smallest are the **sketch keys**, under which stored articles are looked
+up; the whole sample estimates **containment**, ``|A and B| / min(|A|, |B|)``. The sample of a long text is
+larger, so a short article that it quotes still has enough hashes in common with it.
 """
 
 from __future__ import annotations
@@ -89,10 +82,7 @@ def word_hash(word: str) -> int:
 
 
 def shingle_hashes(words: Sequence[str], width: int = SHINGLE_WORDS) -> npt.NDArray[np.uint64]:
-    """Return the sorted distinct hashes, (n,) uint64, of all runs of ``width`` words.
-
-    A text of fewer words is one shingle; no words give an empty array.
-    """
+    """Sorted distinct hashes, (n,) uint64, of all runs of ``width`` words; fewer words are one shingle."""
     return combine_word_hashes(np.fromiter(map(word_hash, words), np.uint64, len(words)), width)
 
 
@@ -112,7 +102,10 @@ def _sorted_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def _hashes_in_order(word_hashes: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.uint64]:
-    """Return the hash of each run of ``width`` words, of all words if there are fewer."""
+    """Return the hash of each run of ``width`` words, of all words if there are fewer.
+
+    The sums get the finalizer of splitmix64, so that neighboring ones do not give neighboring hashes.
+    """
     width = min(width, len(word_hashes))
     count = len(word_hashes) - width + 1 if width else 0
     mixed = np.zeros(count, np.uint64)
@@ -155,10 +148,7 @@ def sketch_of_word_hashes(word_hashes: npt.NDArray[np.uint64], width: int) -> Sk
 def sketch_from_hashes(
     hashes: npt.NDArray[np.uint64], opening_hashes: npt.NDArray[np.uint64] | None = None
 ) -> Sketch:
-    """Return the sketch of sorted distinct shingle hashes, (n,) uint64.
-
-    ``opening_hashes``: those of them that are in the opening, (m,) uint64; None: it is not known.
-    """
+    """Sketch of sorted distinct hashes, (n,) uint64; ``opening_hashes``: those in the opening, if known."""
     kept = hashes[: sample_size(len(hashes))]
     opening = np.zeros(len(kept), np.bool_)
     if opening_hashes is not None:
@@ -187,9 +177,8 @@ def estimate_overlaps(
 ) -> list[OverlapEstimate]:
     """Estimate the overlap of one text with each of several; none where it is below ``min_containment``.
 
-    Up to the smaller of two samples' largest hashes (the threshold) both samples are complete, so the hashes
-    up to it are an unbiased sample of both sets. All common hashes are up to it. The plain form, one pair at
-    a time with sets, is ``naive_overlap`` in the tests; this one joins all samples into one array.
+    Up to the smaller of two samples' largest hashes (the threshold) both samples are complete: an unbiased
+    sample of both sets. The plain form is ``naive_overlap`` in the tests; this one joins all samples.
     """
     overlaps = [NO_OVERLAP] * len(others)
     if not len(a.sample) or not others:
@@ -243,11 +232,10 @@ def _may_reach(
     in_a: npt.NDArray[np.int64],
     thresholds: npt.NDArray[np.uint32],
 ) -> bool:
-    """Return whether any of the others may have this containment; True if in doubt.
+    """Whether any of the others may have this containment; True if in doubt.
 
-    ``common / containment`` is the largest number of sampled hashes up to the threshold that can still
-    qualify. If the hash after that many is up to the threshold too, the text does not qualify: one look
-    instead of a count, in 1/3 of the time.
+    If the hash after ``common / containment`` ones is up to the threshold too, the text does not qualify: one
+    look instead of a count, in 1/3 of the time.
     """
     (overlapping,) = common.nonzero()
     for i in overlapping.tolist():
@@ -264,12 +252,9 @@ def _may_reach(
 def positions_of_common(
     sample: npt.NDArray[np.uint32], others: npt.NDArray[np.uint32]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the positions, (k,), ascending, of the values of ``others`` that are in ``sample``.
+    """Ascending positions, (k,), of the values of ``others`` that are in sorted ``sample``; and those there.
 
-    The second array, (k,), has their positions in ``sample``.
-
-    ``sample`` is sorted and not empty. Few values are common: a table of the low 16 bits excludes nearly all
-    others in 1/4 of the time of a binary search for each.
+    A table of the low 16 bits excludes nearly all others in 1/4 of the time of a binary search for each.
     """
     possible = np.zeros(1 << 16, np.bool_)
     possible[sample.astype(np.uint16)] = True
@@ -281,7 +266,7 @@ def positions_of_common(
 
 
 def _count_per_run(flags: npt.NDArray[np.bool_], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the number of set ``flags``, (n,), in each of consecutive runs that end at ``ends``, (m,)."""
+    """The number of set ``flags``, (n,), in each of consecutive runs that end at ``ends``, (m,)."""
     upto = flags.nonzero()[0].searchsorted(ends)
     upto[1:] -= upto[:-1].copy()
     return upto
@@ -290,11 +275,7 @@ def _count_per_run(flags: npt.NDArray[np.bool_], ends: npt.NDArray[np.int64]) ->
 def _estimate(
     common: int, size_a: int, in_a: int, size_b: int, in_b: int, openings: tuple[float, float]
 ) -> OverlapEstimate:
-    """Return the estimate for texts of ``size_a`` and ``size_b`` shingles.
-
-    ``in_a`` and ``in_b`` hashes are up to the common threshold, ``common`` > 0 of them in both.
-    ``openings``: ``opening`` and ``common_opening`` of the result.
-    """
+    """Estimate for texts of these sizes, of which ``in_a`` and ``in_b`` hashes are up to the threshold."""
     # Collisions of the shortened hashes can make ``common`` larger than ``counted``: at most 1.
     size, counted, larger = (size_a, in_a, size_b) if size_a <= size_b else (size_b, in_b, size_a)
     containment = min(1.0, common / counted)
@@ -309,11 +290,7 @@ def _estimate(
 
 
 def _sampling_error(containment: float, counted: int, size: int) -> float:
-    """Distance from the estimate to its lower bound at one standard error (Wilson 1927).
-
-    Unlike the plain standard error it is not 0 if all of a few hashes are common. The sample is drawn without
-    replacement (finite population correction): 0 for a complete one.
-    """
+    """Distance to the lower bound at one standard error (Wilson 1927); 0 for a complete sample."""
     z2 = max(0.0, 1.0 - counted / size)
     spread = math.sqrt(z2 * (containment * (1.0 - containment) + z2 / (4 * counted)) / counted)
     return containment - (containment + z2 / (2 * counted) - spread) / (1 + z2 / counted)

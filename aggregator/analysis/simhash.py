@@ -1,19 +1,10 @@
 """Simhash: the 64-bit fingerprint of a weighted set of features.
 
-The weighted simhash of Charikar (2002) as used by Hu & You (MECS 2017, section 3.2): every feature
-name is hashed to 64 bits; with ``x_i`` the weight of feature i, ``V_k = sum(x_i * s_ik)`` where
-``s_ik`` is +1 if bit k of its hash is set and -1 otherwise; bit k of the fingerprint is
-``V_k > 0``. The share of bits in which two fingerprints differ is about ``angle / pi``, with the
-angle between the two weight vectors. (The paper prints the unweighted sum, which is the same
-for all dense vectors.)
-
-Conventions: a fingerprint is an unsigned 64-bit ``int``; **bit k has the value ``1 << k``** and is
-column k of every (n, 64) array; in JSON a fingerprint is 16 lower-case hex digits, most significant
-bit (k = 63) first.
-
-The hash is xxh3_64 of the UTF-8 name with a fixed seed: equal in every process and on every machine,
-independent of PYTHONHASHSEED. Changing ``HASH_SEED``, the hash or the order of bits invalidates all
-stored fingerprints; the tests pin literal values.
+The weighted simhash of Charikar (2002) as used by Hu & You (MECS 2017, section 3.2): every feature name is
+hashed to 64 bits; with ``x_i`` the weight of feature i, ``V_k = sum(x_i * s_ik)`` where ``s_ik`` is +1 if bit
+k of its hash is set and -1 otherwise; bit k of the fingerprint, of value ``1 << k``, is ``V_k > 0``. The share
+of bits in which two fingerprints differ is about ``angle / pi``. Changing ``HASH_SEED``, the hash (xxh3_64) or
+the order of bits invalidates all stored fingerprints.
 """
 
 from __future__ import annotations
@@ -63,11 +54,7 @@ def feature_hash(name: str) -> int:
 
 
 def hyperplanes(count: int) -> npt.NDArray[np.float64]:
-    """Return (count, 64) of +-1.0: the hash signs of the features ``pca:0`` .. ``pca:<count - 1>``.
-
-    Column k is the normal of the hyperplane whose side is bit k of a vector ``x`` of PCA components:
-    ``simhash({"pca:0": x[0], ...}) == fingerprint_from_sums(x @ hyperplanes(count))``.
-    """
+    """The normals, (count, 64) of +-1.0: the hash signs of the features ``pca:0``, ``pca:1``, ..."""
     return hash_signs(f"pca:{j}" for j in range(count))
 
 
@@ -77,11 +64,7 @@ def hamming_distance(a: int, b: int) -> int:
 
 
 def to_hex(fingerprint: int) -> str:
-    """Return a fingerprint as 16 lower-case hex digits, most significant bit first.
-
-    >>> to_hex(5)
-    '0000000000000005'
-    """
+    """Return a fingerprint as 16 lower-case hex digits, most significant bit first."""
     if not 0 <= fingerprint < 1 << FINGERPRINT_BITS:
         raise ValueError(f"A fingerprint is an unsigned 64-bit number, not {fingerprint}.")
     return f"{fingerprint:016x}"

@@ -1,15 +1,12 @@
 """Term frequencies: how frequent index terms are in a language, known before an article has arrived.
 
-``TermIdf`` weighs the terms of languages without a fitted model: one table for all of them, estimated from
-published word frequencies (``models/xx.md``: source, licence, formula). A term is found by the 32-bit hash of
-its language and itself; a term that is not listed, of a language of the table, is rare and gets ``rare_idf``.
-The values are multiples of 1/16, so sums are exact.
+``TermIdf`` weighs the terms of languages without a fitted model, from published word frequencies
+(``models/xx.md``). A term is found by the 32-bit hash of its language and itself. The values are multiples of
+1/16, so sums are exact.
 
-``TermRates`` are for the event detector. The rate of a term is the chance that one index term of a text,
-drawn at random from its distinct ones, is that term: a share s of the documents of a model's corpus holds the
-term ``-ln(1 - s)`` times on average, divided by the sum of that number over all terms. The number of
-documents of a stream with that term is then the rate times the number of index terms in all of them, whether
-they are headlines of 7 terms or texts of 200.
+``TermRates`` are for the event detector: the rate of a term is the chance that one index term of a text,
+drawn at random from its distinct ones, is that term. A share s of the documents of a model's corpus holds the
+term ``-ln(1 - s)`` times on average, divided by the sum of that number over all terms.
 """
 
 from __future__ import annotations
@@ -116,12 +113,7 @@ def _idf(table: TermIdf, lang: str, term: str) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RateTable:
-    """Rates of one language group.
-
-    hashes     (n,) uint64, ascending
-    rates      (n,) float64: of each term
-    rare_rate  of a term that is not listed
-    """
+    """Rates of one language group: ``hashes``, (n,) uint64, ascending; ``rates``, (n,); of a term not listed."""
 
     hashes: npt.NDArray[np.uint64] = field(repr=False)
     rates: npt.NDArray[np.float64] = field(repr=False)
@@ -131,10 +123,9 @@ class RateTable:
     def from_idf(
         cls, terms: Sequence[str], idf: npt.NDArray[np.float32], frequent: Mapping[str, float]
     ) -> RateTable:
-        """Return the rates of ``terms``, whose smoothed ``idf``, (n,), is 1 - ln(share of documents).
+        """Rates of ``terms``, whose smoothed ``idf``, (n,), is 1 - ln(share of documents).
 
-        ``frequent``: term -> share of documents of the terms that a model leaves out since most documents
-        hold them. A term that is not listed gets half the lowest rate.
+        ``frequent``: term -> share of documents of terms that a model leaves out. Others get half the lowest rate.
         """
         shares = np.concatenate([np.exp(1.0 - idf.astype(np.float64)), list(frequent.values())])
         occurrences = -np.log1p(-np.minimum(shares, MAX_SHARE))

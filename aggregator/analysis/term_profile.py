@@ -1,25 +1,18 @@
 """Terms of an article: the profile by which related articles are ranked, and the terms of its story.
 
 **Term profile**: the 40 heaviest index terms. The similarity of two articles is the cosine of their profiles.
-A term weighs its TF-IDF to the power of ``WEIGHT_EXPONENT``, ``LEAD_FACTOR`` times as much if it is one of
-the first ``LEAD_TERMS`` of the article, since headline and first sentence say what it is about. Terms are
-compared by their first ``PREFIX_CHARS`` characters, in all languages: that equates the inflected forms of
-Turkish (Can et al. 2008, "Information retrieval on Turkish texts", section 5) and the parts of German
-compounds, which no stemmer does. The stored terms are compared by their first ``SHORT_PREFIX_CHARS``
-characters too, with ``SHORT_PREFIX_FACTOR`` times the weight, for inflections that change the stem. Figures
-and what else was tried: docs/decisions/0035-term-profile.md.
+A term weighs its TF-IDF to the power of ``WEIGHT_EXPONENT``, ``LEAD_FACTOR`` times as much among the first
+``LEAD_TERMS``. Terms are compared by their first ``PREFIX_CHARS`` characters in all languages (Can et al.
+2008), the stored ones by their first ``SHORT_PREFIX_CHARS`` too, with ``SHORT_PREFIX_FACTOR`` times the
+weight, for inflections that change the stem. Figures: docs/decisions/0035-term-profile.md.
 
-The 24 heaviest terms are stored as strings with a weight each, since verdicts and events need them. The rest
-of the profile is stored in 38 bytes: a bit per term that is one of the first; the weight of the last term as
-a share of that of the 24th; the next 16 terms, the minor terms, as 16-bit hashes. The weights between fall
-geometrically. Without the minor terms 2 % fewer related articles are found (docs/benchmarks/related.md).
+The 24 heaviest terms are stored as strings with weights. The rest takes 38 bytes: a bit per term that is one
+of the first; the weight of the last term as a share of that of the 24th; the next 16 terms, the minor terms,
+as 16-bit hashes, whose weights fall geometrically.
 
-Two of 40 terms share a hash by chance in one of 40 pairs of articles, which adds about 0.02 to the cosine.
-
-**Story terms**, from which events are detected: the headline's terms with weight 1, and of the opening, the
-first ``OPENING_UNITS`` words of the text, those that are among the article's heaviest, with weight
-``OPENING_WEIGHT``: names and places. They are stored as a bit mask over the heaviest terms
-(``Analysis.opening_mask``).
+**Story terms**, from which events are detected: the headline's terms with weight 1, and those of the first
+``OPENING_UNITS`` words of the text that are among the heaviest, with weight ``OPENING_WEIGHT``; stored as a
+bit mask over the heaviest terms (``Analysis.opening_mask``).
 """
 
 from __future__ import annotations
@@ -61,9 +54,8 @@ IntArray = npt.NDArray[np.int64]
 def encode_minor_terms(stored: WeightedTerms, minor: WeightedTerms, lead: Collection[str]) -> bytes:
     """Return the ``minor`` terms, which follow the ``stored`` ones, descending, and ``lead`` as bytes.
 
-    A bit per term of ``stored`` and ``minor``, at most 40, that is in ``lead``, the first one lowest; one
-    byte for the last weight, 1/255 of that of the last stored term each; then two per hash. No terms give no
-    bytes. The scale of the weights does not matter, but must be that of ``stored``.
+    A bit per term that is in ``lead``, the first one lowest; one byte for the last weight, 1/255 of that of
+    the last stored term each; then two per hash. No terms give no bytes.
     """
     if not stored:
         return b""
@@ -74,11 +66,7 @@ def encode_minor_terms(stored: WeightedTerms, minor: WeightedTerms, lead: Collec
 
 
 def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:
-    """Return the cosine of one profile with each of several, (n,) in 0..1; 0 where either is empty.
-
-    All in one pass, in 2/5 of the time of one profile after the other. Raises ValueError if encoded profiles
-    are truncated.
-    """
+    """Cosine of one profile with each of several, (n,) in 0..1; 0 where either is empty."""
     hashes, weights, owners = _merge_equal(*_flatten([subject, *others]))
     own = owners == 0
     weight_of_hash = np.zeros(2 * _SHORT_PREFIX)
@@ -94,7 +82,6 @@ def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:
 def _merge_equal(
     hashes: IntArray, weights: FloatArray, owners: IntArray
 ) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return the terms with those of one profile and one hash added up."""
     bits = _HASH_BITS + 1
     keys, at = np.unique(owners << bits | hashes, return_inverse=True)
     sums = np.bincount(at, weights, len(keys)).astype(np.float64, copy=False)
@@ -155,10 +142,9 @@ def opening_mask(terms: WeightedTerms, text: tokenizer.SplitText, lang: str) -> 
 
 
 def story_terms(title: str, lang: str, terms: WeightedTerms, mask: int) -> tuple[tuple[str, float], ...]:
-    """Return the story terms of an article and their weights, those of the headline first.
+    """Story terms of an article and their weights, the headline's first; without numbers.
 
-    ``terms`` and ``mask``: ``Analysis.terms`` and ``Analysis.opening_mask``. Numbers are left out. An article
-    with neither a headline nor an opening has its heaviest terms.
+    An article with neither a headline nor an opening has its heaviest terms.
     """
     weights = dict.fromkeys(_without_numbers(tokenizer.tokenize(strip_desk_prefix(title), lang)), 1.0)
     for i, (term, _) in enumerate(terms):

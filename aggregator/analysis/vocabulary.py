@@ -1,8 +1,7 @@
 """Vocabulary: interned words and terms of one language, with what tokenizer and model compute for each.
 
-A word gets an id when it first occurs, with its shingle hash and its index term; a term gets an id with its
-model row and its idf. An article is then two arrays of ids. The results are bit for bit those of
-``tokenizer``, ``shingles`` and ``features`` for the strings (a test compares them), in 1/3 of the time.
+An article is two arrays of ids. The results are bit for bit those of ``tokenizer``, ``shingles`` and
+``features`` for the strings (a test compares them), in 1/3 of the time.
 """
 
 from __future__ import annotations
@@ -40,9 +39,8 @@ class TooManyNewStrings(Exception):
 class _InternTable(dict[str, int]):
     """Intern table: string -> id (0, 1, ... in order of first lookup), with attributes per id in ``columns``.
 
-    ``attributes_of`` computes the attributes of a new string, one per dtype. Dictionary lookups miss the
-    processor's caches several times per string. So ids are also kept in a direct-mapped cache of (hash, id)
-    slots, and one vectorized gather reads it for all words of an article.
+    Dictionary lookups miss the processor's caches several times per string. So ids are also kept in a
+    direct-mapped cache of (hash, id) slots, which one vectorized gather reads for all words of an article.
     """
 
     def __init__(self, attributes_of: Callable[[str], tuple[float, ...]], *dtypes: DTypeLike) -> None:
@@ -83,7 +81,7 @@ class _InternTable(dict[str, int]):
         return ids
 
     def _add_within_limit(self, strings: Sequence[str], limit: int) -> None:
-        """Add new strings, ``limit`` at most: a repeated attempt succeeds if it needs no more than these."""
+        """Add at most ``limit`` new strings: a repeated attempt succeeds if it needs no more than these."""
         new = [string for string in dict.fromkeys(strings) if string not in self]
         for string in new[:limit]:
             self[string]
@@ -105,10 +103,7 @@ class TermCounts:
 
 
 class Vocabulary:
-    """Interned words and terms of one language for one model. Not thread-safe.
-
-    It only grows; the owner replaces it when ``len`` (words and terms) is too large.
-    """
+    """Interned words and terms of one language for one model; only grows. Not thread-safe."""
 
     def __init__(self, lang: str, model: FeatureModel | HashedModel) -> None:
         self._lang = lang
@@ -175,11 +170,7 @@ class Vocabulary:
     def top_terms(
         self, term_counts: TermCounts, weights: FloatArray, at_least: int
     ) -> list[tuple[str, float]]:
-        """Return (term, weight) for the highest weights: ``at_least`` terms or more, or all.
-
-        The order is unspecified; the weights are scaled so that those of all terms have L2 norm 1, as in the
-        model's ``term_weights``.
-        """
+        """The heaviest (term, weight), ``at_least`` or all, unordered; the L2 norm of all weights is 1."""
         ids, normalized = term_counts.terms, l2_normalize(weights)
         if len(normalized) > at_least:
             threshold = np.partition(normalized, len(normalized) - at_least)[len(normalized) - at_least]

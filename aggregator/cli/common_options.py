@@ -66,10 +66,7 @@ DURATION_UNITS_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
 
 class ConciseArgumentParser(argparse.ArgumentParser):
-    """Parser that reports a usage error in one line, and lists advanced options with ``--help-all`` only.
-
-    ``distribution``: that of a command which is not installed; calling it is an error that names it.
-    """
+    """Parser with usage errors in one line; ``distribution``: that of a command not installed."""
 
     def __init__(self, distribution: str = "", **options: Any) -> None:
         super().__init__(**options)
@@ -116,8 +113,6 @@ class ConciseArgumentParser(argparse.ArgumentParser):
 
 
 class _HelpAll(argparse.Action):
-    """Prints the full help and exits."""
-
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         assert isinstance(parser, ConciseArgumentParser)
         print(parser.format_full_help(), end="")
@@ -172,7 +167,6 @@ def _add_setting(group: Any, name: str) -> argparse.Action:
 
 
 def _metavar(option: Any) -> str:
-    """The allowed values if there is a list of them ("{text,json}"), else the kind of value."""
     kind, _, values = option.metadata["expects"].partition("one of ")
     if values and not kind:
         return "{" + ",".join(filter(None, values.split(", "))) + "}"
@@ -205,10 +199,7 @@ def requested_profile(args: argparse.Namespace) -> str:
 
 
 def selected_policy(args: argparse.Namespace, settings: Settings) -> tuple[str, Policy]:
-    """Name and policy for a command that judges all articles alike, by ``--policy`` or the settings.
-
-    Raises ConfigurationError for an unknown profile and for a file that cannot be used.
-    """
+    """Name and policy of a command that judges all articles alike. Raises ConfigurationError."""
     from aggregator.app import build_policies
 
     policies = build_policies(settings)

@@ -1,8 +1,4 @@
-"""``aggregator config``: show every setting with its value and origin, or check the configuration.
-
-Options, variables and the configuration file are parsed before the command runs, and invalid ones end it with
-exit code 2 and one sentence each.
-"""
+"""``aggregator config``: show every setting with its value and origin, or check the configuration."""
 
 from __future__ import annotations
 
@@ -81,7 +77,6 @@ def _notes(file: ConfigFile) -> Iterator[str]:
 
 
 def _is_secret(item: tuple[str, object]) -> bool:
-    """Whether a setting of the file is a key, or an address with a password."""
     name, value = item
     option = SETTING_FIELDS.get(name)
     if option is None or not option.metadata["secret"] or not isinstance(value, str):

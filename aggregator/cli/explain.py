@@ -50,7 +50,6 @@ Side = str | dict[str, str]
 
 
 def _parse_side(argument: str) -> Side:
-    """The text of a file, or of standard input for ``-``; without such a file the argument is an id."""
     if argument != jsonl.STDIN and not Path(argument).is_file():
         return argument
     try:
@@ -123,7 +122,6 @@ def format_text(explanation: dict[str, Any]) -> str:
 
 
 def _format_bits(a: str, b: str) -> list[str]:
-    """Both fingerprints in binary, most significant bit first, and a row that marks the differences."""
     first, second = int(a, 16), int(b, 16)
     rows = (f"{first:064b}", f"{second:064b}", f"{first ^ second:064b}".translate({48: " ", 49: "^"}))
     return ["  " + " ".join(row[at : at + 16] for at in range(0, 64, 16)).rstrip() for row in rows]

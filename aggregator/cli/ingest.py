@@ -1,7 +1,4 @@
-"""``aggregator ingest`` and ``aggregator check``: one verdict line per line of the article files, in order.
-
-An invalid line is answered with its error, and the other lines are processed.
-"""
+"""``aggregator ingest`` and ``aggregator check``: one verdict line per line of the article files."""
 
 from __future__ import annotations
 

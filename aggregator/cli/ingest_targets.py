@@ -1,10 +1,8 @@
 """Targets of commands that send articles: a store opened in this process, or a running service.
 
-Both take input lines and return one answer line per input line, in order; for an invalid line it contains the
-error. A line that was not processed because of load or an outage (503, 429, lost connection, timeout) is
-sent again until it is (``retry_forever.py``), which is safe, since articles are idempotent by id. Only a
-service that was never reached ends the command, by StoreUnavailable. A line that the service repeatedly
-answers with 500 is reported as failed: its article may be what the service cannot process.
+Both give one answer line per input line, in order. A line that was not processed because of load or an
+outage is sent again until it is (articles are idempotent by id); only a service that was never reached ends
+the command. A line that the service repeatedly answers with 500 is reported as failed.
 """
 
 from __future__ import annotations
@@ -80,11 +78,7 @@ class _RepeatedInternalError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BatchDefaults:
-    """What the command declares for all articles.
-
-    profile   policy profile of the articles that name none; "": selected by their source
-    backfill  they are an archive or a backlog and fire no events
-    """
+    """What the command declares for all articles; ``profile`` applies to those that name none."""
 
     profile: str = ""
     backfill: bool = False
@@ -160,10 +154,7 @@ class LocalTarget:
     async def open(
         cls, settings: Settings, processes: int = 0, defaults: BatchDefaults = BatchDefaults()
     ) -> AsyncIterator[LocalTarget]:
-        """Open the store and load the models; ``processes``: analysis processes.
-
-        Raises ConfigurationError, ModelError, StoreUnavailable.
-        """
+        """Open the store and load the models. Raises ConfigurationError, ModelError, StoreUnavailable."""
         async with open_service(settings, processes=processes) as service:
             if problem := await service.unread_index.check():
                 raise ConfigurationError(f"store: {problem}")
@@ -276,10 +267,7 @@ class ServerTarget:
     async def _post_batch(
         self, lines: Sequence[Line], errors: Counter[str], dry_run: bool
     ) -> list[Reply | StoreUnavailable]:
-        """Post once. ``errors``: answers 500 by the location of their lines, updated.
-
-        Raises StoreUnavailable, InputTooLarge or _RepeatedInternalError for the batch as a whole.
-        """
+        """Post once; updates ``errors``, answers 500 by line. Raises if the batch as a whole failed."""
         body = b"\n".join(line.data for line in lines) + b"\n"
         path = "/v1/articles/batch" + self._defaults.query(dry_run)
         status, answer = await self.request("POST", path, body, NDJSON_TYPE)
@@ -319,8 +307,6 @@ class ServerTarget:
 
 
 class _ReplyFields(msgspec.Struct):
-    """The fields of an answer line or a problem that are read here."""
-
     verdict: str | None = None
     error: wire.Problem | None = None
     detail: str = ""
@@ -341,7 +327,6 @@ def _count_internal_errors(lines: Sequence[Line], errors: Counter[str]) -> None:
 
 
 def _parse_reply(line: Line, data: bytes) -> Reply | StoreUnavailable:
-    """The answer line; a StoreUnavailable for a line that must be sent again."""
     try:
         fields = _decode_reply(data)
     except msgspec.MsgspecError:  # the last line of an interrupted answer

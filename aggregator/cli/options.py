@@ -42,12 +42,7 @@ def arg(*names: str, **spec: Any) -> Argument:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: ``target``, by default the function ``run`` of the module of its name.
-
-    store     it has ``--store``; ``server``: and ``--server``
-    profiles  ``--policy`` takes the name of a profile, too
-    settings  the settings that it has options for
-    """
+    """A command; ``target``: by default ``run`` of its module. ``profiles``: ``--policy`` takes profiles."""
 
     name: str
     help: str

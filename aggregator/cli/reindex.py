@@ -1,9 +1,4 @@
-"""``aggregator reindex``: copy stored articles into the index of another model, block plan or version.
-
-With migration settings the articles of the serving index are copied to the index that the settings migrate
-to, while the service writes to both. Without them, articles of an index that the settings do not read
-(``index/upkeep/spaces.py``) are copied into the one that they read.
-"""
+"""``aggregator reindex``: copy stored articles into the index that the settings migrate to, or else read."""
 
 from __future__ import annotations
 
@@ -85,10 +80,7 @@ async def _record_dual_written(index: Index) -> None:
 async def _copy(
     args: argparse.Namespace, service: Service, index: Index, writer: DualWriter, rejected: dict[str, Line]
 ) -> bool:
-    """Copy from the files, if there are any, then whatever is missing; True if nothing is missing.
-
-    Invalid lines are added to ``rejected``, by their location.
-    """
+    """Copy from the files, then whatever is missing; True if nothing is. Adds to ``rejected``."""
     throttle, not_stored = service.load_control.throttle, 0
     if without_text := await until_available(partial(count_without_text, index, writer)):
         source = "only those in the files can be copied" if args.files else "they cannot be copied"
@@ -111,7 +103,6 @@ async def _copy(
 
 
 def _read_articles(files: list[str], max_line_bytes: int, rejected: dict[str, Line]) -> Iterator[Article]:
-    """The articles of all valid lines; the others are added to ``rejected``, with their errors."""
     for line in map(strip_labels, jsonl.read_lines(files, max_line_bytes=max_line_bytes)):
         if line.error is not None:
             rejected[line.location] = line

@@ -1,8 +1,4 @@
-"""Retries without an end, for commands that must not drop an article: ``ingest``, ``check``, ``reindex``.
-
-A store or service that is unavailable, overloaded or limits the rate is waited for; the user ends the wait
-with Ctrl-C. An article that is rejected for what it is (400, 413, 422) is not retried.
-"""
+"""Retries without an end, for commands that must not drop an article: ``ingest``, ``check``, ``reindex``."""
 
 from __future__ import annotations
 

@@ -13,11 +13,7 @@ current_caller: ContextVar[str] = ContextVar("caller", default="")
 
 
 class FairSemaphore:
-    """``slots`` concurrent slots for the tasks of one event loop.
-
-    Free slots go round-robin over the callers with waiting tasks; tasks of one caller are served first in,
-    first out. So a caller with many waiting tasks delays another caller by at most one task per turn.
-    """
+    """Slots for tasks: free ones go round-robin over the callers, per caller first in, first out."""
 
     def __init__(self, slots: int) -> None:
         self._free_slots = slots

@@ -1,9 +1,4 @@
-"""Bounded prefetching: one pipeline stage that prepares the next chunks while the current one is processed.
-
-The lines of a batch are read, decoded and analyzed (in the worker pool, if there is one) while earlier lines
-are looked up and committed. Only a few chunks are prepared ahead, so a slow consumer also slows the reading
-down.
-"""
+"""Bounded prefetching: prepares the next chunks of a batch while the current one is processed."""
 
 from __future__ import annotations
 
@@ -21,10 +16,8 @@ U = TypeVar("U")
 
 
 class Prefetcher(Generic[T, U]):
-    """Async iterator over ``prepare(chunk)``, in the order of the chunks.
+    """Async iterator over ``prepare(chunk)``, in order, for up to MAX_PREFETCHED_CHUNKS chunks at once.
 
-    source      yields sequences of items; they are split into chunks of at most ``chunk_size`` items
-    prepare     runs concurrently for up to MAX_PREFETCHED_CHUNKS chunks; its errors are raised in order
     An error of the source is raised after the results of everything it yielded before.
     """
 

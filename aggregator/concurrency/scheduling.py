@@ -1,9 +1,7 @@
 """Scheduling of bulk work behind interactive requests: yielding, priority gate, tasks, process priority.
 
-Bulk work (batches, the event detector) awaits ``yield_control`` after each step. While an interactive request
-is active, the bulk task pauses, so the next step of the request does not wait behind a step of every bulk
-task. It pauses for at most ``MAX_WAIT_S`` per step, so bulk work makes progress under a constant interactive
-load.
+Bulk work awaits ``yield_control`` after each step; while an interactive request is active, it pauses there
+for at most ``MAX_WAIT_S``.
 """
 
 from __future__ import annotations

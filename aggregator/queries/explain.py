@@ -1,8 +1,4 @@
-"""Explanation of a verdict: what the rules see of two articles, stored or not.
-
-Fingerprint distance and estimated overlap are always available. The shared wording itself needs the texts:
-given in the request, or kept in the store (setting ``store_texts``).
-"""
+"""Explanation of a verdict: what the rules see of two articles, stored or not."""
 
 from __future__ import annotations
 
@@ -39,11 +35,9 @@ Passages = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ComparedArticle:
-    """One of the two articles, under the label shown for it.
+    """One of the two articles under its label; ``record.number`` is 0 if it is not stored.
 
-    record  the stored record, or what it would be, with number 0
-    text    None when it is not kept
-    policy  name of the profile that was given with an article that is not stored
+    ``text``: None when it is not kept. ``policy``: the profile given with an article that is not stored.
     """
 
     label: str
@@ -61,12 +55,8 @@ class ComparedArticle:
 class Explanation:
     """What the rules see of two articles.
 
-    ``distance`` (bits) and ``differing_bits`` (0 is the least significant) are None when the spaces differ:
-    such fingerprints cannot be compared. ``headline_similarity`` and ``related_similarity``, by which
-    ``/related`` ranks, are in 0..1; ``common_figures`` is the number of figures in both.
-    ``shared_passages``, ``own_passages`` (only in the first, only in the second) and ``figures`` (likewise)
-    are None when a text is not kept. ``profile`` is the name of the policy profile that the articles were
-    compared under.
+    ``distance`` and ``differing_bits`` (0 is the least significant) are None when the spaces differ. Of two
+    texts that are kept ``own_passages`` and ``figures`` are those only in the first, and only in the second.
     """
 
     labels: tuple[str, str]
@@ -112,10 +102,7 @@ class Explainer:
         self._profiles = as_profiles(policy)
 
     async def explain_pair(self, a: str | Article, b: str | Article, *, profile: str = "") -> Explanation:
-        """Compare two articles, each a stored id or a text.
-
-        ``profile``: as for ``compare``. Raises InvalidInput, NotFound, NoText, StoreUnavailable.
-        """
+        """Compare two articles, each a stored id or a text. Raises InvalidInput, NotFound, NoText."""
         if profile:
             self._profiles.named(profile)  # before the articles are loaded
         return await self.compare(*await self.load_pair(a, b), profile=profile)
@@ -123,10 +110,9 @@ class Explainer:
     async def compare(
         self, first: ComparedArticle, second: ComparedArticle, *, profile: str = ""
     ) -> Explanation:
-        """Compare two loaded articles under a policy profile.
+        """Compare two loaded articles under a policy profile, by default that of the later one.
 
-        ``profile``: its name, by default that of the later article, which is the one that was judged: named
-        with it or selected by its source. Raises InvalidInput for an unknown name.
+        Raises InvalidInput for an unknown name.
         """
         later = _later_of(first, second)
         selected = self._profiles.select(profile or later.policy, later.record.source)
@@ -194,7 +180,6 @@ def explain(
 
 
 def _compare(a: ArticleRecord, b: ArticleRecord, evidence: Evidence, policy: Policy) -> Comparison:
-    """Decide two articles of one space, which may have arrived in either order."""
     is_match, template = compare_pair(a, b, evidence, policy)
     return Comparison(
         evidence=evidence,
@@ -263,7 +248,6 @@ def _differing_figures(a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def _different_spaces_summary(a: ArticleRecord, b: ArticleRecord) -> str:
-    """Why two articles of different spaces are never compared."""
     languages = (
         f"languages {a.lang} and {b.lang}" if a.lang != b.lang else "they were analyzed with different models"
     )

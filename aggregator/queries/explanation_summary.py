@@ -83,7 +83,6 @@ def _content_summary(comparison: Comparison, policy: Policy) -> str:
 
 
 def _novelty_note(novelties: Set[str], policy: Policy) -> str:
-    """The verdict on the later of two matching articles, when it has news that the earlier one lacks."""
     if "figures" in novelties:
         reason = (
             "updates_are_new is on"
@@ -100,7 +99,6 @@ def _novelty_note(novelties: Set[str], policy: Policy) -> str:
 
 
 def _describe_rule(evidence: Evidence, policy: Policy) -> str:
-    """The condition for a copy, for two articles of these outlets and times."""
     if policy.name == "hamming":
         return f"policy hamming: a copy is at most {policy.duplicate_bits} bits apart, regardless of wording"
     rule = policy.copy_rule

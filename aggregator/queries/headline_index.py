@@ -1,9 +1,8 @@
 """Headline index of this process: the headlines of stored articles, in memory.
 
-Nothing is stored for it and nothing is read before the first search. That search reads the newest articles; a
-task then reads the older ones, newest first, and follows the article stream. The stream goes back
-``index.retention.STREAM_RETENTION_MS``; what is older is listed from the postings (``StoredArticles``). Each
-search reads what was committed since, so an article is found by the next search after its commit.
+Nothing is read before the first search. That search reads the newest articles; a task then reads the older
+ones, newest first, from the article stream and, beyond its retention, the postings. Each search reads what
+was committed since.
 """
 
 from __future__ import annotations
@@ -59,11 +58,7 @@ class HeadlineIndex:
         return arrival_ms_of(oldest) if oldest is not None else None
 
     async def catch_up(self) -> None:
-        """Read what was committed since the last call, or the newest articles in the first call.
-
-        At most ``CATCH_UP_BATCHES`` batches, so that a search does not wait for a bulk import; the task reads
-        the others.
-        """
+        """Read what was committed since the last call, at most ``CATCH_UP_BATCHES`` batches."""
         async with self._lock:
             if self._newest is None:
                 items, positions = await self._stream.read_older(None, 1)
@@ -88,7 +83,6 @@ class HeadlineIndex:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
-        """Read older articles, then follow the stream; errors are logged and retried."""
         await self._retry(lambda: self._load_older(LOAD_PAUSE_S))
         while True:
             await asyncio.sleep(FOLLOW_INTERVAL_S)
@@ -101,7 +95,6 @@ class HeadlineIndex:
                 is_behind = await self._read_newer()
 
     async def _load_older(self, pause_s: float) -> None:
-        """Read older articles of the stream, then of the postings; continues where an error ended it."""
         async with self._load_lock:
             while not self._is_stream_read and not self.table.is_full:
                 async with self._lock:
@@ -163,10 +156,7 @@ class HeadlineIndex:
 def _newest_missing(
     parts: Sequence[ArticleNumbers], known: ArticleNumbers
 ) -> tuple[ArticleNumbers, npt.NDArray[np.int64]]:
-    """The numbers of all parts that are not ``known``, newest first, and the part of each; both (n,).
-
-    Takes 1 s for 10^7 numbers, so it runs in a thread.
-    """
+    """Numbers of all parts that are not ``known``, newest first, and the part of each; 1 s for 10^7."""
     numbers = np.concatenate(parts)
     owners = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     missing = np.flatnonzero(~is_among(numbers, np.sort(known)))

@@ -1,9 +1,7 @@
-"""Headline table: hashed words of headlines, in columns, searched by scanning all of them.
+"""Headline table: hashed words of headlines, in columns, searched by scanning all of them. Pure.
 
 A row is one stored version of an article: its number, its time, the hashes of the terms of its headline and
-of its source, and what searches filter by. Rows are appended to chunks of ``CHUNK_ROWS``. A search compares
-every hash with every term, some 20 us per term and chunk, so no lists have to be kept and the time is bounded
-whatever the words (``scripts/bench search``). Pure.
+source, and what searches filter by. A chunk of ``CHUNK_ROWS`` takes 20 us per term.
 """
 
 from __future__ import annotations
@@ -53,10 +51,7 @@ class TermGroup:
 
 @dataclass(frozen=True, slots=True)
 class SearchFilter:
-    """Conditions that every result meets; times in ms since 1970 UTC, ``until_ms`` excluded.
-
-    Times apply to the publication, or else the arrival; ``source`` is compared without case.
-    """
+    """Conditions that every result meets; ``since_ms`` <= publication, or else arrival, < ``until_ms``."""
 
     lang: str | None = None
     source: str | None = None
@@ -143,10 +138,7 @@ _COLUMN_TYPES: Final = {
 
 
 class _Chunk:
-    """Columns of at most ``CHUNK_ROWS`` rows; ``ends[i]``: where the hashes of row i end.
-
-    ``oldest``: the smallest article number.
-    """
+    """At most ``CHUNK_ROWS`` rows; ``ends[i]``: end of the hashes of row i; ``oldest``: smallest number."""
 
     __slots__ = ("columns", "oldest")
 
@@ -248,8 +240,8 @@ class HeadlineTable:
     ) -> Iterator[Hits]:
         """The rows that match, chunk by chunk, so that the caller can yield in between.
 
-        ``groups``: the words of the query by language; without any all rows match, with the score of their
-        time. ``floor``: by space, the lowest article number that has not expired.
+        ``groups``: the words of the query by language; without any all rows match. ``floor``: by space, the
+        lowest article number that has not expired.
         """
         prepared = [_PreparedGroup(group, self._languages) for group in groups]
         floors = np.array([floor.get(space, 0) for space in self._spaces], np.uint64)
@@ -267,7 +259,6 @@ class HeadlineTable:
             yield _search_chunk(chunk, prepared, passes) if groups else _all_rows(chunk, passes)
 
     def _conditions(self, wanted: SearchFilter) -> list[tuple[str, np.ufunc, int]]:
-        """The conditions of a filter: column, comparison, value."""
         since_s, until_s = (
             None if ms is None else -(-ms // 1000) for ms in (wanted.since_ms, wanted.until_ms)
         )
@@ -307,14 +298,12 @@ _Passes = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 
 
 def _all_rows(chunk: _Chunk, passes: _Passes) -> Hits:
-    """All rows that pass, with the score of their time."""
     rows = np.arange(len(chunk))
     rows = rows[passes(rows)]
     return _hits(chunk, rows, np.zeros(len(rows), np.uint64))
 
 
 def _search_chunk(chunk: _Chunk, groups: Sequence[_PreparedGroup], passes: _Passes) -> Hits:
-    """The rows that have enough terms of a group and pass."""
     found = [hits for group in groups if (hits := _group_rows(chunk, group, passes)) is not None]
     if not found:
         return NO_HITS
@@ -352,5 +341,4 @@ def _group_rows(
 
 
 def _number_of(table: dict[str, int], name: str) -> int:
-    """The number of a name, the next free one for a new name; all beyond the limit share the last."""
     return table.setdefault(name, min(len(table), MAX_LANGUAGES - 1))

@@ -1,11 +1,8 @@
 """Related articles of a stored id or of any text, for recommendations.
 
-Related are articles within ``related_bits`` of the fingerprint, articles that share distinctive terms, and
-members of the same breaking event, which may be worded quite differently.
-
 An answer takes two round trips. The first request for an id needs two more, to load the article; it is cached
-and used as long as the id's binding, which every request reads, is the one it was cached with. Event members
-are cached for ``EVENT_MEMBERS_TTL_MS``, about the interval of the detector.
+as long as the id's binding, which every request reads, is the same. Event members are cached for
+``EVENT_MEMBERS_TTL_MS``, about the interval of the detector.
 """
 
 from __future__ import annotations
@@ -58,10 +55,9 @@ NO_FILTER = RelatedFilter()
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The article whose related articles are wanted.
+    """The article whose related articles are wanted, without its sketch.
 
-    Of a stored one also its group's first number, and the (number, outcome) that its id is bound to. Its
-    sketch is left out: related articles are ranked by terms, not by wording.
+    Of a stored one also its group's first number, and the (number, outcome) that its id is bound to.
     """
 
     id: str
@@ -71,12 +67,7 @@ class Subject:
 
 
 class RelatedArticles:
-    """Finds related articles.
-
-    ``related_bits`` is the largest distance in bits, ``min_similarity`` the smallest cosine of the terms
-    (0..1); one of them suffices. ``members_of_event`` looks up event members; None: no events. ``clock``
-    returns ms since 1970 UTC.
-    """
+    """Finds articles that are close in bits or terms, or of the same event."""
 
     def __init__(
         self,
@@ -115,10 +106,7 @@ class RelatedArticles:
     async def of_ids(
         self, ids: Sequence[str], *, limit: int = 10, related_filter: RelatedFilter = NO_FILTER
     ) -> tuple[list[RelatedItem], list[str]]:
-        """Related articles of several stored ones, e.g. those a reader has just read; most similar first.
-
-        The articles themselves are excluded. Also returns the ids that are not stored (any more), in order.
-        """
+        """Related articles of several stored ones, without these, and the ids that are not stored."""
         unique_ids = list(dict.fromkeys(ids))
         excluded = set(unique_ids)
         best: dict[str, RelatedItem] = {}

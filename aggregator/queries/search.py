@@ -1,15 +1,8 @@
 """Search of stored articles by words of their headlines, their sources and their key terms.
 
-Two indexes answer together:
-
-* the headlines of the newest articles, in memory (``headline_index.py``): every word of a headline and of the
-  source;
-* the term index (``index/keys.py``): the key terms of all stored articles that are no duplicates, the
-  newest articles of each term only.
-
-Results are ordered by the number of words of the query that they lack, then by the number of words in the
-headline, then newest first. The time of a search is bounded by the size of the headline table, whatever the
-words.
+Two indexes answer together: the headlines and sources of the newest articles, in memory, and the term index,
+with the newest articles of each key term. Results are ordered by words of the query that they lack, then by
+words in the headline, then newest first.
 """
 
 from __future__ import annotations
@@ -102,10 +95,7 @@ class ArticleSearch:
         limit: int = 20,
         after: ResultKey | None = None,
     ) -> SearchResult:
-        """The best matches of ``query`` behind ``after``; without a query the newest articles.
-
-        The article whose id or URL the query is comes first.
-        """
+        """The best matches of ``query`` behind ``after``; without a query the newest articles."""
         query = query.strip()
         headlines = self.headlines
         await headlines.catch_up()
@@ -146,7 +136,6 @@ class ArticleSearch:
         )
 
     async def _headline_hits(self, groups: Sequence[TermGroup], search_filter: SearchFilter) -> Hits:
-        """All matching rows of the headline table; other tasks run in between."""
         stacks = await asyncio.gather(*map(self._index.segments.stack, self._index.spaces))
         floors = {stack.space: stack.floor for stack in stacks}
         found: list[Hits] = []
@@ -165,7 +154,6 @@ class ArticleSearch:
         )
 
     async def _by_terms(self, groups: Sequence[TermGroup], search_filter: SearchFilter) -> list[FoundArticle]:
-        """Matching articles of the term index, compared by headline, source and stored terms."""
         if not groups or search_filter.verdict == "duplicate":  # the term index has no duplicates
             return []
         weights = dict.fromkeys((term_hash(term) for group in groups for term in group.terms), 1.0)
@@ -243,7 +231,6 @@ def _compare(article: StoredArticle, group: TermGroup | None) -> FoundArticle | 
 def _top(
     hits: Hits, keep: npt.NDArray[np.bool_], count: int, after: ResultKey | None
 ) -> list[tuple[int, int, int]]:
-    """Score, number and space of the ``count`` best hits to keep behind ``after``, best first."""
     if after is not None:
         last_score, last_number = np.uint64(after[0]), np.uint64(after[1])
         keep = keep & (

@@ -1,10 +1,7 @@
-"""Bundled feature models, and loading of a directory of models.
+"""Bundled feature models (each with a card: ``en.md``, ...), and loading of a directory of models.
 
-``en.model``, ``ru.model`` and ``zh.model`` are stored in this package, each with a model card (``en.md``:
-corpus, licence, size, settings, hash). ``scripts/fit-default-models`` fits them from the development data.
-``xx.idf`` has the term frequencies of other languages (``xx.md``), built by ``scripts/build-term-idf``.
-Models fitted by ``aggregator fit`` replace those of their language group when ``models_dir`` names their
-directory.
+``scripts/fit-default-models`` fits ``*.model``; ``scripts/build-term-idf`` builds the term frequencies
+``xx.idf`` of other languages.
 """
 
 from __future__ import annotations
@@ -36,10 +33,8 @@ TERM_IDF_PATH = BUNDLED_DIR / f"{FALLBACK_GROUP}.idf"
 def load_models(directory: Path | None = None) -> dict[str, Model]:
     """Return one model per language group: that in ``directory``, else the bundled one.
 
-    Without a model for ``FALLBACK_GROUP`` its texts use ``HashedModel`` with the bundled frequencies. Every
-    ``*.model`` file is loaded; the group is stored in the file, its name does not matter. A bundled model is
-    loaded once per process. Raises ModelError when a file is invalid, two files are of one group, or
-    ``directory`` has no models.
+    Without a model for ``FALLBACK_GROUP`` its texts use ``HashedModel`` with the bundled frequencies. Raises
+    ModelError when a file is invalid, two files are of one group, or ``directory`` has no models.
     """
     models: dict[str, Model] = {}
     if directory is not None:
@@ -65,10 +60,7 @@ def load_term_idf() -> TermIdf:
 
 @lru_cache(maxsize=2)
 def load_term_rates(directory: Path | None = None) -> TermRates:
-    """Return the term rates of the models that ``load_models`` would load, without loading their matrices.
-
-    Takes 0.1 s, then they are cached. Raises ModelError when a file is invalid.
-    """
+    """The term rates of the models of ``load_models``, without their matrices; 0.1 s. Raises ModelError."""
     tables: dict[str, RateTable] = {}
     for folder in (BUNDLED_DIR, directory):
         for path in sorted(folder.glob("*.model")) if folder is not None else ():

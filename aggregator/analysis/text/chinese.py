@@ -1,14 +1,9 @@
 """Chinese: word segmentation, and conversion of traditional to simplified characters.
 
-Segmentation uses rjieba (jieba's algorithm and dictionary in Rust), or jieba, the reference, where rjieba
-is not installed. Both cut in accurate mode, with the hidden Markov model for unknown words. They get only
-runs of the characters that jieba's dictionary covers (``DICTIONARY_RANGE``), so that differences in their
-treatment of other characters do not matter; a test pins that they give the same words.
-
-OpenCC, if installed (the extra ``chinese``), converts traditional to simplified characters, so that
-duplicates in both scripts share words, shingles and fingerprint. Without it texts in the two scripts do not
-match. ``conversion_id`` is part of the fingerprint space, so texts analyzed with and without it are never
-compared.
+Segmentation uses rjieba (jieba in Rust), or jieba, the reference, where it is not installed: both in accurate
+mode, on runs of the characters that jieba's dictionary covers; a test pins that they give the same words.
+OpenCC, if installed (the extra ``chinese``), converts traditional characters; without it texts in the two
+scripts do not match. ``conversion_id`` is part of the fingerprint space.
 """
 
 from __future__ import annotations
@@ -45,8 +40,8 @@ def rjieba_segmenter() -> Segmenter:
 def jieba_segmenter() -> Segmenter:
     """Return the segmenter of jieba with its own dictionary, which takes about 1 s to load.
 
-    The dictionary is read from the package: the initialization of jieba would log to stderr and cache a
-    marshalled copy under a fixed name in the shared temporary directory, where any user could replace it.
+    Read from the package: jieba would cache a copy in the shared temporary directory, where any user could
+    replace it.
     """
     with warnings.catch_warnings():
         # The import warns about regular expressions and pkg_resources, differently in each Python version.
@@ -71,10 +66,7 @@ def simplifier() -> Converter | None:
 
 
 def to_simplified(text: str) -> str:
-    """Return ``text`` in simplified characters; unchanged without OpenCC.
-
-    It must not contain lone surrogates: apply ``normalization.fold`` first.
-    """
+    """``text``, without lone surrogates, in simplified characters; unchanged without OpenCC."""
     convert = simplifier()
     return convert(text) if convert else text
 

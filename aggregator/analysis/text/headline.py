@@ -1,7 +1,4 @@
-"""Removal of newswire prefixes from headlines ("UPDATE 2-"): capitals, optionally a number, then a dash.
-
-They are recognized by their shape. A headline entirely in capitals has no such shape and is kept.
-"""
+"""Removal of newswire prefixes ("UPDATE 2-") from headlines: capitals, optionally a number, a dash."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ _DESK_PREFIX = re.compile(
 
 
 def split_headline(title: str) -> tuple[str, str]:
-    """Return (newswire prefixes, headline without them); "" if there are none.
+    """Return (newswire prefixes, headline without them).
 
     >>> split_headline("FACTBOX-Bridges closed by storms")
     ('FACTBOX-', 'Bridges closed by storms')

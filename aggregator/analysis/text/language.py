@@ -1,12 +1,8 @@
 """Language detection: declared by the crawler, else by script, else by n-grams (``language_identifier``).
 
-A declaration that the text plainly contradicts is ignored.
-
-A wrong language puts an article into a fingerprint space without its duplicates. That matters most for
-headlines: on 2,000 English ones of 2 to 12 words py3langid, where the n-grams are from, errs in 12 %, mostly
-towards small languages. They are therefore restricted to the languages that news is commonly written in, with
-a bonus for English that whole sentences of any other language outweigh (errors 0.4 %; 8-word German openings:
-0.8 %).
+A wrong language puts an article into a fingerprint space without its duplicates. On 2,000 English headlines
+of 2 to 12 words py3langid errs in 12 %, so the n-grams are restricted to the languages of news, with a bonus
+for English that whole sentences of any other language outweigh (errors 0.4 %; German openings: 0.8 %).
 """
 
 from __future__ import annotations
@@ -110,9 +106,7 @@ _JAPANESE_MIN_KANA_RATIO = 0.1
 def detect_language(text: str, declared: str | None = None) -> str:
     """Return the ISO 639-1 code of a text's language, or ``UNDETERMINED`` without evidence. Never raises.
 
-    A valid ``declared`` tag (``en-US``, ``zh_Hant``, ``ENG``) is returned unless the text plainly contradicts
-    it (``_contradicts_tag``): many sites tag all articles with one language. An invalid tag is ignored. Reads
-    ``SAMPLE_CHARS`` characters from the first letter on.
+    A valid ``declared`` tag (``en-US``, ``zh_Hant``) is returned unless the text plainly contradicts it.
     """
     tagged = language_from_tag(declared) if declared else None
     start = _LETTER.search(text)
@@ -128,11 +122,9 @@ def detect_language(text: str, declared: str | None = None) -> str:
 def _contradicts_tag(declared: str, script: str | None, sample: str) -> bool:
     """Whether a text is so clearly not in its declared language that the tag must be a mistake.
 
-    Either its script is not one of the declared language (for Cyrillic, which several languages use: in a
-    text of at least ``CONTRADICTION_MIN_CHARS`` characters); or it has at least as many characters and is
-    English declared as another language or the reverse. That test classified 4,886 of 4,887
-    articles in eight languages correctly (the other one is mislabeled). Between other languages of one script
-    the tag is trusted, since they share a fingerprint space.
+    Its script is not that of the language; or it has ``CONTRADICTION_MIN_CHARS`` characters and is English
+    declared as another language or the reverse (4,886 of 4,887 articles right). Other languages of one script
+    share a fingerprint space, so the tag is trusted.
     """
     too_short = len(sample) < CONTRADICTION_MIN_CHARS
     if script == "zh" and declared == "ja":
@@ -163,11 +155,7 @@ def language_group(lang: str) -> str:
 
 
 def language_from_tag(tag: str) -> str | None:
-    """Return the ISO 639-1 code of a language tag or locale name, None if it names no known language.
-
-    ``en-US``, ``EN_us.UTF-8``, ``eng`` -> ``en``; ``zh-Hant``, ``cmn`` -> ``zh``; ``mul``, ``C``, ``?`` ->
-    None.
-    """
+    """ISO 639-1 code of a language tag or locale name (``EN_us.UTF-8``, ``cmn``), None if it names none."""
     first = re.match(r"([A-Za-z]{2,3})(?![^\W_])", tag.lstrip())
     if first is None:
         return None
@@ -177,10 +165,7 @@ def language_from_tag(tag: str) -> str | None:
 
 
 def language_from_script(sample: str) -> str | None:
-    """Return the language of the predominant script, None if several languages share it.
-
-    Han with at least 10 % kana is Japanese (Chinese texts quote a brand name now and then).
-    """
+    """Language of the predominant script, None if several share it. Han with 10 % kana is Japanese."""
     if sample.isascii() or not _BEYOND_LATIN.search(sample):
         return None
     counts = dict.fromkeys(_SCRIPTS, 0)
@@ -198,11 +183,9 @@ def language_from_script(sample: str) -> str | None:
 
 
 def _is_plainly_english(sample: str) -> bool:
-    """Whether frequent English words show that a text is English, without the statistics.
+    """Whether four frequent English words that make up 1/10 of all show that a text is English.
 
-    It needs four different ones that make up 1/10 of all words; other languages quote an English title or
-    share a word or two. Few other languages are written in pure ASCII, so in ASCII texts more words count.
-    This saves half of the time of an analysis.
+    Saves half of the time of an analysis. Few other languages are pure ASCII, where more words count.
     """
     in_ascii = ascii_if_equivalent(sample)
     if in_ascii.isascii():
@@ -223,5 +206,4 @@ def _language_from_statistics(sample: str) -> str:
 
 @cache
 def _identifier() -> LanguageIdentifier:
-    """Return the model of the candidate languages, loaded when first needed (0.02 s)."""
     return LanguageIdentifier.load()

@@ -1,9 +1,8 @@
 """Language identification: naive Bayes over the byte n-grams of a text (Lui & Baldwin, ACL 2012).
 
-The n-grams, of 1 to 6 bytes, and their log probabilities are those of py3langid for the languages that news
-is written in (``models/languages.md``), and so are the scores. py3langid keeps a table of 39 MB with all
-transitions of its automaton and a dense one of the probabilities: 60 MB and 0.65 s of processor time per
-start. Here the n-grams are a double-array trie (Aoe, 1989) and the probabilities are sparse: 6 MB and 0.02 s.
+N-grams, of 1 to 6 bytes, log probabilities and scores are those of py3langid for the languages of news
+(``models/languages.md``), as a double-array trie (Aoe, 1989) with sparse probabilities: 6 MB and 0.02 s per
+start instead of 60 MB and 0.65 s.
 """
 
 from __future__ import annotations
@@ -56,10 +55,7 @@ class LanguageIdentifier:
     languages: tuple[str, ...]
 
     def scores(self, text: str) -> dict[str, float]:
-        """Return the log likelihood of each language, up to a constant; equal ones without any known n-gram.
-
-        ``text`` is in NFC.
-        """
+        """Log likelihood of each language, up to a constant; ``text`` is in NFC."""
         rows = self._rows(text)
         if not len(rows):
             return dict.fromkeys(self.languages, 0.0)
@@ -81,10 +77,7 @@ class LanguageIdentifier:
         return dict(zip(self.languages, best.tolist(), strict=True))
 
     def _rows(self, text: str) -> npt.NDArray[np.uint32]:
-        """Return the row of the longest n-gram that ends with each byte, (m,); bytes without are left out.
-
-        All positions are walked at once, one level of the trie after the other.
-        """
+        """Row of the longest n-gram that ends with each byte, (m,); bytes without are left out."""
         encoded = (text.lower() if text.isupper() else text).encode("utf-8", "surrogatepass")
         # No n-gram has a zero byte, so the zeros at the end stop the walks.
         symbols = np.frombuffer(encoded + bytes(MAX_NGRAM_BYTES), np.uint8).astype(np.intp)

@@ -1,14 +1,10 @@
 """Text normalization, orthographic variants, figures, and the character classes that make up words.
 
-``re`` has classes for letters, but not for scripts or combining marks, so these are computed here once from
-``unicodedata``. Everything runs in linear time.
-
 Orthographic variants get one spelling, so that duplicates match: texts without umlauts (``Muenchen``),
-capitals without accents or dots (``ΑΘΗΝΑ``, ``DIYARBAKIR``), optional marks (``ё``, ``أ``), letters typed on
-the keyboard of another language (Persian ``ی`` as ``ي``, Romanian ``ș`` as ``ş``), spacing in Korean. The
-rules do not depend on the language tag, so a wrong tag does not hide a duplicate; only English and Chinese
-are left unchanged. ``ORTHOGRAPHY_VERSION`` is part of the spaces of all other languages
-(``tokenizer_recipe``): change it when any word gets another form.
+capitals without accents or dots (``ΑΘΗΝΑ``), optional marks (``ё``, ``أ``), letters typed on the keyboard of
+another language (Persian ``ی`` as ``ي``), spacing in Korean. The rules do not depend on the language tag;
+only English and Chinese are left unchanged. ``ORTHOGRAPHY_VERSION`` is part of the spaces of all other
+languages: change it when any word gets another form. Everything runs in linear time.
 """
 
 from __future__ import annotations
@@ -87,11 +83,7 @@ _LONG_MARK_RUN = re.compile(f"({_MARK}{{{MAX_MARK_RUN}}}){_MARK}+")
 
 
 def nfkc(text: str) -> str:
-    """Return ``text`` in NFKC, with runs of combining marks cut at ``MAX_MARK_RUN``.
-
-    ``unicodedata`` sorts the marks of a run by insertion: uncut, 20,000 marks take 0.5 s and 1,000,000 marks
-    20 minutes.
-    """
+    """``text`` in NFKC, with runs of combining marks cut at ``MAX_MARK_RUN``: sorting them is quadratic."""
     if _MAYBE_MARK.search(text[::MAX_MARK_RUN]):  # a longer run contains one of these characters
         text = _LONG_MARK_RUN.sub(r"\1", text)
     return unicodedata.normalize("NFKC", text)
@@ -134,18 +126,12 @@ def source_key(name: str) -> str:
 
 
 def blanking_table(kept_pattern: str) -> bytes:
-    """Return a table for ``bytes.translate`` that replaces bytes that do not match a pattern by spaces.
-
-    ``bytes.translate`` takes 1/3 of the time of ``str.translate``.
-    """
+    """Table for ``bytes.translate`` that blanks bytes that do not match a pattern."""
     return bytes(code if re.match(kept_pattern, chr(code)) else ord(" ") for code in range(256))
 
 
 def ascii_if_equivalent(text: str) -> str:
-    """Return an ASCII text of the same words if only typographic punctuation is not ASCII; else ``text``.
-
-    That applies to most English texts, and later steps take 1/10 of the time on ASCII.
-    """
+    """An ASCII text of the same words if only typographic punctuation is not ASCII; else ``text``."""
     if text.isascii():
         return text
     replaced = _straighten_apostrophes(text)
@@ -164,9 +150,8 @@ def _straighten_apostrophes(text: str) -> str:
 def normalize(text: str) -> str:
     r"""Return the normal form of a text, equal for texts that look alike. Idempotent; linear time.
 
-    NFKC (full-width letters, ligatures), case folded, typographic apostrophes straightened, invisible
-    characters (controls, zero-width, bidirectional, soft hyphens, lone surrogates) removed, runs of white
-    space replaced by one space, none at the ends. ``"\ufeffThe  ＢＢＣ’s"`` -> ``"the bbc's"``.
+    NFKC, case folded, apostrophes straightened, invisible characters removed, white space collapsed.
+    ``"\ufeffThe  ＢＢＣ’s"`` -> ``"the bbc's"``.
     """
     return " ".join(fold(text).split())
 
@@ -188,10 +173,7 @@ _UE_DIGRAPH = re.compile("(?<!q)ue")
 
 
 def normalize_letters(folded: str) -> str:
-    """Return a folded text (``normalization.fold``) in one spelling, except umlauts, which stemmers need.
-
-    Idempotent.
-    """
+    """A folded text in one spelling, except umlauts, which stemmers need. Idempotent."""
     if folded.isascii():
         return folded
     for old, new in _LETTER_REPLACEMENTS:
@@ -200,10 +182,9 @@ def normalize_letters(folded: str) -> str:
 
 
 def normalize_spelling(words: list[str], lang: str) -> list[str]:
-    """Return the form in which texts are compared: words (``tokenizer.words``) with umlauts written out.
+    """The form in which texts are compared: words with umlauts written out, Korean by syllables.
 
-    Korean words are split into syllables, because many phrases are written as one word or as two. Unchanged
-    input is returned as the same list object.
+    Unchanged input is returned as the same list object.
     """
     if lang in MODEL_LANGUAGES:
         return words
@@ -232,9 +213,8 @@ _FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}
 def figures(text: str) -> list[str]:
     """Return the numbers of a text in order, each in one spelling.
 
-    ``1,200`` -> ``1200``; ``3.50`` -> ``3.5``; ``007`` -> ``7``; decimal digits of any script become ASCII,
-    full-width separators plain, and invisible characters inside a number are removed. A space separates
-    numbers. Signs, units, numbers written as words and Chinese numerals are not handled.
+    ``1,200`` -> ``1200``; ``3.50`` -> ``3.5``; ``007`` -> ``7``; digits of any script become ASCII. A space
+    separates numbers. Signs, units, numbers written as words and Chinese numerals are not handled.
     """
     return [
         _normalize_figure(figure)

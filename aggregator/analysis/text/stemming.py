@@ -30,10 +30,7 @@ Stemmer = Callable[[str], str]
 
 @lru_cache(maxsize=256)
 def stemmer(lang: str) -> Stemmer | None:
-    """Return the cached Snowball stemmer of an ISO 639-1 language, None if there is none.
-
-    A stem is never empty: a word that the rules would remove completely is returned unchanged.
-    """
+    """The cached Snowball stemmer of an ISO 639-1 language, None if there is none. A stem is never empty."""
     if lang not in SNOWBALL_LANGUAGES:
         return None
     stemmer_class = getattr(_import_snowball(), SNOWBALL_LANGUAGES[lang] + "Stemmer")
@@ -51,9 +48,8 @@ def stemmer(lang: str) -> Stemmer | None:
 def _import_snowball() -> ModuleType:
     """Import nltk's stemmers when first needed, without the rest of nltk.
 
-    nltk has no option for that, and PyStemmer gives other stems (docs/decisions/0008-tokenizers.md). So empty
-    packages replace those in ``_NOT_RUN`` during the import. All entries are removed afterwards, so that
-    nltk can still be imported later. An nltk that is already imported is used.
+    PyStemmer gives other stems (docs/decisions/0008-tokenizers.md). Empty packages replace those in
+    ``_NOT_RUN`` during the import; an nltk that is already imported is used.
     """
     if "nltk" in sys.modules:
         return importlib.import_module("nltk.stem.snowball")

@@ -84,8 +84,8 @@ def words(text: str, lang: str) -> list[str]:
     """Return all normalized words in order: with stop words, not stemmed.
 
     Scripts without spaces give one item per character (with its combining marks), in a text of any language.
-    English clitics and apostrophes are removed (``Trump's`` -> ``trump``, ``can't`` -> ``cant``); in other
-    languages an apostrophe separates (``l'eau`` -> ``l``, ``eau``). Words are cut at ``MAX_WORD_CHARS``.
+    English clitics and apostrophes are removed (``Trump's`` -> ``trump``); elsewhere an apostrophe separates
+    (``l'eau`` -> ``l``, ``eau``). Words are cut at ``MAX_WORD_CHARS``.
     """
     return _words_of_pieces(*_split_pieces(text, lang))
 
@@ -98,9 +98,8 @@ def shingle_units(text: str, lang: str) -> list[str]:
 def tokenize(text: str, lang: str) -> list[str]:
     """Return the index terms in order: words without stop words, stemmed where Snowball has the language.
 
-    Chinese (``lang`` zh) gives jieba's words; any other run without spaces gives its overlapping character
-    bigrams, since there is no segmenter for it. Numbers are terms (737, 2016; ``1,200`` as 1200, other
-    separators separate), single ASCII letters and digits are not.
+    Chinese gives jieba's words; any other run without spaces gives its overlapping character bigrams. Numbers
+    are terms (``1,200`` as 1200), single ASCII letters and digits are not.
     """
     pieces, mixed = _split_pieces(text, lang)
     if mixed and lang != "zh":
@@ -109,10 +108,7 @@ def tokenize(text: str, lang: str) -> list[str]:
 
 
 def split_text(text: str, lang: str) -> SplitText:
-    """Return words, shingle units and index terms of a text in one pass.
-
-    The results of several lines, concatenated, equal those of the joined lines.
-    """
+    """Words, shingle units and index terms of a text in one pass; those of lines can be concatenated."""
     pieces, mixed = _split_pieces(text, lang)
     words = _words_of_pieces(pieces, mixed)
     if not mixed:
@@ -123,10 +119,7 @@ def split_text(text: str, lang: str) -> SplitText:
 
 
 def terms_of_words(words: Sequence[str], lang: str) -> list[str]:
-    """Return the index terms of words of a script with spaces, or of Chinese ``shingle_units``.
-
-    They are in order; stop words have none.
-    """
+    """Index terms, in order, of words of a script with spaces, or of Chinese ``shingle_units``."""
     stop, stem = stop_words(lang), stemmer(lang)
     kept = [word for word in words if word not in stop]
     return kept if stem is None else list(map(stem, kept))
@@ -164,10 +157,7 @@ def _prepare(text: str, lang: str) -> tuple[str, str]:
 
 
 def _split_pieces(text: str, lang: str) -> tuple[list[str], bool]:
-    """Return the pieces of a text, and whether they may include runs of unspaced scripts.
-
-    If not, all pieces are words and already truncated.
-    """
+    """The pieces of a text, and whether they may include runs of unspaced scripts."""
     prepared, pattern = _prepare(text, lang)
     if pattern is _ASCII_PIECE:  # the same as ``findall`` in half the time
         blanked = prepared.encode("ascii").translate(_NON_PIECE_BLANKING_TABLE).decode("ascii")
@@ -181,7 +171,6 @@ def _words_of_pieces(pieces: list[str], mixed: bool) -> list[str]:
 
 
 def _units_of_pieces(pieces: list[str]) -> list[str]:
-    """Return the shingle units of pieces of a Chinese text."""
     units: list[str] = []
     for piece in pieces:
         if _UNSPACED.match(piece):
@@ -192,7 +181,6 @@ def _units_of_pieces(pieces: list[str]) -> list[str]:
 
 
 def _terms_of_pieces(pieces: list[str], lang: str) -> list[str]:
-    """Return the index terms of pieces, some of which are runs of a script without a segmenter."""
     stop, stem = stop_words(lang), stemmer(lang)
     terms: list[str] = []
     for piece in pieces:
@@ -228,7 +216,7 @@ def _chinese_words(run: str) -> list[str]:
 
 
 def _character_bigrams(run: str) -> list[str]:
-    """Return the overlapping pairs of characters: ABCD -> AB, BC, CD; a single character is unchanged."""
+    """ABCD -> AB, BC, CD; a single character is unchanged."""
     characters = _CHARACTER_WITH_MARKS.findall(run)
     if len(characters) < 2:
         return characters

@@ -167,9 +167,7 @@ class Settings:
         "these models, and verdicts still use models_dir.",
     )
     migration_block_plan: str = _option(
-        "",
-        "Block plan to migrate to; empty: the same as block_plan.",
-        **_one_of("", "4x16", "5x13", "8x8"),
+        "", "Block plan to migrate to; empty: the same as block_plan.", **_one_of("", "4x16", "5x13", "8x8")
     )
     migration_serve: bool = _option(
         False,
@@ -196,9 +194,7 @@ class Settings:
         **_in_range(0.01, 1),
     )
     min_shared_shingles: float = _option(
-        30.0,
-        "Minimum number of shared shingles of a duplicate from another outlet.",
-        **_in_range(1, 100_000),
+        30.0, "Minimum number of shared shingles of a duplicate from another outlet.", **_in_range(1, 100_000)
     )
     min_similarity: float = _option(0.1, "Minimum cosine of the terms of a duplicate.", **_in_range(0, 1))
     strong_containment: float = _option(
@@ -298,8 +294,7 @@ class Settings:
         secret=True,
     )
     auth_disabled: bool = _option(
-        False,
-        "Require no API key on any address; use it only behind a proxy that controls access.",
+        False, "Require no API key on any address; use it only behind a proxy that controls access."
     )
     metrics_public: bool = _option(False, "Require no API key for /metrics.")
     trusted_proxies: str = _option(

@@ -97,21 +97,20 @@ class Analyzer:
         _check_length(text)
         lang = detect_language(f"{title}\n{text[:_LANGUAGE_SAMPLE_CHARS]}", article.lang)
         group, model = self._group_and_model(lang)
-        tokenized = [tokenizer.split_text(part, lang) for part in (title, text)]
-        in_title, in_text = tokenized
+        in_title, in_text = tokenizer.split_text(title, lang), tokenizer.split_text(text, lang)
         words, units = select_compared(in_title, in_text)
         if not words:
             raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
         vocabulary = self._vocabulary_for(lang, model)
-        vocabulary.limit_new_strings(max_new_strings)
-        unit_ids = vocabulary.word_ids(in_title.units + in_text.units)
-        fingerprint, terms, minor_terms = _fingerprint_and_terms(tokenized, unit_ids, vocabulary)
+        vocabulary.words.max_new = vocabulary.terms.max_new = max_new_strings
+        unit_ids = vocabulary.words.ids_of(in_title.units + in_text.units)
+        fingerprint, terms, minor_terms = _fingerprint_and_terms((in_title, in_text), unit_ids, vocabulary)
         if not isinstance(model, FeatureModel | HashedModel):
             extracted = model.fingerprint(f"{title}\n{text}", lang)
             fingerprint = fingerprint if extracted is None else extracted
         compared = normalize_spelling(words, lang)
         # Unchanged spelling: ``units`` are the last of the units that have been looked up already.
-        compared_ids = unit_ids[-len(units) :] if compared is words else vocabulary.word_ids(compared)
+        compared_ids = unit_ids[-len(units) :] if compared is words else vocabulary.words.ids_of(compared)
         analysis = Analysis(
             lang=lang,
             space=self._spaces[group],
@@ -165,7 +164,7 @@ class Analyzer:
         results: list[Analysis | AggregatorError] = []
         for article in articles:
             try:
-                results.append(self.analyze(article, max_new_strings=max_new_strings))
+                results.append(self.analyze_with_words(article, max_new_strings=max_new_strings)[0])
             except AggregatorError as error:
                 results.append(error)
         return results
@@ -199,7 +198,7 @@ def uses_spaces(lang: str) -> bool:
 
 def shingle_width(lang: str) -> int:
     """Units of a shingle: words, or characters in Korean and where nothing separates words."""
-    by_character = lang == "ko" or (lang != "zh" and not uses_spaces(lang))
+    by_character = lang == "ko" or (lang != "zh" and lang in _UNSPACED_LANGUAGES)
     return shingles.SHINGLE_CHARACTERS if by_character else shingles.SHINGLE_WORDS
 
 
@@ -241,18 +240,20 @@ def _fingerprint_and_terms(
 
     ``unit_ids``: the ids of the units of headline and text, in order.
     """
-    if all(part.terms is None for part in tokenized):
+    if tokenized[0].terms is tokenized[1].terms is None:
         terms = vocabulary.term_ids_of_words(unit_ids)
     else:
         parts = np.split(unit_ids, [len(part.units) for part in tokenized[:-1]])
         terms = np.concatenate(
             [
-                vocabulary.term_ids_of_words(ids) if part.terms is None else vocabulary.term_ids(part.terms)
+                vocabulary.term_ids_of_words(ids)
+                if part.terms is None
+                else vocabulary.terms.ids_of(part.terms)
                 for ids, part in zip(parts, tokenized, strict=True)
             ]
         )
     if not len(terms):
-        terms = vocabulary.term_ids([word for part in tokenized for word in part.words])
+        terms = vocabulary.terms.ids_of([word for part in tokenized for word in part.words])
     counts = vocabulary.count_terms(terms)
     weights = vocabulary.tf_idf(counts)
     fingerprint = fingerprint_from_sums(vocabulary.project(counts, weights))
@@ -276,8 +277,8 @@ def _top_terms(
 
 def figure_hashes(text: str) -> tuple[int, ...]:
     """Return the hashes (uint32) of the first ``MAX_FIGURES`` distinct numbers of a text, in order."""
-    distinct = list(dict.fromkeys(figures(text)))
-    return tuple(xxhash.xxh32_intdigest(figure.encode()) for figure in distinct[:MAX_FIGURES])
+    distinct = list(dict.fromkeys(figures(text)))[:MAX_FIGURES]
+    return tuple(map(xxhash.xxh32_intdigest, distinct))  # of the UTF-8 bytes
 
 
 # One text per resource: both scripts of Chinese (segmenter, conversion), and one whose language only the

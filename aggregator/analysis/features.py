@@ -22,14 +22,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis import model_file
 from aggregator.analysis.simhash import FINGERPRINT_BITS, HASH_SEED, hash_signs
-from aggregator.analysis.term_frequencies import EQUAL_IDF
+from aggregator.analysis.term_frequencies import EQUAL_IDF, TermIdf
 from aggregator.analysis.text.language import FALLBACK_GROUP, UNDETERMINED
 from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenizer_recipe
 from aggregator.errors import ModelError
@@ -165,17 +165,6 @@ class FeatureModel:
         )
 
 
-class IdfSource(Protocol):
-    """Inverse document frequencies by language and term."""
-
-    @property
-    def content_hash(self) -> str:
-        """SHA-256 of everything that weights depend on."""
-
-    def idf(self, lang: str, term: str, /) -> float:
-        """Return the idf of a term, above 0."""
-
-
 @dataclass(frozen=True, slots=True)
 class HashedModel:
     """Model without a fit: the signs of a term are the bits of its hash, its weight is ``(1 + ln tf) * idf``.
@@ -184,7 +173,7 @@ class HashedModel:
     """
 
     group: str = FALLBACK_GROUP
-    term_idf: IdfSource | None = None
+    term_idf: TermIdf | None = None
     lang: str = UNDETERMINED
 
     @property
@@ -206,7 +195,8 @@ class HashedModel:
 
     def project(self, terms: IndexTerms) -> FloatArray:
         """Return the (64,) float64 sums of the index terms of one text; no terms give zeros."""
-        return _project_weights(self._weights(terms))
+        weights = {term: _log_tf(count) * self.row_and_idf(term)[1] for term, count in Counter(terms).items()}
+        return _project_weights(weights)
 
     def row_and_idf(self, term: str) -> tuple[int, float]:
         """Return -1 (no term has a row) and the idf, as in ``FeatureModel.row_and_idf``."""
@@ -215,9 +205,6 @@ class HashedModel:
     def tf_weights(self, counts: npt.NDArray[np.int64]) -> FloatArray:
         """Return the weights, (n,) float64, of terms with these ``counts``, (n,), all > 0."""
         return np.array([_log_tf(count) for count in counts.tolist()])
-
-    def _weights(self, terms: IndexTerms) -> dict[str, float]:
-        return {term: _log_tf(count) * self.row_and_idf(term)[1] for term, count in Counter(terms).items()}
 
 
 _LOG_TF_TABLE = (0.0, *(1.0 + math.log(count) for count in range(1, _TF_TABLE_SIZE)))
@@ -241,12 +228,8 @@ _TF_WEIGHTS: Mapping[str, Callable[[int], float]] = {
 
 def l2_normalize(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return a nonzero vector, (n,) float64, divided by its L2 norm."""
-    return vector / _norm_from_squares((vector * vector).tolist())
-
-
-def _norm_from_squares(squares: Sequence[float]) -> float:
     # fsum is correctly rounded; a numpy sum depends on the machine's vector instructions.
-    return math.sqrt(math.fsum(squares))
+    return vector / math.sqrt(math.fsum((vector * vector).tolist()))
 
 
 def term_weights(model: FeatureModel | HashedModel, terms: IndexTerms) -> dict[str, float]:

@@ -38,18 +38,10 @@ IGNORED_LOW_BITS = 12
 _HASH_SEED = 0x5EED
 _MAX_UINT32 = 0xFFFFFFFF
 _LOW_BITS_SHIFT, _LOW_BITS_MASK = np.uint32(IGNORED_LOW_BITS), np.uint32((1 << IGNORED_LOW_BITS) - 1)
-_POSITION_MULTIPLIERS = np.array(
-    [
-        0x9E3779B97F4A7C15,
-        0xC2B2AE3D27D4EB4F,
-        0x165667B19E3779F9,
-        0x27D4EB2F165667C5,
-        0xFF51AFD7ED558CCD,
-        0xA0761D6478BD642F,
-        0xE7037ED1A0B428DB,
-    ],
-    dtype=np.uint64,
-)
+_POSITION_MULTIPLIERS = np.array([
+    0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5, 0xFF51AFD7ED558CCD,
+    0xA0761D6478BD642F, 0xE7037ED1A0B428DB,
+], np.uint64)  # fmt: skip
 _SPLITMIX_SHIFTS = np.array([30, 27, 31], np.uint64)
 _SPLITMIX_FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 
@@ -111,17 +103,12 @@ def _hashes_in_order(word_hashes: npt.NDArray[np.uint64], width: int) -> npt.NDA
     mixed = np.zeros(count, np.uint64)
     for i in range(width):
         mixed += word_hashes[i : i + count] * _POSITION_MULTIPLIERS[i]
-    return _finalize(mixed)
-
-
-def _finalize(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Apply the finalizer of splitmix64 in place, so that neighboring sums do not give neighboring hashes."""
-    values ^= values >> _SPLITMIX_SHIFTS[0]
-    values *= _SPLITMIX_FACTORS[0]
-    values ^= values >> _SPLITMIX_SHIFTS[1]
-    values *= _SPLITMIX_FACTORS[1]
-    values ^= values >> _SPLITMIX_SHIFTS[2]
-    return values
+    mixed ^= mixed >> _SPLITMIX_SHIFTS[0]
+    mixed *= _SPLITMIX_FACTORS[0]
+    mixed ^= mixed >> _SPLITMIX_SHIFTS[1]
+    mixed *= _SPLITMIX_FACTORS[1]
+    mixed ^= mixed >> _SPLITMIX_SHIFTS[2]
+    return mixed
 
 
 def sample_size(shingles: int) -> int:
@@ -183,8 +170,8 @@ def estimate_overlaps(
     overlaps = [NO_OVERLAP] * len(others)
     if not len(a.sample) or not others:
         return overlaps
-    joined = np.concatenate([b.sample for b in others])
-    counts = np.array([len(b.sample) for b in others])
+    samples = [b.sample for b in others]
+    joined, counts = np.concatenate(samples), np.array(list(map(len, samples)))
     ends = counts.cumsum()
     positions, positions_in_a = positions_of_common(a.sample >> _LOW_BITS_SHIFT, joined >> _LOW_BITS_SHIFT)
     owners = ends.searchsorted(positions, side="right")
@@ -193,7 +180,9 @@ def estimate_overlaps(
     if not len(overlapping):
         return overlaps
     sizes = np.array([b.size for b in others])
-    thresholds = np.full(len(others), _sampling_threshold(a), np.uint32)
+    # The largest hash up to which a sample is complete; hashes equal to it without low bits count.
+    threshold = int(a.sample[-1] | _LOW_BITS_MASK) if len(a.sample) < a.size else _MAX_UINT32
+    thresholds = np.full(len(others), threshold, np.uint32)
     incomplete = np.flatnonzero((counts < sizes) & (counts > 0))
     thresholds[incomplete] = np.minimum(thresholds[incomplete], joined[ends[incomplete] - 1] | _LOW_BITS_MASK)
     in_a = a.sample.searchsorted(thresholds, side="right")
@@ -279,26 +268,18 @@ def _estimate(
     # Collisions of the shortened hashes can make ``common`` larger than ``counted``: at most 1.
     size, counted, larger = (size_a, in_a, size_b) if size_a <= size_b else (size_b, in_b, size_a)
     containment = min(1.0, common / counted)
+    # The distance to the lower bound at one standard error (Wilson 1927); 0 for a complete sample.
+    z2 = max(0.0, 1.0 - counted / size)
+    spread = math.sqrt(z2 * (containment * (1.0 - containment) + z2 / (4 * counted)) / counted)
+    error = containment - (containment + z2 / (2 * counted) - spread) / (1 + z2 / counted)
     return OverlapEstimate(
         containment,
         common / (in_a + in_b - common),
         containment * size,
         size / larger,
-        _sampling_error(containment, counted, size),
+        error,
         *openings,
     )
 
 
-def _sampling_error(containment: float, counted: int, size: int) -> float:
-    """Distance to the lower bound at one standard error (Wilson 1927); 0 for a complete sample."""
-    z2 = max(0.0, 1.0 - counted / size)
-    spread = math.sqrt(z2 * (containment * (1.0 - containment) + z2 / (4 * counted)) / counted)
-    return containment - (containment + z2 / (2 * counted) - spread) / (1 + z2 / counted)
-
-
 NO_OVERLAP = OverlapEstimate(0.0, 0.0, 0.0)
-
-
-def _sampling_threshold(sketch: Sketch) -> int:
-    """Return the largest hash up to which a sample is complete; hashes equal to it without low bits count."""
-    return int(sketch.sample[-1] | _LOW_BITS_MASK) if len(sketch.sample) < sketch.size else _MAX_UINT32

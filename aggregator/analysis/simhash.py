@@ -2,8 +2,8 @@
 
 The weighted simhash of Charikar (2002) as used by Hu & You (MECS 2017, section 3.2): every feature name is
 hashed to 64 bits; with ``x_i`` the weight of feature i, ``V_k = sum(x_i * s_ik)`` where ``s_ik`` is +1 if bit
-k of its hash is set and -1 otherwise; bit k of the fingerprint, of value ``1 << k``, is ``V_k > 0``. The share
-of bits in which two fingerprints differ is about ``angle / pi``. Changing ``HASH_SEED``, the hash (xxh3_64) or
+k of its hash is set and -1 otherwise; bit k of the fingerprint, of value ``1 << k``, is ``V_k > 0``. The
+share of bits in which two fingerprints differ is about ``angle / pi``. Changing ``HASH_SEED``, the hash or
 the order of bits invalidates all stored fingerprints.
 """
 

@@ -113,7 +113,7 @@ def _idf(table: TermIdf, lang: str, term: str) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RateTable:
-    """Rates of one language group: ``hashes``, (n,) uint64, ascending; ``rates``, (n,); of a term not listed."""
+    """Rates of one language group: ``hashes``, (n,) uint64, ascending; ``rates``, (n,)."""
 
     hashes: npt.NDArray[np.uint64] = field(repr=False)
     rates: npt.NDArray[np.float64] = field(repr=False)
@@ -125,7 +125,7 @@ class RateTable:
     ) -> RateTable:
         """Rates of ``terms``, whose smoothed ``idf``, (n,), is 1 - ln(share of documents).
 
-        ``frequent``: term -> share of documents of terms that a model leaves out. Others get half the lowest rate.
+        ``frequent``: term -> share of documents of terms that a model leaves out.
         """
         shares = np.concatenate([np.exp(1.0 - idf.astype(np.float64)), list(frequent.values())])
         occurrences = -np.log1p(-np.minimum(shares, MAX_SHARE))

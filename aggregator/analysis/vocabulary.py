@@ -36,7 +36,7 @@ class TooManyNewStrings(Exception):
     """A text has more unknown words or terms than may be added at once."""
 
 
-class _InternTable(dict[str, int]):
+class InternTable(dict[str, int]):
     """Intern table: string -> id (0, 1, ... in order of first lookup), with attributes per id in ``columns``.
 
     Dictionary lookups miss the processor's caches several times per string. So ids are also kept in a
@@ -108,39 +108,27 @@ class Vocabulary:
     def __init__(self, lang: str, model: FeatureModel | HashedModel) -> None:
         self._lang = lang
         self._model = model
-        self._terms = _InternTable(model.row_and_idf, np.int64, np.float64)
-        self._words = _InternTable(self._word_attributes, np.uint64, np.int64)
+        self.terms = InternTable(model.row_and_idf, np.int64, np.float64)
+        self.words = InternTable(self._word_attributes, np.uint64, np.int64)
         self._first_position = np.empty(0, np.int64)  # scratch space of ``count_terms``, per term id
 
     def __len__(self) -> int:
-        return len(self._words) + len(self._terms)
-
-    def limit_new_strings(self, limit: int | None) -> None:
-        """Limit the words, and the terms, that the next look-ups may add: they raise TooManyNewStrings."""
-        self._words.max_new = self._terms.max_new = limit
-
-    def word_ids(self, words: Sequence[str]) -> InternIds:
-        """Return the ids of words, (n,)."""
-        return self._words.ids_of(words)
-
-    def term_ids(self, terms: Sequence[str]) -> InternIds:
-        """Return the ids of index terms, (n,)."""
-        return self._terms.ids_of(terms)
+        return len(self.words) + len(self.terms)
 
     def term_ids_of_words(self, words: InternIds) -> InternIds:
         """Return the ids of the index terms of words, (m,), m <= n, in order; stop words have no term."""
-        terms = self._words.columns[1][words]
+        terms = self.words.columns[1][words]
         kept: InternIds = terms[terms != NO_TERM]
         return kept
 
     def sketch(self, words: InternIds, width: int) -> Sketch:
         """Return the sketch of words given by their ids (``shingles.build_sketch``)."""
-        return shingles.sketch_of_word_hashes(self._words.columns[0][words], width)
+        return shingles.sketch_of_word_hashes(self.words.columns[0][words], width)
 
     def count_terms(self, terms: InternIds) -> TermCounts:
         """Return the distinct terms and their counts."""
-        if len(self._first_position) < len(self._terms):
-            self._first_position = np.empty(len(self._terms.columns[0]), np.int64)
+        if len(self._first_position) < len(self.terms):
+            self._first_position = np.empty(len(self.terms.columns[0]), np.int64)
         # Written back to front, so the first occurrence of a term is the value that remains.
         self._first_position[terms[::-1]] = np.arange(len(terms) - 1, -1, -1)
         counts = np.bincount(self._first_position[terms])
@@ -150,7 +138,7 @@ class Vocabulary:
     def project(self, term_counts: TermCounts, weights: FloatArray) -> FloatArray:
         """Return the model's (64,) sums of terms with these tf-idf ``weights``, (n,)."""
         if isinstance(self._model, FeatureModel):
-            rows = self._terms.columns[0][term_counts.terms]
+            rows = self.terms.columns[0][term_counts.terms]
             known = rows >= 0
             if known.all():
                 return self._model.project_rows(rows, weights)
@@ -163,7 +151,7 @@ class Vocabulary:
     def tf_idf(self, term_counts: TermCounts) -> FloatArray:
         """Return the tf-idf of terms, (n,) float64, not normalized."""
         weights: FloatArray = (
-            self._model.tf_weights(term_counts.counts) * self._terms.columns[1][term_counts.terms]
+            self._model.tf_weights(term_counts.counts) * self.terms.columns[1][term_counts.terms]
         )
         return weights
 
@@ -180,8 +168,8 @@ class Vocabulary:
 
     def terms_of_ids(self, terms: InternIds) -> list[str]:
         """Return index terms by their ids."""
-        return list(map(self._terms.strings.__getitem__, terms.tolist()))
+        return list(map(self.terms.strings.__getitem__, terms.tolist()))
 
     def _word_attributes(self, word: str) -> tuple[int, int]:
         terms = tokenizer.terms_of_words([word], self._lang)
-        return shingles.word_hash(word), self._terms[terms[0]] if terms else NO_TERM
+        return shingles.word_hash(word), self.terms[terms[0]] if terms else NO_TERM

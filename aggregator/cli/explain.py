@@ -12,11 +12,7 @@ import msgspec
 
 from aggregator import jsonl
 from aggregator.cli.common_options import check_profile, requested_profile
-from aggregator.cli.ingest_targets import (
-    ServerTarget,
-    check_target_options,
-    error_from_response,
-)
+from aggregator.cli.ingest_targets import ServerTarget, check_target_options, error_from_response
 from aggregator.contract import encoding
 from aggregator.contract.decoding import to_article
 from aggregator.errors import InvalidInput, NotFound

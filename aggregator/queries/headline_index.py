@@ -19,9 +19,7 @@ from aggregator.errors import StoreUnavailable
 from aggregator.index import Index
 from aggregator.index.codec.distinct import is_among
 from aggregator.index.codec.postings import ArticleNumbers
-from aggregator.queries.headline_table import (
-    HeadlineTable,
-)
+from aggregator.queries.headline_table import HeadlineTable
 
 # Articles per space that the first search waits for: about 0.1 s.
 FIRST_ARTICLES = 1000

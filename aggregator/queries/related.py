@@ -142,8 +142,7 @@ class RelatedArticles:
         """Related articles; None if the subject was cached and its id is bound to something else by now."""
         now_ms = self._clock()
         candidates, event_numbers = await asyncio.gather(
-            self._index.related.find(subject.article, subject.id),
-            self._event_members(subject, now_ms),
+            self._index.related.find(subject.article, subject.id), self._event_members(subject, now_ms)
         )
         if subject.binding is not None and (
             candidates.own_binding is None

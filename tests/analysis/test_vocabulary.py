@@ -112,7 +112,7 @@ def test_words_without_a_term_and_terms_without_a_row() -> None:
     en_vocabulary = Vocabulary("en", model)
     words = ["the", "bridges", "of", "zyxqua", "bridges"]
 
-    terms = en_vocabulary.term_ids_of_words(en_vocabulary.word_ids(words))
+    terms = en_vocabulary.term_ids_of_words(en_vocabulary.words.ids_of(words))
     term_counts = en_vocabulary.count_terms(terms)
 
     assert NO_TERM not in terms
@@ -140,14 +140,16 @@ def test_cache_collisions_do_not_mix_up_words(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(50):
         chosen = rng.choices(words, k=40)
 
-        assert [en_vocabulary._words.strings[number] for number in en_vocabulary.word_ids(chosen)] == chosen
+        assert [
+            en_vocabulary.words.strings[number] for number in en_vocabulary.words.ids_of(chosen)
+        ] == chosen
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
 def test_terms_are_counted_in_order_of_first_occurrence(drawn: list[int]) -> None:
     """As ``Counter`` does."""
     en_vocabulary = Vocabulary("en", MODELS["en"].for_language("en"))
-    numbers = en_vocabulary.term_ids(list("abcdef"))[drawn]
+    numbers = en_vocabulary.terms.ids_of(list("abcdef"))[drawn]
 
     term_counts = en_vocabulary.count_terms(numbers)
 

@@ -133,7 +133,11 @@ def _contradicts_tag(declared: str, script: str | None, sample: str) -> bool:
         return script != declared and (script, declared) not in _RARER_LANGUAGES_OF_SCRIPT
     if too_short:
         return False
-    if declared in _SCRIPTS or _is_in_other_alphabet(declared, sample):
+    is_cyrillic = 2 * len(_CYRILLIC_LETTER.findall(sample)) > len(_LETTER.findall(sample))
+    in_other_alphabet = declared not in _CYRILLIC_OR_LATIN and is_cyrillic != (
+        declared in _CYRILLIC_LANGUAGES
+    )
+    if declared in _SCRIPTS or in_other_alphabet:
         return True
     english_words = len(set(map(str.lower, _ENGLISH_WORD.findall(sample))))
     if english_words >= 3 if declared == "en" else english_words < 3:
@@ -141,12 +145,6 @@ def _contradicts_tag(declared: str, script: str | None, sample: str) -> bool:
     scores = _identifier().scores(nfkc(sample))
     lead = max(score for lang, score in scores.items() if lang != "en") - scores["en"]
     return (lead if declared == "en" else -lead) > CONTRADICTION_LEAD_PER_CHAR * len(sample)
-
-
-def _is_in_other_alphabet(declared: str, sample: str) -> bool:
-    """Whether a text is Cyrillic and its declared language never, or the reverse."""
-    is_cyrillic = 2 * len(_CYRILLIC_LETTER.findall(sample)) > len(_LETTER.findall(sample))
-    return declared not in _CYRILLIC_OR_LATIN and is_cyrillic != (declared in _CYRILLIC_LANGUAGES)
 
 
 def language_group(lang: str) -> str:

@@ -18,8 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from aggregator.auth.last_use import LastUse
-from aggregator.auth.sessions import Sessions, hash_secret
+from aggregator.auth.sessions import LastUse, Sessions, hash_secret
 from aggregator.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap

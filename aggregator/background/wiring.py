@@ -23,7 +23,7 @@ from aggregator.events.webhooks.mail import parse_smtp_url
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
 from aggregator.index.upkeep.clock_guard import ClockGuard
-from aggregator.provenance.collector import SourceCollector
+from aggregator.provenance.directory import SourceCollector
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from aggregator.time_units import DAY_MS, HOUR_MS

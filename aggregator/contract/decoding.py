@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from aggregator.contract.validation import (
     ErrorCollector,
     body_error,
     combined,
+    json_decoder,
     parameters_error,
     printable,
     struct_fields,
@@ -30,7 +31,6 @@ from aggregator.errors import InvalidInput
 from aggregator_client.wire import MAX_YEAR, MIN_YEAR, ArticleIn
 
 T = TypeVar("T")
-DecodeFunction = Callable[[bytes], T]
 
 UTF8_BOM = b"\xef\xbb\xbf"
 
@@ -49,7 +49,7 @@ def decode_article(data: bytes) -> Article:
             reason="wrong_type",
         )
     try:
-        body = decode(data, _decode_article_in)
+        body = decode(data, ArticleIn)
     except InvalidInput as error:
         raise _with_rule_errors(data, error) from None
     return to_article(body)
@@ -61,11 +61,11 @@ def _with_rule_errors(data: bytes, error: InvalidInput) -> InvalidInput:
     wrong = {found.path[0] for found in errors if found.path}
     if not wrong or not all(found.path for found in errors):
         return error  # not an object, or not JSON
-    members = _decode_members(data.removeprefix(UTF8_BOM))
+    members = json_decoder(dict[str, msgspec.Raw]).decode(data.removeprefix(UTF8_BOM))
     names = {field.encode_name for field in struct_fields(ArticleIn)} - wrong
     usable = {name: value for name, value in members.items() if name in names}
     try:
-        to_article(_decode_article_in(msgspec.json.encode(usable)))
+        to_article(json_decoder(ArticleIn).decode(msgspec.json.encode(usable)))
     except InvalidInput as found:
         of_rules = [found, *found.others]
         if not wrong.isdisjoint(("title", "text", "html")):  # the article may have a text
@@ -74,8 +74,8 @@ def _with_rule_errors(data: bytes, error: InvalidInput) -> InvalidInput:
     return error
 
 
-def decode(data: bytes, decoder: DecodeFunction[T]) -> T:
-    """Apply a msgspec decoder. Raises InvalidInput for all that it raises, and for a member named twice."""
+def decode(data: bytes, type_: type[T]) -> T:
+    """A JSON body as a ``type_``. Raises InvalidInput, also for a member that is named twice."""
     data = data.removeprefix(UTF8_BOM)
     if not data.strip():
         raise InvalidInput("body: empty; expected one JSON object.", field="body", reason="bad_json")
@@ -85,10 +85,10 @@ def decode(data: bytes, decoder: DecodeFunction[T]) -> T:
             "body: UTF-16 or binary data; expected one JSON object in UTF-8.", field="body", reason="bad_json"
         )
     try:
-        decoded = decoder(data)
+        decoded: T = json_decoder(type_).decode(data)  # type: ignore[arg-type]  # classes are hashable
         _check_unique_members(data)
     except msgspec.ValidationError as error:
-        raise body_error(data, _decoded_type(decoder), error) from None
+        raise body_error(data, type_, error) from None
     except RecursionError:
         raise InvalidInput("body: nested too deeply.", field="body", reason="bad_json") from None
     except UnicodeDecodeError as error:
@@ -223,17 +223,10 @@ def to_plain_text(text: str) -> str:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_decode_article_in: DecodeFunction[ArticleIn] = msgspec.json.Decoder(ArticleIn).decode
-_decode_members: DecodeFunction[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _strip_control_chars(text: str | None) -> str:
     return _CONTROL_CHARS.sub("", text or "")
-
-
-def _decoded_type(decoder: DecodeFunction[T]) -> object:
-    """The type that ``decoder``, a bound ``msgspec.json.Decoder.decode``, produces."""
-    return getattr(getattr(decoder, "__self__", None), "type", None)
 
 
 def _malformed_json_reason(error: Exception, data: bytes) -> str:

@@ -143,7 +143,7 @@ def _body_errors(
 ) -> Iterator[InvalidInput]:
     """The errors of one value; ``field``: its name in messages, "" for the body; ``path``: its place."""
     try:
-        _decoder(type_).decode(raw)
+        json_decoder(type_).decode(raw)
     except msgspec.ValidationError as error:
         match = _MESSAGE_PATH.fullmatch(str(error))
         kind = bytes(raw).lstrip()[:1]
@@ -151,7 +151,7 @@ def _body_errors(
         if kind == b"{" and struct_type is not None:
             yield from _object_errors(raw, struct_type, field, path)
         elif kind == b"[" and item_type is not None and match is not None and match["where"]:
-            for index, item in enumerate(_decoder(list[msgspec.Raw]).decode(raw)):
+            for index, item in enumerate(json_decoder(list[msgspec.Raw]).decode(raw)):
                 yield from _body_errors(item, item_type, f"{field}[{index}]", (*path, index))
         else:
             yield _leaf_error(error, type_, field or "body", path)
@@ -160,7 +160,7 @@ def _body_errors(
 def _object_errors(
     raw: msgspec.Raw, struct_type: Any, field: str, path: tuple[str | int, ...]
 ) -> Iterator[InvalidInput]:
-    members = _decoder(dict[str, msgspec.Raw]).decode(raw)
+    members = json_decoder(dict[str, msgspec.Raw]).decode(raw)
     fields = {known.encode_name: known for known in struct_fields(struct_type)}
     prefix = f"{field}." if field else ""
     for name, known in fields.items():
@@ -245,7 +245,8 @@ def struct_fields(struct_type: Any) -> Sequence[msgspec.structs.FieldInfo]:
 
 
 @functools.cache
-def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+def json_decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    """The decoder of a type, made once."""
     return msgspec.json.Decoder(type_)
 
 

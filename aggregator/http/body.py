@@ -20,7 +20,7 @@ from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from aggregator.concurrency.fair_semaphore import current_caller
-from aggregator.contract.decoding import DecodeFunction, convert_strings, decode
+from aggregator.contract.decoding import convert_strings, decode
 from aggregator.errors import BodyTimeout, InputTooLarge, InvalidInput, UnsupportedEncoding
 from aggregator.http.app_keys import BODY_LIMITS, BODY_MEMORY_BUDGET
 from aggregator.http.limits import EXEMPT_BYTES
@@ -69,9 +69,9 @@ async def send_continue(request: web.Request) -> None:
         request.writer.output_size = 0
 
 
-async def read_struct(request: web.Request, decoder: DecodeFunction[T]) -> T:
+async def read_struct(request: web.Request, struct_type: type[T]) -> T:
     """The decoded JSON body. Raises as ``read_body`` does, and InvalidInput naming the field."""
-    return decode(await read_body(request), decoder)
+    return decode(await read_body(request), struct_type)
 
 
 async def read_form(request: web.Request, struct_type: type[T], max_bytes: int | None = None) -> T:

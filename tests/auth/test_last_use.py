@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aggregator.auth.api_keys import ApiKeys
-from aggregator.auth.last_use import STEP_MS, LastUse
+from aggregator.auth.sessions import STEP_MS, LastUse
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from aggregator.errors import NotFound, StoreUnavailable
-from aggregator.provenance import collector as collector_module
-from aggregator.provenance.collector import SourceCollector
-from aggregator.provenance.directory import SOURCES_KEY, SourceDirectory
+from aggregator.provenance import directory as collector_module
+from aggregator.provenance.directory import SOURCES_KEY, SourceCollector, SourceDirectory
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import DAY_MS

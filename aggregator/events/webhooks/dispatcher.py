@@ -17,7 +17,7 @@ from aggregator.events.filter import EventFilter
 from aggregator.events.repository import ChangeRecord, EventRepository
 from aggregator.events.webhooks.mail import SmtpServer
 from aggregator.events.webhooks.outbox import Attempt, Delivery, DeliveryQueue, Outbox, apply_results, enqueue
-from aggregator.events.webhooks.payload import alert_body, event_payload, ping_body, ping_payload
+from aggregator.events.webhooks.payload import alert_body, event_payload, ping_body
 from aggregator.events.webhooks.sender import DeliveryResult, TargetSender
 from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
 from aggregator.store.base import Put
@@ -94,11 +94,8 @@ class WebhookDispatcher(PeriodicTask):
     async def ping(self, subscription: Subscription) -> DeliveryResult:
         """Send a test now, ahead of pending deliveries, without a retry; it is logged as an attempt."""
         now_ms = self._clock()
-        if subscription.desk:
-            desk = (await self.desks.all()).get(subscription.desk)
-            body = ping_body(desk, subscription, now_ms, self._base_url)
-        else:
-            body = ping_payload(subscription.id, now_ms, subscription.format)
+        desk = (await self.desks.all()).get(subscription.desk)
+        body = ping_body(desk, subscription, now_ms, self._base_url)
         delivery = Delivery("msg_" + secrets.token_hex(12), subscription.id, "", "ping", body, now_ms, now_ms)
         result = await self.sender.send(subscription, delivery, now_ms)
         attempt = Attempt(delivery.id, subscription.id, "ping", self._clock(), error=result.error or "")

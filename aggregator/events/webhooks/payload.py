@@ -14,6 +14,8 @@ and are a text message for e-mail and the format "slack".
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from aggregator.events.desks import Alert, Desk, items_in_last_hour
@@ -32,9 +34,7 @@ def event_payload(event: Event, kind: str, at_ms: int, payload_format: PayloadFo
     url = event_url(event, base_url) if base_url else None
     if payload_format == "slack":
         return _slack_message(event, kind, url)
-    return msgspec.json.encode(
-        {"type": f"event.{kind}", "timestamp": format_rfc3339(at_ms), "data": event_data(event, base_url)}
-    )
+    return _encode(f"event.{kind}", at_ms, event_data(event, base_url))
 
 
 def event_data(event: Event, base_url: str) -> dict[str, object]:
@@ -57,15 +57,6 @@ def event_data(event: Event, base_url: str) -> dict[str, object]:
         "revision": event.revision,
         "url": event_url(event, base_url) if base_url else None,
     }
-
-
-def ping_payload(subscription_id: str, at_ms: int, payload_format: PayloadFormat) -> bytes:
-    """Body of a test call."""
-    if payload_format == "slack":
-        return msgspec.json.encode({"text": "Test call from the news aggregator."})
-    return msgspec.json.encode(
-        {"type": "ping", "timestamp": format_rfc3339(at_ms), "data": {"webhook": subscription_id}}
-    )
 
 
 def _slack_message(event: Event, kind: str, url: str | None) -> bytes:
@@ -95,22 +86,27 @@ def alert_body(alert: Alert, target: Subscription, at_ms: int, base_url: str) ->
             "events": [event_data(event, base_url) for event in alert.events[:LISTED_EVENTS]],
             "more": max(0, len(alert.events) - LISTED_EVENTS) + alert.dropped,
         }
-        return msgspec.json.encode({"type": "desk.alert", "timestamp": format_rfc3339(at_ms), "data": data})
-    message = alert_message(alert, at_ms, base_url)
-    return encode_message(message, target)
+        return _encode("desk.alert", at_ms, data)
+    return encode_message(alert_message(alert, at_ms, base_url), target)
 
 
 def ping_body(desk: Desk | None, target: Subscription, at_ms: int, base_url: str) -> bytes:
-    """What is delivered to a target as a test."""
+    """What is delivered to a webhook or a target of a desk as a test."""
     name = desk.name if desk is not None else ""
     if target.kind == "webhook" and target.format == "standard":
-        data = {"webhook": target.id, "desk": {"id": target.desk, "name": name}}
-        return msgspec.json.encode({"type": "ping", "timestamp": format_rfc3339(at_ms), "data": data})
-    link = f"\n\n{base_url}/desks/{target.desk}" if base_url and target.desk else ""
+        data = {"webhook": target.id}
+        of_desk = {"desk": {"id": target.desk, "name": name}} if target.desk else {}
+        return _encode("ping", at_ms, data | of_desk)
+    if not target.desk:
+        return msgspec.json.encode({"text": "Test call from the news aggregator."})
+    link = f"\n\n{base_url}/desks/{target.desk}" if base_url else ""
     text = "This is a test. Notifications of this desk of the news aggregator arrive here." + link
-    return encode_message(
-        Message(f"{name}: test notification" if name else "Test notification", text), target
-    )
+    title = f"{name}: test notification" if name else "Test notification"
+    return encode_message(Message(title, text), target)
+
+
+def _encode(type_: str, at_ms: int, data: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"type": type_, "timestamp": format_rfc3339(at_ms), "data": data})
 
 
 def encode_message(message: Message, target: Subscription) -> bytes:

@@ -25,15 +25,12 @@ from aggregator.http.handlers.webhooks import webhook_out
 from aggregator.http.query_params import path_id
 
 LIST_FIELDS = ("terms", "without", "sources", "languages")
-_decode_desk_in = msgspec.json.Decoder(requests.DeskIn).decode
-_decode_target_in = msgspec.json.Decoder(requests.TargetIn).decode
-_decode_watch_in = msgspec.json.Decoder(requests.WatchIn).decode
 
 
 async def post(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Create a desk; one with this name is answered with 200 and stays as it is."""
     service = request.app[SERVICE]
-    body = await bodies.read_struct(request, _decode_desk_in)
+    body = await bodies.read_struct(request, requests.DeskIn)
     desk = to_desk(body, service.clock(), caller_id(request), caller_name(request))
     stored, is_new = await service.desks.create(desk)
     return json_response.created("/v1/desks", desk_out(stored, request.app[BASE_PATH]), is_new=is_new)
@@ -54,7 +51,7 @@ async def get(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
 async def put(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Replace the settings of a desk."""
     service, id_ = request.app[SERVICE], path_id(request)
-    body = await bodies.read_struct(request, _decode_desk_in)
+    body = await bodies.read_struct(request, requests.DeskIn)
     desk = to_desk(body, service.clock(), editor=caller_name(request))
     changed = await service.desks.change(id_, lambda _: desk)
     return json_response.struct_response(desk_out(changed, request.app[BASE_PATH]))
@@ -72,7 +69,7 @@ async def post_target(request: web.Request, query: requests.NoQuery) -> web.Stre
     """Add a target to a desk; its secret is returned only here, and to the key that added it."""
     service = request.app[SERVICE]
     desk = await service.desks.get(path_id(request))
-    target, is_new = await add_target(request, desk, await bodies.read_struct(request, _decode_target_in))
+    target, is_new = await add_target(request, desk, await bodies.read_struct(request, requests.TargetIn))
     is_own = target.kind == "webhook" and target.owner == caller_id(request)
     pending = 0 if is_new else (await service.webhook_dispatcher.queue.pending()).get(target.id, 0)
     out = webhook_out(target, pending, target.secret if is_own else None)
@@ -82,7 +79,7 @@ async def post_target(request: web.Request, query: requests.NoQuery) -> web.Stre
 async def post_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Save a query as a desk; one with this name and query is answered with 200."""
     service = request.app[SERVICE]
-    body = await bodies.read_struct(request, _decode_watch_in)
+    body = await bodies.read_struct(request, requests.WatchIn)
     name = to_single_line(body.name)
     if not name:
         raise InvalidInput("name: blank; give the watch a name.", field="name")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from urllib.parse import quote
 
-import msgspec
 from aiohttp import web
 
 from aggregator.analysis.article_id import validate_id
@@ -42,9 +41,6 @@ REQUIRED_FIELD = {
 }
 ALLOWED_FIELD = {**REQUIRED_FIELD, "mute": "scope", "choose_headline": "item"}
 ACTION_FIELDS = tuple(dict.fromkeys(ALLOWED_FIELD.values()))
-
-_decode_action_in = msgspec.json.Decoder(ActionIn).decode
-_decode_read_mark_in = msgspec.json.Decoder(ReadMarkIn).decode
 
 
 async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
@@ -109,7 +105,7 @@ async def post_action(request: web.Request, query: NoQuery) -> web.StreamRespons
     """An editor's action on an event."""
     service = request.app[SERVICE]
     id_ = path_id(request)
-    body = await bodies.read_struct(request, _decode_action_in)
+    body = await bodies.read_struct(request, ActionIn)
     body.actor = auth.actor_name(request, body.actor)
     event = await service.editor_actions.apply(_to_action(body, id_, service.clock()))
     return json_response.struct_response(event_views.event_out(event, service.clock()))
@@ -148,7 +144,7 @@ async def post_read_mark(request: web.Request, query: NoQuery) -> web.StreamResp
     """Add to the read mark of the caller's key; a time in the future counts as now."""
     service = request.app[SERVICE]
     user = _user(request)
-    body = await bodies.read_struct(request, _decode_read_mark_in)
+    body = await bodies.read_struct(request, ReadMarkIn)
     looked_ms = min(to_unix_ms(body.looked_at, "looked_at") or 0, service.clock())
     return _read_mark_response(await service.read_marks.advance(user, looked_ms, body.seen))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from aiohttp import web
 
 from aggregator.analysis.article_id import validate_id
@@ -22,9 +21,6 @@ from aggregator.http.query_params import errors_in_parameters, path_id
 from aggregator.queries.related import RelatedFilter
 from aggregator_client.wire import ArticleIn, RelatedListOut, RelatedToManyOut
 
-_decode_related_in = msgspec.json.Decoder(RelatedIn).decode
-_decode_explain_in = msgspec.json.Decoder(ExplainIn).decode
-
 
 async def get_related(request: web.Request, query: RelatedQuery) -> web.StreamResponse:
     """Articles related to a stored one."""
@@ -36,7 +32,7 @@ async def get_related(request: web.Request, query: RelatedQuery) -> web.StreamRe
 async def post_related(request: web.Request, query: RelatedQuery) -> web.StreamResponse:
     """Articles related to an article by content, or to several stored articles."""
     service = request.app[SERVICE]
-    body = await bodies.read_struct(request, _decode_related_in)
+    body = await bodies.read_struct(request, RelatedIn)
     not_found: list[str] = []
     if body.ids is None:
         if not _has_content(body):
@@ -58,7 +54,7 @@ async def post_related(request: web.Request, query: RelatedQuery) -> web.StreamR
 async def explain(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """Compare two articles by the deduplication rules."""
     service = request.app[SERVICE]
-    body = await bodies.read_struct(request, _decode_explain_in)
+    body = await bodies.read_struct(request, ExplainIn)
     found = await service.explain.explain_pair(
         _explain_side(body.a, "a"), _explain_side(body.b, "b"), profile=body.policy or ""
     )

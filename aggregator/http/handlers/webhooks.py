@@ -26,14 +26,11 @@ from aggregator.http.handlers.event_filters import (
 )
 from aggregator.http.query_params import path_id
 
-_decode_webhook_in = msgspec.json.Decoder(requests.WebhookIn).decode
-_decode_action_in = msgspec.json.Decoder(requests.WebhookActionIn).decode
-
 
 async def post(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Register a webhook; its secret is returned only here, and to the key that registered it."""
     service = request.app[SERVICE]
-    body = await bodies.read_struct(request, _decode_webhook_in)
+    body = await bodies.read_struct(request, requests.WebhookIn)
     watch = await load_watch(service.desks, body.watch) if body.watch else None
     queries = [body.query, (watch_query(watch) or "") if watch else ""]
     hook, is_new = await register(request, body.url, queries, body.format)
@@ -94,7 +91,7 @@ async def post_action(request: web.Request, query: requests.NoQuery) -> web.Stre
     """Send a test delivery, suspend or resume deliveries, retry pending or abandoned ones."""
     service = request.app[SERVICE]
     id_ = path_id(request)
-    body = await bodies.read_struct(request, _decode_action_in)
+    body = await bodies.read_struct(request, requests.WebhookActionIn)
     hook = await service.webhook_subscriptions.get(id_)
     if body.action == "ping":
         result = await service.webhook_dispatcher.ping(hook)

@@ -1,18 +1,26 @@
-"""Front page: breaking events and the latest articles."""
+"""Front page: breaking events and the latest articles; orders and filters are links with the whole view."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from urllib.parse import urlencode
 
 from aiohttp import web
 
-from aggregator.domain import StreamItem
+from aggregator.contract.requests import SavedFilterQuery
+from aggregator.domain import StreamItem, VerdictName
 from aggregator.events.broadcast import NO_CHANGES
+from aggregator.events.event_order import SEVERITIES, EventOrder, Severity
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.handlers import event_filters
 from aggregator.http.hosts import base_url
 from aggregator.http.json_response import conditional_response
-from aggregator.http.pages import PAGES, cards, front_filters
+from aggregator.http.pages import PAGES, cards
+from aggregator.http.pages.cards import Card
 from aggregator.http.pages.desks import may_edit
 from aggregator.http.pages.forms import FrontQuery
 from aggregator.index.article_stream import ArticleStream
@@ -38,10 +46,10 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
     if position == NO_CHANGES:  # there is no version to cache by
         return conditional_response(request, await render(), "text/html")
     newest = await service.index.stream.recent_entries(1)
-    view = (tuple(front_filters.given_values(query).items()), caller_id(request), base_url(request))
+    shown = (tuple(given_values(query).items()), caller_id(request), base_url(request))
     number = newest[0].number if newest else 0
     version = (position, read_mark, number, service.clock() // MAX_CACHED_MS)
-    page = await request.app[PAGES].cache.get(view, version, render)
+    page = await request.app[PAGES].cache.get(shown, version, render)
     return conditional_response(request, page, "text/html")
 
 
@@ -63,16 +71,16 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         learning=await service.events.learning(now_ms),
         lists=lists,
         verdicts=[(item, event_ids.get(item.first_version)) for item in articles],
-        view=front_filters.view(query, (*lists.open, *lists.closed), desks),
+        view=view(query, (*lists.open, *lists.closed), desks),
         verdict=query.verdict,
-        desk_fields=front_filters.desk_fields(query) if may_edit(request) else {},
+        desk_fields=desk_fields(query) if may_edit(request) else {},
         read_mark=read_mark,
         kiosk=query.kiosk,
         tour=settings.demo and not query.kiosk,
         rule=f"more than {settings.burst_items} similar items within {settings.burst_window_hours:g} hours",
         window=f"{settings.burst_window_hours:g} h",
         event_filter=event_filter,
-        stream_url="/v1/events/stream" + front_filters.filter_query(query),
+        stream_url="/v1/events/stream" + filter_query(query),
         stream_position=position.decode(),
         origin=base_url(request) or "http://ADDRESS",
     )
@@ -94,3 +102,212 @@ async def _read_mark(request: web.Request) -> str | None:
         return None
     mark = await request.app[SERVICE].read_marks.get(user)
     return json.dumps({"at": mark.looked_ms, "seen": mark.seen} if mark and mark.looked_ms else None)
+
+
+ORDER_LABELS: dict[EventOrder, str] = {
+    "surprise": "Most unusual",
+    "novelty": "Newest",
+    "growth": "Growing",
+    "size": "Largest",
+    "time": "Last item",
+}
+ORDER_MEANINGS: dict[EventOrder, str] = {
+    "surprise": "Peak over the usual number of items; halves with 2 h without items and 12 h of age",
+    "novelty": "Time of detection, newest first",
+    "growth": "Items in the last hour minus items in the hour before",
+    "size": "Number of items",
+    "time": "Time of the last item, newest first",
+}
+SEVERITY_LABELS: dict[Severity, str] = {
+    "emerging": "Emerging",
+    "growing": "Growing fast",
+    "breaking": "Breaking",
+    "fading": "Fading",
+    "ended": "Ended",
+}
+SIZES = (20, 50, 100, 200, 500, 1000)
+MAX_LISTED_SOURCES = 12
+MAX_DESK_NAME = 100
+_LABELS = {
+    "term": "Term",
+    "source": "Source",
+    "lang": "Language",
+    "status": "Status",
+    "severity": "State",
+    "watch": "Desk or watch",
+}
+# Parameters that do not filter events.
+VIEW_PARAMETERS = ("sort", "verdict", "kiosk")
+VERDICT_LABELS: dict[VerdictName | None, str] = {
+    None: "All",
+    "new": "New",
+    "related": "Related",
+    "duplicate": "Duplicates",
+}
+OURS_LABELS = {"yes": "Published by us", "no": "Not published by us yet"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A link to another view. ``count``: events that it would show, None where it is not known."""
+
+    label: str
+    url: str
+    count: int | None = None
+    is_current: bool = False
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """Choices of one kind, taken from the events that are shown."""
+
+    label: str
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the front page needs to draw its controls.
+
+    chips    filters in force; each links to the view without it
+    kept     parameters that the form of the filter keeps as hidden fields
+    feed     query string of the feeds with the same filter, with "?" unless empty
+    """
+
+    orders: tuple[Choice, ...]
+    verdicts: tuple[Choice, ...]
+    desks: tuple[Choice, ...]
+    chips: tuple[Choice, ...]
+    facets: tuple[Facet, ...]
+    kept: tuple[tuple[str, str], ...]
+    clear_url: str
+    feed: str
+
+
+def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = MappingProxyType({})) -> View:
+    """Controls for a query that shows ``cards``. ``desks``: their names by id."""
+    values = given_values(query)
+    filters = [name for name in values if name not in VIEW_PARAMETERS]
+    return View(
+        orders=tuple(
+            Choice(
+                label, front_url(values | {"sort": order}), None, order == query.sort, ORDER_MEANINGS[order]
+            )
+            for order, label in ORDER_LABELS.items()
+        ),
+        verdicts=tuple(
+            Choice(label, _verdict_url(values, verdict), None, verdict == query.verdict)
+            for verdict, label in VERDICT_LABELS.items()
+        ),
+        chips=tuple(
+            Choice(
+                _chip_label(name, desks.get(values[name], values[name])), front_url(_without(values, name))
+            )
+            for name in filters
+        ),
+        desks=tuple(
+            Choice(name, front_url(values | {"watch": id_}), None, id_ == query.watch)
+            for id_, name in desks.items()
+        ),
+        facets=tuple(facet for facet in _facets(values, cards) if facet.choices),
+        kept=tuple((n, v) for n, v in values.items() if n not in ("term", "source", "min_size")),
+        clear_url=front_url(_without(values, *filters)),
+        feed=filter_query(query),
+    )
+
+
+def given_values(query: FrontQuery) -> dict[str, str]:
+    """Parameters that differ from their default, in the order of the contract."""
+    defaults = FrontQuery()
+    return {
+        name: "1" if value is True else str(value)
+        for name in query.__struct_fields__
+        if (value := getattr(query, name)) != getattr(defaults, name)
+    }
+
+
+def front_url(values: dict[str, str]) -> str:
+    """Address of the front page with these parameters in a fixed order, without the default order."""
+    names = (n for n in FrontQuery.__struct_fields__ if n in values)
+    values = {n: values[n] for n in names if (n, values[n]) != ("sort", FrontQuery().sort)}
+    return "/" + ("?" + urlencode(values) if values else "")
+
+
+def desk_fields(query: FrontQuery) -> dict[str, str]:
+    """Fields of the form of a desk with the same filter; empty where a desk has no such filter."""
+    fields = {
+        "terms": query.term,
+        "sources": query.source,
+        "languages": query.lang,
+        "min_size": str(query.min_size or ""),
+    }
+    given = {name: value for name, value in fields.items() if value}
+    if not given or query.watch:
+        return {}
+    name = ", ".join(value for key, value in given.items() if key != "min_size")
+    name = (name or f"At least {query.min_size} items")[:MAX_DESK_NAME]
+    return given | {"name": name, "pause_minutes": "5", "time_zone": "UTC"}
+
+
+def filter_query(query: FrontQuery) -> str:
+    """Query string of the stream and the feeds that have the same filter; "" without one."""
+    names = (*SavedFilterQuery.__struct_fields__, "watch")
+    values = {name: value for name in names if (value := getattr(query, name))}
+    return "?" + urlencode(values) if values else ""
+
+
+def _verdict_url(values: dict[str, str], verdict: VerdictName | None) -> str:
+    others = _without(values, "verdict")
+    return front_url(others | {"verdict": verdict} if verdict else others)
+
+
+def _without(values: dict[str, str], *names: str) -> dict[str, str]:
+    return {n: v for n, v in values.items() if n not in names}
+
+
+def _chip_label(name: str, value: str) -> str:
+    if name == "min_size":
+        return f"At least {value} items"
+    if name == "severity":
+        return f"State: {SEVERITY_LABELS[value]}"  # type: ignore[index]  # decoded as a Severity
+    if name == "ours":
+        return OURS_LABELS[value]
+    return f"{_LABELS[name]}: {value}"
+
+
+def _facets(values: dict[str, str], cards: Sequence[Card]) -> list[Facet]:
+    """Choices that narrow the view: only values that occur."""
+    states: dict[str, str] = {s: SEVERITY_LABELS[s] for s in SEVERITIES}
+    smallest = int(values.get("min_size", 0))
+    sizes = {s: sum(card.event.size >= s for card in cards) for s in SIZES if s > smallest}
+    size_choices = tuple(
+        Choice(f"{s} items", front_url(values | {"min_size": str(s)}), n)
+        for s, n in sizes.items()
+        if 0 < n < len(cards)
+    )
+    ours = ("yes" if card.is_ours else "no" for card in cards if card.is_ours is not None)
+    languages = (lang for card in cards for lang in card.event.languages)
+    sources = (source for card in cards for source in card.event.sources)
+    return [
+        Facet("State", _choices("severity", values, (card.severity for card in cards), states)),
+        Facet("Our coverage", _choices("ours", values, ours, OURS_LABELS)),
+        Facet("Language", _choices("lang", values, languages)),
+        Facet("At least", size_choices),
+        Facet("Source", _choices("source", values, sources)[:MAX_LISTED_SOURCES]),
+    ]
+
+
+def _choices(
+    name: str, values: dict[str, str], occurring: Iterable[str], labels: Mapping[str, str] | None = None
+) -> tuple[Choice, ...]:
+    """The values of a parameter that occur, in the order of ``labels`` or the most frequent first."""
+    if name in values:
+        return ()
+    counts = Counter(filter(None, occurring))
+    labels = labels or {value: value for value in sorted(counts, key=lambda v: (-counts[v], v))}
+    return tuple(
+        Choice(label, front_url(values | {name: value}), counts[value])
+        for value, label in labels.items()
+        if counts[value]
+    )

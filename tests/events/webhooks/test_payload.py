@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.events.webhooks.payload import event_payload, ping_payload
+from aggregator.events.webhooks.payload import event_payload, ping_body
+from aggregator.events.webhooks.subscriptions import Subscription
 from aggregator.time_units import format_rfc3339
 from tests.support.factories import EVENT_MS, event
 
@@ -78,9 +79,10 @@ def test_a_headline_cannot_form_a_link_or_mention(title: str) -> None:
 
 def test_a_test_call_names_the_webhook() -> None:
     """The chat message does not, since people read it."""
-    assert json.loads(ping_payload("w1", EVENT_MS, "standard")) == {
+    assert json.loads(ping_body(None, Subscription("w1", "", ""), EVENT_MS, BASE_URL)) == {
         "type": "ping",
         "timestamp": format_rfc3339(EVENT_MS),
         "data": {"webhook": "w1"},
     }
-    assert json.loads(ping_payload("w1", EVENT_MS, "slack")).keys() == {"text"}
+    slack = Subscription("w1", "", "", format="slack")
+    assert json.loads(ping_body(None, slack, EVENT_MS, "")).keys() == {"text"}

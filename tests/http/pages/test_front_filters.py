@@ -5,7 +5,7 @@ from __future__ import annotations
 from aggregator.events.filter import OwnSources
 from aggregator.http.pages.cards import Card, event_lists, make_card
 from aggregator.http.pages.forms import FrontQuery
-from aggregator.http.pages.front_filters import desk_fields, filter_query, front_url, given_values, view
+from aggregator.http.pages.front import desk_fields, filter_query, front_url, given_values, view
 from tests.support.factories import EVENT_MS, event
 
 

@@ -7,7 +7,7 @@ span is a shared object that does nothing; without an SDK the API records nothin
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
@@ -23,53 +23,43 @@ _NOTHING: AbstractContextManager[Any] = contextlib.nullcontext()
 _tracer = trace.get_tracer("aggregator") if trace is not None else None
 
 
-def span(name: str) -> AbstractContextManager[Any]:
-    """A span inside the current one."""
-    return _tracer.start_as_current_span(name) if _tracer is not None else _NOTHING
+# The span of the request that is handled, for ``origins``; None without the API.
+current: Callable[[], Any] = trace.get_current_span if trace is not None else type(None)
 
 
-def request_span(method: str, route: str, headers: Mapping[str, str]) -> AbstractContextManager[Any]:
-    """The span of a request, as part of the trace that its headers name (W3C ``traceparent``), if any."""
+def span(
+    name: str, *, headers: Mapping[str, str] | None = None, origins: Iterable[Any] | None = None
+) -> AbstractContextManager[Any]:
+    """A span inside the current one; its context gives the span, or None without the API.
+
+    ``headers``: of the request "METHOD ROUTE", which may name its trace (W3C ``traceparent``).
+    ``origins``: of a batch of articles, the span of each one's request; the span is then not the current one
+    of what runs inside, which may be interleaved with other batches.
+    """
     if _tracer is None:
         return _NOTHING
+    if origins is not None:
+        return _ending(_start_batch(name, origins))
+    if headers is None:
+        return _tracer.start_as_current_span(name)
+    method, _, route = name.partition(" ")
     return _tracer.start_as_current_span(
-        f"{method} {route}",
+        name,
         context=propagate.extract(headers),
         kind=trace.SpanKind.SERVER,
         attributes={"http.request.method": method, "http.route": route},
     )
 
 
-def set_status(status: int, request_id: str) -> None:
-    """Add status and id of the request to the current span."""
-    if _tracer is not None:
-        trace.get_current_span().set_attributes(
-            {"http.response.status_code": status, "aggregator.request_id": request_id}
-        )
-
-
-def current() -> Any:
-    """The current span, for ``batch_span``; None without the API."""
-    return trace.get_current_span() if _tracer is not None else None
-
-
-def batch_span(name: str, origins: Iterable[Any]) -> AbstractContextManager[Any]:
-    """A span of a batch of articles; ``origins``: the span of each article's request, from ``current``.
-
-    It is a child of the first request, linked to the others, and not the current span of what runs inside,
-    which may be interleaved with other batches.
-    """
-    if _tracer is None:
-        return _NOTHING
+def _start_batch(name: str, origins: Iterable[Any]) -> Any:
+    assert _tracer is not None
     spans = {origin.get_span_context().span_id: origin for origin in origins if origin is not None}
     first, *others = spans.values() or [trace.INVALID_SPAN]
-    return _ending(
-        _tracer.start_span(
-            name,
-            context=trace.set_span_in_context(first),
-            links=[trace.Link(origin.get_span_context()) for origin in others],
-            attributes={"aggregator.requests": len(spans)},
-        )
+    return _tracer.start_span(
+        name,
+        context=trace.set_span_in_context(first),
+        links=[trace.Link(origin.get_span_context()) for origin in others],
+        attributes={"aggregator.requests": len(spans)},
     )
 
 

@@ -77,7 +77,7 @@ async def test_an_unknown_path_is_no_name_of_a_span(spans: Any) -> None:
 
 def test_a_failed_commit_is_recorded(spans: Any) -> None:
     """The span ends, with the exception, which is raised."""
-    with pytest.raises(OSError), tracing.batch_span("commit", [tracing.current()]):
+    with pytest.raises(OSError), tracing.span("commit", origins=[tracing.current()]):
         raise OSError("the store is unavailable")
     (span,) = spans.get_finished_spans()
 
@@ -87,13 +87,11 @@ def test_a_failed_commit_is_recorded(spans: Any) -> None:
 def test_without_the_api_a_span_is_a_shared_object(monkeypatch: pytest.MonkeyPatch) -> None:
     """No allocation, no clock, no context."""
     monkeypatch.setattr(tracing, "_tracer", None)
-    made = {
-        id(each)
-        for each in (tracing.span("a"), tracing.request_span("GET", "/", {}), tracing.batch_span("b", [None]))
-    }
-    tracing.set_status(200, "r-1")
+    made = [tracing.span("a"), tracing.span("GET /", headers={}), tracing.span("b", origins=[None])]
 
-    assert len(made) == 1 and tracing.current() is None
+    assert len(set(map(id, made))) == 1
+    with made[0] as span:
+        assert span is None
 
 
 def test_outside_a_request_there_is_no_id() -> None:

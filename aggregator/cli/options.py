@@ -237,7 +237,7 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
         "delete-index", "delete an index that the settings do not read, with its articles",
         (arg("index", metavar="INDEX", help="its name, e.g. en.3f2a (`aggregator doctor` shows it)"),
          arg("--yes", action="store_true", help="do not ask for confirmation")),
-        store=True, settings=SERVICE_SETTINGS,
+        "aggregator.cli.reindex:delete", store=True, settings=SERVICE_SETTINGS,
     ),
     ("replay", "newsdedup-archive"),
     ("fit", _add_fit),

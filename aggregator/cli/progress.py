@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
@@ -12,28 +11,22 @@ THROTTLED_LABEL = "throttled for interactive requests"
 
 
 def open_bar(shown: bool, **options: Any) -> Any:
-    """A tqdm progress bar; None if it must not be shown or standard error is not a terminal."""
-    if not shown or not sys.stderr.isatty():
-        return None
+    """A tqdm progress bar; without effect if it must not be shown or standard error is not a terminal."""
     from tqdm import tqdm
 
-    return tqdm(dynamic_ncols=True, leave=False, **options)
+    is_shown = shown and sys.stderr.isatty()
+    return tqdm(dynamic_ncols=True, leave=False, disable=not is_shown, **options)
 
 
 class _ProgressBar:
-    """Context manager of a bar."""
-
     def __init__(self, shown: bool, **options: Any) -> None:
         self._bar = open_bar(shown, **options)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.close()
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
 
 
 class ByteProgress(_ProgressBar):
@@ -45,15 +38,13 @@ class ByteProgress(_ProgressBar):
 
     def advance(self, read_bytes: int) -> None:
         """Add bytes that were read."""
-        if self._bar is not None:
-            self._bar.update(read_bytes)
+        self._bar.update(read_bytes)
 
     def show_counts(self, counts: Mapping[str, int], throttled_s: float = 0.0) -> None:
         """Show counts, and whether ``throttled_s`` has grown since the last call."""
-        if self._bar is not None:
-            self._bar.set_description(THROTTLED_LABEL if throttled_s > self._throttled_s else None)
-            self._bar.set_postfix(counts)
-            self._throttled_s = throttled_s
+        self._bar.set_description(THROTTLED_LABEL if throttled_s > self._throttled_s else None)
+        self._bar.set_postfix(counts)
+        self._throttled_s = throttled_s
 
 
 class ItemProgress(_ProgressBar):
@@ -65,8 +56,7 @@ class ItemProgress(_ProgressBar):
 
     def set_count(self, count: int) -> None:
         """Set the number of items done."""
-        if self._bar is not None:
-            self._bar.update(count - self.count)
+        self._bar.update(count - self.count)
         self.count = count
 
     def track(self, items: Iterable[T]) -> Iterator[T]:

@@ -1,4 +1,8 @@
-"""``aggregator reindex``: copy stored articles into the index that the settings migrate to, or else read."""
+"""``aggregator reindex`` and ``aggregator delete-index``.
+
+The first copies stored articles into the index that the settings migrate to, or else read; the second deletes
+one that the settings do not read.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,14 @@ from aggregator.contract.decoding import decode_article
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError, InvalidInput
 from aggregator.index import Index
-from aggregator.index.upkeep.spaces import set_copied, space_version
+from aggregator.index.upkeep.spaces import (
+    StoredSpace,
+    count_articles,
+    delete_space,
+    registry_of,
+    set_copied,
+    space_version,
+)
 from aggregator.ingest.backfill import (
     BackfillStats,
     backfill_from_articles,
@@ -31,6 +42,7 @@ from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings
 from aggregator.store.factory import with_running_store_url
+from aggregator.time_units import format_minute
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -123,3 +135,41 @@ def _summary(stats: BackfillStats, sources: Sequence[str], targets: Sequence[str
     if stats.not_stored:
         text += f"; {stats.not_stored} lines skipped, since their articles are not stored"
     return text + "."
+
+
+def delete(args: argparse.Namespace, settings: Settings) -> int:
+    """Exit code 1 if the user does not confirm. Raises ConfigurationError for an index that is in use."""
+    return run_loop(_delete(args, with_running_store_url(settings)))
+
+
+async def _delete(args: argparse.Namespace, settings: Settings) -> int:
+    async with open_service(settings) as service:
+        registry = await registry_of(service.store).read()
+        _check_deletable(args.index, service, registry)
+        found = await count_articles(service.store, args.index, registry[args.index])
+        span = f", arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
+        question = f"{args.index}: about {found.articles} articles{span if found.articles else ''}."
+        if not args.yes and not _confirm(question, args.index):
+            print("Nothing was deleted.", file=sys.stderr)
+            return EXIT_PARTIAL_FAILURE
+        deleted = await delete_space(service.store, args.index)
+        print(f"{args.index} is deleted ({deleted} keys).", file=sys.stderr)
+    return EXIT_OK
+
+
+def _check_deletable(space: str, service: Service, registry: dict[str, StoredSpace]) -> None:
+    if space in service.index.all_spaces:
+        raise ConfigurationError(
+            f"index: {space} is in use by these settings; only other indexes are deleted."
+        )
+    if space not in registry:
+        others = sorted(registry.keys() - set(service.index.all_spaces))
+        stored = f"those not in use are {', '.join(others)}" if others else "every index is in use"
+        raise ConfigurationError(f"index: the store holds no index {space}; {stored}.")
+
+
+def _confirm(question: str, name: str) -> bool:
+    try:
+        return input(f"{question} Type {name} to delete them: ").strip() == name
+    except EOFError:
+        return False

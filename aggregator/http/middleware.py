@@ -68,10 +68,11 @@ async def process_request(request: web.Request, handler: Handler) -> web.StreamR
     started = time.perf_counter()
     status = errors.CLIENT_CLOSED_REQUEST
     try:
-        with tracing.request_span(request.method, route, request.headers):
+        with tracing.span(f"{request.method} {route}", headers=request.headers) as span:
             response = await _answer(request, handler)
             status = response.status
-            tracing.set_status(status, id_)
+            if span is not None:
+                span.set_attributes({"http.response.status_code": status, "aggregator.request_id": id_})
             return response
     except web.HTTPException as redirect:
         status = redirect.status

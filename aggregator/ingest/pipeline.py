@@ -210,7 +210,7 @@ class BatchPipeline:
 
     async def _look_up(self, pending: list[PendingArticle]) -> Batch:
         """The batch of these articles, read in a span."""
-        with tracing.batch_span("look up", (item.origin for item in pending)):
+        with tracing.span("look up", origins=(item.origin for item in pending)):
             return await self._read(pending)
 
     async def _read(self, pending: list[PendingArticle]) -> Batch:
@@ -276,7 +276,7 @@ class BatchPipeline:
     ) -> list[PendingArticle]:
         """Commit and set the answers; return the articles that conflicted."""
         started = time.perf_counter()
-        with tracing.batch_span("commit", (item.origin for item in batch.pending)):
+        with tracing.span("commit", origins=(item.origin for item in batch.pending)):
             conflicted = [] if dry_run else await self._committer.commit(plans, batch.now_ms)
             await self._committer.set_answers(
                 [p for p in plans if p.pending not in conflicted] if conflicted else plans

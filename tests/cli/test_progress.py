@@ -31,7 +31,7 @@ def test_there_is_no_bar_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> 
         read.show_counts({"new": 1}, 2.0)
         assert list(done.track("abc")) == ["a", "b", "c"]
 
-    assert open_bar(True) is None
+    assert open_bar(True).disable
     assert done.count == 3
     assert output.getvalue() == ""
 
@@ -42,7 +42,7 @@ def test_there_is_no_bar_that_was_not_wanted(monkeypatch: pytest.MonkeyPatch) ->
     with ByteProgress(100, shown=False) as read:
         read.advance(50)
 
-    assert open_bar(False) is None
+    assert open_bar(False).disable
     assert terminal.getvalue() == ""
 
 

@@ -96,11 +96,9 @@ async def _send_with_progress(stream: DuplicateStream, articles: list[Article]) 
         for start in range(0, len(articles), SENT_AT_ONCE):
             part = articles[start : start + SENT_AT_ONCE]
             await stream.send(part)
-            if bar is not None:
-                bar.update(len(part))
+            bar.update(len(part))
     finally:
-        if bar is not None:
-            bar.close()
+        bar.close()
 
 
 def _write_page(args: argparse.Namespace, report: duplicates.DuplicatesReport) -> None:

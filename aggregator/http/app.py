@@ -24,7 +24,7 @@ from aggregator.http.app_keys import (
 )
 from aggregator.http.errors import REJECTED_LOG, RejectedRequestLog
 from aggregator.http.handlers import sse
-from aggregator.http.handlers.event_items import EVENT_ITEMS, EventItemsCache
+from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItemsCache
 from aggregator.http.limits import (
     BUDGET_BYTES,
     BodyLimits,

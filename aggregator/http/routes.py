@@ -24,12 +24,11 @@ from aggregator.http.errors import handle_expect_header
 from aggregator.http.handlers import (
     articles,
     desks,
-    event_items,
+    event_views,
     events,
     feeds,
     operations,
     provenance,
-    related,
     search,
     sse,
     webhooks,
@@ -37,7 +36,6 @@ from aggregator.http.handlers import (
 from aggregator.http.pages import desks as desk_pages
 from aggregator.http.pages import documentation, forms, front, health, lookup, report, sign_in
 from aggregator.http.pages import provenance as provenance_pages
-from aggregator.http.pages import search as search_page
 from aggregator.http.pages import webhooks as webhook_pages
 from aggregator_client import wire
 
@@ -121,7 +119,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/v1/articles/{id}/copies", articles.get_copies, "getCopies",
         "List the articles of an article's duplicate group, the canonical one first.", TAG_ARTICLES,
         {200: wire.CopiesOut}, query=requests.NoQuery, errors=(400, 404, 410, 503), permission="reader"),
-    Endpoint("GET", "/v1/articles/{id}/related", related.get_related, "getRelated",
+    Endpoint("GET", "/v1/articles/{id}/related", search.get_related, "getRelated",
         "List articles related to a stored article.", TAG_RELATED,
         {200: wire.RelatedListOut}, query=requests.RelatedQuery, errors=(400, 404, 410, 503),
         permission="reader"),
@@ -135,11 +133,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("DELETE", "/v1/articles/{id}", articles.delete, "deleteArticle",
         "Delete an article, or undo a reservation.", TAG_ARTICLES,
         {204: None}, query=requests.NoQuery, errors=(400, 404, 410, 503), permission="crawler", audited=True),
-    Endpoint("POST", "/v1/related", related.post_related, "postRelated",
+    Endpoint("POST", "/v1/related", search.post_related, "postRelated",
         "List articles related to an article by content, or to several stored articles.", TAG_RELATED,
         {200: wire.RelatedToManyOut}, query=requests.RelatedQuery, body=requests.RelatedIn,
         errors=BODY_ERROR_STATUSES, permission="reader"),
-    Endpoint("POST", "/v1/explain", related.explain, "explain",
+    Endpoint("POST", "/v1/explain", search.explain, "explain",
         "Compare two articles and explain the verdict.", TAG_RELATED,
         {200: wire.ExplainOut}, query=requests.NoQuery, body=requests.ExplainIn,
         errors=(*BODY_ERROR_STATUSES, 404), permission="reader"),
@@ -182,12 +180,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Get which outlet had an event first, who followed, and which outlets share texts.", TAG_EVENTS,
         {200: provenance_contract.EventProvenanceOut}, query=requests.NoQuery, errors=(400, 404, 503),
         permission="reader"),
-    Endpoint("GET", "/v1/events/{id}/items", event_items.get_items, "getEventItems",
+    Endpoint("GET", "/v1/events/{id}/items", event_views.get_items, "getEventItems",
         "List all stored articles of an event in order of time, at most 5,000.", TAG_EVENTS,
         {200: responses.EventItemsOut}, query=requests.NoQuery, errors=(400, 404, 503), permission="reader"),
-    Endpoint("GET", "/v1/events/{id}/items.csv", event_items.get_items_csv, "getEventItemsCsv",
+    Endpoint("GET", "/v1/events/{id}/items.csv", event_views.get_items_csv, "getEventItemsCsv",
         "Download the articles of an event as CSV.", TAG_EVENTS,
-        {200: event_items.CSV_TYPE}, query=requests.NoQuery, errors=(400, 404, 503), permission="reader"),
+        {200: event_views.CSV_TYPE}, query=requests.NoQuery, errors=(400, 404, 503), permission="reader"),
     Endpoint("GET", "/v1/events/{id}", events.get, "getEvent",
         "Get the report on one event.", TAG_EVENTS,
         {200: wire.EventDetailOut, 308: None}, query=requests.NoQuery, errors=(400, 404, 503),
@@ -278,7 +276,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/stories/{id}", report.story, "story",
         "Page: a storyline by day.", TAG_PAGES,
         {200: "text/html"}, query=requests.NoQuery, errors=(400, 404, 503), permission="reader"),
-    Endpoint("GET", "/search", search_page.search, "searchPage",
+    Endpoint("GET", "/search", lookup.search, "searchPage",
         "Page: events and articles by words.", TAG_PAGES,
         {200: "text/html"}, query=forms.SearchPageQuery, errors=(400, 503), permission="reader"),
     Endpoint("GET", "/desks", desk_pages.desk_list, "desksPage",

@@ -2,13 +2,12 @@
 
     front      list of breaking events and latest articles
     report     one event; a storyline: events of one topic over days
-    search     events and articles by words
-    lookup     verdict for a stored or pasted article; comparison of two articles
+    lookup     search by words; verdict for a stored or pasted article; comparison of two articles
     desks      saved views with thresholds and notification targets; webhooks: their deliveries
     health     status of the service
     sign_in, documentation
 
-``cards`` and ``charts`` compute what the templates draw, ``filters`` formats values.
+``cards`` computes what the templates draw, ``filters`` formats values.
 """
 
 from __future__ import annotations

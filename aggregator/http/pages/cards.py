@@ -1,4 +1,4 @@
-"""Event cards of the front page. Pure."""
+"""Event cards of the front page, and the geometry of charts, which the templates draw as SVG. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,220 @@ from aggregator.events.event import Event
 from aggregator.events.event_order import EventOrder, Growth, Severity, growth, severity, sort_events
 from aggregator.events.filter import OwnSources
 from aggregator.events.formatting import title_of
-from aggregator.http.pages import charts
+from aggregator.http.handlers.event_views import EventItem
+from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
+
+BIN_MS = 10 * MINUTE_MS
+SPARKLINE_BINS = 24
+MAX_BINS = 288
+WIDTH, HEIGHT, TOTAL_HEIGHT = 960, 150, 56
+# A new event has one or two bars: in a shorter chart they would look like blocks.
+MIN_SPAN_MS = 3 * HOUR_MS
+MAX_NAMED_SOURCES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Rectangle of one bin, in chart units; ``value``: its items, ``at_ms``: its start."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    value: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Axis tick: ``at_ms`` on the time axis, ``value`` on the count axis."""
+
+    position: float
+    at_ms: int = 0
+    value: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Bar chart over time, with ticks for both axes."""
+
+    width: float
+    height: float
+    bars: tuple[Bar, ...]
+    time_ticks: tuple[Tick, ...]
+    count_ticks: tuple[Tick, ...]
+    largest: int
+    from_ms: int
+    to_ms: int
+    bin_ms: int
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the ticks of the time axis are days (see ``_round_times``)."""
+        return self.to_ms - self.from_ms > 4 * DAY_MS
+
+    def x_of(self, at_ms: int) -> float | None:
+        """Position of a time on the x axis; None outside the chart."""
+        if not self.from_ms <= at_ms <= self.to_ms:
+            return None
+        return round(self.width * (at_ms - self.from_ms) / (self.to_ms - self.from_ms), 2)
+
+
+def count_per_bin(
+    timeline: Sequence[tuple[int, int]], from_ms: int, to_ms: int, bin_ms: int
+) -> list[tuple[int, int]]:
+    """(start, items) of every bin between two times, empty ones too; other items are ignored."""
+    counts = dict(timeline)
+    first, last = from_ms // bin_ms, to_ms // bin_ms
+    totals = dict.fromkeys(range(first, last + 1), 0)
+    for at_ms, items in counts.items():
+        if at_ms // bin_ms in totals:
+            totals[at_ms // bin_ms] += items
+    return [(bin_ * bin_ms, items) for bin_, items in totals.items()]
+
+
+def bars(values: Sequence[tuple[int, int]], width: float, height: float, gap: float = 1.0) -> tuple[Bar, ...]:
+    """One bar per value; the largest has the full height, and values above 0 are at least 1.5 high."""
+    if not values:
+        return ()
+    step = width / len(values)
+    largest = max(1, *(v for _, v in values))
+    bar_width = round(max(1.0, step - gap), 2)
+    heights = [max(1.5, height * value / largest) if value else 0.0 for _, value in values]
+    return tuple(
+        Bar(round(i * step, 2), round(height - tall, 2), bar_width, round(tall, 2), value, at_ms)
+        for i, (tall, (at_ms, value)) in enumerate(zip(heights, values, strict=True))
+    )
+
+
+def sparkline(
+    timeline: Sequence[tuple[int, int]], until_ms: int, width: float, height: float
+) -> tuple[Bar, ...]:
+    """Bars of the 4 hours before ``until_ms`` in bins of 10 minutes, without empty ones."""
+    from_ms = until_ms - (SPARKLINE_BINS - 1) * BIN_MS
+    return tuple(
+        b for b in bars(count_per_bin(timeline, from_ms, until_ms, BIN_MS), width, height) if b.value
+    )
+
+
+def timeline_chart(
+    timeline: Sequence[tuple[int, int]],
+    from_ms: int,
+    to_ms: int,
+    width: float,
+    height: float,
+    bin_ms: int = BIN_MS,
+) -> Chart:
+    """Chart of a whole timeline; ``bin_ms`` is doubled until there are at most MAX_BINS bins."""
+    while (to_ms - from_ms) // bin_ms >= MAX_BINS:
+        bin_ms *= 2
+    values = count_per_bin(timeline, from_ms, to_ms, bin_ms)
+    largest = max((v for _, v in values), default=0)
+    start_ms, end_ms = values[0][0], values[-1][0] + bin_ms
+    return Chart(
+        width=width,
+        height=height,
+        bars=tuple(b for b in bars(values, width, height, min(2.0, width / len(values) / 4)) if b.value),
+        time_ticks=tuple(
+            Tick(round(width * (t - start_ms) / (end_ms - start_ms), 2), at_ms=t)
+            for t in _round_times(start_ms, end_ms)
+        ),
+        count_ticks=tuple(
+            Tick(round(height - height * v / max(1, largest), 2), value=v) for v in _round_levels(largest)
+        ),
+        largest=largest,
+        from_ms=start_ms,
+        to_ms=end_ms,
+        bin_ms=bin_ms,
+    )
+
+
+def _round_times(start_ms: int, end_ms: int) -> list[int]:
+    steps = [m * MINUTE_MS for m in (5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)]
+    step = next((s for s in steps if (end_ms - start_ms) / s <= 8), steps[-1])
+    first = -(-start_ms // step) * step
+    return list(range(first, end_ms, step))
+
+
+def _round_levels(largest: int) -> list[int]:
+    step = next(s * 10**e for e in range(9) for s in (1, 2, 5) if largest <= 4 * s * 10**e)
+    return list(range(step, largest + 1, step)) if largest else []
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """One bar. ``total``: items until its end; ``x``, ``width``: of the area that a pointer hits."""
+
+    from_ms: int
+    items: int
+    total: int
+    sources: tuple[str, ...]
+    more_sources: int
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadChart:
+    """New items per bin, and in total as the points of an SVG polyline; hours before the end of the chart."""
+
+    bars: Chart
+    bins: tuple[Bin, ...]
+    total_points: str
+    total: int
+    last_hour: int
+    hour_before: int
+
+
+def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> SpreadChart:
+    """Chart of the event, from 30 min before the first item to at most 1 h after the last."""
+    last_ms = event.last_seen_ms if event.status == "closed" else min(now_ms, event.last_seen_ms + HOUR_MS)
+    to_ms = max(last_ms, event.last_seen_ms)
+    from_ms = min(event.first_seen_ms - HOUR_MS // 2, to_ms - MIN_SPAN_MS)
+    bars = timeline_chart(event.timeline, from_ms, to_ms, WIDTH, HEIGHT)
+    bins = _bins(bars, items)
+    total = bins[-1].total if bins else 0
+    return SpreadChart(
+        bars=bars,
+        bins=bins,
+        total_points=_total_points(bins, total),
+        total=total,
+        last_hour=event.items_between(to_ms - HOUR_MS, to_ms),
+        hour_before=event.items_between(to_ms - 2 * HOUR_MS, to_ms - HOUR_MS),
+    )
+
+
+def _bins(chart: Chart, items: Sequence[EventItem]) -> tuple[Bin, ...]:
+    sources: dict[int, dict[str, None]] = {}
+    for item in items:
+        if item.source:
+            sources.setdefault(item.at_ms // chart.bin_ms * chart.bin_ms, {})[item.source] = None
+    width = chart.width * chart.bin_ms / (chart.to_ms - chart.from_ms)
+    found: list[Bin] = []
+    for bar in chart.bars:
+        names = tuple(sources.get(bar.at_ms, ()))
+        found.append(
+            Bin(
+                from_ms=bar.at_ms,
+                items=bar.value,
+                total=bar.value + (found[-1].total if found else 0),
+                sources=names[:MAX_NAMED_SOURCES],
+                more_sources=len(names[MAX_NAMED_SOURCES:]),
+                x=bar.x,
+                width=round(width, 2),
+            )
+        )
+    return tuple(found)
+
+
+def _total_points(bins: Sequence[Bin], total: int) -> str:
+    """Points of a line that rises in each bin, in chart units."""
+    points: list[tuple[float, int]] = [(0.0, 0)]
+    for bin_ in bins:
+        points += [(bin_.x, points[-1][1]), (min(WIDTH, bin_.x + bin_.width), bin_.total)]
+    points.append((float(WIDTH), points[-1][1]))
+    return " ".join(f"{x:g},{TOTAL_HEIGHT - TOTAL_HEIGHT * value / max(1, total):.4g}" for x, value in points)
+
 
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 144, 30
 NO_OWN_SOURCES = OwnSources("")
@@ -24,7 +237,7 @@ class Card:
 
     event: Event
     title: str
-    sparkline: tuple[charts.Bar, ...]
+    sparkline: tuple[Bar, ...]
     usual_y: float | None
     usual_rate: str
     severity: Severity
@@ -49,7 +262,7 @@ class EventLists:
 def make_card(event: Event, now_ms: int, own_sources: OwnSources = NO_OWN_SOURCES) -> Card:
     """The card of an event at ``now_ms``."""
     until_ms = event.last_seen_ms if event.status == "closed" else max(now_ms, event.last_seen_ms)
-    bars = charts.sparkline(event.timeline, until_ms, SPARKLINE_WIDTH, SPARKLINE_HEIGHT)
+    bars = sparkline(event.timeline, until_ms, SPARKLINE_WIDTH, SPARKLINE_HEIGHT)
     return Card(
         event=event,
         title=title_of(event),
@@ -86,10 +299,10 @@ def is_muted(event: Event) -> bool:
     return event.muted is not None or event.false_alarm
 
 
-def usual_y(event: Event, bars: Sequence[charts.Bar]) -> float | None:
+def usual_y(event: Event, bars: Sequence[Bar]) -> float | None:
     """Position of the expected number per bin above the axis; None below 1 unit or above all bars."""
     largest = max((bar.value for bar in bars), default=0)
-    height = SPARKLINE_HEIGHT * event.expected / charts.SPARKLINE_BINS / largest if largest else 0.0
+    height = SPARKLINE_HEIGHT * event.expected / SPARKLINE_BINS / largest if largest else 0.0
     return round(SPARKLINE_HEIGHT - height, 2) if 1 <= height <= SPARKLINE_HEIGHT else None
 
 

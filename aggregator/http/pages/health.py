@@ -20,7 +20,7 @@ from aggregator.events.detection import LearnedHistory
 from aggregator.http.app_keys import CALLER_KEY, METRICS, PEER_METRICS, SERVICE
 from aggregator.http.handlers.operations import render_metrics
 from aggregator.http.metrics.status import Totals, detector_status
-from aggregator.http.pages import charts, html_response
+from aggregator.http.pages import cards, html_response
 from aggregator.index.arrival_counts import Arrivals
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
@@ -37,7 +37,7 @@ ROLES: tuple[Role, ...] = ("admin", "editor", "reader", "crawler")
 class ArrivalRate:
     """Articles of the last hour by minute. ``per_minute``: over the last five full minutes and this one."""
 
-    chart: charts.Chart
+    chart: cards.Chart
     per_minute: float
 
 
@@ -127,7 +127,7 @@ def arrival_rate(arrivals: Arrivals, now_ms: int) -> ArrivalRate:
     from_ms = this_minute_ms - (CHART_MINUTES - 1) * MINUTE_MS
     recent = sum(count for at_ms, count in arrivals.by_minute if at_ms >= this_minute_ms - 5 * MINUTE_MS)
     return ArrivalRate(
-        chart=charts.timeline_chart(
+        chart=cards.timeline_chart(
             arrivals.by_minute, from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=MINUTE_MS
         ),
         per_minute=recent / (5 + (now_ms - this_minute_ms) / MINUTE_MS),
@@ -152,13 +152,13 @@ def error_statuses(by_status: Mapping[str, int]) -> dict[str, int]:
     return dict(found)
 
 
-def known_documents(history: LearnedHistory | None, now_ms: int) -> charts.Chart | None:
+def known_documents(history: LearnedHistory | None, now_ms: int) -> cards.Chart | None:
     """Chart of the documents per hour of the last 7 days that the detector knows; None without any."""
     if history is None or not history.documents_by_hour:
         return None
     timeline = [(hour * HOUR_MS, count) for hour, count in sorted(history.documents_by_hour.items())]
     from_ms = now_ms - KNOWN_DAYS * DAY_MS
-    return charts.timeline_chart(timeline, from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=HOUR_MS)
+    return cards.timeline_chart(timeline, from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=HOUR_MS)
 
 
 def stage_latencies(timings_ms: Sequence[Mapping[str, float]]) -> list[StageLatency]:

@@ -21,10 +21,9 @@ from aggregator.events.event import Event
 from aggregator.events.event_order import severity
 from aggregator.events.formatting import title_of
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.handlers.event_items import EVENT_ITEMS, EventItem, first_own, item_of
-from aggregator.http.handlers.event_views import load_storyline
+from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, first_own, item_of, load_storyline
 from aggregator.http.pages import cards, html_response
-from aggregator.http.pages.charts import spread_chart
+from aggregator.http.pages.cards import spread_chart
 from aggregator.http.pages.filters import query_value
 from aggregator.http.pages.forms import ReportQuery, ReportView
 from aggregator.http.query_params import path_id

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.http.handlers.event_items import EventItem
+from aggregator.http.handlers.event_views import EventItem
 from aggregator.http.pages.report import UNNAMED_OUTLET, add_copies, fold_copies, outlet_page, page_of
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.http.handlers.event_items import EventItem
-from aggregator.http.pages.charts import (
+from aggregator.http.handlers.event_views import EventItem
+from aggregator.http.pages.cards import (
     BIN_MS,
     MAX_BINS,
     MAX_NAMED_SOURCES,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from aggregator.domain import Article
-from aggregator.http.handlers import event_items
-from aggregator.http.handlers.event_items import (
+from aggregator.http.handlers import event_views as event_items
+from aggregator.http.handlers.event_views import (
     CSV_COLUMNS,
     EventItem,
     EventItemsCache,

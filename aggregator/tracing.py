@@ -39,7 +39,15 @@ def span(
     if _tracer is None:
         return _NOTHING
     if origins is not None:
-        return _ending(_start_batch(name, origins))
+        first, *others = dict.fromkeys(origins)
+        return _ending(
+            _tracer.start_span(
+                name,
+                context=trace.set_span_in_context(first),
+                links=[trace.Link(origin.get_span_context()) for origin in others],
+                attributes={"aggregator.requests": 1 + len(others)},
+            )
+        )
     if headers is None:
         return _tracer.start_as_current_span(name)
     method, _, route = name.partition(" ")
@@ -48,18 +56,6 @@ def span(
         context=propagate.extract(headers),
         kind=trace.SpanKind.SERVER,
         attributes={"http.request.method": method, "http.route": route},
-    )
-
-
-def _start_batch(name: str, origins: Iterable[Any]) -> Any:
-    assert _tracer is not None
-    spans = {origin.get_span_context().span_id: origin for origin in origins if origin is not None}
-    first, *others = spans.values() or [trace.INVALID_SPAN]
-    return _tracer.start_span(
-        name,
-        context=trace.set_span_in_context(first),
-        links=[trace.Link(origin.get_span_context()) for origin in others],
-        attributes={"aggregator.requests": len(spans)},
     )
 
 

@@ -13,7 +13,7 @@ from typing import cast
 
 from aggregator.analysis.models import load_term_rates
 from aggregator.background.tasks import DetectorTask, IndexMaintenance, Scheduler
-from aggregator.concurrency.scheduling import YieldControl, yield_control
+from aggregator.concurrency import YieldControl, yield_control
 from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule, RuleMode, SourceFamilies

@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = options.build_parser().parse_args(argv)
     loaded: settings.Settings | None = None
     if argv is None and getattr(args, "command", "") in BULK_COMMANDS:
-        from aggregator.concurrency.scheduling import lower_priority  # imports asyncio, which --help need not
+        from aggregator.concurrency import lower_priority  # imports asyncio, which --help need not
 
         lower_priority(BULK_NICE_INCREMENT)
     try:

@@ -23,7 +23,7 @@ from aggregator import jsonl
 from aggregator.app import Service, open_service
 from aggregator.cli.common_options import check_profile, requested_profile
 from aggregator.cli.retry_forever import send_until_answered
-from aggregator.concurrency.prefetch import CHUNK_ARTICLES, Prefetcher
+from aggregator.concurrency import CHUNK_ARTICLES, Prefetcher
 from aggregator.contract import encoding
 from aggregator.contract.decoding import decode_article
 from aggregator.contract.problems import to_problem

@@ -24,7 +24,7 @@ from typing import Protocol
 import msgspec
 
 from aggregator.analysis.term_frequencies import TermRates
-from aggregator.concurrency.scheduling import YieldControl, yield_control
+from aggregator.concurrency import YieldControl, yield_control
 from aggregator.domain import StreamItem
 from aggregator.events.detection import (
     BurstDetector,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from aggregator.auth.api_keys import ApiKey, Permission, audit_log
-from aggregator.concurrency import fair_semaphore
+from aggregator.concurrency import current_caller
 from aggregator.domain import Article
 from aggregator.errors import CrossSiteRequest, Forbidden, InvalidApiKey, Unauthenticated
 from aggregator.http import hosts
@@ -39,7 +39,7 @@ async def authorize(request: web.Request, permission: Permission) -> None:
     """
     hosts.check_host(request)
     service = request.app[SERVICE]
-    fair_semaphore.current_caller.set(request.remote or "")
+    current_caller.set(request.remote or "")
     is_scrape = request.path == METRICS_PATH
     if permission == "nothing" or (is_scrape and service.settings.metrics_public):
         return
@@ -59,7 +59,7 @@ async def authorize(request: web.Request, permission: Permission) -> None:
             f"Authorization: the role {key.role} does not permit this; it requires {permission} or admin"
             f"{bound}."
         )
-    fair_semaphore.current_caller.set(key.id)
+    current_caller.set(key.id)
     if not is_scrape:
         await service.rate_limiter.acquire(key.id)
 

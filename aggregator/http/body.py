@@ -19,7 +19,7 @@ from typing import TypeVar
 from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from aggregator.concurrency.fair_semaphore import current_caller
+from aggregator.concurrency import current_caller
 from aggregator.contract.decoding import convert_strings, decode
 from aggregator.errors import BodyTimeout, InputTooLarge, InvalidInput, UnsupportedEncoding
 from aggregator.http.app_keys import BODY_LIMITS, BODY_MEMORY_BUDGET

@@ -14,7 +14,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from aggregator.concurrency.fair_semaphore import current_caller
+from aggregator.concurrency import current_caller
 from aggregator.ingest.pending import PendingArticle
 
 _Waiting = tuple[PendingArticle, asyncio.Future[None]]

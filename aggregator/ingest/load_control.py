@@ -24,7 +24,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass
 from typing import Protocol
 
-from aggregator.concurrency.scheduling import PriorityGate
+from aggregator.concurrency import PriorityGate
 from aggregator.errors import StoreUnavailable
 from aggregator.store.base import Put, Store
 

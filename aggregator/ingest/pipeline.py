@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aggregator import tracing
-from aggregator.concurrency.scheduling import Spawn, TaskHandle, YieldControl, spawn_task, yield_control
+from aggregator.concurrency import Spawn, TaskHandle, YieldControl, spawn_task, yield_control
 from aggregator.domain import ArticleRecord
 from aggregator.errors import CommitConflict
 from aggregator.index import Index, Snapshot

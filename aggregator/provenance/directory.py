@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from aggregator.concurrency.scheduling import YieldControl, yield_control
+from aggregator.concurrency import YieldControl, yield_control
 from aggregator.errors import DamagedValue, NotFound
 from aggregator.index import Index
 from aggregator.provenance.statistics import Family, SourceCounter, SourcesReport, SourceStatistics

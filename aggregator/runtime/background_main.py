@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aggregator.analysis.text import tokenizer
 from aggregator.background.wiring import BackgroundServices, build_background, build_index
-from aggregator.concurrency.scheduling import TimeSlicer
+from aggregator.concurrency import TimeSlicer
 from aggregator.domain import IndexLayout
 from aggregator.http.metrics.collectors import ScrapeContext, store_info
 from aggregator.http.metrics.multiprocess import BACKGROUND_PROCESS, PeerMetrics

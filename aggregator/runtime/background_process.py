@@ -18,7 +18,7 @@ import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from aggregator.concurrency.scheduling import lower_priority
+from aggregator.concurrency import lower_priority
 from aggregator.domain import IndexLayout
 from aggregator.http.metrics.multiprocess import RestartCounts, Supervised
 from aggregator.runtime.processes import ChildProcess, ForkedProcess, keep_running, run_child

@@ -6,7 +6,7 @@ import pytest
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.concurrency.fair_semaphore import current_caller
+from aggregator.concurrency import current_caller
 from aggregator.domain import Article
 from aggregator.errors import StoreUnavailable
 from aggregator.ingest.batcher import MicroBatcher

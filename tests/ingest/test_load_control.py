@@ -257,7 +257,7 @@ async def test_a_slice_begins_after_the_interactive_article_in_progress(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The throttle waits at the gate of the same process."""
-    monkeypatch.setattr("aggregator.concurrency.scheduling.MAX_WAIT_S", 60.0)
+    monkeypatch.setattr("aggregator.concurrency.MAX_WAIT_S", 60.0)
     control = LoadControl.create(MemoryStore())
     control.activity.record_arrival()
     with control.gate.high_priority():

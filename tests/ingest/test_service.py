@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aggregator.analysis.simhash import hamming_distance
-from aggregator.concurrency.scheduling import yield_control
+from aggregator.concurrency import yield_control
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, NoText, NotFound, StoreUnavailable

@@ -97,7 +97,7 @@ class Task:
     error: Exception | None = None
 
     def __await__(self) -> Generator[Task, None, Any]:
-        """As ``concurrency.scheduling.TaskHandle``."""
+        """As ``concurrency.TaskHandle``."""
         if not self.ended:
             yield self
         if self.error is not None:

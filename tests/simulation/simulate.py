@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from aggregator.analysis.shingles import sketch_keys
-from aggregator.concurrency.scheduling import Spawn
+from aggregator.concurrency import Spawn
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
 from aggregator.errors import AggregatorError, Forbidden, NotFound, StoreUnavailable

@@ -10,7 +10,7 @@ from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.concurrency.scheduling import PriorityGate
+from aggregator.concurrency import PriorityGate
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from aggregator.analysis.pool.fork_server_main import AnalysisResult
-from aggregator.concurrency.fair_semaphore import current_caller
+from aggregator.concurrency import current_caller
 from aggregator.domain import Analysis, Article
 from aggregator.errors import RateLimited
 

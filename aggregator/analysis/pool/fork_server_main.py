@@ -32,7 +32,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from aggregator.analysis.analyzer import Analyzer, warm_up
-from aggregator.concurrency.scheduling import lower_priority
+from aggregator.concurrency import lower_priority
 from aggregator.domain import Analysis, Article, Sketch
 from aggregator.errors import AggregatorError, AnalysisLimitExceeded
 from aggregator.parent_death import parent_death_hook

@@ -30,7 +30,7 @@ from aggregator.analysis.pool.fork_server_main import AnalysisResult
 from aggregator.analysis.pool.worker import AnalysisWorker, CpuLimitExceeded, WorkerCrashed, WorkerDied
 from aggregator.analysis.text.normalization import expanding_characters
 from aggregator.analysis.vocabulary import TooManyNewStrings
-from aggregator.concurrency.fair_semaphore import FairSemaphore, current_caller
+from aggregator.concurrency import FairSemaphore, current_caller
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, AnalysisLimitExceeded, Overloaded
 

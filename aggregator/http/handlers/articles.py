@@ -11,8 +11,7 @@ from itertools import chain
 
 from aiohttp import web
 
-from aggregator.concurrency import fair_semaphore
-from aggregator.concurrency.prefetch import CHUNK_ARTICLES, Prefetcher
+from aggregator.concurrency import CHUNK_ARTICLES, Prefetcher, current_caller
 from aggregator.contract import encoding
 from aggregator.contract.decoding import decode_article
 from aggregator.contract.problems import to_problem
@@ -51,7 +50,7 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     """Check one article and store it."""
     service, metrics = request.app[SERVICE], request.app[METRICS]
     try:
-        caller = fair_semaphore.current_caller.get()
+        caller = current_caller.get()
         request.app[LOAD_SHEDDER].check(caller)  # before the body is read, while it holds no slot
         body = await bodies.read_body(request)
         with request.app[LOAD_SHEDDER].slot(caller):
@@ -78,7 +77,7 @@ async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResp
         with query_params.errors_in_parameters():
             request.app[SERVICE].policies.named(query.policy)
     try:
-        with request.app[BATCH_LIMIT].slot(fair_semaphore.current_caller.get()):
+        with request.app[BATCH_LIMIT].slot(current_caller.get()):
             return await _stream_batch(request, query)
     except Overloaded as error:
         request.app[METRICS].rejected_articles.labels(to_problem(error).code).inc()

@@ -13,7 +13,7 @@ import asyncio
 
 from aiohttp import web
 
-from aggregator.concurrency.fair_semaphore import current_caller
+from aggregator.concurrency import current_caller
 from aggregator.contract.requests import EventStreamQuery
 from aggregator.contract.responses import encode
 from aggregator.errors import TooManyStreams

@@ -10,7 +10,7 @@ import pytest
 from aggregator.analysis.pool import continuation as module
 from aggregator.analysis.pool.continuation import Continuation
 from aggregator.analysis.pool.fork_server_main import AnalysisResult
-from aggregator.concurrency.fair_semaphore import current_caller
+from aggregator.concurrency import current_caller
 from aggregator.domain import Article
 from aggregator.errors import NoText, Overloaded
 

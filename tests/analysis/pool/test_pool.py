@@ -25,7 +25,7 @@ from aggregator.analysis.pool.pool import (
     WORKER_MEMORY_BYTES,
     AnalysisPool,
 )
-from aggregator.concurrency.fair_semaphore import current_caller
+from aggregator.concurrency import current_caller
 from aggregator.contract.problems import to_problem
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, AnalysisLimitExceeded, NoText, Overloaded

@@ -1,1 +1,0 @@
-"""Scheduling primitives for one process: priority gate, fair semaphore, process priority, yielding."""

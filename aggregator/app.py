@@ -279,7 +279,7 @@ def _build_service(
         settings, store, pool.analyzer, shadow_pool.analyzer if shadow_pool is not None else None, clock
     )
     events = background.detector.repository
-    editor_actions = EditorActions(events, index.articles)
+    editor_actions = EditorActions(events, index.articles.get)
     policies = build_policies(settings)
     ingest = IngestService(
         index,

@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.detection import EditorOverrides, Mute
-from aggregator.events.detection.key_terms import is_same_story
-from aggregator.events.detection.overrides import STORY_MUTE_MS
+from aggregator.events.detection.model import STORY_MUTE_MS, is_same_story
 from aggregator.events.event import EditorAction, Event
 from aggregator.events.newsroom import apply_action, merge_events
 from aggregator.events.repository import OVERRIDES_KEY, EventRepository, merge_chain
@@ -31,19 +30,13 @@ MAX_COMMIT_ATTEMPTS = 32
 T = TypeVar("T")
 
 
-class ArticleLookup(Protocol):
-    """The part of the index that editor actions read."""
-
-    async def get(self, id_: str) -> StoredArticle:
-        """The article with this id. Raises NotFound."""
-
-
 class EditorActions:
-    """Applies editors' actions to the events of ``repository``."""
+    """Applies editors' actions to events. ``get_article``: raises NotFound for an unknown id."""
 
-    def __init__(self, repository: EventRepository, articles: ArticleLookup) -> None:
-        self._repository = repository
-        self._articles = articles
+    def __init__(
+        self, repository: EventRepository, get_article: Callable[[str], Awaitable[StoredArticle]]
+    ) -> None:
+        self._repository, self._get_article = repository, get_article
         self._lock = asyncio.Lock()  # actions of one process need not conflict with each other
 
     async def apply(self, action: EditorAction) -> Event:
@@ -88,12 +81,12 @@ class EditorActions:
 
     async def _first_version_of(self, item: str | None) -> int | None:
         try:
-            return (await self._articles.get(item or "")).record.first_version
+            return (await self._get_article(item or "")).record.first_version
         except NotFound:
             return None
 
     async def _headline_of(self, item: str | None) -> str:
-        title = (await self._articles.get(item)).record.title if item is not None else ""
+        title = (await self._get_article(item)).record.title if item is not None else ""
         if item is not None and not title:
             raise NotFound(f"item: the article {item[:200]!r} has no headline.")
         return title
@@ -105,9 +98,9 @@ async def _plan(
     event = await _require_event(unit, action.event, "id")
     event = await _require_event(unit, merge_chain(unit.summaries, event.id)[-1], "id")
     item = action.item or ""
-    if action.action == "remove_item" and item not in event.items and item not in event.removed:
-        raise NotFound(f"item: there is no article {item[:200]!r} in event {event.id}.")
-    if action.action == "choose_headline" and action.item is not None and item not in event.items:
+    needs_item = action.action == "remove_item" and item not in event.removed
+    needs_item |= action.action == "choose_headline" and action.item is not None
+    if needs_item and item not in event.items:
         raise NotFound(f"item: there is no article {item[:200]!r} in event {event.id}.")
     changed = apply_action(event, action, headline)
     if changed is event:

@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp2, inf, log2
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
-from aggregator.events.event import Event
+from aggregator.events.event import Event, EventSummary
 from aggregator.time_units import HOUR_MS
 
 Severity = Literal["emerging", "breaking", "growing", "fading", "ended"]
@@ -88,23 +88,7 @@ def rank(event: Event, now_ms: int) -> float:
     return surprise(event) * exp2(-halvings)
 
 
-class Ordered(Protocol):
-    """What the paged orders read of an event or of its entry in the index."""
-
-    @property
-    def detected_at_ms(self) -> int:
-        """Time of detection."""
-
-    @property
-    def last_seen_ms(self) -> int:
-        """Time of the last item."""
-
-    @property
-    def size(self) -> int:
-        """Number of items."""
-
-
-def page_key(entry: Ordered, event_id: str, order: EventOrder = "time") -> PageKey:
+def page_key(entry: Event | EventSummary, event_id: str, order: EventOrder = "time") -> PageKey:
     """Sort key of an event, larger first. Raises ValueError for an order without page keys."""
     match order:
         case "time":

@@ -24,7 +24,7 @@ import msgspec
 
 from aggregator.errors import DamagedValue, NotFound
 from aggregator.events.detection import ChangeKind, EditorOverrides, LearnedHistory, LearningStatus
-from aggregator.events.event import Event
+from aggregator.events.event import Event, EventSummary
 from aggregator.events.event_order import PAGED_ORDERS, EventOrder, PageKey, page_key, sort_events
 from aggregator.events.filter import EventFilter
 from aggregator.store.base import Store
@@ -47,17 +47,6 @@ MAX_STORY_EVENTS = 100
 EVENTS_PER_READ = 200
 
 ChangeRecordKind = ChangeKind | Literal["action"]
-
-
-class EventSummary(msgspec.Struct, array_like=True):
-    """Entry of one event in the index of events."""
-
-    status: str
-    detected_at_ms: int
-    last_seen_ms: int
-    merged_into: str | None = None
-    story_id: str = ""
-    size: int = 0
 
 
 class ChangeRecord(msgspec.Struct, frozen=True):

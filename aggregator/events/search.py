@@ -7,14 +7,14 @@ its entry in the index of events has changed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.events.event import Event
-from aggregator.events.repository import EVENTS_PER_READ, EventRepository, EventSummary
+from aggregator.events.event import Event, EventSummary
+from aggregator.events.repository import EVENTS_PER_READ, EventRepository
 
 # The most recently seen events; a closed one is kept for weeks.
 MAX_EVENTS = 5000
@@ -108,14 +108,12 @@ def _words_of(event: Event, summary: EventSummary) -> EventWords:
         title=normalize(event.title),
         languages=event.languages,
         title_terms=frozenset(term for lang in languages for term in tokenize(event.title, lang)),
-        other_terms=frozenset(event.terms).union(*(_source_terms(event.sources, lang) for lang in languages)),
+        other_terms=frozenset(event.terms).union(
+            *(tokenize(source, lang) for source in event.sources for lang in languages)
+        ),
         sources=frozenset(map(source_key, event.sources)),
         first_seen_ms=event.first_seen_ms,
     )
-
-
-def _source_terms(sources: Sequence[str], lang: str) -> set[str]:
-    return {term for source in sources for term in tokenize(source, lang)}
 
 
 def _rank(query: str, words: EventWords) -> tuple[int, int, bool, int] | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import msgspec
 
 from aggregator.events.detection import ChangeKind, DetectedEvent, EventChange
-from aggregator.events.event import Event
+from aggregator.events.event import Event, EventSummary
 from aggregator.events.newsroom import merge_newsroom_state, rejoin, remove_item
 from aggregator.events.repository import (
     CHANGES_KEY,
@@ -22,7 +22,6 @@ from aggregator.events.repository import (
     ChangeRecord,
     ChangeRecordKind,
     EventRepository,
-    EventSummary,
     decode_index,
     decode_overrides,
     event_key,
@@ -141,8 +140,9 @@ class EventUnitOfWork:
         """Everything collected, as writes of one transaction; empty when nothing changed."""
         if not self.has_changes:
             return []
+        fields = EventSummary.__struct_fields__
         for event in self.events.values():
-            self.summaries[event.id] = _summary_of(event)
+            self.summaries[event.id] = EventSummary(**{name: getattr(event, name) for name in fields})
         records = [
             ChangeRecord(kind, at_ms, id_, self.events[id_].revision)
             for kind, at_ms, id_ in self._changes
@@ -178,17 +178,6 @@ class EventUnitOfWork:
         return event
 
 
-def _summary_of(event: Event) -> EventSummary:
-    return EventSummary(
-        event.status,
-        event.detected_at_ms,
-        event.last_seen_ms,
-        event.merged_into,
-        event.story_id,
-        event.size,
-    )
-
-
 def _was_published(change: EventChange, summary: EventSummary | None) -> bool:
     """Whether a change record exists already: the article stream is read again after the state was lost."""
     if summary is None:
@@ -198,8 +187,5 @@ def _was_published(change: EventChange, summary: EventSummary | None) -> bool:
 
 def _published_kind(change: EventChange, event: Event) -> ChangeKind:
     """A muted event and a translation never cause an alert."""
-    return (
-        "updated"
-        if (event.muted or event.translation_of) and change.kind in ("fired", "doubled")
-        else change.kind
-    )
+    is_silent = event.muted or event.translation_of
+    return "updated" if is_silent and change.kind in ("fired", "doubled") else change.kind

@@ -71,7 +71,7 @@ class Newsroom:
 @pytest.fixture
 def room(store: Store) -> Newsroom:
     stream, detector = FakeIndex(), detector_over(store)
-    actions = EditorActions(detector.repository, FakeArticles(stream))
+    actions = EditorActions(detector.repository, FakeArticles(stream).get)
     return Newsroom(store, stream, detector, actions)
 
 
@@ -257,7 +257,7 @@ async def test_every_change_record_has_the_revision(room: Newsroom) -> None:
 async def test_concurrent_editors_and_detectors_lose_nothing(room: Newsroom) -> None:
     """Two browsers, two leaders: each action is applied once, each item counted once."""
     bridge, ferry = await room.two_events()
-    other = EditorActions(EventRepository(room.store), FakeArticles(room.stream))
+    other = EditorActions(EventRepository(room.store), FakeArticles(room.stream).get)
     rival = detector_over(room.store)
 
     async def edit(actions: EditorActions, name: str) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from aggregator.errors import NotFound, StoreUnavailable
 from aggregator.events.detection import EditorOverrides
+from aggregator.events.event import EventSummary
 from aggregator.events.event_order import page_key_of
 from aggregator.events.filter import EventFilter
 from aggregator.events.repository import (
@@ -19,7 +20,6 @@ from aggregator.events.repository import (
     MAX_MERGE_HOPS,
     ChangeRecord,
     EventRepository,
-    EventSummary,
     decode_change,
     decode_event,
     decode_index,

@@ -35,12 +35,13 @@ from aggregator.events.detection.model import (
     BurstRule,
     ChangeKind,
     DetectedEvent,
+    EditorOverrides,
     EventChange,
     EventStatus,
+    Mute,
     RuleMode,
     SourceFamilies,
 )
-from aggregator.events.detection.overrides import EditorOverrides, Mute
 
 __all__ = [
     "BurstDetector",

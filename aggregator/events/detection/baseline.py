@@ -68,7 +68,7 @@ class Baseline:
         # By hour with documents: its bit; by term: the bits of the hours that hold it.
         self._bit_of_hour: dict[int, int] = {}
         self._hours_of_term: dict[str, int] = {}
-        self._document_count = 0
+        self.document_count = 0
         self.idf_documents = 0
         self.idf_hour = -1
         self._expected_cache = _ExpectedCache(self._compute_expected)
@@ -116,7 +116,7 @@ class Baseline:
                 continue
             totals[term] = totals.get(term, 0) + 1
         self.documents_by_hour[hour] += 1
-        self._document_count += 1
+        self.document_count += 1
 
     def _create_hour(self, hour: int, counts: dict[str, int]) -> dict[str, int]:
         self.counts_by_hour[hour] = counts
@@ -142,16 +142,9 @@ class Baseline:
         self.documents_by_hour = {h + shift: documents for h, documents in self.documents_by_hour.items()}
         self._bit_of_hour = {h + shift: bit for h, bit in self._bit_of_hour.items()}
 
-    @property
-    def document_count(self) -> int:
-        """Documents of the history and of the window."""
-        return self._document_count
-
     def expected(self, term: str, hour: int) -> float:
         """Return how many documents per window usually hold ``term`` at this hour; 0.0 without history."""
-        if hour != self._cache_hour:
-            self._rebuild_cache(hour)
-        return self._expected_cache[term]
+        return self.expectations(hour)[term]
 
     def expectations(self, hour: int) -> Mapping[str, float]:
         """``expected`` of each term at this hour as a mapping, for many terms; valid until the next call."""
@@ -162,7 +155,9 @@ class Baseline:
     def _compute_expected(self, term: str) -> float:
         before = self._document_frequencies.get(term, 0)
         if before:
-            before -= self._count_in_window(term)
+            before -= self._count_between(
+                term, self._cache_hour - self._window_hours_ceil + 1, self._cache_hour
+            )
         # Most terms are new: without history there is nothing to compute.
         if before <= 0:
             return 0.0
@@ -191,7 +186,7 @@ class Baseline:
 
     def idf_is_stale(self) -> bool:
         """Whether all weights are outdated, since the stream has grown since ``refresh_totals``."""
-        return self._document_count - self.idf_documents >= max(
+        return self.document_count - self.idf_documents >= max(
             IDF_STALE_GROWTH_DOCUMENTS, IDF_STALE_GROWTH_RATIO * self.idf_documents
         )
 
@@ -212,7 +207,7 @@ class Baseline:
         """Add one saved hour."""
         self._create_hour(hour, counts)
         self.documents_by_hour[hour] = documents
-        self._document_count += documents
+        self.document_count += documents
         totals, hours_of_term, bit = self._document_frequencies, self._hours_of_term, self._bit_of_hour[hour]
         for term, count in counts.items():
             totals[term] = totals.get(term, 0) + count
@@ -223,7 +218,8 @@ class Baseline:
 
         It is kept within the same hour while it has changed by at most 5 %: cached weights then stay valid.
         """
-        if self._totals_are_current(hour):
+        change = abs(self.document_count - self.idf_documents)
+        if hour == self.idf_hour and change <= TOTAL_TOLERANCE_RATIO * self.idf_documents:
             return False
         latest = max(self.documents_by_hour, default=hour)
         oldest = min(hour, latest + KEPT_SILENT_HOURS) - HOURS_PER_WEEK - self._window_hours_ceil
@@ -234,25 +230,17 @@ class Baseline:
                 # Deleted keys keep their slots in a dictionary until it is resized; a copy is compact.
                 self._document_frequencies = dict(self._document_frequencies)
                 self._hours_of_term = dict(self._hours_of_term)
-        self.idf_documents, self.idf_hour = self._document_count, hour
+        self.idf_documents, self.idf_hour = self.document_count, hour
         known_hour = find_known_hour(self.documents_by_hour, self.first_hour, self._window_hours_ceil)
         if known_hour != self.known_hour:
             self.known_hour, self._cache_hour = known_hour, -1
         self._cold_start_share = self._compute_cold_start_share(self._cache_hour)
         return True
 
-    def _totals_are_current(self, hour: int) -> bool:
-        return (
-            hour == self.idf_hour
-            and abs(self._document_count - self.idf_documents) <= TOTAL_TOLERANCE_RATIO * self.idf_documents
-        )
-
     def _rebuild_cache(self, hour: int) -> None:
         self._expected_cache, self._cache_hour = _ExpectedCache(self._compute_expected), hour
-        self._comparison_windows, self._cold_start_share = (
-            self._windows_at_same_hour(hour),
-            self._compute_cold_start_share(hour),
-        )
+        self._comparison_windows = self._windows_at_same_hour(hour)
+        self._cold_start_share = self._compute_cold_start_share(hour)
         self._comparison_bits = reduce(or_, [bits for _, _, bits in self._comparison_windows], 0)
         self._weight_sum = sum(weight for weight, _, _ in self._comparison_windows)
         # At least a day is assumed known.
@@ -280,7 +268,7 @@ class Baseline:
                 self._hours_of_term[term] ^= bit
             else:
                 del self._document_frequencies[term], self._hours_of_term[term]
-        self._document_count -= self.documents_by_hour.pop(hour)
+        self.document_count -= self.documents_by_hour.pop(hour)
         self._cache_hour = -1
 
     def _windows_at_same_hour(self, hour: int) -> list[tuple[float, list[dict[str, int]], int]]:
@@ -291,13 +279,9 @@ class Baseline:
             if end < first:
                 break
             hours = [h for h in range(end - self._window_hours_ceil, end + 1) if h in self.counts_by_hour]
-            days.append(
-                (
-                    SAME_WEEKDAY_WEIGHT if day == HISTORY_DAYS else 1.0,
-                    [self.counts_by_hour[h] for h in hours],
-                    sum(self._bit_of_hour[h] for h in hours),
-                )
-            )
+            weight = SAME_WEEKDAY_WEIGHT if day == HISTORY_DAYS else 1.0
+            bits = sum(self._bit_of_hour[h] for h in hours)
+            days.append((weight, [self.counts_by_hour[h] for h in hours], bits))
         return days
 
     def _mean_at_same_hour(self, term: str) -> float:
@@ -322,9 +306,6 @@ class Baseline:
             >= documents
             for day in range(HISTORY_DAYS)
         )
-
-    def _count_in_window(self, term: str) -> int:
-        return self._count_between(term, self._cache_hour - self._window_hours_ceil + 1, self._cache_hour)
 
     def _count_between(self, term: str, start: int, end: int) -> int:
         """Documents with the term in the hours from ``start`` to ``end``, both included."""

@@ -19,8 +19,13 @@ from aggregator.events.detection.baseline import ALL_DOCUMENTS
 from aggregator.events.detection.clustering import Cluster, WindowItem
 from aggregator.events.detection.items import placed_ms, plausible_date_ms, to_window_item
 from aggregator.events.detection.merging import ClusterMerger
-from aggregator.events.detection.model import BurstRule, DetectedEvent, EventChange, SourceFamilies
-from aggregator.events.detection.overrides import EditorOverrides
+from aggregator.events.detection.model import (
+    BurstRule,
+    DetectedEvent,
+    EditorOverrides,
+    EventChange,
+    SourceFamilies,
+)
 from aggregator.events.detection.state import DetectorParts
 from aggregator.events.detection.subject import BUSY_DAY_ITEMS, fills_template, has_named_subject
 from aggregator.time_units import HOUR_MS, MINUTE_MS
@@ -67,9 +72,14 @@ class BurstDetector(DetectorParts):
         if item.published_at_ms is None and self.undated.is_bulk(now_ms, self.baseline):
             return
         member = to_window_item(item, now_ms, self.clock_ms, self.rule.window_ms)
-        if member.is_counted or self.hamming_mode is not None:
+        if self.hamming_mode is not None:
             self._add_to_window(member)
-            self._assign_cluster(member, item, duplicate_cluster)
+            self.assignment.assign_by_hamming_distance(member, self.clock_ms)
+        elif member.is_counted:
+            self._add_to_window(member)
+            cluster = self.assignment.assign(member, item, duplicate_cluster)
+            if cluster.event_id is None:
+                self._check_burst(cluster)
         else:
             self._observe_late(member, placed_ms(item, now_ms), duplicate_cluster)
 
@@ -96,7 +106,9 @@ class BurstDetector(DetectorParts):
         if is_new_minute:
             self.term_weights.refresh(self.clock_ms)
             self.clusters.begin_minute(now_ms // MINUTE_MS)
-        self._expire_items()
+        oldest_ms = now_ms - self.rule.window_ms
+        while self.window and self.window[0].at_ms < oldest_ms:
+            self._remove_from_window(self.window.popleft())
         if is_new_minute:
             yield from self._merge_changed_clusters()
             yield from self.open_events.run_minute_steps()
@@ -124,7 +136,7 @@ class BurstDetector(DetectorParts):
     @property
     def events(self) -> list[DetectedEvent]:
         """Open events, in order of detection."""
-        return self.open_events.to_events()
+        return [event.to_event() for event in self.open_events.by_id.values()]
 
     # -- saved state ---------------------------------------------------------------------------
 
@@ -144,11 +156,6 @@ class BurstDetector(DetectorParts):
         return detector
 
     # -- time ----------------------------------------------------------------------------------
-
-    def _expire_items(self) -> None:
-        oldest_ms = self.clock_ms - self.rule.window_ms
-        while self.window and self.window[0].at_ms < oldest_ms:
-            self._remove_from_window(self.window.popleft())
 
     def _remove_from_window(self, member: WindowItem) -> None:
         if member.is_counted:
@@ -208,16 +215,6 @@ class BurstDetector(DetectorParts):
             self.baseline.add(member.at_ms // HOUR_MS, (*member.terms, ALL_DOCUMENTS))
             self.term_weights.add(member)
 
-    def _assign_cluster(
-        self, member: WindowItem, item: StreamItem, duplicate_cluster: Cluster | None
-    ) -> None:
-        if self.hamming_mode is not None:
-            self.assignment.assign_by_hamming_distance(member, self.clock_ms)
-            return
-        cluster = self.assignment.assign(member, item, duplicate_cluster)
-        if cluster.event_id is None:
-            self._check_burst(cluster)
-
     def remove_article(self, item_id: str, first_version: int) -> None:
         """Remove an article that was deleted, or that an editor removed from its event."""
         members = [member for member in self.window if member.first_version == first_version]
@@ -258,12 +255,6 @@ class BurstDetector(DetectorParts):
 
     # -- editor overrides ----------------------------------------------------------------------
 
-    def _dissolve(self, cluster: Cluster) -> None:
-        cluster.event_id = None
-        for member in list(cluster.members.values()):
-            self.window.remove(member)
-            self._remove_from_window(member)
-
     def _apply_overrides(self) -> None:
         """Bring clusters and events in line with the editor overrides. Idempotent."""
         events = self.open_events
@@ -279,7 +270,10 @@ class BurstDetector(DetectorParts):
                 self.merger.merge(into, cluster, self.clock_ms)
             else:
                 events.close_as_merged(absorbed_id, into_id, self.clock_ms)
-                self._dissolve(cluster)
+                cluster.event_id = None
+                for member in list(cluster.members.values()):
+                    self.window.remove(member)
+                    self._remove_from_window(member)
 
 
 def _run(steps: Iterator[None]) -> None:

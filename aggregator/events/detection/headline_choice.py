@@ -99,8 +99,7 @@ class Candidate:
 
 def choose_headline(candidates: Sequence[Candidate]) -> int:
     """Return the position of the best headline, the older on a tie. At least one candidate is required."""
-    scores = _scores(candidates)
-    return max(range(len(candidates)), key=lambda i: (scores[i], -candidates[i].at_ms, -i))
+    return rank_headlines(candidates)[0]
 
 
 def rank_headlines(candidates: Sequence[Candidate]) -> list[int]:

@@ -23,6 +23,7 @@ from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
 from aggregator.events.detection.clustering import Cluster, TermWeigher, WindowItem
 from aggregator.events.detection.headline_choice import Candidate, choose_headline
 from aggregator.events.detection.items import terms_of_word
+from aggregator.events.detection.model import Profile
 from aggregator.events.detection.term_weights import TermWeights
 
 MIN_COMMON_TERMS = 2
@@ -31,9 +32,6 @@ KEY_TERMS_PER_CLUSTER = 8
 MAX_HEADLINES = 30
 _TOKEN = re.compile(r"[^\W_]+")
 PROFILE_TERMS = 20
-# Cosine of two profiles from which an editor's instruction for one event also applies to the other.
-SAME_STORY_COSINE = 0.5
-Profile = Iterable[tuple[str, float]]
 
 
 def terms_support_merge(common: Collection[str], expected: Callable[[str], float]) -> bool:
@@ -56,12 +54,11 @@ def heaviest_terms(sums: Mapping[str, int], weigh: TermWeigher) -> list[str]:
 
 
 def top_term(cluster: Cluster, weigh: TermWeigher) -> str:
-    """Return the first of ``top_terms``; "" for a cluster without terms."""
+    """Return the first of ``top_terms``, faster; "" for a cluster without terms."""
     weights = list(map(mul, cluster.term_sums.values(), map(weigh, cluster.term_sums)))
-    if not weights:
-        return ""
-    largest = max(weights)
-    return min(term for weight, term in zip(weights, cluster.term_sums, strict=True) if weight == largest)
+    largest = max(weights, default=0.0)
+    equal = (term for weight, term in zip(weights, cluster.term_sums, strict=True) if weight == largest)
+    return min(equal, default="")
 
 
 def typical_headline(cluster: Cluster, weigh: TermWeigher) -> WindowItem:
@@ -164,9 +161,3 @@ def similarity(profile: Profile, terms: Mapping[str, int], idf: TermWeigher) -> 
     weights = {term: weight * idf(term) for term, weight in terms.items()}
     length = math.sqrt(sum(weight**2 for weight in weights.values()))
     return sum(weights.get(term, 0.0) * weight for term, weight in profile) / length if length else 0.0
-
-
-def is_same_story(a: Profile, b: Profile) -> bool:
-    """Whether two profiles describe the same story. False for an empty one."""
-    weights = dict(a)
-    return sum(weights.get(term, 0.0) * weight for term, weight in b) >= SAME_STORY_COSINE

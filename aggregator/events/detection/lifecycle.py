@@ -175,10 +175,6 @@ class OpenEvents:
         self._transitions, self._updated = [], {}
         return transitions + updates
 
-    def to_events(self) -> list[DetectedEvent]:
-        """Return all open events as immutable values."""
-        return [event.to_event() for event in self.by_id.values()]
-
     # -- transitions ---------------------------------------------------------------------------
 
     def fire(self, cluster: Cluster, clock_ms: int, expected: float) -> None:
@@ -298,17 +294,13 @@ class OpenEvents:
         sources = len(event.sources)
         outlets = f" from {sources} source{'s' * (sources != 1)}" if sources else ""  # none is named
         about = ", ".join(event.surface_forms[term] or term for term in event.terms[:3])
+        items = f"{cluster.counted_items} items{outlets} in {_format_duration(minutes)} about {about}"
+        hours, limit = f"{self._rule.window_ms / HOUR_MS:g} h", f"more than {self._rule.items}"
         if self._rule.mode == "literal":
-            return (
-                f"{cluster.counted_items} items{outlets} in {_format_duration(minutes)} about {about}, "
-                f"within {RADIUS_BITS} bits of one of them; more than {self._rule.items} in "
-                f"{self._rule.window_ms / HOUR_MS:g} h make an event."
-            )
-        return (
-            f"{cluster.counted_items} items{outlets} in "
-            f"{_format_duration(minutes)} about {about}, where {_format_expectation(event.expected)} in "
-            f"{self._rule.window_ms / HOUR_MS:g} h; more than {self._rule.items} make an event."
-        )
+            return f"{items}, within {RADIUS_BITS} bits of one of them; {limit} in {hours} make an event."
+        none = event.expected < NEGLIGIBLE_DOCUMENTS
+        usual = "none is usual" if none else f"{event.expected:.1f} are usual"
+        return f"{items}, where {usual} in {hours}; {limit} make an event."
 
     def _mark_grown(self, event: OpenEvent) -> None:
         self.needs_headline[event.id] = self._updated[event.id] = None
@@ -321,10 +313,6 @@ def _format_duration(minutes: int) -> str:
     if minutes < 1:
         return "less than a minute"
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def _format_expectation(expected: float) -> str:
-    return "none is usual" if expected < NEGLIGIBLE_DOCUMENTS else f"{expected:.1f} are usual"
 
 
 def _drain_pending_numbers(event: OpenEvent) -> tuple[tuple[int, ...], tuple[int, ...]]:

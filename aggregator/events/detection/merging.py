@@ -25,7 +25,7 @@ from aggregator.events.detection.clustering import (
     WindowItem,
 )
 from aggregator.events.detection.key_terms import KeyTermCache, terms_support_merge
-from aggregator.events.detection.overrides import EditorOverrides
+from aggregator.events.detection.model import EditorOverrides
 from aggregator.events.detection.state import DetectorParts
 from aggregator.events.detection.term_weights import TermWeights
 

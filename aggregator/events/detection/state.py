@@ -19,7 +19,7 @@ from aggregator.events.detection.items import UndatedArticles
 from aggregator.events.detection.known_history import LearnedHistory
 from aggregator.events.detection.lifecycle import OpenEvent, OpenEvents
 from aggregator.events.detection.model import BurstRule, SourceFamilies
-from aggregator.events.detection.series import Burst, SeriesMemory
+from aggregator.events.detection.routine import Burst, SeriesMemory
 from aggregator.events.detection.term_weights import TermWeights
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
@@ -149,10 +149,6 @@ class DetectorParts:
         self.undated = state.undated
         self.series.bursts = state.bursts
         self.families = state.families
-        self._restore_clusters(state)
-        self._restore_baseline(state)
-
-    def _restore_clusters(self, state: DetectorState) -> None:
         self.clusters.begin_minute(state.clock_ms // MINUTE_MS)
         self.clusters.restore(state.clusters, state.next_cluster_key)
         self.clusters.changed_keys = dict.fromkeys(state.changed_clusters)
@@ -165,8 +161,6 @@ class DetectorParts:
         )
         if self.hamming_mode is not None:
             self.hamming_mode.restore(state.pending, state.seeds)
-
-    def _restore_baseline(self, state: DetectorState) -> None:
         baseline, hour = self.baseline, state.clock_ms // HOUR_MS
         baseline.first_hour, baseline.known_hour = state.first_hour, state.known_hour
         baseline.idf_documents = state.idf_documents

@@ -27,12 +27,12 @@ from math import ceil
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection.clustering import Cluster, WindowItem, latest_counted_items
 from aggregator.events.detection.routine import (
+    CALENDAR_TERMS,
     CAPITALIZED_SHARE,
     MAX_WINDOW_ITEMS,
     occurrences_inside,
     shows_names,
 )
-from aggregator.events.detection.series import CALENDAR_TERMS
 
 # Share of the items that hold a term of the core.
 CORE_SHARE = 0.5

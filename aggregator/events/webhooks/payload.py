@@ -19,8 +19,7 @@ from typing import Any
 import msgspec
 
 from aggregator.events.desks import Alert, Desk, items_in_last_hour
-from aggregator.events.event import Event
-from aggregator.events.formatting import event_url, plain_title, size_summary, title_of
+from aggregator.events.event import Event, event_url, plain_title, size_summary, title_of
 from aggregator.events.webhooks.subscriptions import PayloadFormat, Subscription
 from aggregator.time_units import format_rfc3339
 

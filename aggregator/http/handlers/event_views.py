@@ -25,9 +25,8 @@ from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.known_history import LearningStatus
 from aggregator.events.developments import Development, developments, headline_alternatives, sample_items
-from aggregator.events.event import Event
+from aggregator.events.event import Event, plain_title
 from aggregator.events.event_order import growth, severity
-from aggregator.events.formatting import plain_title
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.query_params import path_id

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from aggregator.contract.encoding import to_datetime
 from aggregator.contract.requests import FeedQuery
-from aggregator.events import formatting
+from aggregator.events import event as formatting
 from aggregator.events.event import Event
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers.event_filters import build_filter

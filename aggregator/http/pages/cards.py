@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aggregator.events.event import Event
+from aggregator.events.event import Event, title_of
 from aggregator.events.event_order import EventOrder, Growth, Severity, growth, severity, sort_events
 from aggregator.events.filter import OwnSources
-from aggregator.events.formatting import title_of
 from aggregator.http.handlers.event_views import EventItem
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 

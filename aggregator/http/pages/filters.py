@@ -10,7 +10,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from aggregator.contract.encoding import to_datetime
-from aggregator.events.formatting import plain_title
+from aggregator.events.event import plain_title
 from aggregator.provenance.lineage import describe
 
 

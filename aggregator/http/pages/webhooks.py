@@ -13,8 +13,7 @@ from aiohttp import web
 
 from aggregator.app import Service
 from aggregator.errors import AggregatorError, Conflict, InvalidInput
-from aggregator.events.event import Event
-from aggregator.events.formatting import title_of
+from aggregator.events.event import Event, title_of
 from aggregator.events.webhooks import Delivery, Subscription
 from aggregator.events.webhooks.outbox import Attempt
 from aggregator.http.app_keys import SERVICE, caller_name

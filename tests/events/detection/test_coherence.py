@@ -5,7 +5,7 @@ from __future__ import annotations
 from aggregator.events.detection.coherence import find_division, find_outliers
 from aggregator.events.detection.key_terms import top_terms
 from aggregator.events.detection.lifecycle import OpenEvent
-from aggregator.events.detection.overrides import EditorOverrides
+from aggregator.events.detection.model import EditorOverrides
 from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import DetectorStream, time_ms
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from aggregator.domain import StreamItem, article_number_at
-from aggregator.events.detection.overrides import OVERRIDE_RETENTION_MS, EditorOverrides, Mute
+from aggregator.events.detection.model import OVERRIDE_RETENTION_MS, EditorOverrides, Mute
 
 NOW_MS = 2 * OVERRIDE_RETENTION_MS
 STORM, FERRY = (("storm", 1.0),), (("ferry", 1.0),)

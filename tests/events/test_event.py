@@ -1,4 +1,4 @@
-"""URLs and counts in feeds and webhooks."""
+"""Titles, URLs and counts of events as text."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from aggregator.events import formatting
+from aggregator.events.event import event_url, plain_title, size_summary
 from tests.support.factories import event
 
 
 def test_ids_are_escaped_in_urls() -> None:
     """Ids are hexadecimal today; a URL must be valid for any id."""
-    assert formatting.event_url(event("a/b?c", "t"), "https://news.example") == (
-        "https://news.example/events/a%2Fb%3Fc"
-    )
+    assert event_url(event("a/b?c", "t"), "https://news.example") == ("https://news.example/events/a%2Fb%3Fc")
 
 
 def test_the_number_of_outlets_is_singular_or_plural() -> None:
     """Singular "1 outlet", plural "2 outlets"."""
     one_outlet = replace(event("e", "t"), size=16, sources=("one.example",))
 
-    assert formatting.size_summary(one_outlet) == "16 items from 1 outlet"
-    assert formatting.size_summary(replace(one_outlet, sources=("a", "b"))) == "16 items from 2 outlets"
+    assert size_summary(one_outlet) == "16 items from 1 outlet"
+    assert size_summary(replace(one_outlet, sources=("a", "b"))) == "16 items from 2 outlets"
 
 
 @pytest.mark.parametrize(
@@ -44,4 +42,4 @@ def test_the_number_of_outlets_is_singular_or_plural() -> None:
 )
 def test_headlines_are_shown_without_markdown(title: str, plain: str) -> None:
     """Bold type, links and italics of chat channels; other asterisks stay."""
-    assert formatting.plain_title(title) == plain
+    assert plain_title(title) == plain

@@ -17,8 +17,8 @@ from aggregator.events.detection.key_terms import (
     PROFILE_TERMS,
     KeyTermCache,
     build_profile,
-    is_same_story,
 )
+from aggregator.events.detection.model import is_same_story
 from aggregator.events.detection.term_weights import TermWeights
 from aggregator.time_units import HOUR_MS
 from tests.events.detection.window_items import cluster_of, window_item

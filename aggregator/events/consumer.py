@@ -150,7 +150,7 @@ class DetectorRunner:
         checkpoint_interval_ms: int = CHECKPOINT_INTERVAL_MS,
         yield_control: YieldControl = yield_control,
         trusted_clock: Callable[[], int] | None = None,
-        term_rates: Callable[[], TermRates] | None = None,
+        term_rates: Callable[[], TermRates | None] = lambda: None,
         families: Callable[[], SourceFamilies] = SourceFamilies,
     ) -> None:
         self.repository = repository
@@ -261,7 +261,7 @@ class DetectorRunner:
         state = (await self.repository.store.read([STATE_KEY]))[0]
         saved_rule = replace(self._rule, mode=position.mode)
         try:
-            detector = BurstDetector.load(zlib.decompress(state or b""), saved_rule, self._load_rates())
+            detector = BurstDetector.load(zlib.decompress(state or b""), saved_rule, self._term_rates())
         except (ValueError, zlib.error):
             return LeaderState(self._new_detector(), {}, saved, position.checkpoint)
         if saved_rule == self._rule:
@@ -271,10 +271,7 @@ class DetectorRunner:
         return leader
 
     def _new_detector(self) -> BurstDetector:
-        return BurstDetector(self._rule, self._load_rates())
-
-    def _load_rates(self) -> TermRates | None:
-        return self._term_rates() if self._term_rates is not None else None
+        return BurstDetector(self._rule, self._term_rates())
 
     async def _save(self, leader: LeaderState, now_ms: int) -> bool:
         """Commit state, positions and changed events; False when another leader committed first.
@@ -286,11 +283,13 @@ class DetectorRunner:
         position = FORMAT_BYTE + _encode(_Position(number, self._rule.mode, leader.streams))
         for _ in range(MAX_SAVE_ATTEMPTS):
             state = await self._encode_state(leader)
+            is_literal = self._rule.mode == "literal"  # which compares with no history
+            history = b"" if is_literal else _encode(leader.detector.learned_history)
             unit = await self._collect_changes(leader, now_ms)
             conflicts = await unit.commit(
                 Put(POSITION_KEY, position),
                 Put(STATE_KEY, state),
-                Put(LEARNING_KEY, self._encode_history(leader)),
+                Put(LEARNING_KEY, history),
             )
             if not conflicts:
                 leader.mark_saved(position, number, now_ms, unit.published)
@@ -302,10 +301,6 @@ class DetectorRunner:
             leader.apply_overrides((await self.repository.store.read([OVERRIDES_KEY]))[0])
         self.commit_conflicts += 1
         return False
-
-    def _encode_history(self, leader: LeaderState) -> bytes:
-        # The literal rule compares with no history.
-        return b"" if self._rule.mode == "literal" else _encode(leader.detector.learned_history)
 
     async def _encode_state(self, leader: LeaderState) -> bytes:
         chunks: list[bytes] = []

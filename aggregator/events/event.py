@@ -32,6 +32,15 @@ ActionName = Literal[
 ]
 # What the newsroom does with an event; "open": nothing yet.
 WorkStatus = Literal["open", "on_it", "published", "dropped"]
+# Title of an event with neither headline (its article was deleted) nor terms.
+NO_HEADLINE = "(no headline)"
+# Markdown in headlines of chat channels: bold type, italics, links, the last of which may be cut. Kept are
+# "f**k" with letters on both sides, "F** you" without any asterisks that follow something else, and "***".
+_LINK = re.compile(r"\[([^\[\]]*)\]\([a-z]+:[^()\[\]\s]*(?:\)|$)")
+_MARKS = r"\*\*(?:\*\*)?(?!\*)"
+_BOLD_BEGINS = re.compile(rf"(?<![\w*\s]){_MARKS}|(?<![\w*]){_MARKS}(?=\S)")
+_BOLD = re.compile(rf"(?<![\w*]){_MARKS}|(?<!\*){_MARKS}(?!\w)")
+_ITALIC = re.compile(r"(?<![\w_])__([^_]+)__(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +144,6 @@ class EventSummary(msgspec.Struct, array_like=True):
 
 def _detected_half(event: DetectedEvent) -> dict[str, Any]:
     return {name: getattr(event, name) for name in DetectedEvent.__slots__}
-
-
-# Title of an event with neither headline (its article was deleted) nor terms.
-NO_HEADLINE = "(no headline)"
-# Markdown in headlines of chat channels: bold type, italics, links, the last of which may be cut. Kept are
-# "f**k" with letters on both sides, "F** you" without any asterisks that follow something else, and "***".
-_LINK = re.compile(r"\[([^\[\]]*)\]\([a-z]+:[^()\[\]\s]*(?:\)|$)")
-_MARKS = r"\*\*(?:\*\*)?(?!\*)"
-_BOLD_BEGINS = re.compile(rf"(?<![\w*\s]){_MARKS}|(?<![\w*]){_MARKS}(?=\S)")
-_BOLD = re.compile(rf"(?<![\w*]){_MARKS}|(?<!\*){_MARKS}(?!\w)")
-_ITALIC = re.compile(r"(?<![\w_])__([^_]+)__(?!\w)")
 
 
 def title_of(event: Event) -> str:

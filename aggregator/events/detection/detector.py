@@ -228,15 +228,7 @@ class BurstDetector(DetectorParts):
 
     def _check_burst(self, cluster: Cluster) -> None:
         hour = self.clock_ms // HOUR_MS
-        expected = expectation.expected_if_exceeded(
-            cluster,
-            self.rule,
-            self.baseline,
-            self.term_weights.window_count,
-            hour,
-            self.cold_start,
-            self.families.family_of,
-        )
+        expected = self._expected_if_exceeded(cluster, hour)
         if (
             expected is None
             or routine.is_routine(cluster, self.window)
@@ -252,6 +244,25 @@ class BurstDetector(DetectorParts):
         in_series = self.series.expected_items(cluster, self.series.record(cluster, self.clock_ms))
         if expectation.exceeds_expectation(cluster.counted_items, in_series, self.rule):
             self.open_events.fire(cluster, self.clock_ms, max(expected, in_series))
+
+    def _expected_if_exceeded(self, cluster: Cluster, hour: int) -> float | None:
+        """The expected number of items if the cluster exceeds both the rule and that number, else None."""
+        items, rule, family_of = cluster.counted_items, self.rule, self.families.family_of
+        if items <= rule.items:
+            return None
+        if rule.min_sources > 1:
+            counted = (member.source for member in cluster.members.values() if member.is_counted)
+            if len({family_of.get(source, source) for source in counted}) < rule.min_sources:
+                return None
+        expected = expectation.expected_items(cluster, self.baseline, hour)
+        if not expectation.exceeds_expectation(items, expected, rule):
+            return None  # most calls end here, without the cost of the volume
+        expected *= expectation.volume_ratio(cluster, self.baseline, self.term_weights.window_count, hour)
+        required = expected + max(0.0, expected - expectation.REGULAR_TOPIC_ITEMS)
+        if not expectation.exceeds_expectation(items, required, rule):
+            return None
+        on_first_day = self.cold_start.expected_items(cluster, expected)
+        return expected if expectation.exceeds_expectation(items, on_first_day, rule) else None
 
     # -- editor overrides ----------------------------------------------------------------------
 

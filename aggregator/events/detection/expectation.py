@@ -23,7 +23,7 @@ nothing. Without ``TermRates`` no rule applies.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from math import exp
 
 from aggregator.analysis.term_frequencies import TermRates
@@ -58,34 +58,6 @@ MIN_DISTINCT_TIMES = 0.6
 MIN_KNOWN_SHARE = 0.7
 # Share of its terms that a cluster may hold in common.
 MAX_CORE_SHARE = 0.5
-
-
-def expected_if_exceeded(
-    cluster: Cluster,
-    rule: BurstRule,
-    baseline: Baseline,
-    window_count: Callable[[str], int],
-    hour: int,
-    cold_start: ColdStart,
-    family_of: Mapping[str, str],
-) -> float | None:
-    """Return the expected number of items if the cluster exceeds both the rule and that number, else None.
-
-    ``window_count``: documents in the window that hold a term; ``family_of``: see ``SourceFamilies``.
-    """
-    if cluster.counted_items <= rule.items:
-        return None
-    if rule.min_sources > 1 and count_sources(cluster, family_of) < rule.min_sources:
-        return None
-    expected = expected_items(cluster, baseline, hour)
-    if not exceeds_expectation(cluster.counted_items, expected, rule):
-        return None  # most calls end here, without the cost of the volume
-    expected *= volume_ratio(cluster, baseline, window_count, hour)
-    required = expected + max(0.0, expected - REGULAR_TOPIC_ITEMS)
-    if not exceeds_expectation(cluster.counted_items, required, rule):
-        return None
-    on_first_day = cold_start.expected_items(cluster, expected)
-    return expected if exceeds_expectation(cluster.counted_items, on_first_day, rule) else None
 
 
 def expected_items(cluster: Cluster, baseline: Baseline, hour: int) -> float:
@@ -124,11 +96,6 @@ def volume_ratio(
 def exceeds_expectation(observed: int, expected: float, rule: BurstRule) -> bool:
     """Whether ``observed`` is clearly more than ``expected``: 16 of 4.0 are, at sensitivity 1."""
     return observed * rule.sensitivity >= EXCESS_RATIO * expected
-
-
-def count_sources(cluster: Cluster, family_of: Mapping[str, str]) -> int:
-    """Number of sources of the counted items, a family counting as one."""
-    return len({family_of.get(m.source, m.source) for m in cluster.members.values() if m.is_counted})
 
 
 class ColdStart:
@@ -193,9 +160,10 @@ class ColdStart:
         core = subject.core_terms(members, counts)
         # Headlines that share no term may be about what the openings of their texts share.
         common = core or subject.core_terms(members, Counter(t for member in members for t in member.terms))
+        core_share = sum(counts[term] for term in core) / counts.total() if core else 0.0
         if (
             not common
-            or _core_share(counts, core) > 1.0 - (1.0 - MAX_CORE_SHARE) * dependent_share
+            or core_share > 1.0 - (1.0 - MAX_CORE_SHARE) * dependent_share
             or subject.known_share(members, counts, core, self.rates) < MIN_KNOWN_SHARE * dependent_share
         ):
             return float("inf")
@@ -207,10 +175,6 @@ class ColdStart:
         in_window = self._documents.total()
         windows = KNOWN_VOLUME_SHARE * HOURS_PER_DAY / self._baseline.window_hours
         return self._baseline.document_count - in_window < windows * in_window
-
-
-def _core_share(counts: Counter[str], core: set[str]) -> float:
-    return sum(counts[term] for term in core) / counts.total() if core else 0.0
 
 
 def _distinct_times(members: Iterable[WindowItem]) -> int:

@@ -23,6 +23,10 @@ RuleMode = Literal["stories", "literal"]
 Profile = Iterable[tuple[str, float]]
 # Cosine of two profiles from which an editor's instruction for one event also applies to the other.
 SAME_STORY_COSINE = 0.5
+# A muted story may continue in new events for this time; then its baseline covers it. A routine has no limit.
+STORY_MUTE_MS = 7 * DAY_MS
+# Merges and removed items expire with the history of the detector, which cannot bring back anything older.
+OVERRIDE_RETENTION_MS = 7 * DAY_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +126,6 @@ class EventChange:
     event: DetectedEvent
     article_numbers: tuple[int, ...] = ()
     released_numbers: tuple[int, ...] = ()
-
-
-# A muted story may continue in new events for this time; then its baseline covers it. A routine has no limit.
-STORY_MUTE_MS = 7 * DAY_MS
-# Merges and removed items expire with the history of the detector, which cannot bring back anything older.
-OVERRIDE_RETENTION_MS = 7 * DAY_MS
 
 
 class Mute(msgspec.Struct, frozen=True, array_like=True):

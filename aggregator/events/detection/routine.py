@@ -51,16 +51,14 @@ TEMPLATES = ((2.4, 0.65), (2.8, 0.25))
 # words of a name are in any position.
 SHORT_TEMPLATE = (1.4, 0.8)
 EDGE_SHARE = 0.8
-# Share of the items of one publisher from which a cluster is a series of that publisher. Many outlets repeat
-# the words of a headline too, and that is news.
+# Share of the items of one publisher from which a cluster is its series; what many outlets repeat is news.
 ONE_PUBLISHER_SHARE = 0.5
 # Share of items published at a multiple of 15 min: 7 % by chance, at most 38 % in an event.
 ROUND_MINUTES = 15
 ROUND_TIME_SHARE = 0.5
 # A stream that rounds its own times to hours or days says nothing about one cluster.
 MAX_USUAL_ROUND_SHARE = 0.4
-# Share of the headlines In Title Case, the style of press releases and notices. Of the alerts of all windows
-# and of one year, 45 have more, all but one routine; the others on news have at most 0.56.
+# Share of the headlines In Title Case. Of the alerts of one year 45 have more, all but one routine.
 TITLE_CASE_SHARE = 0.6
 # A source that writes most of its headlines so says nothing by it. The latest of the window are counted.
 MAX_USUAL_TITLE_CASE_SHARE = 0.8
@@ -68,6 +66,24 @@ MAX_WINDOW_ITEMS = 2_000
 MAX_CACHED_HEADLINES = 1_024
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _FUNCTION_WORDS = frozenset(("the", "and", "for", "with", "from", "its", "says"))
+# Terms of the calendar, as English word stems: they say when something is, not what it is about.
+_CALENDAR_WORDS = """
+    januari februari march april may june juli august septemb octob novemb decemb jan feb mar apr jun
+    jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue wed
+    thu fri pct week month quarter year annual
+"""
+CALENDAR_TERMS = frozenset(_CALENDAR_WORDS.split())
+MAX_ENTRIES = 4_000
+MAX_AGE_MS = 400 * DAY_MS
+# Younger bursts are in the baseline, or are the same story.
+MIN_AGE_MS = 6 * DAY_MS
+# Summer time moves a series by an hour.
+SAME_TIME_MS = 90 * MINUTE_MS
+# Share of its earlier peak that is expected when a series returns, as for weekly events (``baseline.py``).
+PEAK_SHARE = 0.5
+COMMON_TERM_SHARE = 0.6
+MIN_JACCARD = 0.5
+MIN_RETURNS_OF_ONE_TERM = 2
 
 
 def shows_names(title: str) -> bool:
@@ -172,26 +188,6 @@ def round_time_share(members: Collection[WindowItem]) -> float:
 def _words(title: str) -> tuple[str, ...]:
     words = dict.fromkeys(_WORD.findall(title.casefold()))
     return tuple(word for word in words if word not in _FUNCTION_WORDS)
-
-
-# Terms of the calendar, as English word stems: they say when something is, not what it is about.
-_CALENDAR_WORDS = """
-    januari februari march april may june juli august septemb octob novemb decemb jan feb mar apr jun
-    jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue wed
-    thu fri pct week month quarter year annual
-"""
-CALENDAR_TERMS = frozenset(_CALENDAR_WORDS.split())
-MAX_ENTRIES = 4_000
-MAX_AGE_MS = 400 * DAY_MS
-# Younger bursts are in the baseline, or are the same story.
-MIN_AGE_MS = 6 * DAY_MS
-# Summer time moves a series by an hour.
-SAME_TIME_MS = 90 * MINUTE_MS
-# Share of its earlier peak that is expected when a series returns, as for weekly events (``baseline.py``).
-PEAK_SHARE = 0.5
-COMMON_TERM_SHARE = 0.6
-MIN_JACCARD = 0.5
-MIN_RETURNS_OF_ONE_TERM = 2
 
 
 class Burst(msgspec.Struct, array_like=True):

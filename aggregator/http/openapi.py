@@ -172,7 +172,7 @@ def _responses(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
         responses[str(status)] = response
     auth_statuses = () if endpoint.permission == "nothing" else (401, 403, 429)
     host_statuses = () if endpoint.path in PROBE_PATHS else (421,)
-    for status in (*endpoint.errors, *auth_statuses, *host_statuses, 500):
+    for status in (*endpoint.error_statuses, *auth_statuses, *host_statuses, 500):
         responses[str(status)] = {
             "description": HTTPStatus(status).phrase,
             "content": _content(Problem, "application/problem+json"),

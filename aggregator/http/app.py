@@ -21,8 +21,8 @@ from aggregator.http.app_keys import (
     SERVICE,
     SHUTTING_DOWN,
     STREAM_LIMIT,
-)
-from aggregator.http.errors import REJECTED_LOG, RejectedRequestLog
+)  # fmt: skip
+from aggregator.http.errors import REFUSAL_LOG, RefusalLog
 from aggregator.http.handlers import sse
 from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItemsCache
 from aggregator.http.limits import (
@@ -32,7 +32,7 @@ from aggregator.http.limits import (
     LoadShedder,
     batch_limit,
     stream_limit,
-)
+)  # fmt: skip
 from aggregator.http.metrics.registry import Metrics
 from aggregator.http.middleware import add_headers, process_request
 from aggregator.http.openapi import build_document
@@ -63,7 +63,7 @@ def make_app(service: Service) -> web.Application:
     app[PAGES] = Pages(prefix)
     app[EVENT_ITEMS] = EventItemsCache()
     app[BASE_PATH], app[PROXY_USERS] = prefix, ProxyUsers(settings, service.clock)
-    app[REJECTED_LOG] = RejectedRequestLog()
+    app[REFUSAL_LOG] = RefusalLog()
     app[SHUTTING_DOWN] = asyncio.Event()
     app.on_response_prepare.append(add_headers)
     app.on_shutdown.append(sse.close_streams)

@@ -36,7 +36,7 @@ class ConnectionOptions:
 
     header_timeout_s: float
     limit: ConnectionLimit
-    rejected_log: errors.RejectedConnectionLog
+    refusal_log: errors.RefusalLog
     on_refused: Callable[[], None]
     early_refusal: EarlyRefusal | None
     wrap_factory: Callable[[RequestFactory], RequestFactory]
@@ -58,7 +58,9 @@ class Connection(RequestHandler):
         super().connection_made(transport)
         self._start_timer()
         if not self._options.limit.admit(self) and self.transport is not None:
-            self._options.rejected_log.log_surplus(self._peer_address() or None, self._options.limit.most)
+            self._options.refusal_log.surplus(
+                self._peer_address() or None, self._options.limit.most
+            )
             self._options.on_refused()
             self.transport.write(connection_refusal(errors.SECURITY_HEADERS))
             self.force_close()
@@ -97,7 +99,7 @@ class Connection(RequestHandler):
         # Logs internal errors, and raises if a response can no longer be sent.
         super().handle_error(request, status, exc, message)
         if status < 500:
-            self._options.rejected_log.log(request.remote, status, exc)
+            self._options.refusal_log.malformed(request.remote, status, exc)
         return errors.malformed_request_response(status, exc)
 
     async def _handle_request(self, request: web.BaseRequest, *args: Any) -> tuple[web.StreamResponse, bool]:

@@ -18,13 +18,7 @@ from aggregator import errors
 from aggregator.auth.api_keys import audit_log
 from aggregator.contract.problems import make_problem, to_problem
 from aggregator.contract.responses import encode
-from aggregator.http.app_keys import (
-    BASE_PATH,
-    METRICS,
-    REQUEST_ID,
-    caller_id,
-    caller_name,
-)
+from aggregator.http.app_keys import BASE_PATH, METRICS, REQUEST_ID, caller_id, caller_name
 from aggregator.http.pages import PAGES
 from aggregator.log_limits import LogThrottle
 from aggregator_client.wire import Problem
@@ -48,11 +42,8 @@ SECURITY_HEADERS = {
 # Errors for the audit log. A missing key is not among them: it only means that the user has not signed in.
 AUDITED_ERRORS = (errors.InvalidApiKey, errors.Forbidden, errors.CrossSiteRequest, errors.UnknownHost)
 RETRIABLE_ERRORS = (
-    errors.StoreUnavailable,
-    errors.RateLimited,
-    errors.TooManyStreams,
-    errors.IdempotencyKeyInUse,
-)
+    errors.StoreUnavailable, errors.RateLimited, errors.TooManyStreams, errors.IdempotencyKeyInUse,
+)  # fmt: skip
 LOG_INTERVAL_S = 10.0
 MAX_LOGGED_PATH_CHARS = 500
 # The first matching class decides, so a subclass precedes its base class.
@@ -118,21 +109,13 @@ def problem_response(
         problem.request_id = request.get(REQUEST_ID)
         if _wants_html(request):
             page = request.app[PAGES].render(
-                "problem.html",
-                page="problem",
-                problem=problem,
-                user=caller_name(request),
+                "problem.html", page="problem", problem=problem, user=caller_name(request)
             )
             return web.Response(
                 body=page, status=problem.status, content_type="text/html", charset="utf-8", headers=headers
             )
-    return web.Response(
-        body=encode(problem) + b"\n",
-        status=problem.status,
-        content_type=PROBLEM_JSON,
-        headers=headers,
-        charset=None,
-    )
+    body, status = encode(problem) + b"\n", problem.status
+    return web.Response(body=body, status=status, content_type=PROBLEM_JSON, headers=headers, charset=None)
 
 
 def _wants_html(request: web.Request) -> bool:
@@ -157,10 +140,7 @@ def _application_error_response(request: web.Request, error: errors.AggregatorEr
     place = "body" if request.method in METHODS_WITH_BODY else "parameter"
     headers, problem = {}, to_problem(error, place)
     if isinstance(error, AUDITED_ERRORS):
-        request.app[REJECTED_LOG].log(
-            request.method, request.rel_url.raw_path, code=problem.code, peer=request.remote,
-            key_id=caller_id(request), request_id=request.get(REQUEST_ID),
-        )  # fmt: skip
+        request.app[REFUSAL_LOG].request(request, problem.code)
     if isinstance(error, errors.Unauthenticated):
         if request.method == "GET" and _wants_html(request):
             return web.Response(
@@ -196,44 +176,30 @@ def allow(methods: set[str]) -> str:
     return ", ".join(sorted(methods | {"OPTIONS"}))
 
 
-class RejectedRequestLog:
-    """Audit log of refused requests: invalid or insufficient keys, requests from other sites.
-
-    One instance per process. ``clock``: monotonic, in seconds. Browsers without a session are not logged:
-    they are redirected to the sign-in page.
-    """
+class RefusalLog:
+    """Throttled log of what was refused, one instance per process. ``clock``: monotonic, in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._throttle = LogThrottle(LOG_INTERVAL_S, clock)
+        self._requests = LogThrottle(LOG_INTERVAL_S, clock)
+        self._malformed = LogThrottle(LOG_INTERVAL_S, clock)
+        self._surplus = LogThrottle(LOG_INTERVAL_S, clock)
 
-    def log(
-        self, method: str, path: str, *, code: str, peer: str | None, key_id: str, request_id: str | None
-    ) -> None:
-        """Log a refused request, or count it for the next line. ``code``: problem code of the response."""
-        suppressed = self._throttle.admit()
+    def request(self, request: web.Request, code: str) -> None:
+        """Audit log: an invalid or insufficient key, or a request from another site. ``code``: the problem's.
+
+        Browsers without a session are not logged: they are redirected to the sign-in page.
+        """
+        suppressed = self._requests.admit()
         if suppressed is not None:
             audit_log.warning(
                 "refused %s %s code=%s from=%s key=%s request=%s; %d more since the last such line",
-                method, path[:MAX_LOGGED_PATH_CHARS], code, peer, key_id or "-", request_id, suppressed,
+                request.method, request.rel_url.raw_path[:MAX_LOGGED_PATH_CHARS], code, request.remote,
+                caller_id(request) or "-", request.get(REQUEST_ID), suppressed,
             )  # fmt: skip
 
-
-REJECTED_LOG = web.AppKey("rejected_log", RejectedRequestLog)
-
-
-class RejectedConnectionLog:
-    """Log of connections whose bytes never became a request that a handler sees.
-
-    One instance per process. ``clock``: monotonic, in seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._throttle = LogThrottle(LOG_INTERVAL_S, clock)
-        self._surplus_throttle = LogThrottle(LOG_INTERVAL_S, clock)
-
-    def log_surplus(self, peer: str | None, max_connections: int) -> None:
-        """Log a connection beyond the limit, or count it for the next line."""
-        suppressed = self._surplus_throttle.admit()
+    def surplus(self, peer: str | None, max_connections: int) -> None:
+        """A connection beyond the limit."""
+        suppressed = self._surplus.admit()
         if suppressed is not None:
             log.warning(
                 "refused a connection from %s: %d are open, none idle; %d more since the last such line",
@@ -241,9 +207,9 @@ class RejectedConnectionLog:
                 extra={"fields": {"peer": peer, "status": 503, "more": suppressed}},
             )  # fmt: skip
 
-    def log(self, peer: str | None, status: int, error: BaseException | None) -> None:
-        """Log a rejected connection, or count it for the next line."""
-        suppressed = self._throttle.admit()
+    def malformed(self, peer: str | None, status: int, error: BaseException | None) -> None:
+        """A connection whose bytes never became a request that a handler sees."""
+        suppressed = self._malformed.admit()
         if suppressed is None:
             return
         reason = next((text for kind, text in REJECTION_REASONS if isinstance(error, kind)), OTHER_REASON)
@@ -252,3 +218,6 @@ class RejectedConnectionLog:
             peer, status, reason, suppressed,
             extra={"fields": {"peer": peer, "status": status, "reason": reason, "more": suppressed}},
         )  # fmt: skip
+
+
+REFUSAL_LOG = web.AppKey("refusal_log", RefusalLog)

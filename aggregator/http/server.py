@@ -25,7 +25,7 @@ from aggregator.http.app import make_app
 from aggregator.http.app_keys import LOAD_SHEDDER, METRICS, PEER_METRICS, SERVICE, SHUTTING_DOWN
 from aggregator.http.connections import ConnectionOptions, ConnectionRunner
 from aggregator.http.early_refusal import EarlyRefusal
-from aggregator.http.errors import SECURITY_HEADERS, RejectedConnectionLog
+from aggregator.http.errors import REFUSAL_LOG, SECURITY_HEADERS
 from aggregator.http.handlers.operations import render_metrics
 from aggregator.http.hosts import wrap_factory
 from aggregator.http.limits import ConnectionLimit
@@ -60,7 +60,7 @@ def make_runner(app: web.Application) -> web.AppRunner:
         options=ConnectionOptions(
             header_timeout_s=settings.header_timeout_seconds,
             limit=ConnectionLimit(max_connections()),
-            rejected_log=RejectedConnectionLog(),
+            refusal_log=app[REFUSAL_LOG],
             on_refused=app[METRICS].refused_connections.inc,
             # An early refusal is not in the access log.
             early_refusal=None if settings.access_log else _make_early_refusal(app),

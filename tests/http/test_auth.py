@@ -12,7 +12,7 @@ from multidict import CIMultiDict
 
 from aggregator.auth.api_keys import ROLE_PERMISSIONS, ApiKey, Role
 from aggregator.errors import InvalidInput
-from aggregator.http.errors import LOG_INTERVAL_S, REJECTED_LOG
+from aggregator.http.errors import LOG_INTERVAL_S, REFUSAL_LOG
 from aggregator.http.pages.sign_in import MAX_FORM_BYTES
 from aggregator.http.routes import ENDPOINTS, Endpoint
 from aggregator.log_limits import LogThrottle
@@ -285,7 +285,7 @@ async def test_refusals_are_logged_and_throttled(
 ) -> None:
     """Invalid and insufficient keys are logged at a limited rate; a missing key is not logged."""
     now_s = 0.0
-    guarded.app[REJECTED_LOG]._throttle = LogThrottle(LOG_INTERVAL_S, lambda: now_s)
+    guarded.app[REFUSAL_LOG]._requests = LogThrottle(LOG_INTERVAL_S, lambda: now_s)
     caplog.set_level(logging.INFO, "aggregator.audit")
 
     async def log_of_refused(method: str, path: str, **options: Any) -> str:

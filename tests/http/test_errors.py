@@ -18,7 +18,7 @@ from aggregator.http.errors import (
     CLIENT_CLOSED_REQUEST,
     LOG_INTERVAL_S,
     OTHER_REASON,
-    RejectedConnectionLog,
+    RefusalLog,
     error_response,
     malformed_request_response,
     not_ready_response,
@@ -161,14 +161,14 @@ def logged_fields(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
 def test_lines_are_throttled_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     """The first immediately, then one per 10 s with the number of suppressed ones."""
     now_s = 0.0
-    rejected_log = RejectedConnectionLog(lambda: now_s)
+    refusal_log = RefusalLog(lambda: now_s)
     for _ in range(35):
-        rejected_log.log("192.0.2.1", 400, http_exceptions.BadHttpMethod("\x16\x03"))
+        refusal_log.malformed("192.0.2.1", 400, http_exceptions.BadHttpMethod("\x16\x03"))
         now_s += LOG_INTERVAL_S / 10
 
     assert [fields["more"] for fields in logged_fields(caplog)] == [0, 9, 9, 9]
     now_s += LOG_INTERVAL_S
-    rejected_log.log(None, 400, None)
+    refusal_log.malformed(None, 400, None)
     assert logged_fields(caplog)[-1] == {"peer": None, "status": 400, "reason": OTHER_REASON, "more": 4}
 
 

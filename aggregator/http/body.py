@@ -30,13 +30,11 @@ T = TypeVar("T")
 _KEPT_BODY = web.RequestKey("kept_body", bytes)
 _MAX_FORM_FIELDS = 24  # the form of a desk has 16
 _MAX_LINE_FACTOR = 8
-# Percent-encoding makes up to three bytes of one.
-_FORM_ENCODING_FACTOR = 3
+_FORM_ENCODING_FACTOR = 3  # percent-encoding makes up to three bytes of one
 _LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")  # browsers escape it
 CHUNK_BYTES = 64 * 1024
 MIN_STEP_BYTES = 1024
-# About 0.5 ms of CPU.
-STEPS_PER_YIELD = 256
+STEPS_PER_YIELD = 256  # about 0.5 ms of CPU
 _GZIP_WBITS = 16 + zlib.MAX_WBITS
 
 
@@ -50,10 +48,7 @@ class BatchLine:
 
 
 def check_encoding(request: web.Request) -> bool:
-    """Whether the body is compressed by gzip.
-
-    Raises UnsupportedEncoding for encodings other than identity and gzip; aiohttp would fail or ignore them.
-    """
+    """Whether the body is compressed by gzip. Raises UnsupportedEncoding for all but identity and gzip."""
     if "Content-Encoding" not in request.headers:
         return False
     encoding = ",".join(request.headers.getall("Content-Encoding", [])).strip().lower()
@@ -77,7 +72,7 @@ async def read_struct(request: web.Request, struct_type: type[T]) -> T:
 async def read_form(request: web.Request, struct_type: type[T], max_bytes: int | None = None) -> T:
     """The fields of an uncompressed form of at most ``max_bytes`` (default: the limit of the application).
 
-    Raises as ``read_body`` does, and InvalidInput naming the field.
+    Raises as ``read_body`` does, and InvalidInput.
     """
     if check_encoding(request):  # browsers never compress forms
         raise UnsupportedEncoding("Content-Encoding: a form must not be compressed.", field="body")
@@ -123,8 +118,7 @@ async def keep_body(request: web.Request) -> bytes:
 async def read_body(request: web.Request, max_bytes: int | None = None) -> bytes:
     """The whole body, of at most ``max_bytes`` (default: the limit of the application).
 
-    Raises InputTooLarge, UnsupportedEncoding, BodyTimeout, InvalidInput (damaged gzip), Overloaded (no memory
-    budget left, see ``limits/body_memory.py``).
+    Raises InputTooLarge, UnsupportedEncoding, BodyTimeout, InvalidInput (damaged), Overloaded (no memory).
     """
     if _KEPT_BODY in request:
         return request[_KEPT_BODY]
@@ -140,18 +134,18 @@ async def read_body(request: web.Request, max_bytes: int | None = None) -> bytes
         async with asyncio.timeout(limits.timeout_s):
             if length is not None and length <= EXEMPT_BYTES and not is_gzip:  # the parser ends it there
                 return await request.content.read()
-            return await _read_in_parts(request, max_bytes, is_gzip=is_gzip)
+            return await _read_in_parts(request, max_bytes, is_gzip)
     except TimeoutError:
         raise BodyTimeout(f"body: not received within {limits.timeout_s:g} s.", field="body") from None
     except (web.RequestPayloadError, HttpProcessingError):
         raise _damaged_error() from None
 
 
-async def _read_in_parts(request: web.Request, max_bytes: int, *, is_gzip: bool) -> bytes:
+async def _read_in_parts(request: web.Request, max_bytes: int, is_gzip: bool) -> bytes:
     chunks: list[bytes] = []
     size = 0
     with request.app[BODY_MEMORY_BUDGET].reserve(current_caller.get()) as resize:
-        async for chunk in _decompressed_chunks(request, max_bytes, is_gzip=is_gzip):
+        async for chunk in _decompressed_chunks(request, max_bytes, is_gzip):
             size += len(chunk)
             if size > max_bytes:
                 raise _too_large_error("body", max_bytes)
@@ -163,35 +157,38 @@ async def _read_in_parts(request: web.Request, max_bytes: int, *, is_gzip: bool)
 async def read_lines(request: web.Request) -> AsyncIterator[list[BatchLine]]:
     """The lines of a batch as they arrive, several at a time; blank lines are counted and omitted.
 
-    The caller has called ``send_continue`` before it started its response.
-
-    A failure does not raise: the last line then carries the error (InputTooLarge for too many lines,
-    InvalidInput for damaged data, BodyTimeout for a stalled body), so that the lines before it are still
-    answered.
+    Does not raise: the last line carries the error (InputTooLarge for too many lines, InvalidInput for
+    damaged data, BodyTimeout for a stalled body), so the lines before it are still answered.
     """
     limits = request.app[BODY_LIMITS]
     splitter = LineSplitter(limits.max_bytes)
     # A line that is longer than the limit is dropped; one that is so many times longer ends the batch.
     most_bytes, line_bytes = _MAX_LINE_FACTOR * limits.max_bytes + CHUNK_BYTES, 0
-    chunks = aiter(_decompressed_chunks(request, most_bytes, is_gzip=check_encoding(request)))
+    chunks = aiter(_decompressed_chunks(request, most_bytes, check_encoding(request)))
     while True:
         try:
             async with asyncio.timeout(limits.timeout_s):  # bounds a pause; the whole batch may take longer
                 chunk = await anext(chunks, None)
         except TimeoutError:
             stalled = BodyTimeout(f"body: nothing received for {limits.timeout_s:g} s.", field="body")
-            lines, chunk = [splitter.abort(stalled)], None
+            lines, chunk = [BatchLine(splitter.line_number + 1, error=stalled)], None
         except InvalidInput as error:
-            lines, chunk = [splitter.abort(error)], None
+            lines, chunk = [BatchLine(splitter.line_number + 1, error=error)], None
         else:
             lines = splitter.feed(chunk) if chunk is not None else splitter.flush()
             line_bytes = 0 if lines else line_bytes + len(chunk or b"")
             if line_bytes > most_bytes:
-                lines, chunk = [splitter.abort(_too_large_error("line", limits.max_bytes))], None
+                too_large = _too_large_error("line", limits.max_bytes)
+                lines, chunk = [BatchLine(splitter.line_number + 1, error=too_large)], None
         accepted = [line for line in lines if line.number <= limits.max_lines]
         # Blank lines count as well, otherwise a batch of them would never end.
         if len(accepted) < len(lines) or splitter.line_number > limits.max_lines:
-            accepted.append(BatchLine(limits.max_lines + 1, error=_too_many_lines_error(limits.max_lines)))
+            too_many = InputTooLarge(
+                f"body: more than {limits.max_lines} lines (setting max_batch_lines); send the rest in "
+                "another batch.",
+                field="body",
+            )
+            accepted.append(BatchLine(limits.max_lines + 1, error=too_many))
             chunk = None
         if accepted:
             yield accepted
@@ -199,12 +196,10 @@ async def read_lines(request: web.Request) -> AsyncIterator[list[BatchLine]]:
             return
 
 
-async def _decompressed_chunks(
-    request: web.Request, max_bytes: int, *, is_gzip: bool
-) -> AsyncIterator[bytes]:
+async def _decompressed_chunks(request: web.Request, max_bytes: int, is_gzip: bool) -> AsyncIterator[bytes]:
     """The body's data as it arrives, decompressed. Raises InvalidInput for damaged data.
 
-    Raises InputTooLarge when more than ``max_bytes`` compressed bytes decompress to next to nothing.
+    Raises InputTooLarge when over ``max_bytes`` compressed bytes decompress to next to nothing.
     """
     decompressor, received, produced = GzipDecompressor() if is_gzip else None, 0, 0
     try:
@@ -241,10 +236,7 @@ class GzipDecompressor:
         self._is_uncompressed = False
 
     def decompress(self, data: bytes) -> Iterator[bytes]:
-        """Chunks that ``data`` adds, some of them empty: the caller yields to the event loop after each.
-
-        Raises zlib.error.
-        """
+        """Chunks that ``data`` adds, or empty ones to yield to the event loop. Raises zlib.error."""
         if not self._started:
             self._started, self._is_uncompressed = True, data[:1] != b"\x1f"
         if self._is_uncompressed:
@@ -294,10 +286,6 @@ class LineSplitter:
         """The last line, if it has no line end."""
         return self._finish_line() if self._partial_bytes or self._line_too_long else []
 
-    def abort(self, error: InvalidInput) -> BatchLine:
-        """The line that reports why no more lines can be read."""
-        return BatchLine(self.line_number + 1, error=error)
-
     def _append(self, piece: bytes) -> None:
         self._partial_bytes += len(piece)
         if self._partial_bytes > self._max_bytes + 1:  # one more for a carriage return
@@ -317,13 +305,6 @@ class LineSplitter:
 
 def _too_large_error(field: str, max_bytes: int) -> InputTooLarge:
     return InputTooLarge(f"{field}: larger than {max_bytes} bytes (setting max_body_bytes).", field=field)
-
-
-def _too_many_lines_error(max_lines: int) -> InputTooLarge:
-    return InputTooLarge(
-        f"body: more than {max_lines} lines (setting max_batch_lines); send the rest in another batch.",
-        field="body",
-    )
 
 
 def _damaged_error() -> InvalidInput:

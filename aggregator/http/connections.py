@@ -58,9 +58,7 @@ class Connection(RequestHandler):
         super().connection_made(transport)
         self._start_timer()
         if not self._options.limit.admit(self) and self.transport is not None:
-            self._options.refusal_log.surplus(
-                self._peer_address() or None, self._options.limit.most
-            )
+            self._options.refusal_log.surplus(self._peer_address() or None, self._options.limit.most)
             self._options.on_refused()
             self.transport.write(connection_refusal(errors.SECURITY_HEADERS))
             self.force_close()

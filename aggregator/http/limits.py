@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+
+from aiohttp.web_protocol import RequestHandler
 
 from aggregator.errors import AggregatorError, Overloaded, TooManyStreams
 from aggregator.events.broadcast import MAX_SUBSCRIBERS
@@ -49,16 +50,16 @@ class CallerUsage:
         self._by_caller: Counter[str] = Counter()
 
     def of(self, caller: str) -> int:
-        """Units in use by this caller."""
+        """Units in use by ``caller``."""
         return self._by_caller[caller]
 
     def add(self, caller: str, amount: int = 1) -> None:
-        """Add ``amount`` units to the usage of this caller."""
+        """Take ``amount`` units for ``caller``."""
         self.total += amount
         self._by_caller[caller] += amount
 
     def remove(self, caller: str, amount: int = 1) -> None:
-        """Remove ``amount`` units from the usage of this caller."""
+        """Return ``amount`` units of ``caller``."""
         self.total -= amount
         self._by_caller[caller] -= amount
         if not self._by_caller[caller]:
@@ -81,12 +82,7 @@ class LoadShedder:
         self._clock = clock
         self._last_completion_s = 0.0  # the last answer, or the start of the current busy period
         self._busy_s = self._completed = 0.0
-        self._usage = CallerUsage()
-
-    @property
-    def in_flight(self) -> int:
-        """Articles in flight."""
-        return self._usage.total
+        self.usage = CallerUsage()
 
     @property
     def limit(self) -> int:
@@ -100,32 +96,32 @@ class LoadShedder:
     @property
     def may_be_full(self) -> bool:
         """Whether there can be a caller without a free slot."""
-        return self._usage.total >= min(GUARANTEED_PER_CALLER, self._max_slots)
+        return self.usage.total >= min(GUARANTEED_PER_CALLER, self._max_slots)
 
     def is_full_for(self, caller: str) -> bool:
         """Whether an article of this caller would be refused now."""
-        guaranteed = self._usage.of(caller) < GUARANTEED_PER_CALLER
-        return self._usage.total >= (self._max_slots if guaranteed else self.limit)
+        guaranteed = self.usage.of(caller) < GUARANTEED_PER_CALLER
+        return self.usage.total >= (self._max_slots if guaranteed else self.limit)
 
     def check(self, caller: str) -> None:
         """Raise Overloaded when no slot is free for this caller."""
         if self.may_be_full and self.is_full_for(caller):
             raise Overloaded(
-                f"{self.in_flight} articles are in flight here already (setting max_inflight_articles; fewer "
-                "while answers are slow); retry in a second, or send many articles in one batch."
+                f"{self.usage.total} articles are in flight here already (setting max_inflight_articles; "
+                "fewer while answers are slow); retry in a second, or send many articles in one batch."
             )
 
     @contextmanager
     def slot(self, caller: str = "") -> Iterator[None]:
         """Held while an article of this caller is processed. Raises Overloaded when no slot is free."""
         self.check(caller)
-        if not self._usage.total:
+        if not self.usage.total:
             self._last_completion_s = self._clock()
-        self._usage.add(caller)
+        self.usage.add(caller)
         try:
             yield
         finally:
-            self._usage.remove(caller)
+            self.usage.remove(caller)
             now_s = self._clock()
             self._busy_s = self._busy_s * _DECAY + now_s - self._last_completion_s
             self._completed = self._completed * _DECAY + 1
@@ -135,28 +131,27 @@ class LoadShedder:
 class PerCallerLimit:
     """``slots`` for long requests, half of them per caller.
 
-    ``make_error(own)`` builds the error for a rejected request; ``own``: number of slots that the caller
-    holds if it has reached its half, 0 if all slots are taken. The slot is taken before the first await, so
-    that many simultaneous requests cannot all pass the check.
+    ``make_error(own)``: the error for a refused request of a caller who holds ``own`` slots, its half, or 0
+    if all slots are taken. A slot is taken before the first await, so simultaneous requests cannot all pass.
     """
 
     def __init__(self, slots: int, make_error: Callable[[int], AggregatorError]) -> None:
         self._slots = slots
         self._make_error = make_error
-        self._usage = CallerUsage()
+        self.usage = CallerUsage()
 
     @contextmanager
     def slot(self, caller: str) -> Iterator[None]:
         """Held while such a request of this caller is open. Raises the error of ``make_error``."""
-        if self._usage.total >= self._slots:
+        if self.usage.total >= self._slots:
             raise self._make_error(0)
-        if self._usage.of(caller) >= self._slots // 2:
-            raise self._make_error(self._usage.of(caller))
-        self._usage.add(caller)
+        if self.usage.of(caller) >= self._slots // 2:
+            raise self._make_error(self.usage.of(caller))
+        self.usage.add(caller)
         try:
             yield
         finally:
-            self._usage.remove(caller)
+            self.usage.remove(caller)
 
 
 def stream_limit() -> PerCallerLimit:
@@ -178,19 +173,11 @@ class BodyMemoryBudget:
 
     def __init__(self, size_bytes: int = BUDGET_BYTES) -> None:
         self._size_bytes = size_bytes
-        self._usage = CallerUsage()
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes charged at the moment."""
-        return self._usage.total
+        self.usage = CallerUsage()
 
     @contextmanager
     def reserve(self, caller: str) -> Iterator[Callable[[int], None]]:
-        """Yield ``resize(size_bytes)``, to be called with the body's size whenever it has grown.
-
-        ``resize`` raises Overloaded when the budget does not allow the size.
-        """
+        """Yield ``resize(size_bytes)``, to be called whenever the body has grown. It raises Overloaded."""
         held = 0
 
         def resize(size_bytes: int) -> None:
@@ -198,24 +185,17 @@ class BodyMemoryBudget:
             growth = max(0, size_bytes - EXEMPT_BYTES) - held
             if growth <= 0:
                 return
-            total_left = self._size_bytes - self._usage.total
-            if growth > min(total_left, self._size_bytes // 2 - self._usage.of(caller)):
+            total_left = self._size_bytes - self.usage.total
+            if growth > min(total_left, self._size_bytes // 2 - self.usage.of(caller)):
                 raise Overloaded("body: too many large bodies are arriving here already; retry in a second.")
             held += growth
-            self._usage.add(caller, growth)
+            self.usage.add(caller, growth)
 
         try:
             yield resize
         finally:
             if held:
-                self._usage.remove(caller, held)
-
-
-class ForceClosable(Protocol):
-    """A connection that can be closed at once."""
-
-    def force_close(self) -> None:
-        """Close it."""
+                self.usage.remove(caller, held)
 
 
 class ConnectionLimit:
@@ -223,10 +203,10 @@ class ConnectionLimit:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.idle: dict[ForceClosable, None] = {}
-        self._open: set[ForceClosable] = set()
+        self.idle: dict[RequestHandler, None] = {}
+        self._open: set[RequestHandler] = set()
 
-    def admit(self, connection: ForceClosable) -> bool:
+    def admit(self, connection: RequestHandler) -> bool:
         """Count a new connection, which replaces the one idle for longest; False if there is no place."""
         if len(self._open) >= self.most:
             longest_idle = next(iter(self.idle), None)
@@ -238,12 +218,12 @@ class ConnectionLimit:
         self.idle[connection] = None
         return True
 
-    def set_idle(self, connection: ForceClosable) -> None:
+    def set_idle(self, connection: RequestHandler) -> None:
         """A response was sent."""
         if connection in self._open:
             self.idle[connection] = None
 
-    def forget(self, connection: ForceClosable) -> None:
+    def forget(self, connection: RequestHandler) -> None:
         """The connection is closed. Idempotent."""
         self._open.discard(connection)
         self.idle.pop(connection, None)

@@ -23,16 +23,13 @@ from aggregator.store.base import Store
 from aggregator.store.factory import open_store
 from aggregator.time_units import wall_clock_ms
 
-READY_PAYLOAD = "ready"
-
 
 async def run_background(
     settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe: Connection, stop_timeout_s: float
 ) -> int:
     """Run the background services until SIGTERM, or until the parent, at the other end of ``pipe``, is gone.
 
-    Without its parent it ends within ``stop_timeout_s``, even if the store hangs. Raises StoreUnavailable at
-    start.
+    It then ends within ``stop_timeout_s``, even if the store hangs. Raises StoreUnavailable at start.
     """
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
@@ -47,7 +44,7 @@ async def run_background(
         tokenizer.tokenize("", "en")  # load stemmers and stop words now (0.2 s), not at the first event
         tune_interpreter()
         services.scheduler.start()
-        report_ready(pipe, READY_PAYLOAD)
+        report_ready(pipe, "ready")
         await stop.wait()
         metrics_server.close()
         await services.scheduler.stop()

@@ -42,10 +42,7 @@ async def keep_background_running(
     stop: asyncio.Event,
     forked: ForkedProcess | None = None,
 ) -> None:
-    """Keep one background process running until ``stop`` is set; returns when it has ended.
-
-    ``forked``: what ``fork_background`` returned; the first process is then that one.
-    """
+    """Keep one background process running until ``stop`` is set; the first is ``forked``, if given."""
 
     def start() -> ChildProcess:
         nonlocal forked
@@ -62,10 +59,7 @@ async def keep_background_running(
 
 
 def fork_background() -> ForkedProcess | None:
-    """Fork the background process, which waits for its settings, from this process; None except on Linux.
-
-    Only before the event loop starts, and after what both processes need is loaded.
-    """
+    """Fork the background process before the event loop starts; it waits for its settings. Only on Linux."""
     return ForkedProcess(PROCESS_NAME, child_main) if sys.platform == "linux" else None
 
 

@@ -50,9 +50,9 @@ log = logging.getLogger("aggregator.processes")
 
 
 class ForkedProcess:
-    """A process that was forked from this one and waits for the arguments of ``target``.
+    """A process, forked on Linux before the event loop starts, that waits for the arguments of ``target``.
 
-    For a process without event loop and threads, on Linux. ``ChildProcess`` takes it over.
+    ``ChildProcess`` takes it over.
     """
 
     def __init__(self, name: str, target: Callable[..., None]) -> None:
@@ -101,13 +101,10 @@ def _run_forked(target: Callable[..., None], pipe: Connection, inherited: Iterab
 class ChildProcess:
     """The parent's view of a process that runs ``target(*args, pipe)``. Raises OSError if it cannot start.
 
-    It is spawned, unless ``forked`` is given, a process that waits for the arguments of the same target.
-
-    Attributes:
-        ready: Set when the child reported that it is ready; ``ready_payload`` is then the object it sent.
-        ended: Set when the child closed the pipe.
-        hung: Set when the child has sent no heartbeat for ``HEARTBEAT_TIMEOUT_S``, or, before it is ready,
-            for ``START_TIMEOUT_S``.
+    forked  a process that waits for the arguments of the same target; None: one is spawned
+    ready   set when the child reported that it is ready; ``ready_payload`` is the object it sent
+    ended   set when the child closed the pipe
+    hung    set when the child has sent no heartbeat in time
     """
 
     def __init__(
@@ -203,14 +200,11 @@ async def keep_running(
 ) -> None:
     """Keep one process running until ``stop`` is set; returns when it has ended.
 
-    Args:
-        label: What it is, for the log: "worker 0".
-        start: Starts a process.
-        stop: Ends it, with SIGTERM, and after ``stop_timeout_s`` with SIGKILL.
-        stop_timeout_s: See ``stop``.
-        on_ready: Called with what each process sends when it is ready.
-        on_failure: Called with the reason and the exit code of each process that died, hung or could not be
-            started (code None); False gives up.
+    label       what it is, for the log: "worker 0"
+    stop        ends it, with SIGTERM, and after ``stop_timeout_s`` with SIGKILL
+    on_ready    called with what each process sends when it is ready
+    on_failure  called with the reason and the exit code of each process that died, hung or could not be
+                started (code None); False gives up
     """
     pause_s = 0.0
     while not stop.is_set():
@@ -253,9 +247,6 @@ async def _wait_any(*events: asyncio.Event) -> None:
         task.cancel()
 
 
-# -- in the child ------------------------------------------------------------------------------
-
-
 def run_child(
     main: Callable[[], Coroutine[Any, Any, int]],
     settings: Settings,
@@ -265,8 +256,7 @@ def run_child(
 ) -> NoReturn:
     """Configure logging, run ``main`` and exit with its result; an AggregatorError is logged.
 
-    ``ignored_signals``: signals that a terminal or a service manager sends to the whole process group, and
-    that only the parent handles.
+    ``ignored_signals``: sent to the whole process group, and handled by the parent alone.
     """
     for number in ignored_signals:
         signal.signal(number, signal.SIG_IGN)
@@ -280,10 +270,9 @@ def run_child(
 
 
 def follow_parent(pipe: Connection, stop: asyncio.Event, timeout_s: float) -> None:
-    """Send heartbeats to the parent from now on, and set ``stop`` when it is gone.
+    """Send heartbeats to the parent from now on, and set ``stop`` when it is gone, and the pipe readable.
 
-    The child's end of the pipe becomes readable only then. The child then ends within ``timeout_s``, by
-    SIGALRM if it is blocked: no parent is left to kill it.
+    The child then ends within ``timeout_s``, by SIGALRM if it is blocked: no parent is left to kill it.
     """
     loop = asyncio.get_running_loop()
     os.set_blocking(pipe.fileno(), False)

@@ -75,18 +75,13 @@ async def _supervise(settings: Settings, listener: socket.socket, runtime_dir: P
 
 
 class Supervisor:
-    """Keeps ``settings.workers`` web processes running on ``listener``.
-
-    ``runtime_dir``: directory of the sockets over which the processes exchange metrics.
-    """
+    """Keeps ``settings.workers`` web processes on ``listener``; they exchange metrics in ``runtime_dir``."""
 
     def __init__(
         self, settings: Settings, listener: socket.socket, runtime_dir: Path, restarts: RestartCounts
     ) -> None:
-        self._settings = settings
-        self._listener = listener
-        self._runtime_dir = runtime_dir
-        self._restarts = restarts
+        self._settings, self._listener = settings, listener
+        self._runtime_dir, self._restarts = runtime_dir, restarts
         self._stop = asyncio.Event()
         self._ready_workers: set[int] = set()
         self._background: asyncio.Task[None] | None = None
@@ -110,8 +105,6 @@ class Supervisor:
         self._listener.close()
 
     async def _keep_worker(self, index: int) -> None:
-        """Keep worker number ``index`` running until the shutdown."""
-
         def start() -> ChildProcess:
             name, metrics = f"aggregator-worker-{index}", PeerMetrics(self._runtime_dir, str(index))
             wait_for_store = bool(self._ready_workers)  # a replacement, also of a worker that never was ready
@@ -128,13 +121,9 @@ class Supervisor:
             return False
 
         await keep_running(
-            f"worker {index}",
-            start,
-            self._stop,
-            stop_timeout_s=SHUTDOWN_TIMEOUT_S,
-            on_ready=lambda layout: self._on_worker_ready(index, layout),
-            on_failure=on_failure,
-        )
+            f"worker {index}", start, self._stop, stop_timeout_s=SHUTDOWN_TIMEOUT_S,
+            on_ready=lambda layout: self._on_worker_ready(index, layout), on_failure=on_failure,
+        )  # fmt: skip
 
     def _on_worker_ready(self, index: int, layout: IndexLayout) -> None:
         self._ready_workers.add(index)
@@ -163,14 +152,9 @@ def worker_main(
             report_ready(pipe, service.layout)
 
         return await run_server(
-            settings,
-            pools,
-            on_ready=on_ready,
-            listener=listener,
-            stop=stop,
-            peer_metrics=peer_metrics,
-            wait_for_store=wait_for_store,
-        )
+            settings, pools, on_ready=on_ready,
+            listener=listener, stop=stop, peer_metrics=peer_metrics, wait_for_store=wait_for_store,
+        )  # fmt: skip
 
     run_child(lambda: serve(fork_analysis(settings)), settings, log, ignored_signals=(signal.SIGHUP,))
 

@@ -64,18 +64,14 @@ async def run_server(
 ) -> int:
     """Open the service and serve until SIGTERM, SIGINT or ``stop``; the exit code.
 
-    Args:
-        settings: Settings with the URL of a store that runs, or of the memory store.
-        pools: What ``fork_analysis`` returned; closed at the end.
-        on_ready: Called with the service and its port, and run in a task, once requests are answered.
-        listener: Socket shared with other workers, whose supervisor runs the background process; None: this
-            process binds its own socket and runs the background process.
-        stop: Event that ends the server.
-        peer_metrics: Metrics of the other processes; None: this is the only process (memory store).
-        restarts: Counts the restarts of the background process; None: this process does not run it.
-        forked_background: The background process if it is forked already; None: it is spawned.
-        wait_for_store: Wait until an unavailable store can be opened, instead of raising StoreUnavailable.
-
+    settings           with the URL of a store that runs, or of the memory store
+    pools              closed at the end
+    on_ready           called with the service and its port, and run in a task, once requests are answered
+    listener           socket shared with other workers; None: this process binds its own
+    peer_metrics       metrics of the other processes; None: this is the only process (memory store)
+    restarts           counts the restarts of the background process; None: this process does not run it
+    forked_background  the background process if it is forked already; None: it is spawned
+    wait_for_store     wait until an unavailable store can be opened, instead of raising StoreUnavailable
     Raises ConfigurationError, ModelError or StoreUnavailable at start.
     """
     from aggregator.app import open_service
@@ -99,19 +95,13 @@ async def run_server(
         await warm_up(service)
         tune_interpreter()
         checking = asyncio.create_task(_check_readiness_periodically(service))
-        background = asyncio.create_task(
-            _run_background(service, peer_metrics, stop, restarts, forked_background)
-        )
+        work = _run_background(service, peer_metrics, stop, restarts, forked_background)
+        background = asyncio.create_task(work)
         try:
             await serve(
-                service,
-                settings.host,
-                settings.port,
-                listener=listener,
-                on_ready=ready,
-                stop=stop,
-                peer_metrics=peer_metrics,
-            )
+                service, settings.host, settings.port,
+                listener=listener, on_ready=ready, stop=stop, peer_metrics=peer_metrics,
+            )  # fmt: skip
         except OSError as error:
             raise bind_error(settings, error) from error
         finally:

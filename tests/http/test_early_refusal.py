@@ -113,7 +113,7 @@ async def test_one_callers_flood_does_not_refuse_anothers_single_posts() -> None
             while sum(post.done() for post in posts) < 100 - 24:  # noqa: ASYNC110 (no event to wait for)
                 await asyncio.sleep(0.01)
         refused = [post.result() for post in posts if post.done()]
-        in_flight = client.app[LOAD_SHEDDER].in_flight
+        in_flight = client.app[LOAD_SHEDDER].usage.total
         singles = [
             await client.post("/v1/articles", json={"id": f"single{i}", "text": str(i)}, headers=other)
             for i in range(20)

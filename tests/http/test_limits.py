@@ -88,7 +88,7 @@ def test_slots_are_limited() -> None:
         pass
 
     with shedder.slot():
-        assert shedder.in_flight == 1
+        assert shedder.usage.total == 1
 
 
 def test_the_limit_follows_the_pace() -> None:
@@ -252,9 +252,9 @@ def test_usage_never_exceeds_the_budget_nor_half_of_it_per_caller(
                 except Overloaded:
                     assert size > EXEMPT_BYTES
                     break
-            assert budget.used_bytes <= 60 * EXEMPT_BYTES
-            assert max(map(budget._usage.of, "abc")) <= 30 * EXEMPT_BYTES
-    assert (budget.used_bytes, budget._usage._by_caller) == (0, {})
+            assert budget.usage.total <= 60 * EXEMPT_BYTES
+            assert max(map(budget.usage.of, "abc")) <= 30 * EXEMPT_BYTES
+    assert (budget.usage.total, budget.usage._by_caller) == (0, {})
 
 
 async def test_slow_large_bodies_do_not_block_small_ones() -> None:
@@ -271,7 +271,7 @@ async def test_slow_large_bodies_do_not_block_small_ones() -> None:
             )
             writers.append(writer)
         async with asyncio.timeout(HANG_LIMIT_S):
-            while budget.used_bytes < 2 * (len(LARGE) - 1 - EXEMPT_BYTES):  # noqa: ASYNC110 (no event to wait for)
+            while budget.usage.total < 2 * (len(LARGE) - 1 - EXEMPT_BYTES):  # noqa: ASYNC110 (no event to wait for)
                 await asyncio.sleep(0.01)
         refused = await client.post("/v1/articles", data=LARGE)
         small = await client.post("/v1/articles", json={"text": "words"})
@@ -279,7 +279,7 @@ async def test_slow_large_bodies_do_not_block_small_ones() -> None:
         for writer in writers:
             writer.close()
         async with asyncio.timeout(HANG_LIMIT_S):
-            while budget.used_bytes:  # noqa: ASYNC110 (no event to wait for)
+            while budget.usage.total:  # noqa: ASYNC110 (no event to wait for)
                 await asyncio.sleep(0.01)
         again = await client.post("/v1/articles", data=LARGE)
 
@@ -294,7 +294,7 @@ async def test_a_failed_body_is_released() -> None:
         chunked = await client.post("/v1/articles", data=chunked_body())
 
         assert (statuses, chunked.status) == ([413, 400], 413)
-        assert client.app[BODY_MEMORY_BUDGET].used_bytes == 0
+        assert client.app[BODY_MEMORY_BUDGET].usage.total == 0
 
 
 async def chunked_body() -> AsyncIterator[bytes]:

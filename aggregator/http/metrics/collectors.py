@@ -35,9 +35,8 @@ async def store_info(store: Store) -> StoreInfo:
         async with asyncio.timeout(STORE_TIMEOUT_S):
             return await store.info()
     except TimeoutError:
-        return StoreInfo(
-            "", "", 0, "unknown", False, f"The store did not answer within {STORE_TIMEOUT_S:g} s."
-        )
+        problem = f"The store did not answer within {STORE_TIMEOUT_S:g} s."
+        return StoreInfo("", "", 0, "unknown", False, problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +56,13 @@ class ScrapeContext:
 
     @property
     def active_service(self) -> Service:
-        """The service of a process that handles requests."""
+        """``service`` of a process that handles requests."""
         assert self.service is not None
         return self.service
 
     @property
     def active_background(self) -> BackgroundServices:
-        """The background services of the process that runs them."""
+        """``background`` of the process that runs it."""
         assert self.background is not None
         return self.background
 
@@ -118,10 +117,6 @@ def _readiness_problems(context: ScrapeContext) -> Iterator[Sample]:
         yield (name,), float(name in readiness.problems)
 
 
-def _analysis_restarts(context: ScrapeContext) -> Iterator[Sample]:
-    yield ("analysis",), float(context.active_service.analysis_pool.restarts)
-
-
 def _oldest_article_seconds(context: ScrapeContext) -> Iterator[Sample]:
     for space, census in context.active_background.maintenance.statistics.items():
         oldest = [s.oldest_ms for s in census.segments if s.oldest_ms is not None]
@@ -165,7 +160,9 @@ SERVICE_METRICS = (
         ("version", "space", "role")),
     MetricSpec("aggregator_not_ready", "gauge",
         "1 while this readiness check fails; /readyz and the log say why.", _readiness_problems, ("check",)),
-    MetricSpec(RESTARTS_NAME, "counter", RESTARTS_HELP, _analysis_restarts, (RESTARTS_LABEL,)),
+    MetricSpec(RESTARTS_NAME, "counter", RESTARTS_HELP,
+        lambda context: [(("analysis",), float(context.active_service.analysis_pool.restarts))],
+        (RESTARTS_LABEL,)),
     MetricSpec("aggregator_damaged_values", "counter", "Damaged stored values met; the log names them.",
         lambda context: [((), float(damage.values))]),
     MetricSpec("aggregator_unread_articles", "gauge",
@@ -235,25 +232,19 @@ BACKGROUND_METRICS = (
 
 
 class ServiceCollector(Collector):
-    """Collector of all specs that apply to ``context``; no metrics before the first context is set."""
+    """Collector of all specs that apply to ``context``: of requests, background services, or both."""
 
     def __init__(self) -> None:
-        self.context: ScrapeContext | None = None
+        self.context: ScrapeContext | None = None  # before the first scrape: no metrics
 
     def collect(self) -> Iterator[Metric]:
         """The metrics of the current context."""
-        if self.context is None:
+        context = self.context
+        if context is None:
             return
-        for spec in _active_specs(self.context):
-            yield spec.to_family(self.context)
-
-
-def _active_specs(context: ScrapeContext) -> tuple[MetricSpec, ...]:
-    """Specs for a process that handles requests, for one that runs background services, or for both."""
-    service, background = context.service, context.background
-    real = service is not None and service.background is not None
-    return (
-        (STORE_METRICS if service is not None else ())
-        + (SERVICE_METRICS if real else ())
-        + (BACKGROUND_METRICS if background is not None else ())
-    )
+        service = context.service
+        yield from (spec.to_family(context) for spec in STORE_METRICS if service is not None)
+        if service is not None and service.background is not None:
+            yield from (spec.to_family(context) for spec in SERVICE_METRICS)
+        if context.background is not None:
+            yield from (spec.to_family(context) for spec in BACKGROUND_METRICS)

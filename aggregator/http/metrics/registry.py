@@ -28,6 +28,7 @@ from aggregator.http.metrics.collectors import (
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Articles whose timings are kept individually for the health page.
 RECENT_ARTICLES = 1000
+_Row = tuple[str, str, tuple[str, ...], str]  # name, kind, labels, meaning
 _LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
 
 
@@ -53,54 +54,36 @@ class Metrics(BackgroundMetrics):
 
     def __init__(self, profiles: Sequence[str] = (DEFAULT_PROFILE,)) -> None:
         super().__init__()
-        registry = self._registry
+        # fmt: off
+        registry, seconds = self._registry, _LATENCY_BUCKETS_S
         self.requests = Counter(
-            "aggregator_requests", "Requests answered.", ["method", "route", "status"], registry=registry
-        )
+            "aggregator_requests", "Requests answered.", ["method", "route", "status"], registry=registry)
         self.request_seconds = Histogram(
-            "aggregator_request_duration_seconds",
-            "Time from request to response.",
-            ["route"],
-            buckets=_LATENCY_BUCKETS_S,
-            registry=registry,
-        )
+            "aggregator_request_duration_seconds", "Time from request to response.", ["route"],
+            buckets=seconds, registry=registry)
         self.articles = Counter(
-            "aggregator_articles",
-            "Articles processed, excluding dry runs.",
-            ["verdict", "policy"],
-            registry=registry,
-        )
+            "aggregator_articles", "Articles processed, excluding dry runs.", ["verdict", "policy"],
+            registry=registry)
         # Export zeros from the start: absent series look like missing data.
         for verdict in get_args(VerdictName):
             for profile in profiles:
                 self.articles.labels(verdict, profile)
         self.rejected_articles = Counter(
-            "aggregator_articles_rejected", "Articles rejected.", ["code"], registry=registry
-        )
+            "aggregator_articles_rejected", "Articles rejected.", ["code"], registry=registry)
         self.stage_seconds = Histogram(
-            "aggregator_stage_duration_seconds",
-            "Processing time per article and stage.",
-            ["stage"],
-            buckets=_LATENCY_BUCKETS_S,
-            registry=registry,
-        )
+            "aggregator_stage_duration_seconds", "Processing time per article and stage.", ["stage"],
+            buckets=seconds, registry=registry)
         self.distance_bits = Histogram(
-            "aggregator_distance_bits",
-            "Hamming distance to the nearest stored article, if within 7 bits.",
-            buckets=range(8),
-            registry=registry,
-        )
+            "aggregator_distance_bits", "Hamming distance to the nearest stored article, if within 7 bits.",
+            buckets=range(8), registry=registry)
         self.refused_connections = Counter(
-            "aggregator_connections_refused",
-            "Connections refused because too many were open.",
-            registry=registry,
-        )
+            "aggregator_connections_refused", "Connections refused because too many were open.",
+            registry=registry)
         self.unexpected_errors = Counter(
-            "aggregator_unhandled_exceptions", "Unhandled exceptions.", registry=registry
-        )
+            "aggregator_unhandled_exceptions", "Unhandled exceptions.", registry=registry)
         self.event_streams = Gauge(
-            "aggregator_event_stream_clients", "Open event streams.", registry=registry
-        )
+            "aggregator_event_stream_clients", "Open event streams.", registry=registry)
+        # fmt: on
         self.recent_timings_ms: deque[dict[str, float]] = deque(maxlen=RECENT_ARTICLES)
         # Cached per label value: looking a child up takes longer than incrementing it.
         self._verdict_counter = cache(self.articles.labels)
@@ -119,24 +102,18 @@ class Metrics(BackgroundMetrics):
 
 def markdown_table() -> str:
     """The metrics table of docs/metrics.md (a test compares them); names as in a Prometheus query."""
-    rows = [
-        (family.name, family.type, labels, family.documentation) for family, labels in _instrument_families()
-    ]
-    rows += [
-        (spec.name, spec.kind, spec.labels, spec.help_text)
-        for spec in STORE_METRICS + SERVICE_METRICS + BACKGROUND_METRICS
-    ]
+    specs = STORE_METRICS + SERVICE_METRICS + BACKGROUND_METRICS
+    rows: list[_Row] = [(spec.name, spec.kind, spec.labels, spec.help_text) for spec in specs]
+    for metric in vars(Metrics()).values():
+        if isinstance(metric, MetricWrapperBase):
+            family: Metric = next(iter(metric.collect()))
+            rows.append((family.name, family.type, tuple(metric._labelnames), family.documentation))
     lines = ["| series | kind | labels | meaning |", "| --- | --- | --- | --- |"]
-    for name, kind, labels, meaning in sorted((_query_name(*row[:2]), *row[1:]) for row in rows):
-        lines.append(f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |")
+    for row in sorted(rows, key=_query_name):
+        labels = ", ".join(f"`{label}`" for label in row[2])
+        lines.append(f"| `{_query_name(row)}` | {row[1]} | {labels} | {row[3]} |")
     return "\n".join(lines)
 
 
-def _query_name(name: str, kind: str) -> str:
-    """The metric's name in a query: counters end in "_total"."""
-    return f"{name}_total" if kind == "counter" else name
-
-
-def _instrument_families() -> list[tuple[Metric, tuple[str, ...]]]:
-    metrics = [metric for metric in vars(Metrics()).values() if isinstance(metric, MetricWrapperBase)]
-    return [(next(iter(metric.collect())), tuple(metric._labelnames)) for metric in metrics]
+def _query_name(row: _Row) -> str:
+    return f"{row[0]}_total" if row[1] == "counter" else row[0]

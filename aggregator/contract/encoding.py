@@ -66,7 +66,7 @@ def fields_of(source: Any, type_: type[T], /, **computed: Any) -> T:
 
     Where it has ``x_ms`` instead of ``x``, the time as a datetime.
     """
-    for name, of_time in _sources(type(source), type_):
+    for name, of_time in _sources(source.__class__, type_):
         if name not in computed:
             computed[name] = (
                 to_datetime_or_none(getattr(source, of_time)) if of_time else getattr(source, name)

@@ -231,10 +231,6 @@ class Prefetcher(Generic[T, U]):
                     task.add_done_callback(self._preparing.discard)
                     await self._ready.put(task)
         finally:
-            if not _is_being_cancelled():
+            current = asyncio.current_task()
+            if current is None or not current.cancelling():
                 await self._ready.put(None)
-
-
-def _is_being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

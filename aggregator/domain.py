@@ -88,16 +88,13 @@ NO_SKETCH = Sketch(0, np.empty(0, np.uint32), np.empty(0, np.bool_))
 class Analysis:
     """Result of the analysis of an article: the input of look-up and verdict.
 
-    lang         language of the text, ISO 639-1
     space        fingerprint space, e.g. "en.3f2a": only fingerprints of one space are comparable
-    fingerprint  64-bit simhash
     text_hash    16 bytes, xxh3_128 of the normalized text: equal means an exact copy
     short        too few words for 64 stable bits (titles only)
     terms        heaviest terms and their weights, descending, with an L2 norm of 1
     figures      hashes (uint32) of the numbers in the text, in order, limited in number
     title, text  as given, or extracted from HTML
-    minor_terms  the terms that follow ``terms`` and which ones come first in the article, encoded
-                 (``analysis/term_profile.py``); for ranking related articles only
+    minor_terms  encoded terms that follow ``terms``, for related articles (``analysis/term_profile.py``)
     opening_mask bit i: ``terms[i]`` occurs in the opening of the text (``analysis/term_profile.py``)
     """
 
@@ -123,11 +120,9 @@ AnalyzeMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | Aggregator
 class ArticleRecord:
     """The stored record of one version of an article, keyed by its number.
 
-    ``first_version`` is the number of the first version of the id. An update gets a new number; duplicates
-    refer to ``first_version``, so an update does not change them.
-
-    ``opening_mask`` and ``backfill`` are stored in the article stream, not in the record: a record that was
-    read has 0 and False.
+    ``first_version`` is the number of the first version of the id, which duplicates refer to.
+    ``opening_mask`` and ``backfill`` are stored in the article stream only: a record that was read has 0 and
+    False.
     """
 
     number: int

@@ -406,7 +406,9 @@ def resolve(
         if found is None:
             continue
         raw, origins[name] = found
-        where, shown = _label(name, origins[name]), "the value" if option.metadata["secret"] else repr(raw)
+        origin, shown = origins[name], "the value" if option.metadata["secret"] else repr(raw)
+        # The line of a file does not name the setting.
+        where = f"{origin}: {name}" if origin.rpartition(":")[2].isdigit() else origin
         in_file = config is not None and origins[name] == config.origin(name)
         try:
             parse = _check_type if in_file else _parse_value
@@ -440,10 +442,6 @@ def _find_value(
     if config is not None and name in config.values:
         return config.values[name], config.origin(name)
     return None
-
-
-def _label(name: str, origin: str) -> str:
-    return f"{origin}: {name}" if origin.rpartition(":")[2].isdigit() else origin
 
 
 def _unknown_variables(env: Mapping[str, str], fields: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import xxhash
 
-from aggregator.analysis import features, shingles
+from aggregator.analysis import shingles
 from aggregator.analysis.extractor_model import Model
 from aggregator.analysis.features import FeatureModel, HashedModel
 from aggregator.analysis.simhash import fingerprint_from_sums
@@ -133,12 +133,6 @@ class Analyzer:
         return self._vocabularies.get(lang) or self._vocabularies.setdefault(
             lang, Vocabulary(lang, model.for_language(lang))
         )
-
-    def term_weights(self, analysis: Analysis) -> dict[str, float]:
-        """Return all term weights of an analyzed article, L2 norm 1; ``analysis.terms`` has the top ones."""
-        _, model = self._group_and_model(analysis.lang)
-        terms = tokenizer.tokenize(f"{analysis.title}\n{analysis.text}", analysis.lang)
-        return features.term_weights(model.for_language(analysis.lang), terms)
 
     def _group_and_model(self, lang: str) -> tuple[str, Model]:
         group = language_group(lang)

@@ -55,8 +55,7 @@ class FeatureModel:
     matrix      (V, 64) float32: principal axes times hyperplanes, rounded to float16, as they are stored
     offset      (64,) float64, subtracted from every projection (zeros: not centered)
     recipe      ``tokenizer_recipe`` of the group at the time of the fit
-    metadata    corpus, licence, size, settings; informative, not part of ``content_hash``
-    term_weight ``LOG_TF_WEIGHT``, ``RAW_TF_WEIGHT`` or ``POWER_TF_WEIGHT``
+    metadata    informative, not part of ``content_hash``
     """
 
     group: str
@@ -79,7 +78,14 @@ class FeatureModel:
         object.__setattr__(self, "matrix", self.matrix.astype(np.float16).astype(np.float32))
         _check_shapes(self)
         derived: dict[str, Any] = {
-            "content_hash": _content_hash(self),
+            "content_hash": hash_of_parts(
+                "folded-pca",
+                self.group,
+                self.recipe,
+                self.term_weight,
+                str(HASH_SEED),
+                *(array.tobytes() for array in _stored_arrays(self).values()),
+            ),
             "_row_of_term": {term: row for row, term in enumerate(self.vocabulary)},
             "_idf": self.idf.tolist(),
             "_tf_weight": _TF_WEIGHTS[self.term_weight],
@@ -254,11 +260,6 @@ def _stored_arrays(model: FeatureModel) -> dict[str, npt.NDArray[Any]]:
     vocabulary = model_file.pack_strings(model.vocabulary)
     matrix = model.matrix.astype(np.float16)
     return {"vocabulary": vocabulary, "idf": model.idf, "matrix": matrix, "offset": model.offset}
-
-
-def _content_hash(model: FeatureModel) -> str:
-    arrays = [array.tobytes() for array in _stored_arrays(model).values()]
-    return hash_of_parts("folded-pca", model.group, model.recipe, model.term_weight, str(HASH_SEED), *arrays)
 
 
 def hash_of_parts(*parts: str | bytes) -> str:

@@ -17,7 +17,7 @@ bit mask over the heaviest terms (``Analysis.opening_mask``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -146,12 +146,9 @@ def story_terms(title: str, lang: str, terms: WeightedTerms, mask: int) -> tuple
 
     An article with neither a headline nor an opening has its heaviest terms.
     """
-    weights = dict.fromkeys(_without_numbers(tokenizer.tokenize(strip_desk_prefix(title), lang)), 1.0)
+    headline = tokenizer.tokenize(strip_desk_prefix(title), lang)
+    weights = dict.fromkeys((term for term in headline if not term.isdecimal()), 1.0)
     for i, (term, _) in enumerate(terms):
         if mask >> i & 1 and not term.isdecimal():
             weights.setdefault(term, OPENING_WEIGHT)
     return tuple(weights.items()) or tuple(terms)
-
-
-def _without_numbers(terms: Iterable[str]) -> list[str]:
-    return [term for term in terms if not term.isdecimal()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from aggregator.errors import ConfigurationError
@@ -237,15 +237,3 @@ def duration_ms(text: str) -> int:
     if unit not in DURATION_UNITS_MS or not number.isdecimal() or int(number) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time span such as 30m, 24h or 7d")
     return int(number) * DURATION_UNITS_MS[unit]
-
-
-def comma_separated(parse_item: Callable[[str], Any]) -> Callable[[str], list[Any]]:
-    """A parser of values separated by commas."""
-
-    def values(text: str) -> list[Any]:
-        try:
-            return [parse_item(part) for part in text.split(",")]
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers such as 1,2,3") from None
-
-    return values

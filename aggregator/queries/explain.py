@@ -113,8 +113,6 @@ class Explanation:
 class Comparison:
     """The decision on two articles of one space.
 
-    headlines    similarity of the headlines, 0..1
-    is_match     whether the policy's rule matches them
     template     what they exchange if they are fillings of one template
     novelties    what the later one may add, in either order of arrival
     confirmable  whether copies of a second outlet would make the later one a duplicate

@@ -101,11 +101,6 @@ def canonical_or_none(url: str) -> str | None:
         return None
 
 
-def _is_canonical(id_: str, url: str) -> bool:
-    """Whether an id is plainly the canonical form of a URL: most ids are, and canonicalizing takes 30 us."""
-    return url.startswith(("https://", "http://")) and url.partition("://")[2] == id_
-
-
 @lru_cache(maxsize=4096)
 def source_terms(source: str, lang: str) -> tuple[str, ...]:
     """The terms of the name of an outlet."""
@@ -214,7 +209,10 @@ class HeadlineTable:
                 self._chunks.remove(oldest)
             self._chunks.append(_Chunk())
         headline = list(dict.fromkeys(tokenize(item.title, item.lang)))[:MAX_HEADLINE_TERMS]
-        url = item.id if _is_canonical(item.id, item.url) else canonical_or_none(item.url)
+        # Most ids are plainly the canonical form of the URL, and canonicalizing takes 30 us.
+        scheme, _, rest = item.url.partition("://")
+        is_canonical = scheme in ("http", "https") and rest == item.id
+        url = item.id if is_canonical else canonical_or_none(item.url)
         published_ms, _ = publication_time(item.published_at_ms, item.arrived_ms)
         self._chunks[-1].add(
             map(hash32, [*headline, *source_terms(item.source, item.lang)]),
@@ -256,7 +254,11 @@ class HeadlineTable:
                     mask &= compare(chunk.view(column)[rows], value)
                 return mask
 
-            yield _search_chunk(chunk, prepared, passes) if groups else _all_rows(chunk, passes)
+            if groups:
+                yield _search_chunk(chunk, prepared, passes)
+            else:
+                rows = np.flatnonzero(passes(np.arange(len(chunk))))
+                yield _hits(chunk, rows, np.zeros(len(rows), np.uint64))
 
     def _conditions(self, wanted: SearchFilter) -> list[tuple[str, np.ufunc, int]]:
         since_s, until_s = (
@@ -295,12 +297,6 @@ class _PreparedGroup:
 
 
 _Passes = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
-
-
-def _all_rows(chunk: _Chunk, passes: _Passes) -> Hits:
-    rows = np.arange(len(chunk))
-    rows = rows[passes(rows)]
-    return _hits(chunk, rows, np.zeros(len(rows), np.uint64))
 
 
 def _search_chunk(chunk: _Chunk, groups: Sequence[_PreparedGroup], passes: _Passes) -> Hits:

@@ -66,7 +66,6 @@ class SearchResult:
     words       number of words that were searched; 0: the query has stop words only
     searched    articles whose headlines were searched
     since_ms    arrival of the oldest of these; None without articles
-    is_loading  whether older headlines are still being read
     """
 
     articles: tuple[FoundArticle, ...]

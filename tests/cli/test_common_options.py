@@ -18,7 +18,6 @@ from aggregator.cli.common_options import (
     SETTING_GROUPS,
     ConciseArgumentParser,
     add_settings_options,
-    comma_separated,
     duration_ms,
     positive_int,
 )
@@ -47,21 +46,6 @@ def test_another_number_is_rejected(text: str) -> None:
     """Python's own conversion accepts some of these."""
     with pytest.raises(argparse.ArgumentTypeError, match="is not an integer of at least 1"):
         positive_int(text)
-
-
-@given(st.lists(st.integers(min_value=1), min_size=1))
-def test_lists_have_the_values_in_order(values: list[int]) -> None:
-    """One value is a list too."""
-    assert comma_separated(positive_int)(",".join(map(str, values))) == values
-
-
-@pytest.mark.parametrize("text", ["", "1,", "1,x", "1;2"])
-def test_a_list_with_an_unusable_value_is_rejected(text: str) -> None:
-    """The whole list is quoted."""
-    with pytest.raises(argparse.ArgumentTypeError) as caught:
-        comma_separated(int)(text)
-
-    assert str(caught.value) == f"{text!r} is not a list of numbers such as 1,2,3"
 
 
 def parser_of(*names: str) -> ConciseArgumentParser:

@@ -117,8 +117,6 @@ def fold(text: str) -> str:
 def source_key(name: str) -> str:
     """Key of a source: equal for spellings that differ in case, width, apostrophes or white space only.
 
-    API keys that are bound to a source, and ``source`` of a related query, compare names exactly instead.
-
     >>> source_key("The  HARBOUR Times") == source_key("The Harbour Times")
     True
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from aggregator.cli import common_options
@@ -64,7 +65,7 @@ def _add_near_duplicates(protocols: Any) -> None:
         ("--leading", float, "f: share of the text that is used, from its beginning"),
         ("--overlap", float, "r: minimum overlap coefficient of a duplicate; not in the published rule"),
     ):  # fmt: skip
-        group.add_argument(flag, metavar="X,...", type=common_options.comma_separated(kind), help=help)
+        group.add_argument(flag, metavar="X,...", type=comma_separated(kind), help=help)
     common_options.add_policy_options(command, POLICY_SETTINGS)
 
 
@@ -85,11 +86,11 @@ def _add_duplicates(protocols: Any) -> None:
         "2020, or the published rule",
     )  # fmt: skip
     command.add_argument(
-        "--overlap", metavar="X,...", type=common_options.comma_separated(float),
+        "--overlap", metavar="X,...", type=comma_separated(float),
         help="minimum overlap coefficients of a duplicate for --compare shingling (default 0.2)",
     )  # fmt: skip
     command.add_argument(
-        "--collisions", metavar="T,...", type=common_options.comma_separated(int),
+        "--collisions", metavar="T,...", type=comma_separated(int),
         help="collisions that a duplicate exceeds for --compare published (default 3)",
     )  # fmt: skip
     command.add_argument(
@@ -318,3 +319,15 @@ def _add_background_option(
     command: argparse.ArgumentParser, help: str = "unlabeled articles; repeatable"
 ) -> None:
     command.add_argument("--background", metavar="FILE", action="append", default=[], help=help)
+
+
+def comma_separated(parse_item: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """A parser of values separated by commas."""
+
+    def values(text: str) -> list[Any]:
+        try:
+            return [parse_item(part) for part in text.split(",")]
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers such as 1,2,3") from None
+
+    return values

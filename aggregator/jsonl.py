@@ -86,13 +86,13 @@ def read_lines(
     """
     for file in files:
         with _open_input(file) as raw:
-            reader = _ReadProgress(raw, progress) if progress else None
+            reported = 0
             for line in _lines_of_file(file, raw, max_line_bytes):
-                if reader and line.number % LINES_PER_PROGRESS == 0:
-                    reader.update()
+                if progress and line.number % LINES_PER_PROGRESS == 0:
+                    reported = _report_progress(raw, reported, progress)
                 yield line
-            if reader:
-                reader.update()
+            if progress:
+                _report_progress(raw, reported, progress)
 
 
 def read_rows(files: Sequence[str], *, max_line_bytes: int = 64 * 1024 * 1024) -> Iterator[dict[str, Any]]:
@@ -182,16 +182,11 @@ def _lines_of_file(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Li
         yield Line(file, number + 1, error=InvalidInput(message))
 
 
-class _ReadProgress:
-    """Reports the bytes of a file on disk that were read since the last report."""
-
-    def __init__(self, raw: BinaryIO, report: Callable[[int], None]) -> None:
-        self._raw, self._report, self._reported_bytes = raw, report, 0
-
-    def update(self) -> None:
-        try:
-            position = self._raw.tell()
-        except OSError:  # a pipe has no position
-            return
-        self._report(position - self._reported_bytes)
-        self._reported_bytes = position
+def _report_progress(raw: BinaryIO, reported: int, report: Callable[[int], None]) -> int:
+    """Report the bytes of a file on disk that were read since the last report; the position of this one."""
+    try:
+        position = raw.tell()
+    except OSError:  # a pipe has no position
+        return reported
+    report(position - reported)
+    return position

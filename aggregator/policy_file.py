@@ -145,7 +145,6 @@ def _is_pattern(value: object) -> bool:
 
 
 def _violated_expectation(key: str, value: Any) -> str:
-    """What the setting of this name expects, if ``value`` does not meet it; else ""."""
     option = _SETTING_FIELDS.get(key)
     if option is None:  # a threshold that is no setting
         return "" if isinstance(value, str) or 0 <= value < math.inf else "a number of at least 0"

@@ -19,20 +19,12 @@ def wall_clock_ms() -> int:
 
 
 def format_rfc3339(at_ms: int) -> str:
-    """A time as RFC 3339 text in UTC with milliseconds.
-
-    >>> format_rfc3339(1_300_000_000_000)
-    '2011-03-13T07:06:40.000Z'
-    """
+    """A time as RFC 3339 text in UTC with milliseconds: ``2011-03-13T07:06:40.000Z``."""
     return _to_utc(at_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def format_minute(at_ms: int) -> str:
-    """``YYYY-MM-DD HH:MM`` in UTC.
-
-    >>> format_minute(1_300_000_000_000)
-    '2011-03-13 07:06'
-    """
+    """``YYYY-MM-DD HH:MM`` in UTC."""
     return _to_utc(at_ms).isoformat(" ", "minutes").removesuffix("+00:00")
 
 

@@ -75,10 +75,7 @@ def build_index(settings: Settings, store: Store, layout: IndexLayout) -> Index:
 def build_background(
     settings: Settings, index: Index, clock: Callable[[], int], *, yield_control: YieldControl = yield_control
 ) -> BackgroundServices:
-    """Build all background services on the store of ``index``.
-
-    ``yield_control`` is awaited between steps of the detector to let other tasks of the process run.
-    """
+    """All background services on the store of ``index``."""
     events = EventRepository(index.store)
     clock_guard = ClockGuard(index, clock)
     source_collector = SourceCollector(index, clock, yield_control=yield_control)

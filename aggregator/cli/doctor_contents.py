@@ -189,7 +189,6 @@ async def _check_events(service: Service) -> list[Finding]:
 
 
 async def _check_index(service: Service) -> list[Finding]:
-    """Number of articles per segment, and the sizes of sampled buckets."""
     findings = []
     memory_bytes = (await service.store.info()).memory_bytes
     samples = [await sample_buckets(service.index, space) for space in service.index.spaces]

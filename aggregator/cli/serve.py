@@ -63,7 +63,6 @@ async def _serve_single_process(
     pools: AnalysisPools,
     forked_background: ForkedProcess | None,
 ) -> int:
-    """Serve in this process, which owns the embedded store and the background process."""
 
     async def on_ready(service: Service, port: int) -> None:
         await announce(settings, port)
@@ -84,7 +83,6 @@ async def _serve_single_process(
 
 
 async def _load_demo_history(settings: Settings) -> None:
-    """Fill an empty store with a day of invented news; a failure is logged and does not stop the service."""
     from aggregator.runtime.demo.history import load_history
 
     print("aggregator: demonstration: loading a day of invented news, which takes some seconds", flush=True)

@@ -95,7 +95,7 @@ class AppendLog:
         )
 
     def record(self) -> None:
-        """Note the lengths of now; save them when it is time. The server must have loaded its log."""
+        """Note the lengths of now, and save those noted before. The server must have loaded its log."""
         with self._lock:
             now_s = self._monotonic()
             if self._unsaved is not None and now_s < self._unsaved[0] + SAVE_INTERVAL_S:
@@ -137,7 +137,6 @@ class AppendLog:
         return files
 
     def _require_empty(self, saved: Lengths) -> None:
-        """Raise ConfigurationError if there was a log."""
         left = [path for path in self._directory.glob("appendonly.aof.*") if path.is_file()]
         if sum(path.stat().st_size for path in left) > EMPTY_LOG_BYTES:
             raise self._damage(
@@ -148,7 +147,6 @@ class AppendLog:
             raise self._damage(f"the log in {self._directory} is gone, so the store would start empty")
 
     def _cut(self, path: Path, end: int) -> Path:
-        """Shorten a file; returns the file that its end is kept in. Raises OSError."""
         kept = self._data_dir / time.strftime(f"{TAIL_PREFIX}%Y%m%dT%H%M%SZ", time.gmtime())
         with open(path, "r+b") as file, open(kept, "ab", opener=open_private) as copy:
             file.seek(end)

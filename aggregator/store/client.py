@@ -1,11 +1,10 @@
 """Client connections to a Redis server or to the primaries of a cluster: sending, retries, error translation.
 
-Used by ``redis.py``, which defines the commands. **Writes are never retried.** When a connection breaks after
-a request was sent, it is unknown whether the request was applied, so the retries of redis-py are disabled and
-StoreUnavailable is raised. The caller may repeat the operation: a commit that was applied fails its own
-checks the second time (the buckets have grown, the id exists), and the layer above reads again and finds its
-own article. Plain reads are retried once on a broken connection. A server that was demoted to a replica
-rejects writes but still answers reads, with stale data: so reads verify its role, at most once a second.
+**Writes are never retried.** When a connection breaks after a request was sent, it is unknown whether it was
+applied, so the retries of redis-py are disabled and StoreUnavailable is raised. The caller may repeat the
+operation: a commit that was applied fails its own checks the second time, and the layer above reads again and
+finds its own article. Plain reads are retried once on a broken connection. A server that was demoted to a
+replica still answers reads, with stale data: so reads verify its role, at most once a second.
 """
 
 from __future__ import annotations
@@ -99,7 +98,6 @@ def open_client(
 
 
 def _address_of(url: str) -> str:
-    """The address that ``url`` points to, without the password."""
     parts: dict[str, Any] = dict(parse_url(url))
     if "path" in parts:
         return str(parts["path"])
@@ -132,9 +130,9 @@ class RedisClient:
         """Replies of a script that is called once per element of ``calls`` (number of keys, keys, values).
 
         In one round trip, without the source. A server that does not have the script (since a restart)
-        refuses the calls, and so applied nothing of them: they are repeated with the source, which loads it.
-        Should another process load it between two calls, the second one is applied before the first one is
-        repeated: a call that needs the effect of another one must check it, as against any other process.
+        refuses calls, which are repeated with the source. Should another process load it between two calls,
+        the second one is applied before the first one is repeated: a call that needs the effect of another
+        one must check it.
         """
         replies = await self.send([("EVALSHA", sha1, *call) for call in calls])
         refused = [i for i, reply in enumerate(replies) if isinstance(reply, driver.NoScriptError)]
@@ -175,7 +173,7 @@ class RedisClient:
         return await self._read_from_primary(commands)
 
     async def _read_from_primary(self, commands: Sequence[Command]) -> list[Any]:
-        """Execute reads and verify that a primary answered; replicas of a cluster reject reads themselves."""
+        """Replicas of a cluster reject reads themselves."""
         now_s = time.monotonic()
         if self.is_cluster or now_s < self._role_checked_s + _ROLE_CACHE_S:
             return await self._execute(commands)
@@ -222,8 +220,7 @@ class RedisClient:
     async def _discover_primaries(self) -> None:
         """Refresh the slot map if it is unknown or was invalidated.
 
-        redis-py asks the first primary, and keeps asking the same one if that one is dead; so after a failure
-        the next primary is moved to the front.
+        redis-py keeps asking the first primary, also if it is dead; so after a failure that is moved back.
         """
         remaining = len(self._driver_client.get_primaries())
         while True:
@@ -238,10 +235,7 @@ class RedisClient:
                 self._driver_client.nodes_manager.move_node_to_end_of_cached_nodes(first.name)
 
     def _invalidate_topology(self, key: bytes | None = None) -> None:
-        """Refresh the slot map before the next call; without retries, pipelines of redis-py do not.
-
-        ``key``: a key of the primary that failed, if known; that primary is asked last.
-        """
+        """Refresh the slot map before the next call; the primary of ``key``, which failed, is asked last."""
         if not self.is_cluster:
             return
         self._driver_client._initialize = True
@@ -304,10 +298,9 @@ class RedisClient:
 
 
 class _TranslatedErrors:
-    """Context manager that turns failures of the store into StoreUnavailable; reusable and reentrant.
+    """Turns failures of the store into StoreUnavailable. A class, not a generator: it wraps every look-up.
 
-    A class, not a generator: it wraps every look-up. ``directory``: that of the server's data, once it is
-    known and on this machine.
+    ``directory``: that of the server's data, once it is known and on this machine.
     """
 
     def __init__(self, address: str) -> None:

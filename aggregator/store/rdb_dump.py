@@ -47,8 +47,8 @@ class RdbDump:
 def download_rdb(url: str, path: Path) -> RdbDump:
     """Write a snapshot of the server at ``url`` to ``path``, and flush it to the disk. Blocks.
 
-    Raises StoreUnavailable if the server cannot be reached or breaks off, ConfigurationError if it does not
-    send snapshots, OSError if the file cannot be written. An incomplete file remains.
+    Raises StoreUnavailable, ConfigurationError if the server does not send snapshots, OSError. An incomplete
+    file remains.
     """
     if "+cluster://" in url:
         raise ConfigurationError(

@@ -173,7 +173,6 @@ class RedisStore:
         return await self._batcher.commit(transactions)
 
     async def _commit_each(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
-        """One script call per transaction, in one round trip."""
         calls = [encode_transaction(transaction) for transaction in transactions]
         with_keys = [call for call in calls if call[0]]
         answers = iter(await self._client.run_script(COMMIT_SCRIPT, COMMIT_SCRIPT_SHA1, with_keys))

@@ -18,13 +18,7 @@ from pathlib import Path
 
 from aggregator.errors import AggregatorError
 from aggregator.log_limits import ChangeFilter
-from aggregator.store.disk import (
-    MAX_AHEAD_BYTES,
-    DiskSpace,
-    allocate_ahead,
-    read_disk_space,
-    rewrite_message,
-)
+from aggregator.store.disk import MAX_AHEAD_BYTES, DiskSpace, allocate_ahead, read_disk_space, rewrite_message
 from aggregator.store.embedded import EmbeddedServer
 
 CHECK_INTERVAL_S = 1.0

@@ -35,7 +35,7 @@ class _Running:
 
 
 class Continuation:
-    """Runs analyses that survive the cancellation of their requests. Requests are compared by their content.
+    """Runs analyses that survive the cancellation of their requests, which are compared by their content.
 
     ``analyze`` is called in the context of the first request, so it counts for the caller of that one.
     """
@@ -75,7 +75,6 @@ class Continuation:
         return await self._analyze(article)
 
     def _may_continue(self, caller: str) -> bool:
-        """Whether the analysis of ``caller`` whose request was just cancelled is within the limits."""
         continued = [running.caller for running in self._running.values() if not running.waiting]
         return len(continued) <= MAX_CONTINUED and continued.count(caller) <= MAX_CONTINUED_PER_CALLER
 

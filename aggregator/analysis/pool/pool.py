@@ -25,9 +25,14 @@ from collections.abc import Iterator, Sequence
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.pool.continuation import Continuation
-from aggregator.analysis.pool.fork_server import ForkServer
 from aggregator.analysis.pool.fork_server_main import AnalysisResult
-from aggregator.analysis.pool.worker import AnalysisWorker, CpuLimitExceeded, WorkerCrashed, WorkerDied
+from aggregator.analysis.pool.worker import (
+    AnalysisWorker,
+    CpuLimitExceeded,
+    ForkServer,
+    WorkerCrashed,
+    WorkerDied,
+)
 from aggregator.analysis.text.normalization import expanding_characters
 from aggregator.analysis.vocabulary import TooManyNewStrings
 from aggregator.concurrency import FairSemaphore, current_caller
@@ -81,10 +86,7 @@ class AnalysisPool:
         return self._fork_server.restarts
 
     def fork_now(self) -> None:
-        """Fork the process that starts workers from this one, unless batches are analyzed in this process.
-
-        Only before the event loop starts; see ``ForkServer.fork_now``.
-        """
+        """``ForkServer.fork_now``, unless batches are analyzed in this process."""
         if self._offloads_batches:
             self._fork_server.fork_now()
 
@@ -130,9 +132,8 @@ class AnalysisPool:
         yield from ([i] for i in heavy)
         if self._offloads_batches and len(articles) > 1:
             plain = sorted(set(range(len(articles))).difference(heavy))
-            yield from (
-                plain[i : i + MAX_ARTICLES_PER_TASK] for i in range(0, len(plain), MAX_ARTICLES_PER_TASK)
-            )
+            for i in range(0, len(plain), MAX_ARTICLES_PER_TASK):
+                yield plain[i : i + MAX_ARTICLES_PER_TASK]
 
     async def _run_task(self, articles: list[Article]) -> list[AnalysisResult]:
         if len(articles) == 1:
@@ -170,9 +171,8 @@ class AnalysisPool:
                 try:
                     return (await worker.run([article], SLOW_LANE_CPU_S))[0]
                 except CpuLimitExceeded:
-                    return _limit_exceeded(
-                        article, f"takes more than {SLOW_LANE_CPU_S:g} s of processor time"
-                    )
+                    what = f"takes more than {SLOW_LANE_CPU_S:g} s of processor time"
+                    return _limit_exceeded(article, what)
                 except WorkerCrashed as error:
                     return _limit_exceeded(article, f"ends the process that analyzes it ({error})")
                 except WorkerDied as error:
@@ -180,7 +180,9 @@ class AnalysisPool:
                     log.warning("analysis of an article is tried again: %s", reason)
                 finally:
                     worker.kill()
-        return _not_analyzed(reason)
+        refusal = Overloaded(f"The article was not analyzed: {reason}; send it again later.")
+        refusal.retry_after_s = RETRY_AFTER_S
+        return refusal
 
 
 def _limit_exceeded(article: Article, what: str) -> AnalysisLimitExceeded:
@@ -190,14 +192,7 @@ def _limit_exceeded(article: Article, what: str) -> AnalysisLimitExceeded:
     return AnalysisLimitExceeded(f"Analyzing this article {what}; send its plain text, or split it.")
 
 
-def _not_analyzed(reason: str) -> Overloaded:
-    error = Overloaded(f"The article was not analyzed: {reason}; send it again later.")
-    error.retry_after_s = RETRY_AFTER_S
-    return error
-
-
 def _is_heavy(article: Article) -> bool:
-    """Whether an article is too expensive for this process, as far as its size shows."""
     title, text = article.title, article.text
     if article.html and not text:
         return True
@@ -206,7 +201,5 @@ def _is_heavy(article: Article) -> bool:
         return False
     if title.isascii() and text.isascii():
         return length > MAX_ASCII_CHARS_HERE
-    return (
-        length > MAX_CHARS_HERE
-        or expanding_characters(title) + expanding_characters(text) > MAX_EXPANDING_HERE
-    )
+    expanding = expanding_characters(title) + expanding_characters(text)
+    return length > MAX_CHARS_HERE or expanding > MAX_EXPANDING_HERE

@@ -1,8 +1,6 @@
-"""Client of one worker process: sends articles through a pipe and reads the analyses.
+"""Clients of the fork server and of its workers: articles go through a pipe, analyses come back.
 
-The event loop does the I/O itself. An executor would add threads, each of which has to wait for the
-interpreter lock while this process is busy.
-
+The event loop does the I/O itself: the threads of an executor would have to wait for the interpreter lock.
 Work is limited by processor time, which the worker measures. A worker that gets no processor (busy or
 suspended machine, container quota) is waited for. Only one that uses no processor time at all for
 ``STALL_CHECKS`` checks in sequence is given up; its articles may be tried again.
@@ -11,20 +9,30 @@ suspended machine, container quota) is waited for. Only one that uses no process
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import multiprocessing
 import os
 import pickle
 import signal
 import socket
+import sys
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, cast
 
-from aggregator.analysis.pool.fork_server import ForkServer
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.pool.fork_server_main import (
     LENGTH_BYTES,
+    MESSAGE_BYTES,
+    STATUS_WANTED,
     AnalysisResult,
     decode_result,
+    encode_message,
     length_prefixed,
+    load,
+    serve,
+    serve_spawned,
 )
 from aggregator.domain import Article
 
@@ -51,10 +59,7 @@ class CpuLimitExceeded(WorkerDied):
 
 
 class AnalysisWorker:
-    """One worker process, started by the first ``run``; handles one request at a time.
-
-    ``nice_increment`` is added to the nice value of the fork server.
-    """
+    """One worker process, started by the first ``run``; handles one request at a time."""
 
     def __init__(self, fork_server: ForkServer, *, nice_increment: int = 0) -> None:
         self._fork_server = fork_server
@@ -64,10 +69,7 @@ class AnalysisWorker:
         self._writer: asyncio.StreamWriter
 
     async def run(self, articles: list[Article], cpu_limit_s: float) -> list[AnalysisResult]:
-        """Analyze ``articles``: one result per article, in order.
-
-        ``cpu_limit_s``: processor time for all of them together. Raises WorkerDied or a subclass.
-        """
+        """One result per article, in order; ``cpu_limit_s``: for all together. Raises WorkerDied."""
         try:
             if not self._pid:
                 await self._start()
@@ -82,13 +84,9 @@ class AnalysisWorker:
             raise await self._death() from error
         finally:
             watch.cancel()
-        return [
-            decode_result(encoded, article)
-            for encoded, article in zip(encoded_results, articles, strict=True)
-        ]
+        return list(map(decode_result, encoded_results, articles))
 
     async def _death(self) -> WorkerDied:
-        """Return why the process ended."""
         try:
             code = os.waitstatus_to_exitcode(await self._fork_server.end_worker(self._pid))
         except (OSError, EOFError, TimeoutError):
@@ -135,7 +133,6 @@ class _StallWatch:
         self._timer = self._schedule()
 
     def cancel(self) -> None:
-        """Stop checking."""
         self._timer.cancel()
 
     def _schedule(self) -> asyncio.TimerHandle:
@@ -143,9 +140,8 @@ class _StallWatch:
 
     def _check(self) -> None:
         used_s = _cpu_time_s(self._pid)
-        self._checks_without_progress = (
-            self._checks_without_progress + 1 if used_s is None or used_s == self._used_s else 0
-        )
+        is_stuck = used_s is None or used_s == self._used_s
+        self._checks_without_progress = self._checks_without_progress + 1 if is_stuck else 0
         self._used_s = used_s
         if self._checks_without_progress >= STALL_CHECKS:
             self.stalled = True
@@ -162,3 +158,130 @@ def _cpu_time_s(pid: int) -> float | None:
         return None
     fields = stat.rpartition(")")[2].split()  # the name before may contain spaces
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+STOP_TIMEOUT_S = 1.0
+# Importing the libraries and loading models and dictionaries takes 5 s of processor time: 10 minutes suffice
+# where a process gets 1/100 of a processor.
+START_TIMEOUT_S = 600.0
+
+
+class ForkServer:
+    """The fork server process (``fork_server_main.py``), started by ``fork_now`` or the first ``fork``.
+
+    Where ``fork_now`` was called before the event loop started, it is forked from this process: models,
+    dictionaries and libraries, 150 MB, are then in memory once. Otherwise, and when it is started again, it
+    is spawned and loads its own: a fork would inherit the event loop's sockets and locks held by threads.
+    ``memory_bytes`` limits what a worker may allocate beyond what it has right after the fork.
+    """
+
+    def __init__(self, analyzer: Analyzer, memory_bytes: int) -> None:
+        self._analyzer = analyzer
+        self._memory_bytes = memory_bytes
+        self._process: BaseProcess | None = None
+        self._starts = 0
+        self._control: socket.socket
+        self._lock = asyncio.Lock()
+
+    @property
+    def restarts(self) -> int:
+        """How often the process was started again."""
+        return max(0, self._starts - 1)
+
+    def fork_now(self) -> None:
+        """Load what analysis needs into this process and fork the server from it, if forks are safe (Linux).
+
+        Only for a process without event loop and threads.
+        """
+        if sys.platform != "linux":
+            return
+        load(self._analyzer)
+        self._control, remote = socket.socketpair()
+        self._control.setblocking(False)
+        self._process = multiprocessing.get_context("fork").Process(
+            target=serve, args=(remote, self._analyzer, self._memory_bytes), daemon=True
+        )
+        with remote:
+            self._process.start()
+        self._starts += 1
+
+    async def fork(self, pipe: socket.socket, nice_increment: int) -> int:
+        """Fork a worker that serves ``pipe`` and return its process id; a server that died is restarted once.
+
+        Raises OSError, EOFError or TimeoutError when no worker could be started.
+        """
+        async with self._lock, asyncio.timeout(START_TIMEOUT_S):
+            try:
+                try:
+                    return await self._request_fork(pipe, nice_increment)
+                except (OSError, EOFError):  # killed from outside: retry once with a new process
+                    self.close()
+                    return await self._request_fork(pipe, nice_increment)
+            except BaseException:  # a late reply would be read as the answer to the next request
+                self.close()
+                raise
+
+    async def _request_fork(self, pipe: socket.socket, nice_increment: int) -> int:
+        if self._process is None:
+            await self._start()
+        socket.send_fds(self._control, [encode_message(nice_increment)], [pipe.fileno()])
+        return await self._read_reply()
+
+    def kill_worker(self, pid: int) -> None:
+        """Kill a worker with SIGKILL."""
+        if self._process is not None:
+            with contextlib.suppress(OSError):
+                self._control.send(encode_message(pid))
+
+    async def end_worker(self, pid: int) -> int:
+        """End a worker, unless it has ended; return its wait status (``os.waitstatus_to_exitcode``).
+
+        Raises OSError, EOFError or TimeoutError when the fork server is gone.
+        """
+        return await asyncio.shield(self._end_worker(pid))
+
+    async def _end_worker(self, pid: int) -> int:
+        async with self._lock, asyncio.timeout(START_TIMEOUT_S):
+            if self._process is None:
+                raise EOFError("The fork server of the analysis workers has exited.")
+            try:
+                self._control.send(encode_message(pid | STATUS_WANTED))
+                return await self._read_reply()
+            except BaseException:  # as in ``fork``
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """End the process and all its workers. Idempotent."""
+        if self._process is not None:
+            self._control.close()
+            if self._process.pid is not None:
+                self._process.terminate()
+                self._process.join(STOP_TIMEOUT_S)
+                self._process.kill()  # a stopped process does not handle SIGTERM
+                self._process.join()
+            self._process = None
+
+    async def _start(self) -> None:
+        # Megabytes, so in a thread. As an argument of the process it would block that thread forever if the
+        # process is killed before it has read it: ``Process.start`` holds both ends of its pipe.
+        analyzer = await asyncio.to_thread(pickle.dumps, self._analyzer, pickle.HIGHEST_PROTOCOL)
+        self._control, remote = socket.socketpair()
+        self._control.setblocking(False)
+        self._process = multiprocessing.get_context("spawn").Process(
+            target=serve_spawned, args=(remote, self._memory_bytes), daemon=True
+        )
+        with remote:
+            self._process.start()
+        self._starts += 1
+        await asyncio.get_running_loop().sock_sendall(self._control, length_prefixed(analyzer))
+        await self._read_reply()
+
+    async def _read_reply(self) -> int:
+        reply = b""
+        while len(reply) < MESSAGE_BYTES:
+            received = await asyncio.get_running_loop().sock_recv(self._control, MESSAGE_BYTES - len(reply))
+            if not received:
+                raise EOFError("The fork server of the analysis workers has exited.")
+            reply += received
+        return int.from_bytes(reply)

@@ -17,7 +17,6 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel, IndexTerms
 from aggregator.analysis.pool import pool as analysis_pool
 from aggregator.analysis.pool import worker as worker_module
-from aggregator.analysis.pool.fork_server import ForkServer
 from aggregator.analysis.pool.pool import (
     MAX_ARTICLES_PER_TASK,
     MAX_ASCII_CHARS_HERE,
@@ -25,6 +24,7 @@ from aggregator.analysis.pool.pool import (
     WORKER_MEMORY_BYTES,
     AnalysisPool,
 )
+from aggregator.analysis.pool.worker import ForkServer
 from aggregator.concurrency import current_caller
 from aggregator.contract.problems import to_problem
 from aggregator.domain import Analysis, Article

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from aggregator.errors import StoreUnavailable
@@ -46,18 +46,14 @@ class Subscriber:
     def __init__(self, position: bytes) -> None:
         self.position = position
         self.has_gap = False
-        self._backlog: deque[ChangeNotification] = deque()
+        self.backlog: deque[ChangeNotification] = deque()  # precedes everything in the queue
         self._queue: asyncio.Queue[ChangeNotification | None] = asyncio.Queue()
         self._closed = False
-
-    def add_backlog(self, backlog: Iterable[ChangeNotification]) -> None:
-        """Add changes that precede everything in the queue."""
-        self._backlog.extend(backlog)
 
     def reset(self, position: bytes) -> None:
         """Skip to ``position``, because the missed changes are unknown or too many."""
         self.position, self.has_gap = position, True
-        self._backlog.clear()
+        self.backlog.clear()
 
     def enqueue(self, notification: ChangeNotification) -> None:
         """Add one change; a subscriber whose queue is full is closed instead."""
@@ -84,7 +80,7 @@ class Subscriber:
         return None
 
     async def _next(self) -> ChangeNotification | None:
-        return self._backlog.popleft() if self._backlog else await self._queue.get()
+        return self.backlog.popleft() if self.backlog else await self._queue.get()
 
 
 class ChangeBroadcaster:
@@ -152,7 +148,7 @@ class ChangeBroadcaster:
     async def _load_backlog(self, subscriber: Subscriber, until: bytes) -> None:
         position, count = subscriber.position, 0
         while parse_position(position) < parse_position(until) and (batch := await self._read(position)):
-            subscriber.add_backlog(batch)
+            subscriber.backlog.extend(batch)
             position, count = batch[-1].position, count + len(batch)
             if count > QUEUE_LIMIT:
                 subscriber.reset(until)

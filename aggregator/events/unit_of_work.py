@@ -102,7 +102,7 @@ class EventUnitOfWork:
         for change in changes:
             before = self.summaries.get(change.event.id)
             event = self._storylines.place(await self._with_newsroom_half(change.event))
-            kind = None if _was_published(change, before) else _published_kind(change, event)
+            kind = _published_kind(change, event, before)
             self.put(event, kind, change.at_ms)
             if kind is not None:
                 self.published.append(replace(change, kind=kind, event=event))
@@ -178,14 +178,12 @@ class EventUnitOfWork:
         return event
 
 
-def _was_published(change: EventChange, summary: EventSummary | None) -> bool:
-    """Whether a change record exists already: the article stream is read again after the state was lost."""
-    if summary is None:
-        return False
-    return change.kind == "fired" or summary.status == "closed"
+def _published_kind(change: EventChange, event: Event, before: EventSummary | None) -> ChangeKind | None:
+    """The kind of the change record: a muted event and a translation never cause an alert.
 
-
-def _published_kind(change: EventChange, event: Event) -> ChangeKind:
-    """A muted event and a translation never cause an alert."""
+    None if a record exists: the article stream is read again after the state was lost.
+    """
+    if before is not None and (change.kind == "fired" or before.status == "closed"):
+        return None
     is_silent = event.muted or event.translation_of
     return "updated" if is_silent and change.kind in ("fired", "doubled") else change.kind

@@ -199,10 +199,6 @@ class Baseline:
         self.known_hour = find_known_hour(self.documents_by_hour, self.first_hour, self._window_hours_ceil)
         self._cache_hour = self.idf_hour = -1
 
-    def saved_hours(self) -> list[tuple[int, int, dict[str, int]]]:
-        """(hour, documents, counts by term) of each hour, for ``restore_hour``; not copied."""
-        return [(h, self.documents_by_hour[h], counts) for h, counts in self.counts_by_hour.items()]
-
     def restore_hour(self, hour: int, counts: dict[str, int], documents: int) -> None:
         """Add one saved hour."""
         self._create_hour(hour, counts)

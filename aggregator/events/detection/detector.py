@@ -93,7 +93,11 @@ class BurstDetector(DetectorParts):
     def tick_steps(self, now_ms: int) -> Iterator[None]:
         """``tick`` in steps."""
         if now_ms < self.clock_ms - self.rule.window_ms:
-            self._reset_clock(now_ms)
+            # The clock ran over one window ahead: forget what was observed at the wrong time.
+            while self.window:
+                self._remove_from_window(self.window.popleft())
+            self.baseline.drop_hours_after(now_ms // HOUR_MS)
+            self.clock_ms = 0
         yield from self.advance_clock_steps(now_ms)
         yield from self._merge_changed_clusters()
 
@@ -129,8 +133,8 @@ class BurstDetector(DetectorParts):
 
     def close_events(self) -> list[EventChange]:
         """Close all open events, when another rule takes over; returns the changes."""
-        for event in list(self.open_events.by_id.values()):
-            self.open_events.close(self.clusters.by_key[event.cluster_key], self.clock_ms)
+        for event_id in list(self.open_events.by_id):
+            self.open_events.close(event_id, self.clock_ms)
         return self.drain_changes()
 
     @property
@@ -166,16 +170,9 @@ class BurstDetector(DetectorParts):
             cluster = self.clusters.remove_item(member)
             if not cluster.members and cluster.event_id is not None:
                 self.series.raise_peak(cluster.key, self.open_events.by_id[cluster.event_id].peak)
-                self.open_events.close(cluster, self.clock_ms)
+                self.open_events.close(cluster.event_id, self.clock_ms)
                 if self.hamming_mode is not None:
                     self.hamming_mode.close_cluster(cluster.key)
-
-    def _reset_clock(self, now_ms: int) -> None:
-        """Recover from a clock that ran over one window ahead: forget what was observed at the wrong time."""
-        while self.window:
-            self._remove_from_window(self.window.popleft())
-        self.baseline.drop_hours_after(now_ms // HOUR_MS)
-        self.clock_ms = 0
 
     def _merge_changed_clusters(self) -> Iterator[None]:
         if self.hamming_mode is None:
@@ -280,7 +277,7 @@ class BurstDetector(DetectorParts):
                 into = self.clusters.by_key[events.by_id[into_id].cluster_key]
                 self.merger.merge(into, cluster, self.clock_ms)
             else:
-                events.close_as_merged(absorbed_id, into_id, self.clock_ms)
+                events.close(absorbed_id, self.clock_ms, into_id)
                 cluster.event_id = None
                 for member in list(cluster.members.values()):
                     self.window.remove(member)

@@ -23,7 +23,7 @@ nothing. Without ``TermRates`` no rule applies.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import exp
 
 from aggregator.analysis.term_frequencies import TermRates
@@ -154,7 +154,8 @@ class ColdStart:
         members = [member for member in cluster.members.values() if member.is_counted]
         dependent_share = subject.dependent_share(members)
         # First, since it needs no term: it decides most calls.
-        if _distinct_times(members) < MIN_DISTINCT_TIMES * dependent_share * len(members):
+        distinct_times = len({(member.source, member.at_ms // MINUTE_MS) for member in members})
+        if distinct_times < MIN_DISTINCT_TIMES * dependent_share * len(members):
             return float("inf")
         counts = subject.count_terms(members)
         core = subject.core_terms(members, counts)
@@ -175,8 +176,3 @@ class ColdStart:
         in_window = self._documents.total()
         windows = KNOWN_VOLUME_SHARE * HOURS_PER_DAY / self._baseline.window_hours
         return self._baseline.document_count - in_window < windows * in_window
-
-
-def _distinct_times(members: Iterable[WindowItem]) -> int:
-    """Number of minutes in which the sources published these items, summed over the sources."""
-    return len({(member.source, member.at_ms // MINUTE_MS) for member in members})

@@ -214,17 +214,11 @@ class OpenEvents:
         self._transitions.append(("merged", clock_ms, absorbed))
         self._mark_grown(event)
 
-    def close(self, cluster: Cluster, clock_ms: int) -> None:
-        """Close the event of a cluster that has no items in the window any more."""
-        event = self.by_id.pop(cluster.event_id or "")
-        event.status = "closed"
-        self._transitions.append(("closed", clock_ms, event))
-
-    def close_as_merged(self, event_id: str, into: str, clock_ms: int) -> None:
-        """Close an event that editors merged into one that is not open any more."""
+    def close(self, event_id: str, clock_ms: int, into: str | None = None) -> None:
+        """Close an event without items in the window, or merged by editors ``into`` one that is not open."""
         event = self.by_id.pop(event_id)
         event.status, event.merged_into = "closed", into
-        self._transitions.append(("merged", clock_ms, event))
+        self._transitions.append(("closed" if into is None else "merged", clock_ms, event))
 
     def release_items(self, cluster: Cluster, members: Iterable[WindowItem]) -> None:
         """Remove items that leave the cluster of an event; without effect for a cluster that is no event."""

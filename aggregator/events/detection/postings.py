@@ -104,13 +104,6 @@ class Postings:
         """Return the postings of these terms."""
         return TermPostings([self._by_term.get(term, _NO_POSTINGS) for term in terms])
 
-    def sums_by_term(self) -> dict[str, dict[int, int]]:
-        """Return term -> slot -> sum, for tests."""
-        return {
-            term: {each >> _SUM_BITS: each & _SUM_MASK for each in posted}
-            for term, posted in self._by_term.items()
-        }
-
     def _remove_posting(self, term: str, offset: int) -> None:
         postings = self._by_term[term]
         last = postings.pop()

@@ -128,32 +128,24 @@ def _is_title_case(title: str) -> bool:
 
 
 def is_routine(cluster: Cluster, window: deque[WindowItem]) -> bool:
-    """Whether the cluster is a series of one publisher, or its press releases and notices."""
+    """Whether the cluster is one publisher's template, releases at round times, or press releases.
+
+    ``window``: all items, for the share of round times and the style that are usual.
+    """
     members = latest_counted_items(cluster)
-    return is_one_publisher(members) and (
-        is_series(members, window)
-        or (title_case_share(members) >= TITLE_CASE_SHARE and not title_case_is_usual(members, window))
-    )
-
-
-def is_one_publisher(members: Collection[WindowItem]) -> bool:
-    """Whether ``ONE_PUBLISHER_SHARE`` of the items have one source."""
-    counts = Counter(member.source for member in members)
-    return bool(counts) and max(counts.values()) >= ONE_PUBLISHER_SHARE * len(members)
-
-
-def is_series(members: Collection[WindowItem], window: Collection[WindowItem]) -> bool:
-    """Whether the items are one template, or releases at round times."""
-    return is_template(member.title for member in members) or (
-        round_time_share(members) >= ROUND_TIME_SHARE and round_time_share(window) <= MAX_USUAL_ROUND_SHARE
-    )
-
-
-def title_case_is_usual(members: Collection[WindowItem], window: deque[WindowItem]) -> bool:
-    """Whether the publisher of most items writes nearly all its headlines In Title Case."""
-    publisher = Counter(member.source for member in members).most_common(1)[0][0]
+    if not members:
+        return False
+    publisher, items = Counter(member.source for member in members).most_common(1)[0]
+    if items < ONE_PUBLISHER_SHARE * len(members):
+        return False
+    if is_template(member.title for member in members):
+        return True
+    if round_time_share(members) >= ROUND_TIME_SHARE and round_time_share(window) <= MAX_USUAL_ROUND_SHARE:
+        return True
+    if title_case_share(members) < TITLE_CASE_SHARE:
+        return False
     latest = [item for item in islice(reversed(window), MAX_WINDOW_ITEMS) if item.source == publisher]
-    return title_case_share(latest) > MAX_USUAL_TITLE_CASE_SHARE
+    return title_case_share(latest) <= MAX_USUAL_TITLE_CASE_SHARE
 
 
 def is_template(titles: Iterable[str]) -> bool:

@@ -136,7 +136,9 @@ class DetectorParts:
             events=list(self.open_events.by_id.values()),
             first_hour=baseline.first_hour,
             idf_documents=baseline.idf_documents,
-            hours=baseline.saved_hours(),
+            hours=[
+                (h, baseline.documents_by_hour[h], counts) for h, counts in baseline.counts_by_hour.items()
+            ],
             known_hour=baseline.known_hour,
             undated=self.undated,
             bursts=self.series.bursts,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster, WindowItem
+from aggregator.events.detection.postings import Postings
 
 
 def window_item(number: int, words: str = "", **fields: Any) -> WindowItem:
@@ -30,3 +31,8 @@ def cluster_of(*members: WindowItem, key: int = 1) -> Cluster:
         for term, weight in member.terms.items():
             sums[term] = sums.get(term, 0) + weight
     return Cluster(key, f"s{key}", {m.first_version: m for m in members}, sums, len(members))
+
+
+def sums_by_term(postings: Postings) -> dict[str, dict[int, int]]:
+    """Term -> slot -> sum of weights."""
+    return {term: {slot: total for _, slot, total in postings.lookup([term])} for term in postings._by_term}

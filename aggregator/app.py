@@ -128,9 +128,9 @@ async def open_service(
 ) -> AsyncIterator[Service]:
     """Open the store, load the models and wire the service; on exit everything is closed.
 
-    ``processes`` is the number of worker processes that analyze batches and HTML, unless ``pools`` are given,
-    which are closed as well. Background work does not start: ``service.background.scheduler.start()`` starts
-    it. Raises ConfigurationError, ModelError, StoreUnavailable.
+    ``processes``: worker processes that analyze batches and HTML, unless ``pools`` are given, which are
+    closed too. Background work starts with ``service.background.scheduler.start()``. Raises
+    ConfigurationError, ModelError, StoreUnavailable.
     """
     async with open_store(settings, format_version.write) as store:
         pools = pools or build_pools(settings, processes)
@@ -183,10 +183,7 @@ def build_dual_writer(index: Index, serving: Analyzer, shadow_pool: AnalysisPool
 
 
 async def build_unread_migration(service: Service, spaces: Sequence[str]) -> tuple[Index, DualWriter]:
-    """The index of ``spaces``, which the settings do not read, and the writer that copies it to the others.
-
-    What the serving spaces have stored since stays, if it is newer.
-    """
+    """The index of unread ``spaces`` and the writer that copies it to the others; newer articles stay."""
     registry, own = await registry_of(service.store).read(), service.analyzer.space_parts
     stored = {space: registry.get(space, StoredSpace()) for space in spaces}
     plan_name = service.layout.plan_name
@@ -244,10 +241,7 @@ def build_api_keys(settings: Settings, store: Store, clock: Callable[[], int]) -
 def build_unread_index(
     settings: Settings, store: Store, serving: Analyzer, shadow: Analyzer | None, clock: Callable[[], int]
 ) -> UnreadIndex:
-    """The check for stored articles of spaces that these settings do not read.
-
-    With ``migration_serve`` the former spaces do not count as read: they must have been copied.
-    """
+    """The check for unread spaces; under ``migration_serve`` the former spaces must have been copied."""
     migrated_dir = settings.migration_models_dir or settings.models_dir
     current_is_serving = shadow is None or not settings.migration_serve
     own: Registry = {}

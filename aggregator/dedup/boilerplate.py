@@ -69,8 +69,7 @@ def distinct_texts(sketches: Sequence[Sketch]) -> list[Sketch]:
 def _may_be_nearly_equal(sketches: Sequence[Sketch]) -> npt.NDArray[np.bool_]:
     """Which pairs have enough sampled hashes in common for ``SAME_TEXT_RESEMBLANCE``, (n, n).
 
-    Up to the common threshold of two samples one of them is complete. This excludes nearly all pairs in one
-    pass over bit sets of the hashes that several samples have; ``estimate_overlaps`` takes one per sketch.
+    One pass over bit sets excludes nearly all pairs; ``estimate_overlaps`` takes one per sketch.
     """
     sizes = np.array([len(sketch.sample) for sketch in sketches])
     joined, owners = _joined_values(sketches)
@@ -103,10 +102,7 @@ def _joined_values(sketches: Sequence[Sketch]) -> tuple[npt.NDArray[np.uint32], 
 
 
 def without_hashes(sketches: Sequence[Sketch], removed: npt.NDArray[np.uint32]) -> list[Sketch]:
-    """The sketches of texts without the shingles ``removed``, (m,) uint32 sampled hashes, ascending.
-
-    The number of a text's shingles shrinks by the same share as its sample.
-    """
+    """The sketches without the shingles ``removed``, (m,) uint32 ascending; sizes shrink with the samples."""
     if not len(removed) or not sketches:
         return list(sketches)
     joined, _ = _joined_values(sketches)
@@ -122,10 +118,7 @@ def without_hashes(sketches: Sequence[Sketch], removed: npt.NDArray[np.uint32]) 
 
 
 def common_shares(subject: Sketch, others: Sequence[Sketch], mask: Mask) -> list[float]:
-    """Share, 0..1, of the sampled hashes that an article has in common with each that ``mask`` covers.
-
-    ``mask``: of the sampled hashes of ``subject``.
-    """
+    """Share, 0..1, of the hashes in common with each of ``others`` that ``mask``, of ``subject``, covers."""
     if not len(subject.sample) or not others:
         return [0.0] * len(others)
     own = subject.sample >> _IGNORED_LOW_BITS
@@ -139,11 +132,10 @@ def common_shares(subject: Sketch, others: Sequence[Sketch], mask: Mask) -> list
 
 
 class SourceBoilerplate:
-    """Boilerplate of the sources of an article's candidates, computed for a source when it is first needed.
+    """Boilerplate of the sources of an article's candidates, computed when a source first needs it.
 
-    ``subject`` and ``subject_source``: sketch and source of the article; ``candidates``: source and sketch of
-    each; ``overlaps``: those with the article. A candidate that shares neither enough wording for the policy
-    nor the opening is about something else.
+    ``candidates``: source and sketch of each; ``overlaps``: theirs with the article. A candidate that shares
+    neither enough wording for the policy nor the opening is about something else.
     """
 
     def __init__(
@@ -162,11 +154,7 @@ class SourceBoilerplate:
         self._by_source: dict[str, dict[int, tuple[OverlapEstimate, float]]] = {}
 
     def remove_from(self, candidate: int) -> tuple[OverlapEstimate, float]:
-        """The overlap with a candidate without its source's boilerplate, and the share that this was.
-
-        Unchanged if the source is unknown, or if the pair cannot match with all its wording either.
-        ``candidate``: its position.
-        """
+        """The overlap with the candidate at a position without boilerplate, and the share that this was."""
         source, overlap = self._sources[candidate], self._overlaps[candidate]
         if not source or not self._may_match(candidate):
             return overlap, 0.0
@@ -175,7 +163,6 @@ class SourceBoilerplate:
         return self._by_source[source].get(candidate, (overlap, 0.0))
 
     def _remove_from_source(self, source: str) -> dict[int, tuple[OverlapEstimate, float]]:
-        """``remove_from`` for the candidates of a source, by position; none if it has no boilerplate."""
         of_source = [i for i, name in enumerate(self._sources) if name == source]
         others = [self._sketches[i] for i in of_source if self._is_about_something_else(self._overlaps[i])]
         mask = boilerplate_mask(self._subject, others)

@@ -50,10 +50,7 @@ NEVER = 2.0  # a share or similarity that no pair reaches
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One row of the table: what two copies must share, each in 0..1 (or ``NEVER``).
-
-    Besides the containment: the opening, the common opening or the headline.
-    """
+    """One row of the table: what two copies must share besides the containment, 0..1 (or ``NEVER``)."""
 
     containment: float
     opening: float = NEVER
@@ -87,11 +84,7 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True)
 class CopyRule:
-    """The table: requirements by outlet and time.
-
-    ``other_outlet``, ``same_outlet`` (within ``same_outlet_hours``), ``later`` (same outlet). ``strong``: the
-    containment that replaces the number of shared shingles; ``similarity``: the least cosine of the terms.
-    """
+    """The table by outlet and time. ``strong``: containment that replaces the number of shared shingles."""
 
     other_outlet: Requirements
     same_outlet: Requirements
@@ -108,10 +101,7 @@ class CopyRule:
         return self.later if is_later else self.same_outlet
 
     def may_match(self, overlap: OverlapEstimate, *, same_outlet: bool) -> bool:
-        """Whether a pair with this wording can meet its requirements, whatever else agrees or not.
-
-        False for nearly all pairs that share a phrase or the boilerplate of their outlet.
-        """
+        """Whether a pair with this wording can meet its requirements; False for nearly all pairs."""
         containment = overlap.containment - overlap.error
         parts = (self.same_outlet, self.later) if same_outlet else (self.other_outlet,)
         return any(

@@ -31,11 +31,7 @@ _RUN = re.compile(rf"(?:{_CHARACTER})+|[^\s{UNSPACED_SCRIPTS}]+")
 
 @dataclass(frozen=True, slots=True)
 class DiffSpan:
-    """A span of a text.
-
-    ``passage``: number of the shared passage that it belongs to, equal in both texts, or None.
-    ``figure``: whether it has a figure (a number) that the other text lacks.
-    """
+    """A span, the number of its shared passage (or None), and whether its figure is only in this text."""
 
     text: str
     passage: int | None = None
@@ -44,8 +40,6 @@ class DiffSpan:
 
 @dataclass(slots=True)
 class _Token:
-    """A printed word (positions ``start`` to ``end``) and the shingle ``units`` in it, which are compared."""
-
     start: int
     end: int
     units: list[str]
@@ -78,7 +72,6 @@ def _split_tokens(text: str, lang: str) -> Iterator[_Token]:
 
 
 def _shingles(tokens: Sequence[_Token], width: int) -> list[tuple[tuple[str, ...], set[int]]]:
-    """Return every shingle with the positions of the tokens that it covers."""
     units = [(unit, position) for position, token in enumerate(tokens) for unit in token.units]
     windows = (units[i : i + width] for i in range(len(units) - width + 1))
     return [(tuple(u for u, _ in window), {p for _, p in window}) for window in windows]
@@ -87,11 +80,7 @@ def _shingles(tokens: Sequence[_Token], width: int) -> list[tuple[tuple[str, ...
 def _mark_passages(
     tokens: list[_Token], known_passages: dict[tuple[str, ...], int], width: int
 ) -> dict[tuple[str, ...], int]:
-    """Number the shared passages of ``tokens``; return the shared shingles with their passage numbers.
-
-    ``known_passages`` maps the shingles of the other text to their passage numbers; UNNUMBERED ones get
-    the next free number.
-    """
+    """Number the shared passages of ``tokens``; UNNUMBERED ones of ``known_passages`` get the next number."""
     passage_of: dict[tuple[str, ...], int] = {}
     covered_to, passage, next_passage = -1, 0, 0
     for shingle, positions in _shingles(tokens, width):
@@ -117,7 +106,6 @@ def _mark_figures(text: str, tokens: list[_Token], other_text: str) -> None:
 
 
 def _spans(text: str, tokens: list[_Token]) -> Iterator[DiffSpan]:
-    """Yield runs of tokens with equal marks as one span each, and the text between such runs."""
     end = 0
     for (passage, figure), run in groupby(tokens, key=lambda token: (token.passage, token.figure)):
         members = list(run)

@@ -91,7 +91,6 @@ def _profile_cosine(first: dict[str, float], second: dict[str, float]) -> float:
 
 
 def _by_prefix(terms: dict[str, float]) -> dict[str, float]:
-    """Square roots of the weights, those of one prefix added up."""
     sums: dict[str, float] = {}
     for term, weight in terms.items():
         prefix = term[:PREFIX_CHARS]

@@ -22,11 +22,7 @@ Novelty = Literal["", "story", "figures", "names"]
 
 
 def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Policy) -> tuple[bool, Novelty]:
-    """Whether the policy's rule matches the two articles, in either order of arrival.
-
-    The second value says what was exchanged if the wording is that of a copy only because both fill in one
-    template; such articles do not match.
-    """
+    """Whether the policy matches two articles; if not, what two fillings of a template exchanged, or ""."""
     if policy.name == "hamming":
         return evidence.distance <= policy.duplicate_bits, ""
     if policy.name == "same-event":
@@ -44,10 +40,7 @@ def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Polic
 
 
 def shares_enough(later: Comparable, earlier: Comparable, evidence: Evidence, policy: Policy) -> bool:
-    """Whether ``later`` repeats ``earlier`` if copies of a second outlet share as much with it.
-
-    They need not begin alike then. Only policy "verified" has this rule, and not within one outlet.
-    """
+    """Whether ``later`` repeats ``earlier`` if copies of a second outlet share as much ("verified" only)."""
     if policy.name != "verified" or evidence.same_outlet:
         return False
     if evidence.overlap.containment < policy.containment_floor:
@@ -74,10 +67,10 @@ def template_difference(overlap: OverlapEstimate, a: Comparable, b: Comparable) 
 
 
 def novelty(earlier: Comparable, later: Comparable, policy: Policy) -> Novelty:
-    """Return what the later of two matching articles adds to the earlier one; "" if nothing.
+    """What the later of two matching articles adds to the earlier one; "" if nothing.
 
-    "story": the earlier one is its teaser. "figures": the figures were replaced, and either the policy treats
-    updates as new or both are short flashes, where the figures are the news.
+    "story": the earlier one is its teaser. "figures": they were replaced, and the policy treats updates as
+    new or both are short flashes.
     """
     if policy.name == "verified" and is_teaser_of(earlier.sketch.size, later.sketch.size):
         return "story"

@@ -36,12 +36,9 @@ EQUAL_LENGTH_SHARED_FACTOR, ONE_HEADLINE_SHARED_FACTOR = 1.5, 2 / 3
 class Policy:
     """Name and thresholds of the duplicate rule: distances in bits, containments and similarities in 0..1.
 
-    ``updates_are_new``: a copy with replaced figures (a toll, a price) is "related" with ``updated_figures``
-    instead of "duplicate", as public-health editors need it (Rodier & Carter 2020, section 4.2). The
-    thresholds from ``min_containment`` to ``later_other_headline_containment`` are the table of
-    ``copy_rule.py``.
-    ``copy_rule`` (derived): that table. ``containment_floor`` (derived): no rule distinguishes between
-    containments below it.
+    ``updates_are_new``: a copy with replaced figures (a toll, a price) is "related" with ``updated_figures``,
+    as public-health editors need it (Rodier & Carter 2020, section 4.2). ``copy_rule`` (derived): the table
+    of the other thresholds. ``containment_floor`` (derived): no rule distinguishes below it.
     """
 
     name: str = "verified"
@@ -136,20 +133,14 @@ class NamedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class SourceRule:
-    """The profile of the sources that match one of ``patterns``.
-
-    Patterns are those of file names (``*``, ``?``, ``[ab]``), match the whole source, and ignore case.
-    """
+    """The profile of the sources that wholly match a pattern (``*``, ``?``, ``[ab]``; case is ignored)."""
 
     patterns: tuple[str, ...]
     profile: str
 
 
 class PolicyProfiles:
-    """The default policy of a service, its profiles by name and the rules of sources, in order.
-
-    Raises ValueError for a profile named ``default`` and for a rule of an unknown profile.
-    """
+    """The default policy, profiles by name, and rules of sources in order. Raises ValueError."""
 
     def __init__(
         self, default: Policy, profiles: Mapping[str, Policy] | None = None, rules: Sequence[SourceRule] = ()
@@ -187,10 +178,7 @@ class PolicyProfiles:
         return found
 
     def select(self, name: str, source: str) -> NamedPolicy:
-        """The profile for an article of ``source``; ``name``: the choice of the request, "" for none.
-
-        Raises InvalidInput for an unknown name.
-        """
+        """The profile that a request named, or that of ``source``. Raises InvalidInput for unknown names."""
         return self.named(name) if name else self._of_source(source)
 
     def _match_source(self, source: str) -> NamedPolicy:

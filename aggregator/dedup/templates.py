@@ -41,10 +41,7 @@ def looks_templated(overlap: OverlapEstimate, similarity: float) -> bool:
 def same_template_other_figures(
     overlap: OverlapEstimate, figures_a: Sequence[int], figures_b: Sequence[int]
 ) -> bool:
-    """Whether two texts are one template with other figures (rates, results, quotes).
-
-    They are about equally long, each has at least ``TEMPLATE_MIN_FIGURES`` figures, and few are in both.
-    """
+    """Whether two equally long texts each have ``TEMPLATE_MIN_FIGURES`` figures, few of them in both."""
     first, second = set(figures_a), set(figures_b)
     fewer = min(len(first), len(second))
     return (
@@ -58,9 +55,8 @@ def same_template_other_figures(
 def same_template_other_names(overlap: OverlapEstimate, a: WeightedTerms, b: WeightedTerms) -> bool:
     """Whether two texts are one template with other names; ``a`` and ``b`` are their top terms, descending.
 
-    They are about equally long, and the top terms of each are missing in the other. With complete samples
-    (``overlap.error`` 0; so short that boilerplate hardly counts) it also suffices that on both sides the
-    missing terms make up more than ``1 - TEMPLATE_MAX_SIMILARITY`` of the squared norm.
+    Equally long, and the top terms of each are missing in the other; or, with complete samples, the missing
+    terms make up more than ``1 - TEMPLATE_MAX_SIMILARITY`` of the squared norm on both sides.
     """
     if overlap.size_ratio < SAME_LENGTH_RATIO or overlap.containment == 1.0:
         return False
@@ -72,11 +68,7 @@ def same_template_other_names(overlap: OverlapEstimate, a: WeightedTerms, b: Wei
 
 
 def is_teaser_of(teaser_shingles: float, story_shingles: float) -> bool:
-    """Whether a text of ``teaser_shingles`` only announces a text of ``story_shingles``.
-
-    Up to 40 shingles the story must be more than 2.5 times as long, at 80 shingles more than 5 times, and so
-    on in proportion: the longer an excerpt is, the more of its story it contains.
-    """
+    """Whether the story is 2.5 times as long as a teaser of up to 40 shingles, 5 times at 80, and so on."""
     return (
         teaser_shingles * max(teaser_shingles, TEASER_MAX_SHINGLES)
         < TEASER_RATIO * TEASER_MAX_SHINGLES * story_shingles
@@ -90,10 +82,7 @@ def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:
 
 
 def _unique_terms(terms: WeightedTerms, others: WeightedTerms) -> list[tuple[str, float]]:
-    """Return the terms that only ``terms`` has, without figures.
-
-    Terms that ``others`` may have dropped as too light (``MAX_TERMS``) are left out.
-    """
+    """The terms that only ``terms`` has, without figures and what ``others`` may have dropped."""
     known = {term for term, _ in others}
     min_weight = others[-1][1] * OMITTED_TERM_FACTOR if len(others) >= MAX_TERMS else 0.0
     return [
@@ -104,6 +93,5 @@ def _unique_terms(terms: WeightedTerms, others: WeightedTerms) -> list[tuple[str
 
 
 def _includes_top_terms(unique: WeightedTerms, terms: WeightedTerms) -> bool:
-    """Whether ``unique`` includes every term of the highest weight in ``terms``, figures apart."""
     weights = [weight for term, weight in terms if not term.isdecimal()]
     return bool(unique) and sum(weight == weights[0] for _, weight in unique) == weights.count(weights[0])

@@ -27,11 +27,7 @@ VOTING_CONTAINMENT_MARGIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A stored article that fingerprint or sketch proposed, with the evidence about it.
-
-    ``canonical`` is (id, first number) of the group that the stored article belongs to;
-    ``evidence.similarity`` is 0 where it was not computed (``Policy.may_match``).
-    """
+    """A candidate and the evidence about it; ``canonical`` is (id, first number) of its duplicate group."""
 
     record: ArticleRecord
     canonical: tuple[str, int]
@@ -93,10 +89,7 @@ def confirming_groups(prints: Iterable[tuple[int, str | int]]) -> set[int]:
 def related_candidates(
     subject: Analysis, candidates: Sequence[Candidate], outcome: Outcome, policy: Policy
 ) -> list[Candidate]:
-    """Return the candidates to report as related.
-
-    Those within ``related_bits`` and, for a "related" article, those that it matches apart from its novelty.
-    """
+    """Those within ``related_bits`` and, for a "related" article, those that it matches but for novelty."""
     include_matches = outcome.verdict == "related" and outcome.match is None
     return [
         c
@@ -140,7 +133,6 @@ def _best_match(matches: Sequence[Candidate], policy: Policy) -> tuple[Candidate
 
 
 def _closest_in_largest_group(matches: Sequence[Candidate]) -> Candidate:
-    """Return the closest match within the group of most of the matches that are nearly as close."""
     nearest_first = sorted(
         matches, key=lambda c: (-c.overlap.containment, -c.overlap.resemblance, c.distance, _age_key(c))
     )
@@ -170,15 +162,11 @@ def cosine_to(a: WeightedTerms) -> Callable[[WeightedTerms], float]:
 
 
 def rank(
-    candidates: Iterable[Candidate],
-    *,
-    exclude_group: int | None,
-    limit: int,
+    candidates: Iterable[Candidate], *, exclude_group: int | None, limit: int
 ) -> tuple[RelatedItem, ...]:
-    """Return at most ``limit`` candidates, most similar first; equally similar ones by arrival, latest first.
+    """At most ``limit`` candidates, most similar first (ties: latest first), one of each duplicate group.
 
-    Of each duplicate group only the first in this order is kept; none of group ``exclude_group`` (the
-    article's own).
+    None of group ``exclude_group``, the article's own.
     """
     scored = [
         (round(candidate.similarity, 3), candidate)

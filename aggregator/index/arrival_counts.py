@@ -27,12 +27,7 @@ CLOCK_MARGIN_MS = 5 * MINUTE_MS
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Articles of the last hour.
-
-    by_minute    (start of the minute in ms, articles), without empty minutes
-    verdicts     articles by verdict
-    is_complete  False while the counts of a busy hour are still being read
-    """
+    """Articles of the last hour by minute (its start in ms) and by verdict, if ``is_complete``."""
 
     by_minute: tuple[tuple[int, int], ...]
     verdicts: dict[VerdictName, int]
@@ -75,7 +70,6 @@ class ArrivalCounts:
             return Arrivals(tuple(sorted(minutes.items())), verdicts, all(results))
 
     async def _read(self, stream: bytes, start: bytes) -> bool:
-        """Count the entries after the last position; whether the end of the stream was reached."""
         for _ in range(0, MAX_ENTRIES_PER_UPDATE, ENTRIES_PER_READ):
             position = self._positions.get(stream, start)
             entries = (await self._store.stream_read([stream], [position], ENTRIES_PER_READ))[0]

@@ -45,11 +45,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def encode_stream_entry(kind: str, binding: Binding, record: ArticleRecord | None = None) -> bytes:
-    """The stored form of an entry. ``kind``: "article" for a stored version, "deleted" for a deletion.
-
-    ``record``: that of the stored version, for its ``opening_mask`` (``analysis/term_profile.py``) and
-    ``backfill``.
-    """
+    """The stored form of an entry; ``kind``: "article" or "deleted"; ``record``: that of the version."""
     match = binding.outcome.match
     entry = StreamEntry(
         kind=kind,
@@ -74,10 +70,9 @@ def decode_stream_entry(data: bytes) -> StreamEntry:
 def to_stream_item(
     entry: StreamEntry, space: str, record: bytes | None, *, with_story_terms: bool = True
 ) -> StreamItem:
-    """An entry with the fields of its stored record; they are empty if the record is gone (None).
+    """An entry with the fields of its stored record, empty if that is gone. Raises StoreUnavailable.
 
-    Its terms are the story terms, or those of the record, which takes a third of the time. Raises
-    StoreUnavailable if the record is damaged or has another format.
+    Its terms are the story terms, or those of the record, which takes a third of the time.
     """
     fields = decode_stream_fields(record, space, entry.number) if record is not None else {}
     if fields and with_story_terms:
@@ -119,11 +114,10 @@ class ArticleStream:
     async def read_older(
         self, positions: Mapping[bytes, bytes] | None, count: int
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
-        """Up to ``count`` articles per space before ``positions``, and the new positions, to call it again.
+        """Up to ``count`` articles per space before ``positions``, and the positions to go on from.
 
-        ``positions`` maps streams to the oldest position that was read in each; None is the end of all
-        streams. The positions of a first call with a ``count`` of 1 are also those from which ``read``
-        continues. No items: everything that the streams hold has been read. The items have no story terms.
+        ``positions`` None is the end. No items: everything has been read. They have no story terms. The
+        positions of a first call with a ``count`` of 1 are also those from which ``read`` continues.
         """
         parts = await asyncio.gather(*(self._read_tail(space, count, positions) for space in self._spaces))
         moved = {**(positions or {})}
@@ -143,10 +137,7 @@ class ArticleStream:
         return sum(await self._store.stream_lengths(stream_keys))
 
     async def positions_at(self, at_ms: int) -> dict[bytes, bytes]:
-        """Positions for ``read`` before the articles that were committed at or after this time.
-
-        ``at_ms``: ms since 1970 UTC by the clock of the store, which numbers the entries of its streams.
-        """
+        """Positions for ``read`` before what was committed at or after this time in ms of the store."""
         positions = {}
         for space in self._spaces:
             stack = (await self._segments.read({space: ()})).stacks[space]
@@ -161,11 +152,7 @@ class ArticleStream:
     async def read(
         self, positions: Mapping[bytes, bytes], count: int, *, with_story_terms: bool = True
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
-        """Up to ``count`` articles per space after ``positions``, in commit order, and the new positions.
-
-        ``positions`` maps one stream per space, the one being read, to its last position; {} is the
-        beginning. ``with_story_terms``: see ``to_stream_item``.
-        """
+        """Up to ``count`` articles per space after ``positions`` ({}: the beginning), and new positions."""
         spaces = self._spaces
         cursors = [await self._resume_position(space, positions) for space in spaces]
         payloads: list[list[bytes]] = [[] for _ in spaces]
@@ -195,7 +182,6 @@ class ArticleStream:
     def _moved(
         self, positions: Mapping[bytes, bytes], cursors: Sequence[tuple[int, bytes]]
     ) -> dict[bytes, bytes]:
-        """``positions`` with those of the spaces that were read replaced."""
         prefixes = tuple(map(keys.space_prefix, self._spaces))
         moved = {key: position for key, position in positions.items() if not key.startswith(prefixes)}
         for space, (segment, position) in zip(self._spaces, cursors, strict=True):
@@ -206,7 +192,7 @@ class ArticleStream:
     async def _read_with_sealed(
         self, tags: Sequence[bytes], positions: Sequence[bytes], count: int
     ) -> tuple[list[bytes | None], list[list[tuple[bytes, bytes]]]]:
-        """First when each segment was sealed, then what follows ``positions`` in their streams."""
+        """Whether the segments are sealed is read first."""
         sealed = await self._store.read([keys.sealed(tag) for tag in tags])
         return sealed, await self._store.stream_read([keys.stream(tag) for tag in tags], positions, count)
 
@@ -231,10 +217,7 @@ class ArticleStream:
     async def _read_tail(
         self, space: str, limit: int, before: Mapping[bytes, bytes] | None
     ) -> tuple[list[bytes], dict[bytes, bytes]]:
-        """The newest payloads of a space before these positions, and the oldest position read by stream.
-
-        A segment that was not yet written to at these positions is newer: it is left out.
-        """
+        """The newest payloads of a space before these positions, and the oldest position read by stream."""
         found: list[bytes] = []
         read: dict[bytes, bytes] = {}
         stack = (await self._segments.read({space: ()})).stacks[space]

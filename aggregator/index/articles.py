@@ -69,10 +69,7 @@ class Articles:
         self._transactions = transactions
 
     async def get(self, id_: str) -> StoredArticle:
-        """The article stored under an id.
-
-        Raises NotFound, or Expired while the binding of an expired article is still stored.
-        """
+        """The article stored under an id. Raises NotFound, Expired."""
         known = await self._bindings.find(id_)
         number = known.binding.number
         record = (await self._records.read({number: known.space})).get(number)
@@ -93,8 +90,8 @@ class Articles:
     async def group_members(self, id_: str, limit: int | None = None) -> list[ArticleRecord]:
         """The duplicate group of an id: the canonical article first, then by arrival.
 
-        ``limit``: of the number of articles, beyond the canonical one and the one with this id; a group may
-        have any size. Raises NotFound, Expired.
+        ``limit``: of the number of articles, beyond the canonical one and the one with this id. Raises
+        NotFound, Expired.
         """
         snapshot, found = await self._bindings.find_all(id_)
         known = found[0]
@@ -106,10 +103,7 @@ class Articles:
         return [records[binding.number] for binding in ordered if binding.number in records]
 
     async def update_metadata(self, known: BindingSnapshot, record: ArticleRecord) -> None:
-        """Replace the metadata of a stored version (title, URL, source, date); its text is unchanged.
-
-        If the version left meanwhile (by a delete or an update), the record is deleted again.
-        """
+        """Replace the metadata of a stored version; its record is deleted again if it left meanwhile."""
         await self._records.replace(record)
         key = keys.binding_by_id(b"", record.id)
         current = binding_in_space(await self._segments.read({known.space: [key]}), known.space, key)
@@ -128,9 +122,8 @@ class Articles:
     async def delete(self, id_: str, *, sources: Sequence[str] = ()) -> list[BindingSnapshot]:
         """Delete an article; its duplicates are repointed to the earliest one left.
 
-        Raises NotFound, Expired, and Forbidden for an article of none of ``sources`` (empty: of any).
-        Returns the deleted bindings, one per space. The caller deletes their records after everything else
-        that the delete entails: until then ``orphaned_records`` finds them, and a retry can complete the
+        Raises NotFound, Expired, and Forbidden for an article of none of ``sources`` (empty: of any). Returns
+        the deleted bindings; the caller deletes their records last: until then a retry can complete the
         delete.
         """
         for _ in commit_attempts(_conflict_message(id_)):
@@ -143,10 +136,7 @@ class Articles:
         raise AssertionError("unreachable")
 
     async def orphaned_records(self, id_: str) -> list[ArticleRecord]:
-        """Records of deleted versions of an id, which a crash between commit and clean-up left behind.
-
-        Only versions that left the writable segment recently; compaction deletes the others.
-        """
+        """Records of recently deleted versions of an id that a crash before the clean-up left behind."""
         tags = {space: (await self._segments.stack(space)).writable_tag for space in self._bindings.spaces}
         dead_by_space = await self._store.read([keys.dead_numbers(tag) for tag in tags.values()])
         spaces_by_number: dict[int, str] = {}
@@ -177,11 +167,7 @@ class Articles:
         below_number: int | None = None,
         sources: Sequence[str] = (),
     ) -> BindingSnapshot | None:
-        """Remove an owned binding that was read in ``snapshot``, whatever version it binds meanwhile.
-
-        Returns the binding that was removed, whose record is still stored; None if another process removed
-        it, its number is not below ``below_number``, or its version meanwhile is of none of ``sources``.
-        """
+        """Remove an owned binding, whatever version it binds meanwhile; None if there is none to remove."""
         space, key = known.space, keys.binding_by_id(b"", known.binding.id)
         for _ in commit_attempts(_conflict_message(known.binding.id)):
             if below_number is not None and known.binding.number >= below_number:
@@ -196,7 +182,6 @@ class Articles:
         raise AssertionError("unreachable")
 
     async def _try_remove(self, snapshot: Snapshot, known: BindingSnapshot) -> bool:
-        """One attempt; False if anything it depends on changed meanwhile."""
         group, canonical = await self._read_group(snapshot, known)
         is_canonical = known.binding.outcome.match is None
         new_canonical = next_canonical(known.binding, group) if is_canonical else canonical
@@ -215,10 +200,7 @@ class Articles:
     async def _read_group(
         self, snapshot: Snapshot, known: BindingSnapshot, limit: int | None = None
     ) -> tuple[DuplicateGroup, BindingSnapshot | None]:
-        """The group of a binding, and its canonical binding (``known`` itself, if that is canonical).
-
-        ``limit``: read the first members only, for a group that is not changed.
-        """
+        """The group of a binding (``limit`` members of it) and its canonical binding, maybe ``known``."""
         space, match = known.space, known.binding.outcome.match
         group_number = known.binding.group
         list_key = keys.duplicate_ids(b"", group_number)
@@ -252,7 +234,6 @@ def _canonical_first(binding: Binding) -> int | None:
 def _remaining_members(
     known: BindingSnapshot, group: DuplicateGroup, canonical: BindingSnapshot | None
 ) -> list[Binding]:
-    """The members of the group without ``known``."""
     members = (canonical, *group.members)
     return [m.binding for m in members if m is not None and m.binding.id != known.binding.id]
 

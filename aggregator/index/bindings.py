@@ -27,11 +27,7 @@ from aggregator.store.base import Check
 
 @dataclass(frozen=True, slots=True)
 class BindingSnapshot:
-    """A binding as it was read, with what a ``ValueEquals`` check needs.
-
-    ``key`` is in the writable segment and ``raw`` its bytes there; None if the binding is in an older
-    segment.
-    """
+    """A binding, its key in the writable segment, and its bytes there; None if it is in an older segment."""
 
     key: bytes
     raw: bytes | None
@@ -47,9 +43,8 @@ class BindingSnapshot:
 class DuplicateGroup:
     """The duplicates of one canonical article as they were read; ``first_number`` is the group number.
 
-    ``unchanged_checks`` hold while no article joined, left, was repointed or rewritten since: they compare
-    the whole duplicate list (it shrinks too, so its length is not a version), the canonical binding, and the
-    binding of every id in the list.
+    ``unchanged_checks`` hold while no article joined, left, was repointed or rewritten since. They compare
+    the whole list: it shrinks too, so its length is not a version.
     """
 
     first_number: int
@@ -92,10 +87,9 @@ def bindings_to_index(
 ) -> list[Binding]:
     """The ``remaining`` members that must be indexed themselves after ``removed`` left the group.
 
-    Only a version matched as an exact copy may share another one's entries. So the earliest member that
-    shares the entries of the removed text is indexed, unless a member with certain entries has the same
-    text; and a ``new_canonical`` that is promoted is indexed. Indexing a version twice is harmless: a number
-    counts once.
+    Exact copies may share another one's entries: the earliest one of the removed text is indexed, unless a
+    member with own entries has the same text; and so is a promoted ``new_canonical``. Indexing twice is
+    harmless.
     """
     entering = [new_canonical] if new_canonical is not None and _shares_entries(new_canonical) else []
     same = sorted((b for b in remaining if b.text_hash == removed.text_hash), key=_arrival_order)
@@ -128,10 +122,7 @@ class Bindings:
         return (await self.find_all(id_))[1][0]
 
     async def find_all(self, id_: str) -> tuple[Snapshot, list[BindingSnapshot]]:
-        """The bindings of an id, newest first, and the snapshot they were read in.
-
-        Raises NotFound, Expired.
-        """
+        """The bindings of an id, newest first, and their snapshot. Raises NotFound, Expired."""
         key = keys.binding_by_id(b"", id_)
         snapshot = await self._segments.read({space: [key] for space in self.spaces})
         found = bindings_under(snapshot, key)

@@ -119,10 +119,7 @@ class BlockPlan:
         return fingerprints >> np.uint64(shift) & np.uint64(mask)
 
     def probes(self, fingerprint: int, radius: int) -> list[tuple[int, int]]:
-        """The (block, value) keys that hold all fingerprints within ``radius`` bits, each key once.
-
-        ``radius`` is 0..7 (ValueError otherwise). Ordered by block, the block's own value first.
-        """
+        """The (block, value) keys of all fingerprints within ``radius`` (0..7) bits, by block, own first."""
         return [
             (block, value ^ flip)
             for block, value, _, flips in self.probe_plan(fingerprint, radius).block_probes
@@ -143,10 +140,7 @@ class BlockPlan:
         return tuple(quotient - (block > remainder) for block in range(len(self.widths)))
 
     def expected_candidates(self, stored: int, radius: int) -> float:
-        """Mean records read by one query among ``stored`` uniformly random fingerprints.
-
-        A record found under two keys counts twice. Real fingerprints cluster, so this is a lower bound.
-        """
+        """Mean records read by a query among ``stored`` random fingerprints; a lower bound for real ones."""
         keys = (
             sum(comb(width, bits) for bits in range(reach + 1)) / 2.0**width
             for width, reach in zip(self.widths, self.block_radii(radius), strict=True)
@@ -169,7 +163,6 @@ class BlockPlan:
 
 
 def _xor_masks(width: int, radius: int) -> tuple[int, ...]:
-    """All ``width``-bit numbers with at most ``radius`` bits set, fewest bits first."""
     return tuple(
         sum(1 << bit for bit in chosen)
         for count in range(radius + 1)

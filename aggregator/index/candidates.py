@@ -20,7 +20,7 @@ from aggregator.index.snapshot import Snapshot
 
 
 class _LiveCandidate(NamedTuple):
-    """A stored article that is not deleted. ``is_certain``: an exact copy, or in the group of the own id."""
+    """``is_certain``: an exact copy, or in the group of the own id."""
 
     stored: CandidateRecord
     pointer: CanonicalPointer | None
@@ -28,18 +28,9 @@ class _LiveCandidate(NamedTuple):
 
 
 def build_candidates(
-    snapshot: Snapshot,
-    probe: Probe,
-    numbers: Sequence[int],
-    policy: Policy,
-    arrival: Arrival,
+    snapshot: Snapshot, probe: Probe, numbers: Sequence[int], policy: Policy, arrival: Arrival
 ) -> list[Candidate]:
-    """The live articles among ``numbers``, compared: canonical article and evidence.
-
-    Only those that can matter to the verdict by ``policy`` or its related articles: nearly all articles that
-    share a sketch key share a common phrase and no more. ``arrival``: where and when the article was
-    published.
-    """
+    """The live articles among ``numbers`` that can matter to the verdict or the related articles."""
     live = _live_articles(snapshot, probe, numbers)
     if not live:
         return []
@@ -102,7 +93,6 @@ def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> 
 
 
 def _may_match(stored: CandidateRecord, overlap: OverlapEstimate, source: str, policy: Policy) -> bool:
-    """Whether the policy can match an article of ``source`` with a stored one by this wording."""
     # The source takes 5 us, and nearly all candidates are below the floor.
     return overlap.containment >= policy.containment_floor and policy.may_match(
         overlap, same_outlet=is_same_source(source, stored.source)
@@ -116,7 +106,6 @@ def _source_boilerplate(
     overlaps: Sequence[OverlapEstimate],
     policy: Policy,
 ) -> SourceBoilerplate:
-    """What the article shares with other articles of each source; an own version counts for none."""
     return SourceBoilerplate(
         probe.analysis.sketch,
         source,

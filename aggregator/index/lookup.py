@@ -80,11 +80,7 @@ class Lookup:
     """Finds near-duplicate candidates. ``plan_of(space)`` returns the block plan of a space."""
 
     def __init__(
-        self,
-        store: Store,
-        segments: Segments,
-        spaces: Sequence[str],
-        plan_of: Callable[[str], BlockPlan],
+        self, store: Store, segments: Segments, spaces: Sequence[str], plan_of: Callable[[str], BlockPlan]
     ) -> None:
         self._store = store
         self._segments = segments
@@ -139,10 +135,7 @@ class Lookup:
             yield from (positions[i : i + PROBES_PER_PASS] for i in range(0, len(positions), PROBES_PER_PASS))
 
     def evaluate_probes(self, snapshot: Snapshot, probes: Sequence[Probe]) -> list[LookupResult]:
-        """What each lookup found when ``snapshot`` was read. All probes of one space and radius.
-
-        Evaluating ``PROBES_PER_PASS`` at once halves the time per lookup.
-        """
+        """What each lookup, of one space and radius, found in ``snapshot``; many at once halve the time."""
         floor = snapshot.stacks[probes[0].space].floor
         block_bucket_count = probes[0].block_bucket_count
         entry_bytes = probes[0].probe_plan.remainder_bytes + NUMBER_BYTES
@@ -159,10 +152,7 @@ class Lookup:
     def extend_result(
         self, snapshot: Snapshot, probe: Probe, previous: LookupResult, changed: set[bytes]
     ) -> LookupResult:
-        """``previous`` plus what the batch appended to ``changed`` buckets (``Snapshot.changed_buckets``).
-
-        Returns ``previous`` itself if nothing is added.
-        """
+        """``previous`` plus what the batch appended to ``changed`` buckets; itself if nothing is added."""
         floor = snapshot.stacks[probe.space].floor
         appended = snapshot.appended_to(probe.id, changed)
         near = appended_within(appended, probe.probe_plan, RADIUS_BITS, floor)
@@ -209,11 +199,9 @@ class Lookup:
     ) -> list[Check]:
         """The checks that a verdict on this lookup still holds when it is committed.
 
-        No bucket has changed (those of frozen segments cannot), the binding of the id is unchanged, and the
-        match is still live. Where the verdict has seen an earlier article of the batch, that article must
-        have been committed: another process's entry in its place would give the bucket the same length.
-
-        ``changed``: the article's buckets that the batch has appended to; ``numbers``: its candidates.
+        No bucket and not the binding of the id has changed, and the match is live. Earlier articles of the
+        batch that the verdict has seen must be committed: an entry of another process would give the bucket
+        the same length. ``changed``: buckets that the batch has appended to; ``numbers``: the candidates.
         """
         space, writers, read = probe.space, snapshot.writers, snapshot.buckets[probe.id][-1]
         tag = snapshot.stacks[space].writable_tag
@@ -244,10 +232,7 @@ class Lookup:
     async def find_within_radius(
         self, space: str, fingerprint: int, radius: int
     ) -> tuple[ArticleNumbers, Distances]:
-        """Article numbers within ``radius`` bits, ascending, and their distances; both (n,), one round trip.
-
-        By bits alone and from the buckets alone: deleted articles are included.
-        """
+        """Article numbers within ``radius`` bits, deleted ones included, and their distances; both (n,)."""
         probe_plan = self._plan_of(space).probe_plan(fingerprint, radius)
         read = await self._segments.read_keys({space: lambda tag, _: keys.block_buckets(tag, probe_plan)})
         buckets = [value for part in read.by_tag.values() for value in part.values]
@@ -255,14 +240,12 @@ class Lookup:
 
 
 def _values_read(snapshot: Snapshot, probes: Sequence[Probe], part: slice) -> list[bytes | None]:
-    """A part of each lookup's bucket values as read, segment by segment, one lookup after another."""
     return [
         value for probe in probes for segment in snapshot.buckets[probe.id] for value in segment.values[part]
     ]
 
 
 def _block_bucket_keys(tag: bytes, probes: Sequence[Probe]) -> Iterator[list[bytes]]:
-    """The block buckets of each probe; all of one space and radius."""
     if probes:
         built, step = (
             keys.block_buckets_each(tag, [probe.probe_plan for probe in probes]),

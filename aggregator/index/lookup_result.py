@@ -27,11 +27,9 @@ KEY_RANK_FACTOR = 1.25
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """What one lookup found: article numbers, each array (n,).
+    """What one lookup found, each array (n,): numbers with distances, numbers with shared sketch keys.
 
-    ``by_bits``: those within ``RADIUS_BITS``, and their distances. ``by_sketch``: those that share sketch
-    keys, and how many. ``by_single_key``: those of them that shared a single key when the buckets were read,
-    best first (``rank_single_key_matches``).
+    ``by_single_key``: those that shared a single key, best first (``rank_single_key_matches``).
     """
 
     by_bits: tuple[ArticleNumbers, Distances]
@@ -42,9 +40,8 @@ class LookupResult:
     def ranked_numbers(self) -> list[int]:
         """The nearest and those that share most sketch keys, at most ``MAX_CANDIDATES``; ties: earlier first.
 
-        Both lists alternate, so that neither many near fingerprints hide a duplicate that only its wording
-        reveals, nor common wording a near fingerprint. Of those that share one key, the first
-        ``MAX_SINGLE_KEY_MATCHES``: those that the batch appended, latest first, then ``by_single_key``.
+        Both lists alternate, so that neither hides the other. Of those that share one key, the latest of the
+        batch come first, then ``by_single_key``.
         """
         (near, distances), (sharing, shared) = self.by_bits, self.by_sketch
         if not len(near) and not len(sharing):  # true of most articles
@@ -72,8 +69,7 @@ EMPTY_RESULT = LookupResult((NO_NUMBERS, NO_COUNTS), (NO_NUMBERS, NO_COUNTS))
 def rank_single_key_matches(found: KeyMatches) -> ArticleNumbers:
     """Those that share a single key, the likeliest copies first; ties: latest first.
 
-    A key that few articles have is hardly shared by chance. Sketch keys are the smallest hashes of a text, so
-    a copy is likelier to share the lookup's first keys than one of its last without any before it.
+    Rare keys first, and the lookup's first keys: a copy is likely to share the smallest hashes.
     """
     (single,) = (found.counts == 1).nonzero()
     single = single[::-1]  # latest first

@@ -49,10 +49,7 @@ class Records:
         return {number: value for number, value in zip(numbers, values, strict=True) if value is not None}
 
     async def insert(self, records: Sequence[ArticleRecord], texts: Mapping[int, bytes]) -> set[int]:
-        """Write records, and compressed texts by number, under fresh numbers.
-
-        Returns the numbers that were taken already; nothing is written under them.
-        """
+        """Write records and compressed texts under fresh numbers; returns the numbers already taken."""
         puts = [Put(keys.record(r.space, r.number), encode_record(r)) for r in records]
         written = await self._store.put(puts, only_if_absent=True)
         taken = {r.number for r, ok in zip(records, written, strict=True) if not ok}

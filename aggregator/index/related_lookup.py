@@ -81,10 +81,7 @@ class RelatedLookup:
     async def load_candidates(
         self, found: RelatedCandidates, extra_numbers: Iterable[int] = ()
     ) -> list[Candidate]:
-        """The live articles among those found and ``extra_numbers`` of the same space: one round trip.
-
-        Their similarity is the cosine of the term profiles. Wording is not compared, nor decoded.
-        """
+        """The live articles among those found and ``extra_numbers``, compared by terms: one round trip."""
         space, subject = found.probe.space, found.probe.analysis
         numbers = list(dict.fromkeys((*found.numbers, *extra_numbers)))
         spaces = dict.fromkeys(numbers, space)

@@ -95,11 +95,7 @@ _HEAD_FORMAT = ValueFormat(msgspec.msgpack.Decoder(SpaceHead), "A list of segmen
 
 @dataclass(frozen=True, slots=True)
 class SegmentRead:
-    """Keys and values read at one instant from all live segments of some spaces.
-
-    ``by_tag``: those of each segment, in the order of the key builder. ``keys`` and ``values``: these, after
-    the ``closed`` and version keys of the writable segments and the widths of all.
-    """
+    """Values read at one instant from all live segments of some spaces, and those ``by_tag``."""
 
     stacks: dict[str, SegmentStack]
     keys: list[bytes]
@@ -145,10 +141,7 @@ class Segments:
         return (await self.read_keys(builders)).to_snapshot()
 
     async def read_keys(self, builders: Mapping[str, KeyBuilder]) -> SegmentRead:
-        """Read the keys that each space's builder returns for its live segments: one round trip.
-
-        Repeated when the writable segment turns out to be sealed, or a segment to have another sketch width.
-        """
+        """Read the keys that each space's builder returns; again if a segment was sealed or rehashed."""
         await self._load_heads(builders)
         while True:
             stacks = {space: self._stacks[space] for space in builders}
@@ -190,10 +183,7 @@ class Segments:
         await self._advance_writable(space, number + 1)
 
     async def seal_if_full(self, space: str, now_ms: int) -> None:
-        """Seal the writable segment if it is full; for committers of sampled articles.
-
-        Does nothing while the store is unavailable: the next sampled article checks again.
-        """
+        """Seal the writable segment if it is full and the store available."""
         stack = await self.stack(space)
         try:
             samples = (await self._store.read([keys.sampled_numbers(stack.writable_tag)]))[0]
@@ -221,10 +211,7 @@ class Segments:
         self._merge_head(space, head)
 
     async def _advance_writable(self, space: str, last: int) -> None:
-        """Use segment ``last``, since the one before it is sealed.
-
-        Losing the race for the head is harmless.
-        """
+        """Use segment ``last``: the one before it is sealed. Losing the race for the head is harmless."""
         known = self._stacks.get(space, SegmentStack(space))
         if known.last < last:
             self._stacks[space] = self._new_stack(space, known.first, last, known.floor)
@@ -248,7 +235,7 @@ class Segments:
         return SegmentStack(space, first, last, floor, widths)
 
     def _update_widths(self, stacks: Mapping[str, SegmentStack], stored: Sequence[bytes | None]) -> bool:
-        """Use the widths as they are ``stored``, segment by segment; whether any differs from ``stacks``."""
+        """Whether any of the ``stored`` widths differs from ``stacks``."""
         position, changed = 0, False
         for space, stack in stacks.items():
             widths = tuple(map(decode_sketch_width, stored[position : position + len(stack.tags)]))
@@ -271,7 +258,6 @@ def _with_tag(suffixes: Sequence[bytes], tag: bytes, _: SketchWidth) -> list[byt
 def _split_by_tag(
     keys_by_tag: Mapping[bytes, list[bytes]], values: Sequence[bytes | None]
 ) -> dict[bytes, SegmentBuckets]:
-    """The last of the values belong to these keys, in this order."""
     parts, start = {}, len(values) - sum(map(len, keys_by_tag.values()))
     for tag, tag_keys in keys_by_tag.items():
         parts[tag] = SegmentBuckets(tag_keys, list(values[start : start + len(tag_keys)]))

@@ -34,11 +34,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
 
-from aggregator.index.codec.postings import (
-    SKETCH_POSTING_BYTES,
-    SKETCH_REMAINDER_BYTES,
-    trim_sketch_key,
-)
+from aggregator.index.codec.postings import SKETCH_POSTING_BYTES, SKETCH_REMAINDER_BYTES, trim_sketch_key
 from aggregator.index.keys import MAX_SKETCH_BUCKET_BITS, SKETCH_BUCKET_BITS
 from aggregator.store.base import Check, LengthsUnchanged, Put, ValueEquals
 from aggregator.store.decoding import corrupt_error
@@ -48,11 +44,7 @@ _STORED = re.compile(rb"(?:(\d\d)>)?(\d\d)")
 
 @dataclass(frozen=True, slots=True)
 class SketchWidth:
-    """Width of a segment's sketch buckets in bits.
-
-    ``bits``: of the buckets that entries are appended to. ``former_bits``: of those whose entries are being
-    moved there; None unless a rehash runs.
-    """
+    """Bits that name a segment's sketch buckets, and ``former_bits`` while a rehash moves entries."""
 
     bits: int = SKETCH_BUCKET_BITS
     former_bits: int | None = None
@@ -108,10 +100,9 @@ KEPT_KEY_ENTRIES = 16
 def trim_writes(
     bucket_keys: Sequence[bytes], sketch_keys: Sequence[int], values: Mapping[bytes, bytes | None]
 ) -> Iterator[Put]:
-    """The writes that make room under full keys; to be applied before the article's entries are appended.
+    """The writes that make room under full keys, before the article's entries are appended.
 
-    ``bucket_keys``: those of ``sketch_keys``, with their tag. ``values``: what the insert read; buckets that
-    are missing there are not trimmed.
+    ``values``: what the insert read; buckets that are missing there are not trimmed.
     """
     trimmed: dict[bytes, bytes] = {}
     for bucket, sketch_key in zip(bucket_keys, sketch_keys, strict=True):

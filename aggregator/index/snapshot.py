@@ -32,11 +32,7 @@ from aggregator.store.base import (
 
 @dataclass(frozen=True, slots=True)
 class SegmentStack:
-    """The live segments of one space, numbers ``first`` to ``last``; only ``last`` is writable.
-
-    ``floor``: saved floor; articles with smaller numbers have expired. ``sketch_widths``: of each segment, as
-    last read.
-    """
+    """The live segments ``first`` to ``last`` of one space; below ``floor`` articles have expired."""
 
     space: str
     first: int = 0
@@ -68,10 +64,7 @@ class SegmentBuckets:
 
 @dataclass(frozen=True, slots=True)
 class AppliedTransaction:
-    """A transaction applied to a snapshot, and the segment's version before and after it.
-
-    ``binding_key`` is the key of the article's binding.
-    """
+    """A transaction applied to a snapshot, and the segment's version before and after it."""
 
     transaction: Transaction
     binding_key: bytes
@@ -181,8 +174,7 @@ class Snapshot:
     def catch_up(self, applied: Sequence[AppliedTransaction]) -> bool:
         """Apply those of this process's commits that the store had not taken when the snapshot was read.
 
-        A segment's version identifies its history of commits, and so the missing ones. Returns False if the
-        history is another one, because one of the commits failed or another process committed in between, or
+        A segment's version identifies its history of commits. Returns False if the history is another one, or
         if another segment is writable now.
         """
         missing: list[AppliedTransaction] = []
@@ -197,7 +189,7 @@ class Snapshot:
         return True
 
     def _append(self, target_keys: Sequence[bytes], payloads: Sequence[bytes], max_bytes: int) -> list[bytes]:
-        """Append to those of the keys that were read, and return them; no decision reads the others."""
+        """Append to those of the keys that were read, and return them."""
         values = self.values
         changed: list[bytes] = []
         if values.keys().isdisjoint(target_keys):

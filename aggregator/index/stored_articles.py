@@ -31,10 +31,9 @@ class StoredArticles:
         self._plan_of = plan_of
 
     async def numbers(self, space: str) -> ArticleNumbers:
-        """Article numbers of all versions that have postings and have not expired, ascending; (n,).
+        """Article numbers of all versions with postings that have not expired, ascending; (n,).
 
-        Versions that left are included. One round trip per 1,024 buckets, 8 bytes of memory per article. They
-        are sorted in a thread: 10^7 of them take 0.2 s.
+        Versions that left are included. They are sorted in a thread: 10^7 of them take 0.2 s.
         """
         stack, plan = await self._segments.stack(space), self._plan_of(space)
         found = [np.empty(0, np.uint64)]

@@ -55,11 +55,9 @@ NO_BUCKETS: Final[Mapping[bytes, bytes | None]] = MappingProxyType({})
 class SegmentTransactions:
     """Builds the transactions on the writable segment of one space.
 
-    ``is_only_segment``: there are no older segments, so removed keys are deleted; otherwise they are set to
-    ABSENT, so that a value in an older segment does not reappear.
-    ``shared_entries_grace_ms``: an exact copy shares the index entries of an article that is at most this
-    much older. ``sampling_exponent``: see ``segments.py``. ``sketch_width``: as read with everything
-    that a transaction relies on.
+    ``is_only_segment``: removed keys are deleted, else set to ABSENT, so that older segments do not show.
+    ``shared_entries_grace_ms``: an exact copy shares the index entries of an article at most this much older.
+    ``sketch_width``: as read with everything that a transaction relies on.
     """
 
     def __init__(
@@ -87,13 +85,11 @@ class SegmentTransactions:
         version_guard: ValueEquals | None = None,
         buckets: Mapping[bytes, bytes | None] = NO_BUCKETS,
     ) -> Transaction:
-        """Insert a new id.
+        """Insert a new id; an exact copy shares the index entries of the article it repeats if it can.
 
-        ``lookup_checks``: everything the decision relies on is unchanged, including the binding, the match
-        and ``buckets``: what was read of the article's sketch buckets, to trim full keys. ``version_guard``:
-        the segment has taken no other commit since; while it holds, the store skips the checks.
-
-        An exact copy adds no index entries if it can share those of the article it repeats.
+        ``lookup_checks``: everything the decision relies on is unchanged. ``version_guard``: the segment has
+        taken no other commit since; while it holds, the store skips the checks. ``buckets``: the article's
+        sketch buckets as read, to trim full keys.
         """
         binding = _binding_of(record, record.first_version, outcome)
         checks: list[Check] = [*self._segment_checks(), *lookup_checks]
@@ -121,10 +117,7 @@ class SegmentTransactions:
         group: DuplicateGroup,
         records_to_index: Sequence[ArticleRecord],
     ) -> Transaction:
-        """Store new content under a known id: the new version replaces the old one and keeps its verdict.
-
-        ``records_to_index``: exact copies of the old text that shared its entries and now need their own.
-        """
+        """Store new content under a known id, which keeps its verdict, and index copies of the old text."""
         old = current.binding
         binding = _binding_of(record, old.first_version, old.outcome)
         writes: list[Write] = [
@@ -147,11 +140,9 @@ class SegmentTransactions:
         records_to_index: Sequence[ArticleRecord],
         promoted_record: ArticleRecord | None = None,
     ) -> Transaction:
-        """Delete an article; the duplicates of its group are repointed to ``new_canonical``.
+        """Delete an article; the duplicates of its ``group`` are repointed to ``new_canonical``.
 
-        ``group`` is the article's group; ``new_canonical`` its canonical article afterwards: the earliest
-        duplicate if the canonical article is deleted, else the same as before. ``records_to_index``: see
-        ``update``. ``promoted_record``: the record of a duplicate that becomes canonical.
+        ``promoted_record``: the record of a duplicate that becomes canonical.
         """
         removed = current.binding
         writes: list[Write] = [
@@ -176,9 +167,8 @@ class SegmentTransactions:
     ) -> Transaction:
         """Copy an article that another space decided, under its number and with its verdict.
 
-        It is announced in the stream of that space. ``previous``: the binding of its id here; ``record`` may
-        be None if this version is stored here and remains a duplicate. Exact copies get index entries too:
-        the article whose entries they share in the other space may be missing here.
+        ``previous``: the binding of its id here; ``record`` may be None if this version is stored here and
+        remains a duplicate. Exact copies get index entries too: those they share may be missing here.
         """
         is_stored = previous is not None and previous.number == binding.number
         writes: list[Write] = [self._binding_write(binding)]
@@ -266,7 +256,6 @@ class SegmentTransactions:
         return [Append(keys.sampled_numbers(self._tag), sample)] if sample else []
 
     def _mark_dead(self, removed: Binding) -> list[Write]:
-        """A version leaves but its index entries stay: mark its number, and list it for compaction."""
         entry = removed.number.to_bytes(8, "little")
         return [
             Put(keys.state(self._tag, removed.number), keys.DEAD),
@@ -277,7 +266,6 @@ class SegmentTransactions:
         return Delete(key) if self._is_only_segment else Put(key, keys.ABSENT)
 
     def _state_write(self, binding: Binding) -> Write:
-        """The state of a number: its canonical article if it is a duplicate, else absent."""
         match, key = binding.outcome.match, keys.state(self._tag, binding.number)
         if match is None:
             return self._removal_write(key)

@@ -46,7 +46,7 @@ class Retry(Protocol):
     """Runs one step, which may be repeated, until it succeeds or the caller gives up."""
 
     async def __call__(self, step: Callable[[], Awaitable[T]], /) -> T:
-        """The result of ``step``."""
+        """Return the result of ``step``."""
 
 
 async def run_once(step: Callable[[], Awaitable[T]]) -> T:
@@ -140,7 +140,6 @@ async def _copy_stored(
     stats: BackfillStats,
     throttle: BulkThrottle | None,
 ) -> None:
-    """Copy the current versions among these numbers; reads missing texts only."""
     records = await _current_records(index, space, numbers)
     posted = [PostedArticle(None, record) for record in records]
     missing = {item.record.number for item in await dual_writer.find_missing(posted)}
@@ -157,7 +156,7 @@ async def _copy_stored(
 async def _replicate_throttled(
     dual_writer: DualWriter, posted: Sequence[PostedArticle], throttle: BulkThrottle | None
 ) -> int:
-    """Copy the articles; return how many cannot be copied."""
+    """Return how many cannot be copied."""
     not_copied = done = 0
     while done < len(posted):
         async with throttled_slice(throttle, len(posted) - done) as count:
@@ -167,7 +166,6 @@ async def _replicate_throttled(
 
 
 async def _current_records(index: Index, space: str, numbers: npt.NDArray[np.uint64]) -> list[ArticleRecord]:
-    """Those of the records that are the current version of their id."""
     records = await index.records.read(dict.fromkeys(numbers.tolist(), space))
     bound = await index.bindings.find_many([record.id for record in records.values()])
     return [
@@ -178,7 +176,6 @@ async def _current_records(index: Index, space: str, numbers: npt.NDArray[np.uin
 
 
 async def _stored_article(index: Index, record: ArticleRecord) -> Article | None:
-    """The article as posted, if its text is kept."""
     data = await index.records.read_text(record.number)
     if data is None:
         return None

@@ -30,10 +30,7 @@ class MicroBatcher:
         self._drain_task: asyncio.Task[None] | None = None
 
     async def submit(self, pending: PendingArticle) -> None:
-        """Return once the article has its answer; raises what its batch raised.
-
-        If the caller is cancelled before its batch starts, the article is not processed.
-        """
+        """Return once the article has its answer; raises what its batch raised."""
         done = asyncio.get_running_loop().create_future()
         self._queues.setdefault(current_caller.get(), deque()).append((pending, done))
         if self._drain_task is None:
@@ -51,7 +48,7 @@ class MicroBatcher:
             self._drain_task = None
 
     def _next_batch(self) -> list[_Waiting]:
-        """Take the articles of the next batch, one of each caller in turn."""
+        """One article of each caller in turn."""
         batch: dict[str, _Waiting] = {}
         while self._queues and len(batch) < self._max_articles:
             caller = next(iter(self._queues))
@@ -85,11 +82,7 @@ class MicroBatcher:
 
 
 def _fail_waiters(waiters: list[asyncio.Future[None]], error: Exception) -> None:
-    """Fail all waiters and empty the list.
-
-    The error refers to the frame that caught it; if that frame referred to the futures, they would form a
-    reference cycle with the error.
-    """
+    """Fail all waiters and empty the list, whose futures must not refer to the frame of the error."""
     while waiters:
         if not (done := waiters.pop()).done():
             done.set_exception(error)

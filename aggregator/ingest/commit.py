@@ -21,10 +21,7 @@ EventIdsOf = Callable[[Sequence[int]], Awaitable[dict[int, str]]]
 
 
 class Committer:
-    """Stores the articles of commit plans and sets their answers.
-
-    ``event_ids_of`` looks up the events named in answers (None: no events); ``store_texts`` keeps each text.
-    """
+    """Stores the articles of commit plans and sets their answers, with the events from ``event_ids_of``."""
 
     def __init__(
         self,
@@ -74,7 +71,6 @@ class Committer:
         return sorted(conflicted, key=lambda p: p.position)
 
     async def _remove_replaced(self, plan: CommitPlan) -> None:
-        """Delete the replaced version's record and the id's older versions in other spaces."""
         if plan.superseded_number is not None:
             await self._index.records.delete({plan.superseded_number: plan.answer.space})
             if self._dual_writer is not None:

@@ -70,12 +70,7 @@ MAX_RELATED = 10
 
 @dataclass(slots=True)
 class LookedUpArticle:
-    """What the index returned for one article.
-
-    ``candidate_numbers`` is ``matches.ranked_numbers``, computed once: the records to load and compare.
-    ``term_numbers`` share distinctive terms, or were planned earlier in the batch: also compared under a
-    policy that ``compares_by_terms``.
-    """
+    """What the index returned for one article; ``term_numbers`` are for policies that compare by terms."""
 
     probe: Probe
     matches: LookupResult
@@ -124,10 +119,7 @@ class Decider:
     async def decide(
         self, pending: PendingArticle, lookup: LookedUpArticle, snapshot: Snapshot, now_ms: int, dry_run: bool
     ) -> CommitPlan:
-        """Plan the commit of one article from what was looked up.
-
-        The store is read only for duplicate groups that change; a repeat stores newer metadata immediately.
-        """
+        """Plan the commit of one article; a repeat stores newer metadata immediately."""
         probe = lookup.probe
         changed_buckets = snapshot.changed_buckets(probe.id)
         if changed_buckets:  # an earlier article of this batch shares a bucket with it
@@ -168,11 +160,7 @@ class Decider:
         record = await self._assign_number(case, led_group)
         snapshot, probe = case.snapshot, case.lookup.probe
         checks = self._index.lookup.commit_checks(
-            snapshot,
-            probe,
-            case.changed_buckets,
-            case.lookup.candidate_numbers,
-            outcome.match,
+            snapshot, probe, case.changed_buckets, case.lookup.candidate_numbers, outcome.match
         )
         transaction = self._index.transactions(snapshot, probe.space).insert(
             record, outcome, checks, snapshot.version_guard(probe.space), snapshot.values
@@ -180,7 +168,6 @@ class Decider:
         return self._build_plan(case, outcome, record, transaction)
 
     async def _plan_repeat(self, case: _Decision, current: BindingSnapshot) -> CommitPlan:
-        """The same id with the same text: the stored outcome, and newer metadata if it changed."""
         pending, number = case.pending, current.binding.number
         record = case.snapshot.record(number)
         if record is not None and not case.dry_run:
@@ -207,8 +194,8 @@ class Decider:
     async def _assign_number(self, case: _Decision, first_version: int) -> ArticleRecord:
         """The article's record, under a number above all earlier ones of its id. Raises ImplausibleClock.
 
-        ``first_version`` is 0 for a first version. A record that an earlier attempt wrote is kept, unless its
-        number is too low by now or it names another first version: then it is deleted.
+        ``first_version`` is 0 for a first version. A record of an earlier attempt is kept unless it no longer
+        fits.
         """
         pending, newest = case.pending, case.newest_number
         if pending.record_written and (
@@ -267,7 +254,6 @@ class Decider:
 
 
 def _is_repeat(pending: PendingArticle, current: BindingSnapshot) -> bool:
-    """Whether the text is the stored one and the source does not change."""
     source = pending.article.source
     is_same_source = not source or source_hash(source) == current.binding.source
     return is_same_source and current.binding.text_hash == pending.analysis.text_hash

@@ -34,10 +34,7 @@ ConvertRecord = Callable[[ArticleRecord], ArticleRecord | None]
 
 @dataclass(frozen=True, slots=True)
 class PostedArticle:
-    """An article as it was posted (None: its text is not available), and its record in the serving space.
-
-    ``is_stored_text``: the text was stored with the record, so it needs no comparison with it.
-    """
+    """An article as posted (None: without its text) and its record; a stored text need not be compared."""
 
     article: Article | None
     record: ArticleRecord
@@ -47,12 +44,9 @@ class PostedArticle:
 class DualWriter:
     """Keeps ``index.shadow_spaces`` equal to ``index.spaces``.
 
-    ``analyze_many`` analyzes with the shadow models. ``convert_record`` turns a serving record into a shadow
-    record without the text, where only the block plan differs; it returns None where it cannot.
-
-    ``newer_stays``: the shadow spaces take articles directly; a version there that is newer than that of
-    the serving spaces stays, and so does an id that the serving spaces do not have. ``other_recipe``: the
-    text hashes of serving and shadow spaces are not comparable.
+    ``convert_record`` turns a serving record into a shadow record without the text, or returns None.
+    ``newer_stays``: the shadow spaces take articles directly; newer versions and ids that the serving spaces
+    lack stay. ``other_recipe``: text hashes are not comparable.
     """
 
     def __init__(
@@ -71,10 +65,7 @@ class DualWriter:
         self._other_recipe = other_recipe
 
     async def replicate(self, posted: Sequence[PostedArticle]) -> list[PostedArticle]:
-        """Copy these articles; return those that cannot be copied: text missing, or not the stored one.
-
-        Idempotent. Raises StoreUnavailable, CommitConflict.
-        """
+        """Copy these articles; returns those whose text is missing or not the stored one. Idempotent."""
         posted_by_hash = {keys.id_hash(item.record.id): item for item in posted}
         missing = await self.find_missing(posted)
         records = await self._shadow_records(missing)
@@ -148,7 +139,6 @@ class DualWriter:
                 await self._index.articles.update_metadata(known, copy_metadata(record, shadow_record))
 
     async def _shadow_records(self, missing: Sequence[PostedArticle]) -> dict[int, ArticleRecord]:
-        """The shadow records by number: converted, else analyzed from the text."""
         records = {item.record.number: self._convert_record(item.record) for item in missing}
         texts = [item for item in missing if records[item.record.number] is None and item.article is not None]
         analyses = await self._analyze_many([item.article for item in texts if item.article]) if texts else []
@@ -184,7 +174,7 @@ class DualWriter:
         new_records: Mapping[int, ArticleRecord],
         removed: Mapping[bytes, Binding],
     ) -> list[bytes]:
-        """Read and commit each id once; return those that differed, which must be read again."""
+        """Read and commit each id once; returns those that differed."""
         index = self._index
         shadow = await index.segments.read(_binding_keys(index.shadow_spaces, id_hashes))
         serving = await index.segments.read(_binding_keys(index.spaces, id_hashes))
@@ -261,7 +251,6 @@ class DualWriter:
     async def _read_states(
         self, shadow: Snapshot, serving_bindings: Sequence[BindingSnapshot], removed: Iterable[Binding]
     ) -> Snapshot:
-        """The state keys (alive, pointer or dead) of these article numbers in the shadow spaces."""
         numbers = [
             *(known.binding.number for known in serving_bindings),
             *(binding.number for binding in removed),
@@ -294,7 +283,6 @@ class DualWriter:
 def _belongs_in_space(
     binding: Binding, space: str, shadow_binding: BindingSnapshot | None, records: Mapping[int, ArticleRecord]
 ) -> bool:
-    """Whether this version is in ``space`` already, or has a record for it."""
     if shadow_binding is not None and shadow_binding.binding.number == binding.number:
         return True
     record = records.get(binding.number)
@@ -306,7 +294,6 @@ def _is_outdated(
     removed: Binding | None,
     shadow_bindings: Sequence[BindingSnapshot],
 ) -> bool:
-    """Whether a shadow version is newer than what the serving spaces have of the id, or had."""
     known = serving_binding.binding if serving_binding is not None else removed
     return known is None or any(shadow.binding.number > known.number for shadow in shadow_bindings)
 
@@ -314,7 +301,6 @@ def _is_outdated(
 def _with_text_hash(
     binding: Binding, record: ArticleRecord | None, shadow_binding: BindingSnapshot | None
 ) -> Binding:
-    """``binding`` with the text hash of the shadow space, whose recipe may be another one."""
     if record is not None:
         return msgspec.structs.replace(binding, text_hash=record.text_hash)
     if shadow_binding is not None and shadow_binding.binding.number == binding.number:

@@ -54,10 +54,7 @@ class InteractiveActivity(Protocol):
 
 
 class BulkThrottle:
-    """Throttle for all bulk work of one process.
-
-    ``yield_control`` is awaited before each slice, so that an interactive article in progress ends first.
-    """
+    """Throttle for all bulk work of one process; ``yield_control`` is awaited before each slice."""
 
     def __init__(
         self,
@@ -75,10 +72,7 @@ class BulkThrottle:
 
     @asynccontextmanager
     async def slice(self, articles: int, slice_articles: int = SLICE_ARTICLES) -> AsyncIterator[int]:
-        """Wait for the next slice; yields how many of ``articles`` to process in it.
-
-        The time spent inside the context is the work that the following pause is proportional to.
-        """
+        """Wait for the next slice and yield its number of articles; the time inside counts as work."""
         since_s = await self._activity.seconds_since_last()
         if pause_s(since_s, 1.0) == 0.0:
             yield articles
@@ -157,12 +151,7 @@ class ActivityBeacon:
 
 @dataclass(frozen=True, slots=True)
 class LoadControl:
-    """The three mechanisms, wired to each other.
-
-    gate      event loop of this process: steps of bulk work wait while an interactive article is committed
-    activity  beacon in the store: interactive articles arrive in some process
-    throttle  bulk work pauses between slices while they do
-    """
+    """The gate of this event loop, the beacon in the store, and the pauses of bulk work."""
 
     gate: PriorityGate
     activity: ActivityBeacon

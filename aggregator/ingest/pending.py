@@ -45,12 +45,9 @@ class PendingArticle:
 class CommitPlan:
     """The decision on one article, and everything its commit needs.
 
-    transaction        the atomic write; None: nothing to store (repeat)
-    record             what the id is bound to after the commit; None: a repeat whose record has expired
-    latest_number      the id's newest article number after the commit
-    superseded_number  the version that an update replaces, if any
-    older_versions     bindings of the id in spaces of other languages, to be removed after the commit
-    duplicate_groups   first numbers of the groups it belongs to or is related to, own group first
+    ``transaction`` is None for a repeat, ``record`` for a repeat whose record has expired.
+    ``older_versions``: bindings in other languages, to be removed. ``duplicate_groups``: first numbers, own
+    group first.
     """
 
     pending: PendingArticle
@@ -64,10 +61,7 @@ class CommitPlan:
 
 
 def split_batches(pending: Sequence[PendingArticle], size: int) -> Iterator[list[PendingArticle]]:
-    """Split into batches of at most ``size`` articles, in order and without a repeated id in one batch.
-
-    The second post of an id is a repeat or update of the first, which must therefore be committed before.
-    """
+    """Split into batches of at most ``size`` articles, in order and without a repeated id in one batch."""
     batch: dict[str, PendingArticle] = {}
     for item in pending:
         if len(batch) == size or item.article.id in batch:

@@ -42,11 +42,7 @@ async def _no_yield() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How a pipeline uses its event loop.
-
-    yield_control  awaited between steps, so that other tasks run
-    spawn          starts a coroutine in parallel with its caller; None: no prefetching
-    """
+    """How a pipeline yields to other tasks, and starts parallel coroutines (None: no prefetching)."""
 
     yield_control: YieldControl = _no_yield
     spawn: Spawn | None = None
@@ -70,7 +66,7 @@ class Batch:
 
 @dataclass(slots=True)
 class _InFlight:
-    """Parallel work of one ``process_all``: at most one batch is prefetched and at most one is committed."""
+    """At most one batch is prefetched and at most one is committed."""
 
     prefetch: TaskHandle[Batch] | None = None
     commit: TaskHandle[list[PendingArticle]] | None = None
@@ -96,7 +92,6 @@ class _InFlight:
 
 
 def _offer_to_later(record: ArticleRecord, batch: Batch, position: int) -> None:
-    """Let later articles of the batch be compared with a new record, if their policy compares by terms."""
     for item, lookup in zip(batch.pending[position + 1 :], batch.lookups[position + 1 :], strict=True):
         if item.policy.policy.compares_by_terms and lookup.probe.space == record.space:
             lookup.term_numbers.append(record.number)
@@ -124,10 +119,7 @@ class BatchPipeline:
         self.commit_retries = 0  # articles whose commit conflicted, for metrics
 
     async def process(self, pending: list[PendingArticle], dry_run: bool = False) -> None:
-        """Decide and commit one batch, no id twice, until every article has its answer.
-
-        With ``dry_run`` nothing is stored. Raises StoreUnavailable, CommitConflict (from clean-up).
-        """
+        """Decide and commit one batch, no id twice. Raises StoreUnavailable, CommitConflict."""
         for _ in range(MAX_COMMIT_ATTEMPTS):
             if not pending:
                 return
@@ -142,10 +134,7 @@ class BatchPipeline:
             )
 
     async def process_all(self, batches: Sequence[list[PendingArticle]]) -> None:
-        """Process the batches in order, overlapped if the execution can spawn; no id twice in one.
-
-        Raises what ``process`` raises; then some articles may have no answer.
-        """
+        """Process the batches in order, overlapped if the execution can spawn; raises as ``process``."""
         if self._spawn is None or len(batches) < 2:
             for batch in batches:
                 await self.process(batch)
@@ -209,7 +198,6 @@ class BatchPipeline:
         return not conflicted
 
     async def _look_up(self, pending: list[PendingArticle]) -> Batch:
-        """The batch of these articles, read in a span."""
         with tracing.span("look up", origins=(item.origin for item in pending)):
             return await self._read(pending)
 
@@ -242,11 +230,7 @@ class BatchPipeline:
         return Batch(pending, lookups, snapshot, now_ms, time.perf_counter() - started)
 
     async def _decide(self, batch: Batch, dry_run: bool = False) -> list[CommitPlan]:
-        """Decide the articles in order; each write is applied to the snapshot before the next decision.
-
-        An article under an id of another source, which its caller may not replace, gets its error as answer
-        and no plan.
-        """
+        """Decide in order; each write is applied to the snapshot first. A foreign id gets no plan."""
         started = time.perf_counter()
         snapshot, plans = batch.snapshot, []
         for i, (item, lookup) in enumerate(zip(batch.pending, batch.lookups, strict=True)):
@@ -266,7 +250,6 @@ class BatchPipeline:
         return plans
 
     async def _write_records(self, batch: Batch, plans: Sequence[CommitPlan]) -> None:
-        """Write the records, which may happen before it is known whether the plans can be committed."""
         started = time.perf_counter()
         await self._committer.write_records(plans)
         batch.record_write_s += time.perf_counter() - started
@@ -274,7 +257,7 @@ class BatchPipeline:
     async def _commit(
         self, batch: Batch, plans: Sequence[CommitPlan], dry_run: bool = False
     ) -> list[PendingArticle]:
-        """Commit and set the answers; return the articles that conflicted."""
+        """Set the answers; return the articles that conflicted."""
         started = time.perf_counter()
         with tracing.span("commit", origins=(item.origin for item in batch.pending)):
             conflicted = [] if dry_run else await self._committer.commit(plans, batch.now_ms)

@@ -107,9 +107,8 @@ class IngestService:
     ) -> Answer:
         """Check and insert one article; with ``dry_run`` only check.
 
-        ``sources``: those that the caller is bound to, () for all. Raises InvalidInput for an unknown policy
-        profile, NoText and other errors of the analysis, Forbidden for an id of another source,
-        CommitConflict, StoreUnavailable.
+        ``sources``: those of the caller, () for all. Raises InvalidInput for an unknown policy profile,
+        errors of the analysis, Forbidden for an id of another source, CommitConflict, StoreUnavailable.
         """
         if dry_run:
             result = (await self.submit_many([article], dry_run=True, sources=sources))[0]
@@ -144,10 +143,7 @@ class IngestService:
     async def submit_many(
         self, articles: Sequence[Article], *, dry_run: bool = False, sources: tuple[str, ...] = ()
     ) -> list[Answer | AggregatorError]:
-        """Check and insert articles; the answers equal those of submitting them one by one in this order.
-
-        An unusable article yields its error and does not affect the others. Raises StoreUnavailable.
-        """
+        """Answers equal to those of submitting one by one; errors among them. Raises StoreUnavailable."""
         started = time.perf_counter()
         with tracing.span("analyze"):
             analyzed = await self.analyze_many(articles)
@@ -175,8 +171,8 @@ class IngestService:
     ) -> list[Answer | AggregatorError | E]:
         """Second half of ``submit_many``; an error in ``analyzed`` is returned as the answer.
 
-        ``analyze_ms`` is the duration of the first half per article; ``group_size`` limits the articles per
-        batch (0: the usual limit). ``sources``: see ``submit``.
+        ``analyze_ms``: of the first half, per article; ``group_size``: articles per batch (0: the usual
+        limit).
         """
         results: list[Answer | AggregatorError | E] = list(analyzed)  # type: ignore[arg-type]
         pending: list[PendingArticle] = []
@@ -218,9 +214,8 @@ class IngestService:
     async def delete(self, id_: str, *, sources: tuple[str, ...] = ()) -> None:
         """Remove an article from the index and from its event.
 
-        Its records are deleted last: if the process dies before, a repeated delete finds them and finishes.
-        Raises NotFound, Forbidden for an article of none of ``sources`` (empty: of any), CommitConflict,
-        StoreUnavailable.
+        Its records are deleted last, so a repeated delete finishes. Raises NotFound, Forbidden for an article
+        of none of ``sources`` (empty: of any), CommitConflict, StoreUnavailable.
         """
         await self._check_writable()
         try:

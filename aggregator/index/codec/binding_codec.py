@@ -10,10 +10,7 @@ from aggregator.index.codec.format_byte import PLAIN, append_checksum, decode_ch
 
 
 class Binding(msgspec.Struct, frozen=True, array_like=True):
-    """The current version of an id, its first version, and the stored verdict.
-
-    ``source``: ``source_hash`` of the version's source, for callers that are bound to sources.
-    """
+    """The current version of an id, its first version, verdict and the ``source_hash`` of its source."""
 
     number: int
     first_version: int
@@ -29,7 +26,7 @@ class Binding(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _MatchRow(msgspec.Struct, frozen=True, array_like=True):
-    """A Match; the canonical fields are None where the matched article is canonical."""
+    """The canonical fields are None where the matched article is canonical."""
 
     id: str
     number: int
@@ -41,7 +38,7 @@ class _MatchRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
-    """A Binding; ``first_version`` is None in a first version."""
+    """``first_version`` is None in a first version."""
 
     number: int
     first_version: int | None

@@ -21,10 +21,7 @@ T = TypeVar("T")
 
 
 def decode_formatted(decoder: Decoder[T], data: bytes, kind_name: str) -> T:
-    """Decode what follows the format byte. ``kind_name`` names the value in errors, e.g. "A record".
-
-    Raises StoreUnavailable if the value is damaged or has another format.
-    """
+    """Decode what follows the format byte; errors name the value ``kind_name``. Raises StoreUnavailable."""
     _check_format(data, PLAIN, kind_name)
     return decode_value(decoder, data[1:], kind_name)
 

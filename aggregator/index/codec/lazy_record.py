@@ -25,10 +25,7 @@ _candidate_cache: dict[tuple[bytes, str, int], CandidateRecord] = {}
 
 @dataclass(slots=True, eq=False)
 class CandidateRecord:
-    """A stored record of which only what rejects most candidates is decoded: fingerprint, text hash, sketch.
-
-    The rest takes longer than reading and comparing these, and is needed of few candidates.
-    """
+    """A stored record of which only what rejects most candidates is decoded at once."""
 
     number: int
     fingerprint: int
@@ -57,7 +54,7 @@ class CandidateRecord:
 
     @property
     def _texts(self) -> ArticleRecord | TextFields:
-        """What has the texts, decompressed at the first access: 5 us, where the whole ``record`` takes 15."""
+        """Decompressed at the first access: 5 us, where the whole ``record`` takes 15."""
         if self._record is not None:
             return self._record
         assert self._row is not None
@@ -76,10 +73,7 @@ class CandidateRecord:
 
 
 def decode_candidates(stored: Sequence[tuple[bytes, str, int]]) -> list[CandidateRecord]:
-    """Decode records, each given with its space and number; their sketches in one pass.
-
-    Raises StoreUnavailable if one is damaged or has another format.
-    """
+    """Decode records, each given with its space and number, in one pass. Raises StoreUnavailable."""
     found = [_candidate_cache.get(item) for item in stored]
     missing = [item for item, candidate in zip(stored, found, strict=True) if candidate is None]
     decoded = iter(_decode_candidates(missing) if missing else ())

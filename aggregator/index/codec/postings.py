@@ -78,11 +78,7 @@ def encode_term_postings(index_keys: Iterable[int], number: int) -> list[bytes]:
 def numbers_within(
     buckets: Sequence[bytes | None], probe_plan: ProbePlan, radius: int, floor: int
 ) -> tuple[ArticleNumbers, Distances]:
-    """Article numbers within ``radius`` bits, and their distances.
-
-    ``buckets``: those of ``keys.block_buckets(tag, probe_plan)``, of one segment after another. Both results
-    are (n,), ascending by number, each number once (at its smallest distance).
-    """
+    """Article numbers within ``radius`` bits, ascending, and their (smallest) distances; both (n,)."""
     return numbers_within_each(buckets, [probe_plan], radius, floor)[0]
 
 
@@ -121,7 +117,6 @@ def numbers_within_each(
 
 
 def _first_of_each_run(numbers: ArticleNumbers, query_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Where a new pair begins in pairs sorted by query and number."""
     first = np.ones(len(numbers), bool)
     first[1:] = (numbers[1:] != numbers[:-1]) | (query_ids[1:] != query_ids[:-1])
     return first
@@ -130,7 +125,6 @@ def _first_of_each_run(numbers: ArticleNumbers, query_ids: npt.NDArray[np.int64]
 def _split_by_query(
     query_ids: npt.NDArray[np.int64], count: int, numbers: ArticleNumbers, values: npt.NDArray[np.int64]
 ) -> list[tuple[ArticleNumbers, Counts]]:
-    """``numbers`` and ``values`` of each query 0..count-1; ``query_ids`` ascends."""
     ends = query_ids.searchsorted(np.arange(count + 1)).tolist()
     return [(numbers[a:b], values[a:b]) for a, b in pairwise(ends)]
 
@@ -138,7 +132,6 @@ def _split_by_query(
 def _entry_counts(
     bucket_sizes: Sequence[int], buckets_per_block: Sequence[int], entry_bytes: int
 ) -> list[int]:
-    """Number of entries in each run of buckets of one block; the runs repeat."""
     counts, at = [], 0
     while at < len(bucket_sizes):
         for step in buckets_per_block:
@@ -156,8 +149,8 @@ def _entry_counts(
 class KeyMatches(NamedTuple):
     """The article numbers that share sketch keys with one lookup, ascending; all arrays (n,).
 
-    ``counts``: how many keys each shares. Of one of these keys, the only one where it shares one:
-    ``key_entries``: the number of its entries in the segment; ``key_ranks``: its position in the lookup.
+    ``counts``: how many keys each shares. Of one of these: its entries in the segment and its position in the
+    lookup.
     """
 
     numbers: ArticleNumbers
@@ -172,10 +165,7 @@ NO_KEY_MATCHES = KeyMatches(NO_NUMBERS, NO_COUNTS, NO_COUNTS, NO_COUNTS)
 def numbers_sharing_each(
     buckets: Sequence[bytes | None], sketch_keys: Sequence[Sequence[int]], floor: int
 ) -> list[KeyMatches]:
-    """For each lookup, the article numbers that share its sketch keys.
-
-    ``sketch_keys``: those of each lookup, each once. ``buckets``: lookup by lookup, and segment by segment.
-    """
+    """Per lookup, the article numbers that share its sketch keys; ``buckets``: by lookup, then by segment."""
     if not any(buckets):
         return [NO_KEY_MATCHES] * len(sketch_keys)
     segments = len(buckets) // sum(map(len, sketch_keys))
@@ -204,10 +194,7 @@ def numbers_sharing_each(
 
 
 def trim_sketch_key(bucket: bytes, remainder: int, full: int, kept: int) -> bytes:
-    """A sketch bucket with the last ``kept`` entries of this remainder only, if it has ``full`` or more.
-
-    Otherwise the bucket itself. Entries of other remainders stay, in their order.
-    """
+    """A bucket with the last ``kept`` entries of a remainder, if it has ``full``; else the bucket itself."""
     decode_numbers(bucket, SKETCH_REMAINDER_BYTES)  # raises if it is truncated
     (own,) = (_remainder_view(bucket, "<u2", SKETCH_REMAINDER_BYTES) == remainder).nonzero()
     if len(own) < full:
@@ -231,10 +218,7 @@ def split_sketch_bucket(bucket: bytes, bits: int) -> tuple[bytes, bytes]:
 def appended_within(
     appended: Mapping[int, bytes], probe_plan: ProbePlan, radius: int, floor: int
 ) -> dict[int, int]:
-    """What ``numbers_within`` finds among a few entries: number -> distance.
-
-    ``appended``: entries by the position of their bucket; positions after the block buckets are ignored.
-    """
+    """What ``numbers_within`` finds among a few entries, given by the position of their bucket."""
     found: dict[int, int] = {}
     for position, entries in appended.items():
         start = 0
@@ -255,8 +239,7 @@ def appended_sharing(
 ) -> dict[int, int]:
     """What ``numbers_sharing_each`` finds among a few entries: number -> number of shared sketch keys.
 
-    ``appended``: entries by the position of their bucket; the sketch buckets follow the block buckets, those
-    of one width after another.
+    The sketch buckets follow the block buckets, those of one width after another.
     """
     found: dict[int, int] = {}
     for position, entries in appended.items():
@@ -282,7 +265,6 @@ def merge_matches(
 
 
 def _iterate_postings(entries: bytes, remainder_bytes: int) -> Iterator[tuple[int, int]]:
-    """Remainder and number of each entry."""
     entry_bytes = remainder_bytes + NUMBER_BYTES
     for at in range(0, len(entries), entry_bytes):
         remainder, number = (
@@ -298,8 +280,7 @@ def _iterate_postings(entries: bytes, remainder_bytes: int) -> Iterator[tuple[in
 def top_by_terms(buckets: Sequence[bytes | None], weights: Mapping[int, float], floor: int) -> ArticleNumbers:
     """Article numbers under any of these terms (``keys.query_weights``), those of largest weight first.
 
-    ``buckets``: those of ``weights``, segment by segment. An article's weight is the sum over the terms of
-    the product of both weights; ties: newer first.
+    The weight is the sum over the terms of the product of both weights; ties: newer first.
     """
     low = (1 << TERM_REMAINDER_BITS) - 1
     joined, own = _join_with_values(buckets, [hashed & low for hashed in weights], TERM_REMAINDER_BYTES)
@@ -349,7 +330,7 @@ def decode_remainders(bucket: bytes, remainder_bytes: int) -> npt.NDArray[np.uin
 def _join_with_values(
     buckets: Sequence[bytes | None], values: Sequence[float], remainder_bytes: int
 ) -> tuple[bytes, npt.NDArray[np.float64 | np.int64]]:
-    """All entries, and for each the value of its bucket, (n,). ``values`` repeat per segment."""
+    """All entries, and the value of the bucket of each, (n,); ``values`` repeat per segment."""
     filled = [bucket or b"" for bucket in buckets]
     joined, sizes = b"".join(filled), np.array(list(map(len, filled)), np.int64)
     counts = sizes // (remainder_bytes + NUMBER_BYTES)

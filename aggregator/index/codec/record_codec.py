@@ -14,12 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from aggregator.domain import (
-    NO_SKETCH,
-    TERM_WEIGHT_STEPS,
-    ArticleRecord,
-    Sketch,
-)
+from aggregator.domain import NO_SKETCH, TERM_WEIGHT_STEPS, ArticleRecord, Sketch
 from aggregator.index.codec.format_byte import append_checksum, decode_checked
 from aggregator.index.codec.sketches import (
     decode_opening,
@@ -111,7 +106,6 @@ def _compress_texts(record: ArticleRecord) -> TextFields | bytes:
 
 
 def _decompress_texts(data: bytes) -> TextFields:
-    """Raises ValueError if the data is damaged."""
     inflating = zlib.decompressobj(_RAW_DEFLATE)
     try:
         plain = inflating.decompress(data, _MAX_TEXT_BYTES)
@@ -156,11 +150,7 @@ def decode_record_summary_uncached(data: bytes, space: str, number: int) -> Arti
 
 
 def decode_stream_fields(data: bytes, space: str, number: int) -> dict[str, Any]:
-    """The fields of a record that a ``StreamItem`` has, by name.
-
-    Sketch and figures are not decoded and nothing is cached: a stream reader sees each article once. Raises
-    StoreUnavailable if the record is damaged or has another format.
-    """
+    """The fields of a record that a ``StreamItem`` has, by name. Raises StoreUnavailable."""
     kind_name = _kind_name(space, number)
     row = decode_row(data, space, number)
     try:
@@ -211,7 +201,6 @@ def complete_record(row: RecordRow, space: str, number: int, sketch: Sketch) -> 
 def _record_from_row(
     row: RecordRow, space: str, number: int, sketch: Sketch, figures: tuple[int, ...]
 ) -> ArticleRecord:
-    """Raises ValueError if weights or texts are truncated."""
     texts = _row_texts(row)
     return ArticleRecord(
         number=number,

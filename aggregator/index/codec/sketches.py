@@ -43,18 +43,12 @@ def encode_sketch_sample(sample: npt.NDArray[np.uint32]) -> bytes:
 
 
 def decode_sketch_sample(data: bytes) -> npt.NDArray[np.uint32]:
-    """Decode a sample, (n,) uint32; the lowest 12 bits of the hashes after the first eight are zero.
-
-    Raises ValueError if the data is truncated.
-    """
+    """Decode a sample, (n,) uint32; all but eight hashes lose their lowest 12 bits. Raises ValueError."""
     return decode_sketch_samples([data])[0]
 
 
 def decode_sketch_samples(data: Sequence[bytes]) -> list[npt.NDArray[np.uint32]]:
-    """``decode_sketch_sample`` of several; of some hundred, each takes a fifth of the time.
-
-    Samples of one k, of which there are few, are decoded in one pass.
-    """
+    """``decode_sketch_sample`` of several, those of one k in one pass: a fifth of the time."""
     samples = [_NO_SAMPLE] * len(data)
     by_k: dict[int, list[int]] = {}
     for i, encoded in enumerate(data):
@@ -137,7 +131,6 @@ def decode_openings(data: Sequence[bytes], sample_sizes: Sequence[int]) -> list[
 
 
 def _low_bits(values: npt.NDArray[np.uint32] | npt.NDArray[np.int64], width: int) -> BitArray:
-    """The lowest ``width`` bits of each value, least significant first."""
     whole = np.unpackbits(values.astype("<u4").view(np.uint8), bitorder="little").reshape(-1, 32)
     return whole[:, :width].reshape(-1)
 

@@ -58,10 +58,7 @@ class TrustedTime(msgspec.Struct, frozen=True, array_like=True):
     def advance(self, wall_ms: int, elapsed_ms: int) -> TrustedTime:
         """The state ``elapsed_ms`` later, under a plausible wall clock."""
         reachable_ms = self.trusted_ms + CATCH_UP_RATE * max(0, elapsed_ms)
-        return TrustedTime(
-            max(self.trusted_ms, min(wall_ms, reachable_ms)),
-            max(self.seen_ms, wall_ms),
-        )
+        return TrustedTime(max(self.trusted_ms, min(wall_ms, reachable_ms)), max(self.seen_ms, wall_ms))
 
     def is_step(self, later: TrustedTime) -> bool:
         """Whether ``later`` is worth a write."""
@@ -77,10 +74,7 @@ def max_behind_ms(period_ms: int | None) -> int:
 def find_clock_problem(
     state: TrustedTime, wall_ms: int, elapsed_ms: int, *, floor_ms: int, period_ms: int | None
 ) -> str | None:
-    """Why the wall clock is implausible, as one sentence; None if it is plausible.
-
-    ``elapsed_ms``: since ``state`` was read; ``floor_ms``: arrival time at the highest saved floor.
-    """
+    """Why the wall clock is implausible, ``elapsed_ms`` after ``state`` was read; None if it is plausible."""
     last_ms = max(state.trusted_ms, state.seen_ms) + elapsed_ms
     limit_ms = max_behind_ms(period_ms)
     if wall_ms > last_ms + MAX_AHEAD_MS:
@@ -140,10 +134,7 @@ def boot_clock_ms() -> int:
 
 
 class ClockGuard:
-    """One process's view of the trusted time. ``clock``: wall clock; ``boot_clock``: elapsed time; in ms.
-
-    ``problem``: why the wall clock is implausible, as of the last observation, as one sentence.
-    """
+    """One process's view of the trusted time; the wall clock and the boot clock are in ms."""
 
     def __init__(
         self, index: Index, clock: Callable[[], int], boot_clock: Callable[[], int] | None = None
@@ -173,10 +164,7 @@ class ClockGuard:
         return self._clock() - self._state.trusted_ms if self._state is not None else 0
 
     async def observe(self) -> str | None:
-        """Read the stored state, judge the wall clock, advance the trusted time; returns ``problem``.
-
-        Raises StoreUnavailable.
-        """
+        """Judge the wall clock and advance the trusted time; returns ``problem``. Raises StoreUnavailable."""
         async with self._lock:
             await self._read()
             self.problem = self._judge()
@@ -207,10 +195,7 @@ class ClockGuard:
         )
 
     async def accept(self) -> None:
-        """Declare the wall clock right: the repair after a wrong clock, or after a long time without power.
-
-        The trusted time and the floors fall to what the wall clock allows; they rise no faster than ever.
-        """
+        """Declare the wall clock right; the trusted time and the floors fall to what it allows."""
         async with self._lock:
             now_ms = self._clock()
             await self._read()
@@ -223,7 +208,7 @@ class ClockGuard:
         await self.observe()
 
     async def _recent_problem(self) -> str | None:
-        """``problem``, judged again by the clock of this moment; the store is read if that was long ago."""
+        """``problem`` by the clock of this moment; the store is read if that was long ago."""
         if self._observed_ms is None:
             return await self.observe()
         problem = self.problem or self._judge()

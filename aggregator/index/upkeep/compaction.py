@@ -100,7 +100,7 @@ class Compactor:
     async def _compact_segment(
         self, stack: SegmentStack, number: int, position: int, dead: ArticleNumbers
     ) -> AsyncIterator[int]:
-        """Rewrite the buckets of one segment from a position on; yields the position after each chunk."""
+        """Yields the position after each chunk."""
         tag = keys.tag(stack.space, number)
         width = stack.sketch_widths[number - stack.first]
         buckets = islice(self._bucket_keys(stack.space, width.bits), position, None)
@@ -135,7 +135,7 @@ class Compactor:
             await self._store.commit_many(changes)
 
     async def _delete_dead_versions(self, tag: bytes, numbers: Sequence[int]) -> AsyncIterator[None]:
-        """Delete records that a crash left behind, then the DEAD marks: no entry refers to these versions."""
+        """Records first, then the DEAD marks: no entry refers to these versions."""
         for i in range(0, len(numbers), self._keys_per_chunk):
             chunk = numbers[i : i + self._keys_per_chunk]
             await self._index.records.delete(dict.fromkeys(chunk, keys.space_of(tag)))

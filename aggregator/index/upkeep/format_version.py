@@ -26,10 +26,7 @@ async def check(store: Store) -> None:
 
 
 async def write(store: Store) -> None:
-    """``check``, then store this version's format.
-
-    A store that is read-only now gets it at the next start.
-    """
+    """``check``, then store this version's format; a read-only store gets it at the next start."""
     raw = await _read_checked(store)
     if raw is None:
         own = b"%d %s" % (CURRENT_FORMAT, __version__.encode())
@@ -38,7 +35,6 @@ async def write(store: Store) -> None:
 
 
 async def _read_checked(store: Store) -> bytes | None:
-    """The format key, checked; None if the store holds no article data yet."""
     raw = (await store.read([FORMAT_KEY]))[0]
     if raw is not None:
         _check_format(raw)
@@ -50,7 +46,6 @@ async def _read_checked(store: Store) -> bytes | None:
 
 
 def _check_format(raw: bytes) -> None:
-    """Raise ConfigurationError if this version does not read the format in the format key."""
     if raw.startswith(RESTORE_MARK):
         raise ConfigurationError(
             f"store_url: the restore of {raw.removeprefix(RESTORE_MARK).decode(errors='replace')} into this "

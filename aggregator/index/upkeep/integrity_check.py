@@ -87,8 +87,6 @@ async def check_integrity(index: Index, space: str, now_ms: int) -> IntegrityRep
 
 
 class _IntegrityCheck:
-    """The check of one space."""
-
     def __init__(self, index: Index, space: str, now_ms: int) -> None:
         self._index = index
         self._store = index.store
@@ -158,7 +156,7 @@ class _IntegrityCheck:
         self._term_keys = _padded([rows[n][2] for n in numbers], keys.INDEXED_TERMS)
 
     async def _count_other_widths(self, began: SegmentStack) -> None:
-        """Count postings in sketch buckets that no look-up reads; a rehash may have gone on meanwhile."""
+        """A rehash may have gone on meanwhile."""
         ended = (await self._index.segments.read({self._space: ()})).stacks[self._space]
         ended_widths = dict(zip(ended.tags, ended.sketch_widths, strict=True))
         for tag, width in zip(began.tags, began.sketch_widths, strict=True):
@@ -224,7 +222,6 @@ class _IntegrityCheck:
             self._report.damaged_ids.append(binding.id)
 
     def _find_rows(self, numbers: Numbers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Rows of the numbers that have a readable record, and which of them have one."""
         self._report.postings += len(numbers)
         rows = self._numbers.searchsorted(numbers)
         known = np.zeros(len(numbers), bool)
@@ -252,7 +249,6 @@ def _expected_keys(record: ArticleRecord) -> tuple[int, list[int], list[int]]:
 
 
 def _remainders(bucket: bytes, numbers: Numbers, remainder_bytes: int) -> Numbers:
-    """The remainders of all entries of a sketch or term bucket, (n,)."""
     padded = np.zeros((len(numbers), 8), np.uint8)
     padded[:, :remainder_bytes] = np.frombuffer(bucket, np.uint8).reshape(len(numbers), -1)[
         :, :remainder_bytes

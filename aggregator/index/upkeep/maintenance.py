@@ -37,11 +37,7 @@ _NUMBER = re.compile(rb"[0-9a-f]{16}")
 
 
 class ExpirySweep:
-    """Sweeps the store of an index; safe in any number of processes, useful in one.
-
-    ``expiring_prefixes``: further keys, by prefix, that end in a hex article number, and the retention of
-    each in ms. ``keys_deleted`` counts since the start, for metrics.
-    """
+    """Sweeps the store of an index; ``expiring_prefixes``: retention of further keys in ms by prefix."""
 
     def __init__(self, index: Index, expiring_prefixes: Mapping[bytes, int] | None = None) -> None:
         self._index = index
@@ -76,7 +72,6 @@ class ExpirySweep:
         return {prefix: article_number_at(max(0, trusted_ms - age_ms)) for prefix, age_ms in ages.items()}
 
     async def _sweep_segments(self, found: Sequence[bytes], cutoff: int) -> None:
-        """Delete expired states and bindings; a binding only while it has the value that was read."""
         frozen = [key for key in found if not await self._is_writable(key)]
         await self._delete(
             [k for k in frozen if keys.kind_of(k) == b"p" and int.from_bytes(k[-8:], "big") < cutoff]
@@ -98,7 +93,6 @@ class ExpirySweep:
         self.keys_deleted += len(expired)
 
     async def _is_writable(self, key: bytes) -> bool:
-        """Whether the key is in the writable segment of a served space, which spans a period at most."""
         space = keys.space_of(key)
         if space not in self._index.all_spaces:
             return False
@@ -106,13 +100,12 @@ class ExpirySweep:
 
 
 def _number_of(key: bytes) -> int:
-    """The article number at the end of a key; ``NO_NUMBER`` if there is none."""
     _, colon, number = key.rpartition(b":")
     return int(number, 16) if colon and _NUMBER.fullmatch(number) else NO_NUMBER
 
 
 def _number_bound(value: bytes) -> int:
-    """The article number of a binding; ``NO_NUMBER`` if it is damaged, which audits report."""
+    """``NO_NUMBER`` if it is damaged, which audits report."""
     try:
         return decode_binding(value).number
     except StoreUnavailable:
@@ -124,10 +117,7 @@ def _cutoff_of(key: bytes, cutoffs: Mapping[bytes, int]) -> int:
 
 
 class SegmentMaintenance:
-    """Runs the jobs ``retention``, ``compactor``, ``rehash`` and ``sweep``; their counters are for metrics.
-
-    ``expiring_prefixes``: see ``ExpirySweep``.
-    """
+    """Runs the jobs ``retention``, ``compactor``, ``rehash`` and ``sweep``."""
 
     def __init__(
         self,

@@ -60,8 +60,6 @@ async def check_recall(index: Index, space: str, sample_size: int, now_ms: int) 
 
 
 class _RecallCheck:
-    """The check of one space."""
-
     def __init__(self, index: Index, space: str, now_ms: int) -> None:
         self._index = index
         self._space = space
@@ -106,7 +104,6 @@ class _RecallCheck:
         return entries[(entries[:, 1] >= self._floor) & (entries[:, 1] < self._end_number)]
 
     async def _read_buckets(self, block: int) -> AsyncIterator[Entries]:
-        """The entries of every non-empty bucket of a block, over all segments."""
         entry_bytes = self._plan.remainder_bytes + NUMBER_BYTES
         for tag in self._tags:
             async for value, bucket in scan_block(self._index.store, tag, block, self._plan.widths[block]):
@@ -135,7 +132,6 @@ class _RecallCheck:
         return tuple(missed), sum(map(len, near))
 
     async def _count_not_self_retrievable(self, count: int) -> int:
-        """How many of the newest articles are not found by their own fingerprint."""
         lost = 0
         for item in await self._index.stream.recent(count):
             if item.kind != "article" or item.space != self._space or item.number < self._floor:
@@ -152,7 +148,6 @@ class _RecallCheck:
         return found
 
     async def _count_stored(self, numbers: set[int]) -> int:
-        """How many of them still have a record: the others left meanwhile."""
         return len(await self._index.records.read(dict.fromkeys(sorted(numbers), self._space)))
 
 
@@ -163,10 +158,7 @@ def _checksum(entries: Entries) -> npt.NDArray[np.uint64]:
 
 
 class _BottomKSample:
-    """Random sample of up to ``size`` entries of a stream of unknown length, each article at most once.
-
-    Keeps those whose numbers have the smallest hashes, so every block gives the same sample.
-    """
+    """Sample of up to ``size`` entries with the smallest hashes: the same for every block."""
 
     def __init__(self, size: int) -> None:
         self._size = size

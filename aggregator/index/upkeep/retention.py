@@ -32,10 +32,7 @@ class Retention:
 
     @property
     def shared_entries_grace_ms(self) -> int:
-        """Maximum age difference of an exact copy and the article whose index entries it shares.
-
-        All articles are kept this much longer than ``period_ms``, so no copy outlives the entries it shares.
-        """
+        """Articles are kept this much longer than ``period_ms``, so no copy outlives entries it shares."""
         return DAY_MS if self.period_ms is None else min(DAY_MS, self.period_ms // 8)
 
     def floor_at(self, trusted_ms: int) -> int:
@@ -53,13 +50,9 @@ class Retention:
 class RetentionJob:
     """Raises the floor, seals and drops segments, and trims article streams, in short steps.
 
-    * A segment that spans more than the retention period is sealed even if it is not full, so that it can be
-      dropped as a whole.
-    * A frozen segment whose articles are all below the floor is dropped: first from the head, then its keys.
-      Its ``closed`` key stays, for readers of the article stream that were away for longer.
-    * Article streams keep ``STREAM_RETENTION_MS``.
-
-    Safe in any number of processes. ``segments_dropped`` counts since the start, for metrics.
+    A segment that spans the retention period is sealed even if it is not full. A frozen segment below the
+    floor is dropped: first from the head, then its keys; ``closed`` stays for readers of the stream that were
+    away.
     """
 
     def __init__(self, store: Store, segments: Segments, retention: Retention) -> None:
@@ -107,7 +100,6 @@ class RetentionJob:
             await self._segments.advance_head(space, cleared_below=number + 1)
 
     async def _is_expired(self, space: str, number: int, floor: int) -> bool:
-        """Whether the segment was sealed so long before the floor that all its articles are below it."""
         sealed = (await self._store.read([keys.sealed(keys.tag(space, number))]))[0]
         return (
             sealed is not None

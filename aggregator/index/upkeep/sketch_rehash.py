@@ -32,11 +32,7 @@ BUCKETS_PER_CHUNK = 64  # 3 ms of the server
 
 
 class SketchRehash:
-    """Widens the sketch buckets of all spaces; safe in any number of processes, useful in one.
-
-    ``split_entries``: mean entries per bucket above which the width grows. ``buckets_moved`` counts since the
-    start.
-    """
+    """Widens the sketch buckets of all spaces above ``split_entries`` mean entries per bucket."""
 
     def __init__(
         self,
@@ -71,7 +67,6 @@ class SketchRehash:
             await self._change_width(tag, width, width.end_rehash())
 
     def _bucket_values(self, bits: int) -> Sequence[int]:
-        """The names of all buckets of this width."""
         return range(1 << bits)
 
     async def _begin_if_dense(self, tag: bytes, width: SketchWidth) -> None:
@@ -82,7 +77,6 @@ class SketchRehash:
         return (ValueEquals(keys.sealed(tag), None),)
 
     async def _is_dense(self, tag: bytes, width: SketchWidth) -> bool:
-        """Whether buckets that are spread over all have too many entries on average."""
         values = self._bucket_values(width.bits)
         sampled = values[:: max(1, len(values) // SAMPLED_BUCKETS - 1)]  # an odd step: all low bits occur
         buckets = await self._store.read(keys.sketch_buckets(tag, sampled, width.bits))
@@ -90,7 +84,6 @@ class SketchRehash:
         return entries > self._split_entries * len(sampled)
 
     async def _change_width(self, tag: bytes, width: SketchWidth, to: SketchWidth, *checks: Check) -> None:
-        """Store another width, unless another process has."""
         key, value = keys.sketch_width(tag), to.encode() or b""
         version = AdvanceVersion(keys.version(tag), b"width" + value)
         await self._store.commit(
@@ -98,7 +91,7 @@ class SketchRehash:
         )
 
     async def _move(self, tag: bytes, width: SketchWidth, values: Sequence[int]) -> bool:
-        """Move the entries of old buckets; False if one of the buckets changed meanwhile."""
+        """False if one of the buckets changed meanwhile."""
         former_bits = width.bits - 1
         upper = [value | 1 << former_bits for value in values]
         old_keys = keys.sketch_buckets(tag, values, former_bits)

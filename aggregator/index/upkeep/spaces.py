@@ -40,9 +40,9 @@ PROBED_RECORDS = 256
 class StoredSpace(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is known of a space; empty fields are unknown.
 
-    ``models_dir``: the setting of the service that wrote it, an absolute path ("": the bundled models).
-    ``program``: the version that wrote it. ``copied_to``: spaces that contain all its articles; this holds
-    while the space has the version ``copied_version`` (b"": while each write goes to both).
+    ``models_dir``: an absolute path ("": the bundled models). ``program``: the version that wrote it.
+    ``copied_to``: spaces with all its articles, while it has ``copied_version`` (b"": while each write goes
+    to both).
     """
 
     model: str = ""
@@ -132,10 +132,9 @@ class UnreadSpace:
 
 
 class UnreadIndex:
-    """The spaces in ``store`` that the service does not read, and the readiness check that reports them.
+    """The spaces that the service does not read, and the readiness check that reports them.
 
-    ``own``: the serving and shadow spaces with what they depend on. ``read``: those that must contain every
-    article for the service to be complete.
+    ``own``: the serving and shadow spaces. ``read``: those that must contain every article.
     """
 
     def __init__(
@@ -174,10 +173,7 @@ class UnreadIndex:
         await registry_of(self._store).edit(edit)
 
     async def record_exclusive_writes(self) -> None:
-        """For processes that store articles: what they write to a serving space is copied to own spaces only.
-
-        Copies of the serving spaces in other spaces are no longer complete.
-        """
+        """For processes that store articles: copies of the serving spaces elsewhere become incomplete."""
 
         def edit(registry: Registry) -> Registry:
             return registry | {
@@ -238,7 +234,7 @@ class UnreadIndex:
         return f"{' with '.join(settings) or 'an earlier version of these settings'} reads it"
 
     def _serving_if_shadow(self, space: str) -> tuple[str, ...]:
-        """A shadow space that is new contains only copies of the serving spaces' articles."""
+        """A new shadow space contains only copies of the serving spaces' articles."""
         return () if space in self._serving or space not in self._read else self._serving
 
     async def _count(self, space: str, entry: StoredSpace) -> UnreadSpace:
@@ -251,10 +247,7 @@ class UnreadIndex:
 
 
 async def count_articles(store: Store, space: str, entry: StoredSpace) -> UnreadSpace:
-    """The articles of a space, estimated from a sample of its buckets and records.
-
-    Exact copies that share the index entries of another article are not counted.
-    """
+    """The articles of a space, estimated from a sample; exact copies that share entries are not counted."""
     step = SAMPLING_STEP
     numbers = await _posted_numbers(store, space, entry.plan, step)
     if len(numbers) < MIN_SAMPLED_ARTICLES:
@@ -275,7 +268,6 @@ async def count_articles(store: Store, space: str, entry: StoredSpace) -> Unread
 async def _posted_numbers(
     store: Store, space: str, plan_name: str, step: int
 ) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """The article numbers in every ``step``-th bucket of the first block, ascending."""
     plan = PLANS.get(plan_name, PLANS["4x16"])
     head = await Segments(store).head(space)
     entry_bytes = plan.remainder_bytes + NUMBER_BYTES

@@ -22,10 +22,7 @@ SAMPLED_BUCKETS_PER_SEGMENT = 4096
 
 @dataclass(frozen=True, slots=True)
 class SegmentStatistics:
-    """One live segment.
-
-    ``articles`` is estimated from ``samples`` samples; ``oldest_ms`` is None without any.
-    """
+    """One live segment; ``articles`` is estimated from samples, ``oldest_ms`` is None without any."""
 
     number: int
     articles: int
@@ -74,10 +71,7 @@ async def count_segments(index: Index, space: str) -> SpaceStatistics:
 
 
 async def sample_buckets(index: Index, space: str) -> SpaceStatistics:
-    """Statistics of segments and of the first block's buckets, for ``aggregator doctor``: at most 1 s.
-
-    Where a segment has few samples, all buckets of the first block are counted instead.
-    """
+    """Statistics of segments and of the first block's buckets; segments with few samples are counted."""
     counted = await count_segments(index, space)
     plan = index.plan(space)
     width, entry_bytes = plan.widths[0], plan.remainder_bytes + NUMBER_BYTES

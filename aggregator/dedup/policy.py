@@ -6,7 +6,7 @@
   headlines, outlets and times decide (``copy_rule.py``), at any distance; without them even 3 bits are only
   "related". An article that begins otherwise is a duplicate if it shares enough with copies of two outlets.
   An article whose candidate is its own flash or teaser is "related" to it, and so is a flash with other
-  figures, since its content is new. Two fillings of one template (``templates.py``) do not match.
+  figures, since its content is new. Two fillings of one template (``copy_rule.py``) do not match.
 * ``same-event``  "the same event", not "the same text": a fitted model of terms, headlines, names, figures
   and wording (``event_model.py``). Articles that share distinctive terms are candidates too.
 

@@ -9,12 +9,11 @@ from aggregator.index.article_stream import ArticleStream
 from aggregator.index.articles import Articles
 from aggregator.index.bindings import Bindings
 from aggregator.index.blocks import DEFAULT_PLAN, BlockPlan
+from aggregator.index.candidates import RelatedLookup
 from aggregator.index.lookup import Lookup
-from aggregator.index.records import Records
-from aggregator.index.related_lookup import RelatedLookup
+from aggregator.index.records import Records, StoredArticles
 from aggregator.index.segments import SEGMENT_MAX_ARTICLES, Segments
 from aggregator.index.snapshot import Snapshot
-from aggregator.index.stored_articles import StoredArticles
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.index.upkeep.retention import Retention
 from aggregator.store.base import Store

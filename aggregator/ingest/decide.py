@@ -32,7 +32,7 @@ from aggregator.index import Index, Probe, Snapshot
 from aggregator.index.bindings import BindingSnapshot, bindings_under, foreign_article_error, is_owned
 from aggregator.index.candidates import build_candidates
 from aggregator.index.codec.binding_codec import source_hash
-from aggregator.index.lookup_result import LookupResult
+from aggregator.index.lookup import LookupResult
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.pending import (
     CommitPlan,

@@ -24,7 +24,7 @@ from aggregator.domain import ArticleRecord
 from aggregator.errors import CommitConflict
 from aggregator.index import Index, Snapshot
 from aggregator.index.bindings import bindings_under
-from aggregator.index.lookup_result import EMPTY_RESULT
+from aggregator.index.lookup import EMPTY_RESULT
 from aggregator.ingest.commit import Committer
 from aggregator.ingest.decide import Decider, LookedUpArticle
 from aggregator.ingest.pending import CommitPlan, PendingArticle

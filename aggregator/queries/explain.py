@@ -15,19 +15,18 @@ from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.normalization import figures, normalize_spelling
-from aggregator.dedup.copy_rule import NEVER, CopyRule, Requirement, Requirements
+from aggregator.dedup.copy_rule import NEVER, CopyRule, Requirement, Requirements, figures_changed
 from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
-from aggregator.dedup.pair_comparison import (
+from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles, as_profiles
+from aggregator.dedup.verdict import (
     Novelty,
     compare_pair,
+    cosine,
     headline_similarity,
     novelty,
     shares_enough,
 )
-from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles, as_profiles
-from aggregator.dedup.templates import figures_changed
-from aggregator.dedup.verdict import cosine
 from aggregator.domain import AnalyzeMany, Article, ArticleRecord, build_record
 from aggregator.errors import AggregatorError
 from aggregator.index import Index

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from aggregator.cli import main
-from aggregator.dedup.templates import is_teaser_of
+from aggregator.dedup.copy_rule import is_teaser_of
 from aggregator.domain import Sketch
 from aggregator_archive.columns import columns_from_signatures
 from aggregator_archive.encode import Signature

@@ -18,9 +18,8 @@ from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.cli import main
 from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_outlet
-from aggregator.dedup.pair_comparison import compare_pair, novelty
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.verdict import cosine
+from aggregator.dedup.verdict import compare_pair, cosine, novelty
 from aggregator.domain import Article
 from aggregator.time_units import HOUR_MS
 from aggregator_archive.columns import columns_from_signatures

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.dedup.copy_rule import figures_changed
 from aggregator.dedup.evidence import Evidence
-from aggregator.dedup.pair_comparison import compare_pair
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.templates import figures_changed
-from aggregator.dedup.verdict import Candidate, cosine, decide, rank, related_candidates
+from aggregator.dedup.verdict import Candidate, compare_pair, cosine, decide, rank, related_candidates
 from aggregator.domain import NO_SKETCH, Analysis, ArticleRecord, Sketch
 
 VERIFIED, HAMMING = Policy(), Policy(name="hamming")
@@ -377,7 +376,7 @@ def test_headlines_are_compared_at_most_once(
         calls.append(titles)
         return 0.95
 
-    monkeypatch.setattr("aggregator.dedup.pair_comparison.title_similarity", compare_titles)
+    monkeypatch.setattr("aggregator.dedup.verdict.title_similarity", compare_titles)
     is_needed = comparisons > 0
     figures = (1, 2, 3, 4) if is_needed else ()
     stored = candidate(1, shared=25 if is_needed else 200, figures=figures)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.evidence import Evidence
-from aggregator.dedup.pair_comparison import compare_pair
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.verdict import cosine
+from aggregator.dedup.verdict import compare_pair, cosine
 from aggregator.domain import Analysis
 
 

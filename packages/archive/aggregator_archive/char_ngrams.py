@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from aggregator.analysis import shingles
 from aggregator.analysis.shingles import OPENING_WORDS
+from aggregator.dedup.copy_rule import same_template_other_figures
 from aggregator.dedup.evidence import Comparable, Evidence
-from aggregator.dedup.pair_comparison import Novelty, compare_pair, headline_similarity
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.templates import same_template_other_figures
+from aggregator.dedup.verdict import Novelty, compare_pair, headline_similarity
 from aggregator.domain import Sketch
 
 NGRAM_CHARS = 8
@@ -83,7 +83,7 @@ def policy_for_char_ngrams(policy: Policy) -> Policy:
 def compare_char_ngrams(
     a: Comparable, b: Comparable, evidence: Evidence, policy: Policy
 ) -> tuple[bool, Novelty]:
-    """``pair_comparison.compare_pair`` for overlaps of n-grams and a converted policy.
+    """``verdict.compare_pair`` for overlaps of n-grams and a converted policy.
 
     Terms do not count, since misread words are terms of no other article: one template about two companies
     may match.

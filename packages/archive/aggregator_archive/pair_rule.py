@@ -19,11 +19,10 @@ from aggregator.analysis.shingles import OverlapEstimate, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.boilerplate import SourceBoilerplate
+from aggregator.dedup.copy_rule import is_teaser_of
 from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
-from aggregator.dedup.pair_comparison import compare_pair, novelty, shares_enough
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.templates import is_teaser_of
-from aggregator.dedup.verdict import cosine
+from aggregator.dedup.verdict import compare_pair, cosine, novelty, shares_enough
 from aggregator.domain import Sketch, WeightedTerms
 from aggregator_archive.arrays import Flags, Floats, Rows
 from aggregator_archive.char_ngrams import (
@@ -45,7 +44,7 @@ ESTIMATE_TOLERANCE = 0.02
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArchivedArticle:
-    """One row as the rules read it (``pair_comparison.Comparable``, ``evidence.Published``)."""
+    """One row as the rules read it (``evidence.Comparable``)."""
 
     lang: str
     space: int

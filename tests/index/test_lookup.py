@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from aggregator.index.codec.postings import KeyMatches
-from aggregator.index.lookup_result import (
+from aggregator.index.lookup import (
     MAX_CANDIDATES,
     MAX_SINGLE_KEY_MATCHES,
     LookupResult,

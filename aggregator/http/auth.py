@@ -47,11 +47,9 @@ async def authorize(request: web.Request, permission: Permission) -> None:
         return
     key = await authenticate(request)
     if key is None:
-        raise (
-            InvalidApiKey(INVALID_KEY_MESSAGE)
-            if "Authorization" in request.headers
-            else Unauthenticated(NO_KEY_MESSAGE)
-        )
+        if "Authorization" in request.headers:
+            raise InvalidApiKey(INVALID_KEY_MESSAGE)
+        raise Unauthenticated(NO_KEY_MESSAGE)
     request[CALLER_KEY] = key
     if not key.allows(permission):
         bound = ", and a key restricted to sources only posts articles" if key.sources else ""
@@ -73,8 +71,7 @@ async def is_still_authorized(request: web.Request) -> bool:
 async def authenticate(request: web.Request) -> ApiKey | None:
     """The key of the request's Authorization header, proxy user or session; None: none is valid.
 
-    Raises CrossSiteRequest for a change by a user or session without an Origin, and Forbidden and
-    InvalidApiKey for a user header.
+    Raises CrossSiteRequest for a change without an Origin, Forbidden and InvalidApiKey for a user header.
     """
     api_keys = request.app[SERVICE].api_keys
     if len(request.headers.getall("Authorization", ())) > 1:
@@ -87,8 +84,7 @@ async def authenticate(request: web.Request) -> ApiKey | None:
     if user is None and not token:
         return None
     if request.method not in SAFE_METHODS and not {"Origin", "Sec-Fetch-Site"} & request.headers.keys():
-        # ``middleware.py`` checks these headers where present; a browser always sends one of
-        # them.
+        # ``middleware.py`` checks these headers where present; a browser always sends one of them.
         raise CrossSiteRequest("Origin: a session's change request needs an Origin or Sec-Fetch-Site header.")
     return user or await api_keys.authenticate_session(token or "")
 
@@ -101,7 +97,7 @@ async def charge(request: web.Request, articles: int) -> None:
 
 
 def caller_sources(request: web.Request) -> tuple[str, ...]:
-    """The sources that the caller's key is bound to; () for none: all articles are permitted."""
+    """The sources that the caller's key is bound to; (): all articles are permitted."""
     key = request.get(CALLER_KEY)
     return key.sources if key is not None else ()
 
@@ -109,8 +105,7 @@ def caller_sources(request: web.Request) -> tuple[str, ...]:
 def bind_source(request: web.Request, article: Article) -> Article:
     """The article with the source of the caller's key, if it names none and the key is bound to one.
 
-    Raises Forbidden for a source that the key is not bound to. Names are compared exactly. The id is checked
-    where the article is stored (``ingest/decide.py``).
+    Raises Forbidden for another source; names are compared exactly. ``ingest/decide.py`` checks the id.
     """
     sources = caller_sources(request)
     if not sources or article.source in sources:

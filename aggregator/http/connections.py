@@ -26,12 +26,9 @@ from aggregator.http.limits import ConnectionLimit
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """What all connections of a server have in common.
+    """What all connections of a server have in common; ``on_refused`` counts one beyond the limit.
 
-    header_timeout_s  time for the headers of a request
-    on_refused        counts a connection that was refused since too many are open
-    early_refusal     None: requests are refused after parsing only
-    wrap_factory      changes how requests are made of messages
+    ``early_refusal`` None: requests are refused after parsing only.
     """
 
     header_timeout_s: float
@@ -81,7 +78,7 @@ class Connection(RequestHandler):
             self._stop_timer()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Stop the timer."""
+        """Free the place of the connection."""
         self._stop_timer()
         self._options.limit.forget(self)
         super().connection_lost(exc)
@@ -134,7 +131,7 @@ class Connection(RequestHandler):
 
 
 class ConnectionServer(web.Server):
-    """A ``web.Server`` whose connections are of the class Connection."""
+    """A ``web.Server`` of Connections."""
 
     def __call__(self) -> RequestHandler:
         """The protocol instance for a new connection."""
@@ -142,7 +139,7 @@ class ConnectionServer(web.Server):
 
 
 class ConnectionRunner(web.AppRunner):
-    """An ``AppRunner`` that serves through a ConnectionServer; ``options``: ConnectionOptions."""
+    """An ``AppRunner`` of a ConnectionServer; ``options``: ConnectionOptions."""
 
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()

@@ -27,16 +27,15 @@ MAX_KEY_CHARS = 255
 async def run_once(
     request: web.Request, query: Any, handler: Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """The answer of ``handler``, or the recorded one.
-
-    Raises InvalidInput, IdempotencyKeyReused, IdempotencyKeyInUse.
-    """
+    """The answer of ``handler``, or the recorded one. Raises InvalidInput, IdempotencyKey{Reused,InUse}."""
     key = _read_key(request)
     if not key:
         return await handler(request, query)
     service, owner = request.app[SERVICE], caller_id(request)
     answers = service.idempotent_answers
-    reservation = StoredAnswer(key, _fingerprint(request, await bodies.keep_body(request)), service.clock())
+    address = f"{request.method} {request.rel_url.raw_path_qs}\n"
+    fingerprint = hashlib.sha256(address.encode() + await bodies.keep_body(request)).digest()
+    reservation = StoredAnswer(key, fingerprint, service.clock())
     earlier = await answers.reserve(owner, reservation)
     if earlier is not None:
         return _replay(earlier, reservation.fingerprint)
@@ -63,16 +62,9 @@ def _read_key(request: web.Request) -> str:
     if values and not (is_valid and key):
         raise InvalidInput(
             f"{HEADER}: expected one key of 1 to {MAX_KEY_CHARS} visible ASCII characters, such as a UUID.",
-            field=HEADER,
-            reason="bad_format",
-            place="header",
-        )
+            field=HEADER, reason="bad_format", place="header",
+        )  # fmt: skip
     return key
-
-
-def _fingerprint(request: web.Request, body: bytes) -> bytes:
-    address = f"{request.method} {request.rel_url.raw_path_qs}\n"
-    return hashlib.sha256(address.encode() + body).digest()
 
 
 def _replay(answer: StoredAnswer, fingerprint: bytes) -> web.Response:
@@ -81,9 +73,8 @@ def _replay(answer: StoredAnswer, fingerprint: bytes) -> web.Response:
         raise IdempotencyKeyReused(
             f"{HEADER}: this key was sent with another request within the last 24 h; use a new key for each "
             "new request.",
-            field=HEADER,
-            place="header",
-        )
+            field=HEADER, place="header",
+        )  # fmt: skip
     if answer.status == RESERVED:
         raise IdempotencyKeyInUse(
             f"{HEADER}: the first request with this key has not finished; repeat this one in a second to get "

@@ -30,16 +30,11 @@ BUDGET_BYTES = 128 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """Limits that every request body is read under.
+    """Limits that every request body is read under, from the settings."""
 
-    max_bytes    decompressed size of a body, or of one line of a batch (setting max_body_bytes)
-    max_lines    lines of a batch (setting max_batch_lines)
-    timeout_s    time for a whole body, or between two parts of a batch (setting body_timeout_seconds)
-    """
-
-    max_bytes: int
-    max_lines: int
-    timeout_s: float
+    max_bytes: int  # decompressed size of a body, or of one line of a batch
+    max_lines: int  # of a batch
+    timeout_s: float  # for a whole body, or between two parts of a batch
 
 
 class CallerUsage:

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import cast, get_args
+from typing import cast
 
 from aiohttp import web
 
@@ -38,7 +37,7 @@ class ProxyUsers:
     def __init__(self, settings: Settings, clock: Callable[[], int]) -> None:
         self._header, self._groups_header = settings.user_header, settings.user_groups_header
         self._proxies = TrustedProxies(settings.trusted_proxies)
-        self._roles = UserRoles.parse(settings.user_roles)
+        self._roles = UserRoles(settings.user_roles)
         self._clock = clock
 
     def user_of(self, request: web.Request, *, has_session: bool) -> ApiKey | None:
@@ -72,38 +71,19 @@ class ProxyUsers:
 PROXY_USERS = web.AppKey("proxy_users", ProxyUsers)
 
 
-@dataclass(frozen=True, slots=True)
 class UserRoles:
-    """Roles by user name, by group, and of everybody else (None: no access)."""
+    """Roles by the valid setting ``user_roles``: NAME=ROLE, @GROUP=ROLE, *=ROLE (everybody), in any order."""
 
-    users: dict[str, Role]
-    groups: dict[str, Role]
-    default: Role | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> UserRoles:
-        """The rules of a valid setting ``user_roles``: NAME=ROLE, @GROUP=ROLE and *=ROLE, in any order."""
-        users: dict[str, Role] = {}
-        groups: dict[str, Role] = {}
-        default: Role | None = None
-        for rule in filter(str.strip, text.split(",")):
-            name, _, role_name = rule.rpartition("=")
-            name, role = name.strip(), cast(Role, role_name.strip())
-            assert role in get_args(Role)
-            if name == ANYONE:
-                default = role
-            elif name.startswith(GROUP_MARK):
-                groups[name.removeprefix(GROUP_MARK)] = role
-            else:
-                users[name] = role
-        return cls(users, groups, default)
+    def __init__(self, text: str) -> None:
+        rules = (rule.rpartition("=") for rule in text.split(",") if rule.strip())
+        self._roles = {name.strip(): cast(Role, role.strip()) for name, _, role in rules}
 
     def role_of(self, name: str, groups: Iterable[str]) -> Role | None:
         """The role of a user; None if no rule applies. Names are compared exactly."""
-        if name in self.users:
-            return self.users[name]
-        found = [self.groups[group] for group in groups if group in self.groups]
-        return max(found, key=lambda role: len(ROLE_PERMISSIONS[role]), default=self.default)
+        if name in self._roles and name != ANYONE and not name.startswith(GROUP_MARK):
+            return self._roles[name]
+        found = [self._roles[key] for key in (GROUP_MARK + group for group in groups) if key in self._roles]
+        return max(found, key=lambda role: len(ROLE_PERMISSIONS[role]), default=self._roles.get(ANYONE))
 
 
 def is_user_name(name: str) -> bool:
@@ -112,9 +92,6 @@ def is_user_name(name: str) -> bool:
 
 
 def user_key(name: str, role: Role, now_ms: int) -> ApiKey:
-    """What a request of this user may do, in the form of a key that is stored nowhere.
-
-    Its id depends on the name alone, so notes, read marks and desks belong to the same user tomorrow.
-    """
+    """The rights of a user as a key that is stored nowhere. Its id depends on the name alone."""
     digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
     return ApiKey("u" + digest[:16], name, role, b"", now_ms, now_ms + USER_TTL_MS)

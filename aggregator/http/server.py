@@ -114,14 +114,13 @@ async def serve(
 
     listener      a bound socket to accept from, possibly shared by processes; replaces ``host`` and ``port``
     on_ready      called once with the port (port 0 selects a free one)
-    peer_metrics  the other processes of this service
-    Signal handling is the caller's task. Raises OSError when the address cannot be bound.
+    Raises OSError when the address cannot be bound.
     """
     app = make_app(service)
     if peer_metrics is not None:
         app[PEER_METRICS] = peer_metrics
         if peer_metrics.name != SINGLE_PROCESS:
-            app.cleanup_ctx.append(_serve_peer_metrics(peer_metrics))
+            app.cleanup_ctx.append(_serve_peer_metrics)
     runner = make_runner(app)
     await runner.setup()
     assert runner.server is not None
@@ -144,10 +143,7 @@ async def listen(
     *,
     listener: socket.socket | None = None,
 ) -> list[asyncio.Server]:
-    """Servers that accept on all addresses of ``host``, or from ``listener``, a bound socket; close them all.
-
-    ``port`` 0 selects a free one. Raises OSError when the address cannot be bound.
-    """
+    """Servers that accept on all addresses of ``host``, or from ``listener``. Raises OSError."""
     loop = asyncio.get_running_loop()
     if listener is not None:
         first = await loop.create_server(protocol_factory, sock=listener, backlog=BACKLOG)
@@ -161,13 +157,10 @@ async def listen(
     return servers
 
 
-def _serve_peer_metrics(peer_metrics: PeerMetrics) -> Callable[[web.Application], AsyncIterator[None]]:
-    async def context(app: web.Application) -> AsyncIterator[None]:
-        server = await peer_metrics.listen(lambda: render_metrics(app))
-        yield
-        server.close()
-
-    return context
+async def _serve_peer_metrics(app: web.Application) -> AsyncIterator[None]:
+    server = await app[PEER_METRICS].listen(lambda: render_metrics(app))
+    yield
+    server.close()
 
 
 async def _drain(app: web.Application, runner: web.AppRunner, servers: Sequence[asyncio.Server]) -> None:

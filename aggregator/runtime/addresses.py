@@ -33,8 +33,7 @@ def service_url(host: str, port: int) -> str:
 def command(subcommand: str, settings: Settings) -> str:
     """A command for the service with these settings, in backquotes, as a shell in this directory finds it.
 
-    Port and data directory are named if they are not the defaults: the options of the service are not known
-    to another command. A program that is not on the path (``scripts/run``) is named by its own path.
+    Port and data directory are named if they are not the defaults.
     """
     started_as = Path(sys.argv[0])
     is_on_path = shutil.which("aggregator") is not None or started_as.name != "aggregator"
@@ -59,8 +58,7 @@ def describe_store(settings: Settings) -> str:
 def redact_url(url: str) -> str:
     """``redis://user:secret@host?password=secret`` -> ``redis://host``.
 
-    Where an unescaped "?" leaves open whether it starts the query or is part of a password, nothing after
-    the scheme is shown.
+    Where a "?" may start the query or be part of a password, nothing after the scheme is shown.
     """
     scheme, separator, rest = url.partition("://")
     before_query, _, query = rest.partition("?")

@@ -21,10 +21,7 @@ _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]
 
 
 def configure_logging(level: str, log_format: str = "text", *, with_process: bool = False) -> None:
-    """Log records of ``level`` and above; ``log_format``: "text" or "json".
-
-    ``with_process`` adds the process id to text records (JSON records always have it).
-    """
+    """Log records of ``level`` and above; ``with_process`` adds the process id to text records."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         JsonFormatter() if log_format == "json" else TextFormatter(with_process=with_process)

@@ -18,7 +18,7 @@ from tests.support.nginx import documented_blocks, nginx
 
 TRUSTED, UNTRUSTED = "127.0.0.1, ::1", "192.0.2.7"
 ORIGIN = {"Sec-Fetch-Site": "same-origin"}
-RULES = UserRoles.parse("ada@news.example=reader, @news room=editor,@it=admin , *=reader")
+RULES = UserRoles("ada@news.example=reader, @news room=editor,@it=admin , *=reader")
 
 
 def behind(proxies: str = TRUSTED) -> FakeService:
@@ -202,8 +202,8 @@ def test_the_rule_that_applies(name: str, groups: list[str], role: str) -> None:
 
 def test_without_a_rule_there_is_no_role() -> None:
     """Neither for a name nor for an empty group."""
-    assert UserRoles.parse("ada=editor").role_of("bob", ["", "ada"]) is None
-    assert UserRoles.parse("").role_of("", [""]) is None
+    assert UserRoles("ada=editor").role_of("bob", ["", "ada"]) is None
+    assert UserRoles("").role_of("", [""]) is None
 
 
 def test_a_user_is_the_same_tomorrow() -> None:

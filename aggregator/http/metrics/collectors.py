@@ -41,18 +41,12 @@ async def store_info(store: Store) -> StoreInfo:
 
 @dataclass(frozen=True, slots=True)
 class ScrapeContext:
-    """What the metric specs read during one scrape.
-
-    store               state of the store
-    service             None in the background process
-    background          None in a process without background services
-    pending_deliveries  queue length per webhook id
-    """
+    """What the metric specs read during one scrape."""
 
     store: StoreInfo
-    service: Service | None = None
-    background: BackgroundServices | None = None
-    pending_deliveries: Mapping[str, int] = field(default_factory=dict)
+    service: Service | None = None  # None in the background process
+    background: BackgroundServices | None = None  # None in a process without background services
+    pending_deliveries: Mapping[str, int] = field(default_factory=dict)  # queue length per webhook id
 
     @property
     def active_service(self) -> Service:

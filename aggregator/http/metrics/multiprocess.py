@@ -40,8 +40,7 @@ class PeerMetrics:
     async def listen(self, own: RenderMetrics) -> asyncio.Server:
         """Serve the result of ``own`` to the other processes; replaces the socket of an earlier process.
 
-        Raises AggregatorError if the directory is gone: the service that started this process was killed
-        meanwhile, and its successor has removed what it left.
+        Raises AggregatorError if the directory is gone: the service that started this process was killed.
         """
 
         async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

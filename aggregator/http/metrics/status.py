@@ -49,14 +49,10 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class DetectorStatus:
-    """Detector status since the start of its process.
+    """Detector status since the start of its process."""
 
-    leading       whether this replica runs the detector
-    last_tick_ms  time of the last completed run, 0: none
-    """
-
-    leading: bool
-    last_tick_ms: int
+    leading: bool  # this replica runs the detector
+    last_tick_ms: int  # time of the last completed run, 0: none
     misfires: int
     errors: int
 

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -61,7 +60,6 @@ class DemoReport:
         return "\n".join([*lines, *self._format_places(url)])
 
     def _format_places(self, url: str) -> list[str]:
-        """What else there is to see, each with its URL."""
         places = []
         stories = Counter(event["story_id"] for event in self.events)
         if stories and max(stories.values()) > 1:
@@ -78,7 +76,7 @@ class DemoReport:
         return [f"  {name}: {url}{path}" for name, path in places]
 
     def _first_example(self, verdict: str) -> tuple[str, str] | None:
-        """Ids of the first article with this verdict, other than exact copies, and of its match."""
+        """Ids of the first such article other than exact copies, and of its match."""
         for answer in self.answers:
             match = answer["duplicate_of"]
             if answer["verdict"] != verdict or (match and match["rule"] == "exact"):
@@ -90,17 +88,13 @@ class DemoReport:
         return None
 
 
-@cache
-def _read_lines() -> tuple[str, ...]:
-    return tuple((files(__name__) / "articles.jsonl").read_text(encoding="utf-8").splitlines())
-
-
 def load_rows() -> list[dict[str, Any]]:
     """All rows, oldest first: an article's fields, ``minutes_ago``, ``role`` and, if derived, ``of`` (an id).
 
     Roles: new, copy (exact), edited, related, template, updated (figures changed), event.
     """
-    return [json.loads(line) for line in _read_lines()]
+    lines = (files(__name__) / "articles.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
 
 
 def article_body(row: dict[str, Any], now: datetime) -> dict[str, Any]:
@@ -115,7 +109,7 @@ async def replay(
 ) -> DemoReport:
     """Post ``rows`` (default: all) to the service, ``pause_s`` apart, and wait until an event changes.
 
-    Raises StoreUnavailable when the service rejects an article or cannot be reached.
+    Raises StoreUnavailable.
     """
     now = datetime.now(UTC)
     articles = [article_body(row, now) for row in (load_rows() if rows is None else rows)]
@@ -141,13 +135,10 @@ async def has_events(url: str, key: str = "") -> bool:
 
 
 async def _events(session: aiohttp.ClientSession) -> list[dict[str, Any]]:
-    events: list[dict[str, Any]] = (await _request_json(session, "GET", "/v1/events"))["events"]
-    return events
+    return list((await _request_json(session, "GET", "/v1/events"))["events"])
 
 
-async def _wait_for_events(
-    session: aiohttp.ClientSession, before: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+async def _wait_for_events(session: aiohttp.ClientSession, before: list[dict[str, Any]]) -> list[Any]:
     """The events as soon as one is new or has another size than in ``before``, or after the time limit."""
     deadline_s = time.monotonic() + EVENT_TIMEOUT_S
     sizes_before = {event["id"]: event["size"] for event in before}
@@ -159,13 +150,11 @@ async def _wait_for_events(
         await asyncio.sleep(0.2)
 
 
-async def _request_json(
-    session: aiohttp.ClientSession, method: str, path: str, body: Any = None
-) -> dict[str, Any]:
+async def _request_json(session: aiohttp.ClientSession, method: str, path: str, body: Any = None) -> Any:
     deadline_s = time.monotonic() + REPEAT_S
     while True:
         async with session.request(method, path, json=body) as response:
-            answer: dict[str, Any] = await response.json(content_type=None)
+            answer = await response.json(content_type=None)
             if response.status < 400:
                 return answer
             if response.status not in (429, 503) or time.monotonic() > deadline_s:

@@ -38,10 +38,7 @@ def live_rows() -> list[dict[str, Any]]:
 
 
 def history_articles(now: datetime) -> list[tuple[int, Article]]:
-    """(arrival in ms, article), in order of arrival; ``now`` has a time zone.
-
-    Articles that were published before the history began arrive at its beginning.
-    """
+    """(arrival in ms, article) in order of arrival; what was published earlier arrives at the beginning."""
     bodies = [article_body(row, now) for row in load_rows() if row["minutes_ago"] >= LIVE_MINUTES]
     articles = [decode_article(msgspec.json.encode(body)) for body in bodies + article_bodies(now)]
     begin_ms = round(now.timestamp() * 1000) - SPAN_MS
@@ -50,9 +47,9 @@ def history_articles(now: datetime) -> list[tuple[int, Article]]:
 
 
 async def load_history(settings: Settings) -> int:
-    """Store and decide the history; returns the number of its articles, 0 if the store has articles already.
+    """Store and decide the history in a store that no other process uses; the number of its articles.
 
-    ``settings``: with the URL of a store that runs, used by no other process.
+    0 if the store has articles already.
     """
     from aggregator.app import open_service
 

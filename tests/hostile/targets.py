@@ -47,6 +47,7 @@ from aggregator.domain import ArticleRecord, Match, Outcome, StreamItem
 from aggregator.errors import AggregatorError
 from aggregator.events import repository
 from aggregator.events.detection import EditorOverrides, Mute
+from aggregator.events.event import EventSummary
 from aggregator.http import auth, hosts, middleware
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import BASE_PATH, SERVICE
@@ -413,7 +414,7 @@ def _event_values() -> Iterator[bytes]:
     yield b"c" + msgspec.json.encode(repository.ChangeRecord("fired", 5, "e", 2))
     yield b"e" + msgspec.json.encode(event("e", "Harbour bridge closed", ["a", "b"]))
     yield b"i" + msgspec.msgpack.encode(
-        {"e": repository.EventSummary("breaking", 5, 6), "f": repository.EventSummary("closed", 5, 6, "e")}
+        {"e": EventSummary("breaking", 5, 6), "f": EventSummary("closed", 5, 6, "e")}
     )
     yield b"o" + msgspec.msgpack.encode(
         EditorOverrides(1, (Mute("e", "story", (("bridge", 1.0),), 5),), {"e": ("f", 5)}, {"a": 7})

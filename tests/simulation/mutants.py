@@ -34,6 +34,7 @@ from aggregator.ingest.pipeline import BatchPipeline
 from aggregator.store import redis as redis_store
 from aggregator.store.base import (
     AdvanceVersion,
+    AppendCapped,
     AppendMany,
     Check,
     Delete,
@@ -73,7 +74,13 @@ def _without(patch: Patch, method: str, dropped: Callable[[Check], bool]) -> Non
 
 def _is(part: Check | Write, kind: bytes) -> bool:
     """Whether the key of a check or write is of this kind (``index.keys``)."""
-    return part.key[part.key.index(b"}") + 1 :][:1] == kind
+    return _suffix(part)[:1] == kind
+
+
+def _suffix(part: Check | Write) -> bytes:
+    """What follows the tag in the key, or in the first of several keys: all have the same tag."""
+    key = part.keys[0] if isinstance(part, LengthsUnchanged | AppendMany | AppendCapped) else part.key
+    return key[key.index(b"}") + 1 :]
 
 
 @mutant("bucket lengths are not checked", "two near-copies")
@@ -154,12 +161,12 @@ def _(patch: Patch) -> None:
 
 @mutant("an insert does not check the sketch width", "a rehash between near-copies")
 def _(patch: Patch) -> None:
-    _without(patch, "insert", lambda c: c.key.endswith(b"}width"))
+    _without(patch, "insert", lambda c: _suffix(c) == b"width")
 
 
 @mutant("an update does not check the sketch width", "a rehash during an update")
 def _(patch: Patch) -> None:
-    _without(patch, "update", lambda c: c.key.endswith(b"}width"))
+    _without(patch, "update", lambda c: _suffix(c) == b"width")
 
 
 @mutant("look-ups trust a cached sketch width", "a rehash between two articles of one writer")
@@ -260,7 +267,7 @@ def _rehash_with(patch: Patch, method: str, change: Callable[[Transaction], Tran
 
 def _without_checks(transaction: Transaction, *kinds: bytes) -> Transaction:
     """Leave out the checks of keys whose part after the tag begins with one of ``kinds``."""
-    kept = [c for c in transaction.checks if not c.key[c.key.index(b"}") + 1 :].startswith(kinds)]
+    kept = [c for c in transaction.checks if not _suffix(c).startswith(kinds)]
     return replace(transaction, checks=tuple(kept))
 
 
@@ -420,12 +427,12 @@ def _(patch: Patch) -> None:
 
 @mutant("a sealed segment accepts articles", "a seal between near-copies")
 def _(patch: Patch) -> None:
-    _without(patch, "insert", lambda c: c.key.endswith(b"}closed"))
+    _without(patch, "insert", lambda c: _suffix(c) == b"closed")
 
 
 @mutant("a sealed segment accepts deletes", "a delete over a seal")
 def _(patch: Patch) -> None:
-    _without(patch, "delete", lambda c: c.key.endswith(b"}closed"))
+    _without(patch, "delete", lambda c: _suffix(c) == b"closed")
 
 
 @mutant("the head advances before the segment is sealed", "a seal between near-copies")

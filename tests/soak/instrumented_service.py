@@ -69,7 +69,7 @@ def fill_caches() -> None:
 def fill_vocabulary(analyzer: Analyzer) -> None:
     """Add the words of all articles and further ones, so that the tables have their final size."""
     _, model = analyzer._group_and_model("eo")
-    analyzer._vocabulary_for("eo", model).word_ids(
+    analyzer._vocabulary_for("eo", model).words.ids_of(
         [*VOCABULARY, *(f"filler{number:06}" for number in range(EXTRA_WORDS))]
     )
 

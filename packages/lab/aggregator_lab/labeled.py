@@ -78,9 +78,6 @@ def labelings(gold: Sequence[LabeledArticle], label_merges: Mapping[str, str]) -
     return found
 
 
-_decode_article = msgspec.json.Decoder(ArticleIn).decode
-
-
 def load_articles(files: Sequence[str]) -> list[Article]:
     """The articles of all rows. Raises InvalidInput."""
     return [_parse_article(row) for row in read_rows(files)]
@@ -114,7 +111,7 @@ def _check_unique_ids(labeled: Sequence[LabeledArticle]) -> None:
 def _parse_article(row: dict[str, Any]) -> Article:
     fields = msgspec.json.encode({name: value for name, value in row.items() if name in ARTICLE_FIELDS})
     try:
-        return to_article(decode(fields, _decode_article))
+        return to_article(decode(fields, ArticleIn))
     except InvalidInput as error:
         raise InvalidInput(f"Article {row.get('id')!r}: {error}", field=error.field) from None
 

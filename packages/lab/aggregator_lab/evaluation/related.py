@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
+from aggregator.analysis import features
 from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.text import tokenizer
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import InvalidInput
@@ -199,6 +201,13 @@ def _score_ranking(
     )
 
 
+def _term_weights(analyzer: Analyzer, analysis: Analysis) -> dict[str, float]:
+    """All term weights of an analyzed article, L2 norm 1; ``analysis.terms`` has the top ones."""
+    _, model = analyzer._group_and_model(analysis.lang)
+    terms = tokenizer.tokenize(f"{analysis.title}\n{analysis.text}", analysis.lang)
+    return features.term_weights(model.for_language(analysis.lang), terms)
+
+
 def _rank_by_brute_force(
     analyzer: Analyzer,
     analyses: Analyses,
@@ -208,7 +217,7 @@ def _rank_by_brute_force(
 ) -> dict[str, list[str]]:
     """The ``k`` nearest duplicate groups by the cosine of all weights, computed with an inverted index."""
     usable = {id_: analysis for id_, analysis in analyses.items() if isinstance(analysis, Analysis)}
-    vectors = {id_: analyzer.term_weights(analysis) for id_, analysis in usable.items()}
+    vectors = {id_: _term_weights(analyzer, analysis) for id_, analysis in usable.items()}
     postings: dict[tuple[str, str], list[tuple[str, float]]] = defaultdict(list)
     for id_, vector in vectors.items():
         for term, weight in vector.items():

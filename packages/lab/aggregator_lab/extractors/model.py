@@ -19,7 +19,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from aggregator.analysis import model_file
 from aggregator.analysis.extractor_model import KIND
 from aggregator.analysis.features import HashedModel, hash_of_parts
 from aggregator.analysis.simhash import FINGERPRINT_BITS, fingerprint_from_sums
+from aggregator.analysis.term_frequencies import TermIdf
 from aggregator.analysis.text.tokenizer import tokenizer_recipe
 from aggregator.errors import ConfigurationError, ModelError
 
@@ -155,7 +156,7 @@ class FittedModel:
 
     def for_language(self, lang: str) -> HashedModel:
         """Return the term weights for texts of a language."""
-        return HashedModel(self.group, self.idf, lang)
+        return HashedModel(self.group, cast(TermIdf, self.idf), lang)  # it has the method ``idf``
 
     def fingerprint(self, text: str, lang: str) -> int | None:
         """Return the fingerprint of a text; None if it has no known feature."""

@@ -5,15 +5,13 @@ Logistic regression over what is stored of two articles:
     profile   cosine of the square roots of the stored terms' weights, terms compared by prefixes of 5
     terms     cosine of the stored terms
     titles    similarity of the headlines (``title_similarity``)
-    names     share of a headline's terms, names mostly, among the other article's stored terms: mean of both
-              directions
+    names     share of a headline's terms among the other article's stored terms: mean of both directions
     figures   share of the numbers of the article with fewer that the other has too; dates in the text count
     shared    ln(1 + number of common stored terms)
     wording   containment of the shingles, at most ``MAX_WORDING``: more says "copy", not "event"
 
-Fitted on the 20 development topics of ECB+ (``scripts/bench event``, which prints the left-out figures).
-That gold has no publication times, so the time between two articles has no weight. All features are 0 between
-articles of two languages, so only copies of the wording can match there.
+Fitted on the 20 development topics of ECB+ (``scripts/bench event``), which have no publication times. All
+features are 0 between two languages, so only copies of the wording can match there.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """The article stream: all versions and deletions of a space in commit order, over all its segments.
 
-Each segment has its own stream, and a segment is written only after the previous one was sealed. Reading the
-streams one after another therefore gives commit order, provided that a stream counts as finished only if its
-segment was known to be sealed *before* the end of the stream was read.
-
-An article is announced in the space that decided it. So the streams of serving and shadow spaces are all
-read: before, during and after a migration to a shadow space none is missed.
+A segment is written only after the previous one was sealed. Reading their streams one after another gives
+commit order, provided that a stream counts as finished only if its segment was known to be sealed *before*
+the end of the stream was read. An article is announced in the space that decided it, so the streams of
+serving and shadow spaces are all read.
 """
 
 from __future__ import annotations

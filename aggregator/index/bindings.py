@@ -1,11 +1,8 @@
 """Bindings: the current version, first version and verdict of an id, in each space.
 
-An id has one binding, except while its article changes the language and so the space. Two first posts of an
-id in two languages at the same moment leave two: the newest one counts, and the next post of the id removes
-the other.
-
-The source of a stored version never changes: a post that names another source stores a new version
-(``ingest/decide.py``). So a commit that checks the binding it read also checks the owner.
+Two first posts of an id in two languages at the same moment leave two: the newest one counts, and the next
+post of the id removes the other. The source of a stored version never changes (``ingest/decide.py``), so a
+commit that checks the binding it read also checks the owner.
 """
 
 from __future__ import annotations

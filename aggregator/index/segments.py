@@ -1,21 +1,16 @@
 """Segments: which ones a space has, which one is writable, and when it is full.
 
-A segment holds about ten million articles under one tag, so on one node; each segment has its own tag, so a
-space spreads over a cluster. The **head** of a space, a separate key, names the live segments and the
-floor.
+A segment holds about ten million articles under one tag, so on one node of a cluster. The **head** of a
+space, a separate key, names the live segments and the floor.
 
-**Sealing** is one commit: it sets the key ``closed`` of the writable segment, which every commit checks.
-From then on the next number is writable; nothing has to be created. Moving the head afterwards is only a
-hint: every read of a segment includes its ``closed`` key, so a process with an outdated head, or a crash
-between the two steps, costs one more read and never gives a wrong result. The process that notices moves the
-head.
+**Sealing** is one commit: it sets the key ``closed`` of the writable segment, which every commit checks. From
+then on the next number is writable. The head is only a hint: every read of a segment includes its ``closed``
+key, so an outdated head costs one more read and never gives a wrong result.
 
     open --seal: closed=now, if absent--> frozen --retention, everything below the floor--> dropped
 
-**Counting** costs no round trip: one article in 2**k is sampled, those whose number ends in k zero bits,
-which are random. A sample is 8 bytes, the number with its low bits replaced by k; it is appended by the
-commit of its article. A segment of ten million articles has about five thousand. After a commit with a
-sampled article the committer checks whether the segment is full.
+**Counting** costs no round trip: articles whose number ends in k zero bits, which are random, are sampled:
+8 bytes, the number with its low bits replaced by k, appended by the commit of the article.
 """
 
 from __future__ import annotations

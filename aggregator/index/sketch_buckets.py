@@ -1,29 +1,23 @@
 """Sketch buckets: how many bits of a sketch key name its bucket, and how full a key may be. Pure.
 
-**Width.** A bucket also holds entries of other sketch keys that agree in its bits, and a look-up reads them
-all. So the width grows with the segment, one bit at a time, by an incremental rehash
-(``upkeep/sketch_rehash.py``):
+**Width.** A bucket also holds entries of other sketch keys that agree in its bits, so the width grows with
+the segment, one bit at a time (``upkeep/sketch_rehash.py``). Stored value:
 
-    18                 as every segment begins; nothing is stored
-    "18>19"            rehashing: new entries go to buckets of 19 bits, older ones are being moved there from
-                       those of 18, and a look-up reads both
-    "19"               all are moved
-    "19>20" ... "24"
+    absent             18, as every segment begins
+    "18>19"            rehashing: entries go to buckets of 19 bits, and a look-up reads both widths
+    "19", "19>20" ... "24"
 
-The stored value is read together with the buckets, and every commit that decides or appends checks it. So
-no writer appends to buckets that have been moved, and no decision misses an entry.
+It is read together with the buckets and checked by every commit that decides or appends. So no writer appends
+to buckets that have been moved, and no decision misses an entry.
 
-**Bound.** A full key keeps its newest entries only. Some shingles ("one of the") are in every fiftieth
-article, so without a bound the entries that a look-up reads grow with what is stored. An insert has read the
-buckets that it appends to. If one of its sketch keys has ``FULL_KEY_ENTRIES`` there, the insert first
-replaces the bucket by one with the key's newest ``KEPT_KEY_ENTRIES``; entries of other keys in the same
-bucket stay. So the commit must check what is in the bucket, not only its length, which may come back:
+**Bound.** A full key keeps its newest entries only: some shingles ("one of the") are in every fiftieth
+article. An insert that finds ``FULL_KEY_ENTRIES`` of one of its keys first replaces the bucket by one with
+the key's newest ``KEPT_KEY_ENTRIES``. So a length may come back, and the commit checks by content:
 
 * a bucket of fewer than ``KEPT_KEY_ENTRIES`` entries was never trimmed, so its length is its version;
-* a longer one is compared by value: an equal value is an equal basis of the decision, whatever happened
-  between.
+* a longer one is compared by value.
 
-Updates and reindexed copies append without trimming: they do not read buckets. The next insert trims.
+Updates and reindexed copies append without trimming; the next insert trims.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Micro-batching of interactive articles: those that arrive while a batch is processed form the next batch.
 
-An article that arrives alone starts immediately. Under load one batch runs at a time, so the articles of one
-process do not conflict with each other and share the round trips to the store. Callers that wait are served
-round-robin, so that one caller's flood delays another caller's article by one batch.
-
-A batch runs in a separate task: a caller that is cancelled, since its deadline has passed, interrupts no
-write. Its article is dropped if its batch has not started.
+An article that arrives alone starts immediately. One batch runs at a time, so the articles of one process do
+not conflict with each other. Callers are served round-robin. A batch runs in a separate task: a cancelled
+caller interrupts no write, and its article is dropped if its batch has not started.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """Decision on one pending article: its verdict, and the transaction that stores it.
 
 An id that is not bound in the article's space is inserted. The same text under a known id is a repeat, which
-changes at most the metadata; another text or another source under a known id is an update. Decisions are
-made on a snapshot; the commit checks that the store still agrees with it.
+changes at most the metadata; another text or source is an update. Decisions are made on a snapshot.
 
-**Article numbers** are unique over all processes and increase with the time of arrival. The time is in the
-high bits, so that retention is one comparison; random bits follow, so that processes need no coordination (a
-collision is noticed when the record is written). Within one process each number is larger than the last, even
-if the clock is slewed back: equally good candidates are ranked by number, so the verdicts on one file are the
-same in every run. After a leap back by more than ``MAX_STEP_BACK_MS`` numbers follow the clock again; else
-articles would be numbered, and kept, by the wrong time until the process ends.
+**Article numbers** are unique over all processes and increase with the time of arrival, in the high bits, so
+that retention is one comparison; random bits follow (a collision is noticed when the record is written).
+Within one process each number is larger than the last, even if the clock is slewed back, so the verdicts on
+one file are the same in every run. After a leap back by more than ``MAX_STEP_BACK_MS`` numbers follow the
+clock again.
 """
 
 from __future__ import annotations

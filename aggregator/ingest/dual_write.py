@@ -1,16 +1,12 @@
 """Dual writes: during a migration every commit to the serving spaces is copied to the shadow spaces.
 
-Another model or block plan means other spaces. While they are filled, the serving space decides and its
-decision is copied: same article number, same first version, same verdict, index entries of the shadow space's
-own fingerprint. Nothing is decided or announced twice.
+The serving space decides and its decision is copied: same article number, first version and verdict, index
+entries of the shadow space's own fingerprint. Nothing is decided or announced twice.
 
-Reconciliation of one id reads the shadow binding, then the serving binding, and makes the former equal to the
-latter in one commit that succeeds only if the shadow binding is unchanged; it repeats until nothing differs.
-It is idempotent, may be interrupted, and several processes may run it at once with the same result, because
-
-* a number that left is marked dead in the shadow space even if it never was there, so a late process cannot
-  bring it back;
-* the last read follows the commit, so a change that was missed is seen.
+Reconciliation of one id reads the shadow binding, then the serving binding, and makes them equal in one
+commit that succeeds only if the shadow binding is unchanged; it repeats until nothing differs. It may be
+interrupted and run by several processes at once: a number that left is marked dead in the shadow space even
+if it never was there, and the last read follows the commit.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
 """Load control: interactive requests take precedence over bulk work, in this process and across processes.
 
-A crawler waits for the answer to its single article; bulk work (batches, imports, reindexing) can wait. While
-interactive articles arrive, bulk work runs in small slices, one at a time per process, each followed by a
-pause in proportion to its duration. So most interactive articles find processors and store idle, and none
-waits for more than one slice. When none has arrived for ``QUIET_AFTER_S``, bulk work runs at full speed. It
-always keeps its share of the time, so it ends even where interactive articles never cease. Operating system
-priorities do not suffice: they do not reach the store, nor processes of another login, container or machine.
+While interactive articles arrive, bulk work (batches, imports, reindexing) runs in small slices, one at a
+time per process, each followed by a pause in proportion to its duration. When none has arrived for
+``QUIET_AFTER_S``, it runs at full speed. It always keeps its share of the time. Priorities of the operating
+system do not reach the store, nor processes of another login, container or machine.
 
 **Beacon.** A process that receives interactive articles sets a marker key in the store, at most once per
 ``PUBLISH_INTERVAL_S``, which expires unless it is renewed; one that imports reads it at most once per
-``POLL_INTERVAL_S``. Markers are random and only compared with the one read before, so clocks of two machines
-need not agree. An unavailable store is ignored: the work itself reports it.
+``POLL_INTERVAL_S``. Markers are random and only compared with the one read before, so clocks need not agree.
+An unavailable store is ignored: the work itself reports it.
 """
 
 from __future__ import annotations

@@ -7,12 +7,9 @@
     commit    the record, then one atomic commit                         ingest.commit, index.transactions
 
 A commit succeeds only if nothing that its decision relied on has changed; otherwise the article is looked up
-again and gets a new verdict. So of several near-copies that arrive at the same time, through any processes,
-exactly one is new, and a crash leaves an article either stored completely or not at all.
-
-A batch costs the same few round trips as one article; each of its articles is decided as if those before it
-were stored already. Interactive articles that arrive while others are processed form such batches too
-(``batcher.py``).
+again. So of several near-copies that arrive at once, through any processes, exactly one is new, and a crash
+leaves an article stored completely or not at all. A batch costs the round trips of one article; each of its
+articles is decided as if those before it were stored already.
 """
 
 from __future__ import annotations

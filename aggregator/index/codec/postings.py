@@ -4,17 +4,13 @@
     8 bytes    little-endian uint64: the article number
 
     bucket    its key says                   remainder
-    block     the block's value              the other bits of the fingerprint (``BlockPlan.split``): 6 bytes
-                                             under 4x16, 7 under plans with narrower blocks
-    sketch    low 18 bits of a sketch key,   its upper 14 bits: 2 bytes
-              or up to 24 (``sketch_buckets.py``)
+    block     the block's value              the other bits of the fingerprint (``split``): 6 or 7 bytes
+    sketch    low 18 to 24 bits of a key     its upper 14 bits: 2 bytes
     term      top 20 bits of an index key    its lowest 32 (24 of the term's hash, 8 of the weight): 4 bytes
 
-An article found in several buckets counts once. Entries are only appended, so a bucket's length is its
-version; of a sketch key only the newest entries stay (``sketch_buckets.py``).
-
-Functions for lookups take the buckets of one segment after another, and are given ``floor``: smaller article
-numbers have expired. A truncated bucket raises StoreUnavailable.
+Entries are only appended, so a bucket's length is its version, except in sketch buckets. Functions for
+lookups take the buckets of one segment after another, and ``floor``: smaller article numbers have expired.
+An article found in several buckets counts once. A truncated bucket raises StoreUnavailable.
 """
 
 from __future__ import annotations

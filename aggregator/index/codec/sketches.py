@@ -5,10 +5,8 @@
     then bits     the lowest 12 of each of the first eight hashes, which are the sketch keys and kept whole;
                   the lower k bits of each gap; the upper part of each gap in unary: that many zeros and a one
 
-The hashes are sorted and uniformly distributed, so the gaps between them (in steps of 2**12) are
-geometrically distributed; this code is nearly optimal for them (Golomb 1966, Rice 1979).
-``shingles.estimate_overlaps`` compares the upper 20 bits of a hash, which are kept; the lower bits of all
-but the first eight hashes become zero.
+The gaps between the sorted hashes (in steps of 2**12) are geometrically distributed; this code is nearly
+optimal for them (Golomb 1966, Rice 1979). The lower bits of all but the first eight hashes become zero.
 """
 
 from __future__ import annotations

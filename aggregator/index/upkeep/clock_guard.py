@@ -1,21 +1,17 @@
 """Clock guard: the time that retention goes by, and a refusal of writes under an implausible wall clock.
 
-A wall clock may be wrong by any amount, in both directions, and may have been wrong yesterday. What it would
-destroy cannot be brought back, so nothing that destroys goes by it. The store holds two times:
+A wall clock may be wrong by any amount, in both directions. What it would destroy cannot be brought back, so
+nothing that destroys goes by it. The store holds two times:
 
 * ``trusted_ms``: retention, stream trimming and the sweep go by this. It never passes a plausible wall clock
-  and gains at most ``CATCH_UP_RATE`` ms per ms that a process was running or suspended. So a clock that is
-  wrong for 20 s costs at most 80 s of retention, and one that is ahead for 8 hours no more than the day that
-  articles are kept beyond their period; after 30 days without power articles expire up to 10 days late.
+  and gains at most ``CATCH_UP_RATE`` ms per ms that a process was running or suspended: a clock that is
+  wrong for 20 s costs at most 80 s of retention; after 30 days without power articles expire 10 days late.
 * ``seen_ms``: the latest wall clock that was plausible.
 
-A wall clock is implausible if it is over ``MAX_AHEAD_MS`` ahead of both (a machine may be off for so long
-without an operator), or so far behind that articles which arrive now would be kept for less than half of
-their period. Elapsed time is measured by the boot-time clock, which nobody sets and which counts suspension.
-
-Every process has a guard. Each advances the trusted time from what it read by what elapsed since; whoever is
-first writes it, in a compare-and-write. So any number of processes raise it no faster than one, a process
-with a wrong clock refuses writes and changes nothing, and a restart gains nothing.
+A wall clock is implausible if it is over ``MAX_AHEAD_MS`` ahead of both, or so far behind that articles which
+arrive now would be kept for less than half of their period. Elapsed time is measured by the boot-time clock,
+which nobody sets and which counts suspension. Each process advances the trusted time from what it read, in a
+compare-and-write, so any number of them raise it no faster than one.
 
     {clock}trusted    ``TrustedTime``; absent until the first article is stored
 """

@@ -1,19 +1,17 @@
 """Index maintenance: retention, compaction and rehash of all spaces, as a sequence of short steps.
 
-The caller may pause or stop between any two steps. Progress is in the store, so another process continues
-where this one stopped. Two processes at once are harmless; they do some work twice.
+The caller may pause or stop between any two steps. Progress is in the store, so another process continues;
+two at once are harmless.
 
 **Expiry sweep.** Article keys have no time to live: a server whose clock is wrong for a moment would delete
-them all. Segments are dropped as a whole (``retention.py``); the sweep removes what is outside of them, and
-what has expired in frozen ones, which are dropped a period after they were sealed:
+them all. The sweep removes what dropping segments (``retention.py``) leaves:
 
     r:<space>:<number>, x:<number>    records and texts of all spaces, also of those that are not served
     {space.N}i, {space.N}p            bindings and states, except in writable segments
     <prefix><number>                  keys of other packages, each with its own retention
 
-A key is deleted once its article is older than the retention period plus two grace periods, by the trusted
-time, so its number has been below the floor for one grace period. Cost: one SCAN of all keys per grace period
-(a day, with 90 days of retention), 1,000 keys per step, and one read per binding of a frozen segment.
+A key is deleted once its article is older, by the trusted time, than the retention period plus two grace
+periods. Cost: one SCAN of all keys per grace period, and one read per binding of a frozen segment.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
 """Incremental rehash of sketch buckets: the buckets of a segment double in number while it is used.
 
-As the hash tables of Redis grow: when the sampled buckets of the writable segment hold more than
-``SPLIT_ENTRIES`` entries on average, its width gets one bit more (``sketch_buckets.py``). From that commit
-on, entries are appended to the new buckets and look-ups read both. The job moves the old buckets in chunks,
-and ends the rehash when none is left.
+When the sampled buckets of the writable segment hold more than ``SPLIT_ENTRIES`` entries on average, its
+width gets one bit more (``sketch_buckets.py``). From that commit on, entries are appended to the new buckets
+and look-ups read both. The job moves the old buckets in chunks, and ends the rehash when none is left.
 
 One commit moves a chunk: it checks that nothing has changed since it was read, writes what was in the old
-buckets before what is in the new ones, which is newer, and deletes the old ones. An old bucket that was read
-as empty stays empty, since no writer names it any more. So a chunk may be moved again, or by two processes,
-and no position has to be stored. Like all commits it advances the version of the segment: otherwise an insert
+buckets before what is in the new ones, which is newer, and deletes the old ones. A chunk may be moved again,
+or by two processes, so no position is stored. It advances the version of the segment: otherwise an insert
 that trims a bucket would drop what was moved there.
-
-A rehash begins in a writable segment only. One that is sealed meanwhile is finished, and then compacted.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Spaces in the store: their registry, and the readiness check for stored articles that nobody reads.
 
-One key maps the name of each space to a ``StoredSpace``. A service adds its spaces before it stores an
-article, so a space that its settings do not read is known at the next start. With another model, recipe or
-block plan the service reads other spaces, and articles of the former ones would be unknown: their ids not
-found, their copies new. So the service is not ready while a space with articles is not covered.
-
-**A space is covered** if the service reads it, or if all its articles have been copied to spaces that are
-covered (``covered_spaces``): what a completed migration leaves behind is not a problem.
+One key maps the name of each space to a ``StoredSpace``; a service adds its spaces before it stores an
+article. With another model, recipe or block plan it reads other spaces, and ids of the former ones would be
+unknown, their copies new. So it is not ready while a space with articles is not **covered**: read, or copied
+completely to covered spaces (``covered_spaces``).
 """
 
 from __future__ import annotations

@@ -58,7 +58,9 @@ def build_candidates(
     similarity_to = cosine_to(subject.terms)
     sources = None
     if policy.name == "verified" and any(may_match):
-        sources = _source_boilerplate(probe, arrival.source, live, overlaps, policy)
+        # An own version counts for no source.
+        sketches = [(each.source if each.id != probe.id else "", each.sketch) for each, _, _ in live]
+        sources = SourceBoilerplate(subject.sketch, arrival.source, sketches, overlaps, policy)
     candidates = []
     for i in itertools.compress(range(len(live)), can_matter):
         stored, pointer, is_certain = live[i]
@@ -103,22 +105,6 @@ def _may_match(stored: CandidateRecord, overlap: OverlapEstimate, source: str, p
     # The source takes 5 us, and nearly all candidates are below the floor.
     return overlap.containment >= policy.containment_floor and policy.may_match(
         overlap, same_outlet=is_same_source(source, stored.source)
-    )
-
-
-def _source_boilerplate(
-    probe: Probe,
-    source: str,
-    live: Sequence[_LiveCandidate],
-    overlaps: Sequence[OverlapEstimate],
-    policy: Policy,
-) -> SourceBoilerplate:
-    return SourceBoilerplate(
-        probe.analysis.sketch,
-        source,
-        [(stored.source if stored.id != probe.id else "", stored.sketch) for stored, _, _ in live],
-        overlaps,
-        policy,
     )
 
 

@@ -284,7 +284,7 @@ class Lookup:
         count = probe.block_bucket_count
         return [
             snapshot.unchanged_check(space, probe.binding_key),
-            *_length_checks(read.keys[:count], values[:count]),
+            LengthsUnchanged(tuple(read.keys[:count]), tuple(values[:count])),
             *sketch_buckets.unchanged_checks(read.keys[count:], values[count:]),
             *(ValueEquals(binding, snapshot.values[binding]) for binding in sorted(relied_on)),
             *(self.match_checks(snapshot, space, match) if match else ()),
@@ -320,10 +320,6 @@ def _block_bucket_keys(tag: bytes, probes: Sequence[Probe]) -> Iterator[list[byt
             probes[0].block_bucket_count,
         )
         yield from (built[i : i + step] for i in range(0, len(built), step))
-
-
-def _length_checks(bucket_keys: Sequence[bytes], values: Sequence[bytes | None]) -> list[Check]:
-    return [LengthsUnchanged(tuple(bucket_keys), tuple(values))] if bucket_keys else []
 
 
 @lru_cache(maxsize=4096)  # articles of a batch share candidates

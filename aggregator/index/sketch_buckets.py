@@ -23,7 +23,7 @@ Updates and reindexed copies append without trimming; the next insert trims.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
@@ -118,9 +118,5 @@ def unchanged_checks(bucket_keys: Sequence[bytes], values: Sequence[bytes | None
     by_value = [value is not None and len(value) >= limit for value in values]
     if not all(by_value):
         by_length = [not flag for flag in by_value]
-        yield LengthsUnchanged(_selected(bucket_keys, by_length), tuple(compress(values, by_length)))
+        yield LengthsUnchanged(tuple(compress(bucket_keys, by_length)), tuple(compress(values, by_length)))
     yield from map(ValueEquals, compress(bucket_keys, by_value), compress(values, by_value))
-
-
-def _selected(keys: Iterable[bytes], flags: Iterable[bool]) -> tuple[bytes, ...]:
-    return tuple(compress(keys, flags))

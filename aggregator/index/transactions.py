@@ -191,7 +191,7 @@ class SegmentTransactions:
         """Remove an article that the other space no longer has; its number can never return."""
         return self._transaction(
             (*self._segment_checks(), *lookup_checks),
-            [self._removal_write(self._binding_key(removed.id)), *self.tombstone_writes(removed)],
+            [self._removal_write(keys.binding_by_id(self._tag, removed.id)), *self.tombstone_writes(removed)],
             b"-",
             removed.number,
         )
@@ -304,13 +304,10 @@ class SegmentTransactions:
         return [AppendCapped(tuple(buckets), tuple(entries), keys.MAX_ARTICLES_PER_TERM * TERM_POSTING_BYTES)]
 
     def _binding_write(self, binding: Binding) -> Write:
-        return Put(self._binding_key(binding.id), encode_binding(binding))
+        return Put(keys.binding_by_id(self._tag, binding.id), encode_binding(binding))
 
     def _stream_write(self, kind: str, binding: Binding, record: ArticleRecord | None = None) -> Write:
         return StreamAdd(keys.stream(self._tag), encode_stream_entry(kind, binding, record))
-
-    def _binding_key(self, id_: str) -> bytes:
-        return keys.binding_by_id(self._tag, id_)
 
 
 def _binding_of(record: ArticleRecord, first_version: int, outcome: Outcome) -> Binding:

@@ -198,36 +198,33 @@ class BatchPipeline:
         return not conflicted
 
     async def _look_up(self, pending: list[PendingArticle]) -> Batch:
-        with tracing.span("look up", origins=(item.origin for item in pending)):
-            return await self._read(pending)
-
-    async def _read(self, pending: list[PendingArticle]) -> Batch:
         """Read ids, buckets and sketch keys, then the records of all candidates and of ids known already."""
-        started = time.perf_counter()
-        now_ms = self._clock()
-        lookups = [
-            LookedUpArticle(self._index.lookup.probe(p.analysis, p.article.id), EMPTY_RESULT, [])
-            for p in pending
-        ]
-        probes = [lookup.probe for lookup in lookups]
-        snapshot = await self._index.lookup.read_snapshot(probes)
-        wanted: dict[int, str] = {}
-        for part in self._index.lookup.probe_groups(probes):
-            await self._yield_control()
-            found = self._index.lookup.evaluate_probes(snapshot, [probes[i] for i in part])
-            for i, matches in zip(part, found, strict=True):
-                lookups[i].matches, lookups[i].candidate_numbers = matches, matches.ranked_numbers
-                wanted.update(dict.fromkeys(lookups[i].candidate_numbers, probes[i].space))
-        for item, lookup in zip(pending, lookups, strict=True):
-            if item.policy.policy.compares_by_terms:
-                sharing = await self._index.related.find(item.analysis, item.article.id)
-                lookup.term_numbers = list(sharing.numbers)
-                wanted.update(dict.fromkeys(sharing.numbers, lookup.probe.space))
-        for probe in probes:
-            for known in bindings_under(snapshot, probe.binding_key):
-                wanted.setdefault(known.binding.number, known.space)
-        await self._index.lookup.load_into_snapshot(snapshot, wanted)
-        return Batch(pending, lookups, snapshot, now_ms, time.perf_counter() - started)
+        with tracing.span("look up", origins=(item.origin for item in pending)):
+            started = time.perf_counter()
+            now_ms = self._clock()
+            lookups = [
+                LookedUpArticle(self._index.lookup.probe(p.analysis, p.article.id), EMPTY_RESULT, [])
+                for p in pending
+            ]
+            probes = [lookup.probe for lookup in lookups]
+            snapshot = await self._index.lookup.read_snapshot(probes)
+            wanted: dict[int, str] = {}
+            for part in self._index.lookup.probe_groups(probes):
+                await self._yield_control()
+                found = self._index.lookup.evaluate_probes(snapshot, [probes[i] for i in part])
+                for i, matches in zip(part, found, strict=True):
+                    lookups[i].matches, lookups[i].candidate_numbers = matches, matches.ranked_numbers
+                    wanted.update(dict.fromkeys(lookups[i].candidate_numbers, probes[i].space))
+            for item, lookup in zip(pending, lookups, strict=True):
+                if item.policy.policy.compares_by_terms:
+                    sharing = await self._index.related.find(item.analysis, item.article.id)
+                    lookup.term_numbers = list(sharing.numbers)
+                    wanted.update(dict.fromkeys(sharing.numbers, lookup.probe.space))
+            for probe in probes:
+                for known in bindings_under(snapshot, probe.binding_key):
+                    wanted.setdefault(known.binding.number, known.space)
+            await self._index.lookup.load_into_snapshot(snapshot, wanted)
+            return Batch(pending, lookups, snapshot, now_ms, time.perf_counter() - started)
 
     async def _decide(self, batch: Batch, dry_run: bool = False) -> list[CommitPlan]:
         """Decide in order; each write is applied to the snapshot first. A foreign id gets no plan."""

@@ -247,14 +247,11 @@ def build_unread_index(
     own: Registry = {}
     for analyzer, is_current in ((shadow, not current_is_serving), (serving, current_is_serving)):
         if analyzer is not None:
-            models_dir = _absolute(settings.models_dir if is_current else migrated_dir)
+            directory = settings.models_dir if is_current else migrated_dir
+            models_dir = str(Path(directory).absolute()) if directory else ""
             own |= {space: describe(parts, models_dir) for space, parts in analyzer.space_parts.items()}
     read = serving.spaces if not current_is_serving else tuple(own)
     return UnreadIndex(store, own, serving.spaces, read, clock)
-
-
-def _absolute(directory: str) -> str:
-    return str(Path(directory).absolute()) if directory else ""
 
 
 def _build_service(

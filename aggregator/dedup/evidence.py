@@ -64,12 +64,9 @@ class Arrival:
 class Evidence:
     """Evidence about two articles, in either order.
 
-    overlap      shared wording, without boilerplate
-    similarity   cosine of the stored terms, 0..1
-    distance     Hamming distance of the fingerprints, in bits
-    same_outlet  whether both are of one known source
-    hours_apart  time between the publications, or between the arrivals if one is undated; None: unknown
-    boilerplate  share of the common wording that other articles of the source have too, 0..1
+    ``overlap``: shared wording without boilerplate; ``boilerplate``: the share, 0..1, that this was.
+    ``similarity``: cosine of the stored terms, 0..1. ``distance`` in bits. ``hours_apart``: between the
+    publications, or between the arrivals if one is undated; None: unknown.
     """
 
     overlap: OverlapEstimate

@@ -8,7 +8,7 @@ over the segments; a row whose binding no longer belongs to the group is skipped
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -209,7 +209,8 @@ class Articles:
         canonical = binding_in_space(read, space, canonical_key)
         if canonical is not None and canonical.binding.first_version != group_number:
             canonical = None  # expired, and its id was inserted again
-        id_hashes = dict.fromkeys(_split_id_hashes(read.values_in_all_segments(space, [list_key])))
+        rows = b"".join(filter(None, read.values_in_all_segments(space, [list_key])))
+        id_hashes = dict.fromkeys(rows[i : i + 16] for i in range(0, len(rows), 16))
         member_keys = [keys.binding_by_hash(b"", id_hash) for id_hash in list(id_hashes)[:limit]]
         members_read = await self._segments.read_more(snapshot, space, member_keys)
         found = [binding_in_space(members_read, space, key) for key in member_keys]
@@ -220,11 +221,6 @@ class Articles:
 
     async def _read_records(self, space: str, bindings: Sequence[Binding]) -> dict[int, ArticleRecord]:
         return await self._records.read(dict.fromkeys((b.number for b in bindings), space))
-
-
-def _split_id_hashes(lists: Iterable[bytes | None]) -> Iterable[bytes]:
-    for rows in lists:
-        yield from ((rows or b"")[i : i + 16] for i in range(0, len(rows or b""), 16))
 
 
 def _canonical_first(binding: Binding) -> int | None:

@@ -1,33 +1,25 @@
 """Block plans: the buckets that hold every stored fingerprint within a radius of a given one.
 
-A plan cuts the 64 bits into m blocks; a stored fingerprint is listed under (block number, value of
-that block) for each block. A query reads, for block i, all values within ``t_i`` bits of its value
-(``probes``), and compares what it finds.
+A plan cuts the 64 bits into m blocks, the first the most significant; a stored fingerprint is listed under
+(block number, value of that block) for each block. A query reads, for block i, all values within ``t_i`` bits
+of its value (``probes``), and compares what it finds.
 
-**Recall is exact** (general pigeonhole principle: Qin et al., ICDE 2018; with all ``t_i`` equal
-or one apart it is the multi-index hashing of Norouzi, Punjani & Fleet, CVPR 2012, proposition 2).
-Let ``t_0 .. t_{m-1}`` be integers >= -1 with ``sum(t_i) = r - m + 1``, where -1 means that the block
-is not read at all. Suppose a fingerprint at distance <= r were missed. Then it differs in at least
-``t_i + 1`` bits in *every* block i, so in at least ``sum(t_i + 1) = r + 1`` bits: a contradiction.
-The sum cannot be smaller: a fingerprint that differs in exactly ``t_i + 1`` bits of each block
-would lie within r and be missed.
+**Recall is exact** (general pigeonhole principle: Qin et al., ICDE 2018; with all ``t_i`` equal or one apart
+it is the multi-index hashing of Norouzi, Punjani & Fleet, CVPR 2012, proposition 2). Let ``t_i`` be integers
+>= -1 (-1: the block is not read) with ``sum(t_i) = r - m + 1``. A fingerprint at distance <= r that is missed
+differs in at least ``t_i + 1`` bits in *every* block, so in at least ``r + 1`` bits: a contradiction. The sum
+cannot be smaller: one that differs in exactly ``t_i + 1`` bits of each block would be missed.
 
-With ``r = m * q + a`` (0 <= a < m) we take ``t = q`` for blocks 0..a and ``q - 1`` for the others:
-``(a + 1) * q + (m - a - 1) * (q - 1) = r - m + 1``. Reads of all blocks at q would be correct too,
-but more. Keys read:
+With ``r = m * q + a`` (0 <= a < m) we take ``t = q`` for blocks 0..a and ``q - 1`` for the others. Keys read:
 
     radius      0    1    2    3    4    5    6    7
     4x16        1    2    3    4   20   36   52   68
     5x13        1    2    3    4    5   18   31   44
     8x8         1    2    3    4    5    6    7    8
 
-The entries of a bucket do not repeat what its key says of a fingerprint: they keep the **remainder**, the
-bits of the other blocks joined (``split``). The distance is that of the remainders plus the bits flipped in
-the key (``ProbePlan``).
-
 Fewer keys do not make a plan cheaper: the narrower its blocks, the larger each bucket
-(``expected_candidates``). Block 0 is the most significant bits, so in a hex fingerprint under 4x16
-it is the first four digits.
+(``expected_candidates``). Entries keep the **remainder**, the bits of the other blocks (``split``). The
+distance is that of the remainders plus the bits flipped in the key (``ProbePlan``).
 """
 
 from __future__ import annotations

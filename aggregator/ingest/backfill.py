@@ -30,12 +30,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class BackfillStats:
-    """Counts of one run.
-
-    examined    articles that are still stored
-    not_copied  ... that could not be copied: no text is available, or it is not the stored one
-    not_stored  articles of a file that are not stored under their id
-    """
+    """Articles of one run: still stored, impossible to copy for want of their text, and only in the file."""
 
     examined: int = 0
     not_copied: int = 0

@@ -21,12 +21,10 @@ from aggregator.store.base import Transaction
 class PendingArticle:
     """An article with its analysis; ``position`` is its index in the request.
 
-    ``number`` and ``first_version`` are those of its record (0: not assigned), ``record_written`` says that
-    the record is stored under ``number``. All three survive a commit conflict, so the retry writes no second
-    record unless its contents differ. ``answer`` is set once the article is committed or has failed.
-    ``sources``: those that the caller's key is bound to, whose articles alone it may replace; () for all.
-    ``policy``: what judges the article, selected once, so that a retry decides by the same policy.
-    ``origin``: the span of its request.
+    ``number`` and ``first_version`` are those of its record (0: not assigned), which is stored if
+    ``record_written``: a retry after a conflict writes no second record unless its contents differ.
+    ``sources``: those whose articles alone the caller may replace; () for all. ``policy`` is selected once,
+    so that a retry decides by the same. ``origin``: the span of its request.
     """
 
     position: int

@@ -45,17 +45,10 @@ OnDelete = Callable[[int, str, int], Awaitable[None]]
 class IngestService:
     """Checks and inserts articles, and deletes them.
 
-    analyze_many       analyzes articles in order, in this process or others
-    policy             thresholds of the verdicts, for all articles or by profile
-    clock              ms since 1970 UTC
-    store_texts        keep each text, compressed, for explanations and reindexing
-    event_ids_of       looks up the events named in answers; None: no events
-    on_delete          removes a deleted article from its event; None: no events
-    dual_writer        copies each commit to the shadow spaces during a migration
-    load_control       precedence of interactive articles over bulk work; None: no difference
-    before_write       awaited before every write; raises StoreUnavailable while nothing may be stored
-    execution          how work overlaps on the event loop
-    batch_articles     articles per batch, at most
+    ``clock``: ms since 1970 UTC. ``store_texts``: keep each text, compressed, for explanations and
+    reindexing. ``event_ids_of`` looks up the events named in answers, ``on_delete`` removes a deleted article
+    from its event; None: no events. ``load_control``: precedence of interactive articles over bulk work;
+    None: no difference. ``before_write`` raises StoreUnavailable while nothing may be stored.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis.shingles import MAX_SKETCH_KEYS, sketch_keys
-from aggregator.domain import ArticleRecord, article_number_at
+from aggregator.domain import article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
 from aggregator.index.codec.binding_codec import decode_binding
@@ -47,13 +47,9 @@ _CHECKED_SUFFIX = re.compile(
 class IntegrityReport:
     """The result for one space.
 
-    damaged_records       numbers of records that cannot be decoded; ``damaged_ids``: some of their ids
-    damaged_bindings      bindings that cannot be decoded
-    damaged_buckets       buckets that end within a posting
-    wrong_postings        postings that disagree with the record of their article, and those in sketch buckets
-                          of another width than that of their segment
-    unknown_postings      postings of articles that are neither stored nor deleted nor expired
-    missing_postings      articles without their posting in some block
+    ``damaged_ids``: some ids of damaged records. ``wrong_postings`` disagree with their record or are in
+    sketch buckets of another width than their segment's; ``unknown_postings`` are of articles neither stored
+    nor deleted nor expired; ``missing_postings``: articles without their posting in some block.
     """
 
     space: str
@@ -148,7 +144,8 @@ class _IntegrityCheck:
                 except StoreUnavailable:
                     self._report.damaged_records.append(number)
                     continue
-                rows[number] = _expected_keys(record)
+                terms = keys.index_keys(record.terms)
+                rows[number] = record.fingerprint, list(sketch_keys(record.sketch)), terms
         numbers = sorted(rows)
         self._numbers = np.array(numbers, np.uint64)
         self._fingerprints = np.array([rows[n][0] for n in numbers], np.uint64)
@@ -242,10 +239,6 @@ class _IntegrityCheck:
         in_scope = (unknown >= np.uint64(floor)) & (unknown < np.uint64(end))
         in_scope &= ~np.isin(unknown, np.concatenate([*left, damaged]))
         self._report.unknown_postings = int(in_scope.sum())
-
-
-def _expected_keys(record: ArticleRecord) -> tuple[int, list[int], list[int]]:
-    return record.fingerprint, list(sketch_keys(record.sketch)), keys.index_keys(record.terms)
 
 
 def _remainders(bucket: bytes, numbers: Numbers, remainder_bytes: int) -> Numbers:

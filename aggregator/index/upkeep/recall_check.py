@@ -29,14 +29,10 @@ Entries = npt.NDArray[np.uint64]
 class RecallReport:
     """The result for one space.
 
-    stored                  entries of the fullest block, so articles that lookups can find
-    sampled                 articles that were compared with all of them
-    neighbor_pairs          neighbors within 7 bits of the sampled articles, each of these included
-    missed                  how many of these pairs a lookup did not return, by radius 0 .. 7
-    inconsistent_entries    entries that are not in every block; 1 if the blocks have equal counts but not
-                            the same fingerprints
-    not_self_retrievable    articles of the stream that do not find themselves
-    largest_bucket_entries  entries in the largest bucket
+    ``stored``: entries of the fullest block, ``sampled`` of which were compared with all. ``missed``: by
+    radius 0 .. 7, how many of their ``neighbor_pairs`` (each article included) a lookup did not return.
+    ``inconsistent_entries`` are not in every block; 1 if only the fingerprints differ.
+    ``not_self_retrievable``: articles of the stream that do not find themselves.
     """
 
     space: str

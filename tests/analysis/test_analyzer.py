@@ -27,7 +27,7 @@ from aggregator.analysis.shingles import build_sketch, estimate_overlap
 from aggregator.analysis.text import chinese, tokenizer
 from aggregator.domain import TERM_WEIGHT_STEPS, Article, Sketch
 from aggregator.errors import InputTooLarge, NoText
-from tests.support.bulletins import bulletins
+from tests.analysis.bulletins import bulletins
 from tests.support.factories import story
 from tests.support.hang_limit import HANG_LIMIT_S
 

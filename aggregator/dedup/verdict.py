@@ -72,7 +72,7 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
         return Outcome(
             "related",
             distance=nearest,
-            updated_figures=any(_has_updated_figures(subject, c) for c in matches),
+            updated_figures=any(figures_changed(subject.figures, c.record.figures) for c in matches),
         )
     return Outcome("new" if nearest is None else "related", distance=nearest)
 
@@ -119,16 +119,12 @@ def _duplicate_outcome(subject: Analysis, candidate: Candidate, rule: MatchRule,
             overlap=None if policy.name == "hamming" else round(candidate.overlap.containment, 3),
             rule=rule,
         ),
-        updated_figures=_has_updated_figures(subject, candidate),
+        updated_figures=figures_changed(subject.figures, candidate.record.figures),
     )
 
 
 def _is_match(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
     return compare_pair(subject, candidate.record, candidate.evidence, policy)[0]
-
-
-def _has_updated_figures(subject: Analysis, candidate: Candidate) -> bool:
-    return figures_changed(subject.figures, candidate.record.figures)
 
 
 def _best_match(matches: Sequence[Candidate], policy: Policy) -> tuple[Candidate, MatchRule]:
@@ -190,21 +186,19 @@ def rank(
         if candidate.canonical[1] in groups:
             continue
         groups.add(candidate.canonical[1])
-        items.append(_related_item(candidate, similarity))
+        record = candidate.record
+        items.append(
+            RelatedItem(
+                id=record.id,
+                title=record.title,
+                url=record.url,
+                source=record.source,
+                published_at_ms=record.published_at_ms,
+                distance=candidate.distance,
+                similarity=similarity,
+            )
+        )
     return tuple(items)
-
-
-def _related_item(candidate: Candidate, similarity: float) -> RelatedItem:
-    record = candidate.record
-    return RelatedItem(
-        id=record.id,
-        title=record.title,
-        url=record.url,
-        source=record.source,
-        published_at_ms=record.published_at_ms,
-        distance=candidate.distance,
-        similarity=similarity,
-    )
 
 
 Novelty = Literal["", "story", "figures", "names"]

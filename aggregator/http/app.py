@@ -23,7 +23,7 @@ from aggregator.http.app_keys import (
     STREAM_LIMIT,
 )  # fmt: skip
 from aggregator.http.errors import REFUSAL_LOG, RefusalLog
-from aggregator.http.handlers import sse
+from aggregator.http.handlers import feeds
 from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItemsCache
 from aggregator.http.limits import (
     BUDGET_BYTES,
@@ -66,6 +66,6 @@ def make_app(service: Service) -> web.Application:
     app[REFUSAL_LOG] = RefusalLog()
     app[SHUTTING_DOWN] = asyncio.Event()
     app.on_response_prepare.append(add_headers)
-    app.on_shutdown.append(sse.close_streams)
+    app.on_shutdown.append(feeds.close_streams)
     add_routes(app)
     return app

@@ -30,12 +30,10 @@ from aggregator.http.handlers import (
     operations,
     provenance,
     search,
-    sse,
     webhooks,
 )
 from aggregator.http.pages import desks as desk_pages
 from aggregator.http.pages import documentation, forms, front, health, lookup, report, sign_in
-from aggregator.http.pages import provenance as provenance_pages
 from aggregator.http.pages import webhooks as webhook_pages
 from aggregator_client import wire
 
@@ -147,7 +145,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         audited=False),
     _read("/v1/events", events.list_, "listEvents", "List breaking events.", TAG_EVENTS,
         {200: wire.EventsOut}, requests.EventsQuery, errors=(404,)),
-    _read("/v1/events/stream", sse.stream_events, "streamEvents",
+    _read("/v1/events/stream", feeds.stream_events, "streamEvents",
         "Stream event changes as server-sent events; resume with Last-Event-ID.", TAG_EVENTS,
         {200: "text/event-stream"}, requests.EventStreamQuery, errors=(404,), long_running=True),
     _read("/v1/events.atom", feeds.atom_feed, "atomFeed", "Get events as an Atom feed.", TAG_EVENTS,
@@ -234,9 +232,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         query=None, permission="nothing"),
     _read("/", front.front, "front", "Page: breaking events and recent verdicts.", TAG_PAGES,
         {200: "text/html"}, forms.FrontQuery, errors=(404,)),
-    _read("/events/{id}/provenance", provenance_pages.event_provenance, "eventProvenance",
+    _read("/events/{id}/provenance", report.event_provenance, "eventProvenance",
         "Page: which outlet had an event first, and who followed.", TAG_PAGES, {200: "text/html"}),
-    _read("/articles/{id}/provenance", provenance_pages.article_provenance, "articleProvenance",
+    _read("/articles/{id}/provenance", report.article_provenance, "articleProvenance",
         "Page: who published an article's text first, and who repeated it.", TAG_PAGES, {200: "text/html"},
         errors=(410,)),
     _read("/events/{id}", report.report, "report", "Page: report on one event.", TAG_PAGES,
@@ -275,9 +273,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _change("POST", "/compare", lookup.compare_pasted, "comparePasted",
         "Page: comparison of two articles, stored or pasted.", TAG_PAGES, {200: "text/html"},
         forms.CompareQuery, forms.CompareForm, form=True, permission="reader", audited=False),
-    _read("/sources", provenance_pages.sources, "sourcesPage", "Page: outlets and syndication families.",
+    _read("/sources", report.sources, "sourcesPage", "Page: outlets and syndication families.",
         TAG_PAGES, {200: "text/html"}, requests.SourcesPageQuery),
-    _read("/sources/{name}", provenance_pages.source, "sourcePage", "Page: one outlet.", TAG_PAGES,
+    _read("/sources/{name}", report.source, "sourcePage", "Page: one outlet.", TAG_PAGES,
         {200: "text/html"}),
     _read("/health", health.health, "healthPage", "Page: state of the service.", TAG_PAGES,
         {200: "text/html"}, query=None),

@@ -72,11 +72,7 @@ class WebhookDispatcher(PeriodicTask):
         self.delivered = self.failed_attempts = 0
 
     async def lead(self) -> None:
-        """Deliver what is due; nothing under a wrong clock, whose time stamps receivers reject."""
-        await self.deliver_due()
-
-    async def deliver_due(self) -> None:
-        """Enqueue and send regardless of the lease. Raises StoreUnavailable."""
+        """Enqueue and send, regardless of the lease. Raises StoreUnavailable."""
         subscriptions = await self._subscriptions.all()
         outbox = await self._enqueue_changes(subscriptions)
         suspended = {id_ for id_, subscription in subscriptions.items() if subscription.disabled}
@@ -194,7 +190,11 @@ class WebhookDispatcher(PeriodicTask):
         for _ in commit_attempts("The outbox kept changing."):
             raw, outbox = await self.queue.read()
             outbox, dead = apply_results(outbox, errors, unsubscribed, now_ms, random.random(), retry_after_s)
-            attempts = [_attempt(delivery, errors[delivery.id], outbox, now_ms) for delivery in deliveries]
+            next_ms = {pending.id: pending.due_ms for pending in outbox.calls}
+            attempts = [
+                Attempt.at(d, now_ms, d.attempts + 1, errors[d.id] or "", next_ms.get(d.id, 0))
+                for d in deliveries
+            ]
             if await self.queue.save(raw, outbox, dead, attempts) is not None:
                 break
         self.delivered += sum(error is None for error in errors.values())
@@ -212,14 +212,6 @@ def _active_desks(desks: Mapping[str, Desk], subscriptions: Mapping[str, Subscri
 
 def _delivery_id(*parts: object) -> str:
     return "msg_" + hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()[:24]
-
-
-def _attempt(delivery: Delivery, error: str | None, outbox: Outbox, now_ms: int) -> Attempt:
-    next_ms = next((pending.due_ms for pending in outbox.calls if pending.id == delivery.id), 0)
-    return Attempt(
-        delivery.id, delivery.hook, delivery.kind, now_ms, delivery.attempts + 1, error or "", next_ms,
-        delivery.event, delivery.events,
-    )  # fmt: skip
 
 
 def _is_subscribed(subscription: Subscription, event: Event) -> bool:

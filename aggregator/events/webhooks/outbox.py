@@ -63,6 +63,12 @@ class Attempt(msgspec.Struct, frozen=True):
     event: str = ""
     events: int = 1
 
+    @classmethod
+    def at(cls, delivery: Delivery, at_ms: int, number: int, error: str, next_ms: int) -> Attempt:
+        """An attempt at a delivery."""
+        of, event = delivery, delivery.event
+        return cls(of.id, of.hook, of.kind, at_ms, number, error, next_ms, event, of.events)
+
 
 class Outbox(msgspec.Struct, frozen=True):
     """Pending deliveries, oldest first. ``position``: last change that was turned into deliveries."""
@@ -124,17 +130,6 @@ def apply_results(
                 delay_s = max(delay_s, retry_after_s.get(delivery.id, 0))
                 pending.append(msgspec.structs.replace(tried, due_ms=now_ms + int(delay_s * 1000)))
     return Outbox(outbox.position, tuple(pending)), dead
-
-
-def retry_now(outbox: Outbox, target: str, now_ms: int) -> Outbox:
-    """The outbox with all deliveries of a target due now; their numbers of attempts stay."""
-    return msgspec.structs.replace(
-        outbox,
-        calls=tuple(
-            msgspec.structs.replace(delivery, due_ms=now_ms) if delivery.hook == target else delivery
-            for delivery in outbox.calls
-        ),
-    )
 
 
 def requeue(outbox: Outbox, letter: Delivery, now_ms: int) -> Outbox:
@@ -209,7 +204,13 @@ class DeliveryQueue:
 
     async def retry_now(self, target: str, now_ms: int) -> int:
         """Make the pending deliveries of a target due; returns their number."""
-        changed = await self._outbox.edit(lambda outbox: retry_now(outbox, target, now_ms))
+
+        def due(delivery: Delivery) -> Delivery:
+            return msgspec.structs.replace(delivery, due_ms=now_ms) if delivery.hook == target else delivery
+
+        changed = await self._outbox.edit(
+            lambda outbox: Outbox(outbox.position, tuple(map(due, outbox.calls)))
+        )
         return sum(delivery.hook == target for delivery in changed.calls)
 
     async def resend(self, target: str, delivery_id: str, now_ms: int) -> None:

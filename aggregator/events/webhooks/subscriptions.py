@@ -95,8 +95,8 @@ class Subscriptions(VersionedMap[Subscription]):
         )  # fmt: skip
         return await self.add_once(subscription.id, subscription, _is_same, lambda known: known.owner)
 
-    async def disable(self, id_: str, reason: str) -> Subscription:
-        """Suspend the calls of a subscription; pending ones wait until it is enabled. Raises NotFound."""
+    async def suspend(self, id_: str, reason: str) -> Subscription:
+        """Suspend the calls of a subscription, or resume them without a reason. Raises NotFound."""
         return await self.update(id_, lambda known: msgspec.structs.replace(known, disabled=reason))
 
     async def remove_of_desk(self, desk: str) -> None:
@@ -107,10 +107,6 @@ class Subscriptions(VersionedMap[Subscription]):
                 del known[id_]
 
         await self.mutate(remove)
-
-    async def enable(self, id_: str) -> Subscription:
-        """Resume the calls of a disabled subscription. Raises NotFound."""
-        return await self.update(id_, lambda subscription: msgspec.structs.replace(subscription, disabled=""))
 
 
 def _is_same(one: Subscription, other: Subscription) -> bool:

@@ -26,7 +26,7 @@ from aggregator.errors import (
     RateLimited,
     StoreUnavailable,
 )
-from aggregator.http import auth, json_response, query_params
+from aggregator.http import auth, query_params
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import (
     BATCH_LIMIT,
@@ -36,6 +36,7 @@ from aggregator.http.app_keys import (
     REQUEST_ID,
     SERVICE,
 )
+from aggregator.http.json_response import location, server_timing, struct_response
 from aggregator.http.query_params import path_id
 from aggregator.index.bindings import foreign_article_error
 from aggregator_client.wire import CopiesOut, LineProblem, VerdictOut
@@ -64,10 +65,10 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     if not query.dry_run:
         metrics.record_answer(answer)
     created = answer.stored and answer.outcome.verdict != "duplicate"
-    verdict, headers = _verdict_out(request, answer), json_response.server_timing(answer.timings_ms)
+    verdict, headers = _verdict_out(request, answer), server_timing(answer.timings_ms)
     if created:
-        headers |= json_response.location("/v1/articles", verdict.id)
-    return json_response.struct_response(verdict, status=201 if created else 200, headers=headers)
+        headers |= location("/v1/articles", verdict.id)
+    return struct_response(verdict, status=201 if created else 200, headers=headers)
 
 
 async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
@@ -120,7 +121,7 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
     if sources and stored.record.source not in sources:
         raise foreign_article_error(id_, sources)
     event = (await service.events.event_ids_of([stored.group])).get(stored.group)
-    return json_response.struct_response(
+    return struct_response(
         encoding.article_out(stored.record, stored.outcome, event, request.app[DISTANCE_THRESHOLDS])
     )
 
@@ -136,7 +137,7 @@ async def get_copies(request: web.Request, query: NoQuery) -> web.StreamResponse
     """The stored articles of an article's duplicate group, the first MAX_COPIES of them."""
     id_ = path_id(request)
     records = await request.app[SERVICE].index.articles.group_members(id_, MAX_COPIES + 1)
-    return json_response.struct_response(
+    return struct_response(
         CopiesOut(
             id=id_,
             canonical_id=records[0].id if records else id_,

@@ -18,10 +18,10 @@ from aggregator.events.webhooks import Subscription
 from aggregator.events.webhooks.mail import validate_mail_address
 from aggregator.events.webhooks.sender import validate_url
 from aggregator.http import body as bodies
-from aggregator.http import json_response
 from aggregator.http.app_keys import BASE_PATH, SERVICE, caller_id, caller_name
-from aggregator.http.handlers.event_filters import load_watch, parse_filter, watch_query
+from aggregator.http.handlers.events import load_watch, parse_filter, watch_query
 from aggregator.http.handlers.webhooks import webhook_out
+from aggregator.http.json_response import created, struct_response
 from aggregator.http.query_params import path_id
 
 LIST_FIELDS = ("terms", "without", "sources", "languages")
@@ -33,19 +33,19 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     body = await bodies.read_struct(request, requests.DeskIn)
     desk = to_desk(body, service.clock(), caller_id(request), caller_name(request))
     stored, is_new = await service.desks.create(desk)
-    return json_response.created("/v1/desks", desk_out(stored, request.app[BASE_PATH]), is_new=is_new)
+    return created("/v1/desks", desk_out(stored, request.app[BASE_PATH]), is_new=is_new)
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """All desks, without their targets."""
     desks, base = await request.app[SERVICE].desks.values(), request.app[BASE_PATH]
-    return json_response.struct_response(responses.DesksOut([desk_out(desk, base) for desk in desks]))
+    return struct_response(responses.DesksOut([desk_out(desk, base) for desk in desks]))
 
 
 async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """One desk, without its targets."""
     desk = await request.app[SERVICE].desks.get(path_id(request))
-    return json_response.struct_response(desk_out(desk, request.app[BASE_PATH]))
+    return struct_response(desk_out(desk, request.app[BASE_PATH]))
 
 
 async def put(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
@@ -54,7 +54,7 @@ async def put(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
     body = await bodies.read_struct(request, requests.DeskIn)
     desk = to_desk(body, service.clock(), editor=caller_name(request))
     changed = await service.desks.change(id_, lambda _: desk)
-    return json_response.struct_response(desk_out(changed, request.app[BASE_PATH]))
+    return struct_response(desk_out(changed, request.app[BASE_PATH]))
 
 
 async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
@@ -73,7 +73,7 @@ async def post_target(request: web.Request, query: requests.NoQuery) -> web.Stre
     is_own = target.kind == "webhook" and target.owner == caller_id(request)
     pending = 0 if is_new else (await service.webhook_dispatcher.queue.pending()).get(target.id, 0)
     out = webhook_out(target, pending, target.secret if is_own else None)
-    return json_response.created("/v1/webhooks", out, is_new=is_new)
+    return created("/v1/webhooks", out, is_new=is_new)
 
 
 async def post_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
@@ -98,13 +98,13 @@ async def post_watch(request: web.Request, query: requests.NoQuery) -> web.Strea
     stored, is_new = await service.desks.create(
         desk, lambda other: other.name == name and view_filter(other) == view_filter(desk)
     )
-    return json_response.created("/v1/watches", watch_out(stored, request.app[BASE_PATH]), is_new=is_new)
+    return created("/v1/watches", watch_out(stored, request.app[BASE_PATH]), is_new=is_new)
 
 
 async def list_watches(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """All desks that are watches."""
     desks, base = await request.app[SERVICE].desks.values(), request.app[BASE_PATH]
-    return json_response.struct_response(
+    return struct_response(
         responses.WatchesOut([watch_out(desk, base) for desk in desks if watch_query(desk) is not None])
     )
 
@@ -112,7 +112,7 @@ async def list_watches(request: web.Request, query: requests.NoQuery) -> web.Str
 async def get_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """One watch."""
     watch = await load_watch(request.app[SERVICE].desks, path_id(request))
-    return json_response.struct_response(watch_out(watch, request.app[BASE_PATH]))
+    return struct_response(watch_out(watch, request.app[BASE_PATH]))
 
 
 async def delete_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:

@@ -27,8 +27,8 @@ from aggregator.events.detection.known_history import LearningStatus
 from aggregator.events.developments import Development, developments, headline_alternatives, sample_items
 from aggregator.events.event import Event, plain_title
 from aggregator.events.event_order import growth, severity
-from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
+from aggregator.http.json_response import struct_response
 from aggregator.http.query_params import path_id
 from aggregator.index import StoredArticle
 from aggregator_client import wire
@@ -166,11 +166,6 @@ class EventItems:
     items: tuple[EventItem, ...]
     alternatives: tuple[EventItem, ...]
 
-    @property
-    def first(self) -> EventItem | None:
-        """The earliest article."""
-        return self.items[0] if self.items else None
-
 
 class EventItemsCache:
     """Articles of the events that were read last, at most ``MAX_KEPT_ARTICLES`` in total."""
@@ -242,7 +237,7 @@ def _item(article: StoredArticle, similarity: float) -> EventItem:
 async def get_items(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """All stored articles of an event."""
     event, items = await _load(request)
-    return json_response.struct_response(EventItemsOut(event.id, event.title, [_item_out(i) for i in items]))
+    return struct_response(EventItemsOut(event.id, event.title, [_item_out(i) for i in items]))
 
 
 async def get_items_csv(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -264,21 +259,17 @@ def to_csv(items: Iterable[EventItem]) -> str:
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)
     writer.writerow(CSV_COLUMNS)
     for item in items:
-        writer.writerow(
-            _safe_cell(value)
-            for value in (
-                _cell_time(item.at_ms),
-                _cell_time(item.published_at_ms),
-                _cell_time(item.arrived_ms),
-                item.source,
-                item.title,
-                item.url,
-                item.lang,
-                f"{item.similarity:.3f}",
-                item.id,
-                item.copy_of,
-            )
+        times = map(_cell_time, (item.at_ms, item.published_at_ms, item.arrived_ms))
+        facts = (
+            item.source,
+            item.title,
+            item.url,
+            item.lang,
+            f"{item.similarity:.3f}",
+            item.id,
+            item.copy_of,
         )
+        writer.writerow(map(_safe_cell, (*times, *facts)))
     return text.getvalue()
 
 

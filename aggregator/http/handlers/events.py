@@ -1,31 +1,41 @@
-"""Routes of breaking events: list, report, storyline, editor actions, read marks."""
+"""Routes of breaking events: list, report, storyline, editor actions, read marks; filters of requests."""
 
 from __future__ import annotations
 
 import asyncio
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, urlencode
 
+import msgspec
 from aiohttp import web
 
 from aggregator.analysis.article_id import validate_id
 from aggregator.contract import encoding
 from aggregator.contract.decoding import to_plain_text, to_single_line, to_unix_ms
 from aggregator.contract.encoding import to_datetime
-from aggregator.contract.requests import ActionIn, EventsQuery, NoQuery, ReadMarkIn
+from aggregator.contract.requests import (
+    ActionIn,
+    EventFilterQuery,
+    EventsQuery,
+    NoQuery,
+    ReadMarkIn,
+    SavedFilterQuery,
+)
 from aggregator.contract.responses import ReadMarkOut
 from aggregator.contract.validation import ErrorCollector
 from aggregator.domain import ArticleRecord
 from aggregator.errors import InvalidInput, NotFound
+from aggregator.events.desks import Desk, Desks
 from aggregator.events.event import EditorAction
 from aggregator.events.event_order import PAGED_ORDERS, page_key_of
+from aggregator.events.filter import EventFilter
 from aggregator.events.read_marks import ReadMark
-from aggregator.http import auth, json_response
+from aggregator.http import auth
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE, caller_id
 from aggregator.http.handlers import event_views
-from aggregator.http.handlers.event_filters import build_filter
 from aggregator.http.handlers.event_views import load_storyline
-from aggregator.http.query_params import decode_cursor, encode_cursor, path_id
+from aggregator.http.json_response import struct_response
+from aggregator.http.query_params import decode_cursor, encode_cursor, parse_pairs, path_id
 from aggregator_client.wire import EventsOut
 
 # Articles that a report includes in full; it lists the ids of all items.
@@ -65,7 +75,7 @@ async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
     has_next = is_paged and len(events) > len(page)
     next_cursor = encode_cursor(page_key_of(page[-1], query.sort), query.sort) if has_next else None
     learning = event_views.learning_out(await service.events.learning(now_ms))
-    return json_response.struct_response(
+    return struct_response(
         EventsOut([event_views.event_out(event, now_ms) for event in page], next_cursor, learning)
     )
 
@@ -87,7 +97,7 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
 
     previous, following = await service.events.story_neighbors(event)
     records = await asyncio.gather(*(record(id_) for id_ in event.items[-MAX_DETAIL_ARTICLES:]))
-    return json_response.struct_response(
+    return struct_response(
         event_views.event_detail_out(
             event, service.clock(), [encoding.article_ref(r) for r in records if r], previous, following
         )
@@ -98,7 +108,7 @@ async def get_story(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """A storyline by day."""
     service = request.app[SERVICE]
     story = await load_storyline(service, path_id(request))
-    return json_response.struct_response(event_views.story_out(story, service.clock()))
+    return struct_response(event_views.story_out(story, service.clock()))
 
 
 async def post_action(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -108,7 +118,7 @@ async def post_action(request: web.Request, query: NoQuery) -> web.StreamRespons
     body = await bodies.read_struct(request, ActionIn)
     body.actor = auth.actor_name(request, body.actor)
     event = await service.editor_actions.apply(_to_action(body, id_, service.clock()))
-    return json_response.struct_response(event_views.event_out(event, service.clock()))
+    return struct_response(event_views.event_out(event, service.clock()))
 
 
 def _to_action(body: ActionIn, event_id: str, now_ms: int) -> EditorAction:
@@ -161,4 +171,50 @@ def _user(request: web.Request) -> str:
 
 def _read_mark_response(mark: ReadMark) -> web.StreamResponse:
     looked_at = to_datetime(mark.looked_ms) if mark.looked_ms else None
-    return json_response.struct_response(ReadMarkOut(looked_at, list(mark.seen)))
+    return struct_response(ReadMarkOut(looked_at, list(mark.seen)))
+
+
+async def build_filter(desks: Desks, query: EventFilterQuery) -> EventFilter:
+    """The filter of a query and of the desk it names. Raises NotFound for an unknown one."""
+    return EventFilter(
+        query.term.strip(),
+        query.source.strip(),
+        query.lang,
+        query.min_size,
+        query.status,
+        and_also=(await desks.filter_of(query.watch),) if query.watch else (),
+    )
+
+
+def parse_filter(query_string: str) -> SavedFilterQuery:
+    """The filter of the field ``query`` of a body, with or without "?". Raises InvalidInput."""
+    pairs = parse_qsl(query_string.removeprefix("?"), keep_blank_values=True)
+    try:
+        return parse_pairs(pairs, SavedFilterQuery)
+    except InvalidInput as error:
+        for part in (error, *error.others):
+            part.path = ("query",)
+        raise
+
+
+def canonical_query_string(query: SavedFilterQuery) -> str:
+    """The canonical query string of a filter, without empty values."""
+    values = msgspec.structs.asdict(query)
+    return urlencode([(name, value) for name, value in values.items() if value])
+
+
+async def load_watch(desks: Desks, id_: str) -> Desk:
+    """A desk that is a watch. Raises NotFound."""
+    desk = (await desks.all()).get(id_)
+    if desk is None or watch_query(desk) is None:
+        raise NotFound(f"There is no watch {id_[:200]!r}.")
+    return desk
+
+
+def watch_query(desk: Desk) -> str | None:
+    """The view of a desk as a query string of /v1/events; None if it takes more than one query."""
+    lists = (desk.terms, desk.sources, desk.languages)
+    if desk.without or any(len(values) > 1 for values in lists):
+        return None
+    term, source, lang = ("".join(values) for values in lists)
+    return canonical_query_string(SavedFilterQuery(term, source, lang, desk.min_size, desk.status))

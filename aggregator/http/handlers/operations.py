@@ -11,15 +11,16 @@ from aiohttp import web
 from aggregator import __version__
 from aggregator.contract.responses import HealthOut, ReadyOut, StoreOut
 from aggregator.errors import StoreUnavailable
-from aggregator.http import errors, json_response
+from aggregator.http import errors
 from aggregator.http.app_keys import METRICS, OPENAPI_DOCUMENT, PEER_METRICS, SERVICE
+from aggregator.http.json_response import struct_response
 from aggregator.http.metrics.collectors import ScrapeContext, store_info
 from aggregator.http.metrics.registry import CONTENT_TYPE
 
 
 async def health(request: web.Request, query: None) -> web.StreamResponse:
     """Liveness: the process handles requests."""
-    return json_response.struct_response(HealthOut(status="ok", version=__version__))
+    return struct_response(HealthOut(status="ok", version=__version__))
 
 
 async def ready(request: web.Request, query: None) -> web.StreamResponse:
@@ -31,19 +32,22 @@ async def ready(request: web.Request, query: None) -> web.StreamResponse:
     if problems := await service.readiness.run():
         return errors.not_ready_response(" ".join(problems.values()))
     store = StoreOut(info.kind, info.version, info.memory_bytes, info.durability)
-    return json_response.struct_response(ReadyOut("ready", store, list(service.index.spaces)))
+    return struct_response(ReadyOut("ready", store, list(service.index.spaces)))
 
 
 async def metrics(request: web.Request, query: None) -> web.StreamResponse:
     """Prometheus metrics of all processes of this service."""
-    app = request.app
+    return web.Response(body=await all_metrics(request.app), headers={"Content-Type": CONTENT_TYPE})
+
+
+async def all_metrics(app: web.Application) -> bytes:
+    """The Prometheus exposition of all processes of this service."""
 
     async def own() -> bytes:
         return await render_metrics(app)
 
     peers = app.get(PEER_METRICS)
-    text = await (peers.scrape_all(own) if peers is not None else own())
-    return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
+    return await (peers.scrape_all(own) if peers is not None else own())
 
 
 async def render_metrics(app: web.Application) -> bytes:

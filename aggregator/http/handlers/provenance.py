@@ -12,8 +12,8 @@ from aiohttp import web
 from aggregator.contract import provenance as out
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime, to_datetime_or_none
 from aggregator.contract.requests import NoQuery, SourcesQuery
-from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
+from aggregator.http.json_response import struct_response
 from aggregator.http.query_params import path_id
 from aggregator.provenance.directory import Selection, families_among, select
 from aggregator.provenance.lineage import Changes, TextChanges, describe
@@ -28,7 +28,7 @@ async def of_article(request: web.Request, query: NoQuery) -> web.StreamResponse
     """First publisher and followers of an article's text."""
     id_ = path_id(request)
     found = await request.app[SERVICE].provenance.of_article(id_)
-    return json_response.struct_response(provenance_out(id_, found))
+    return struct_response(provenance_out(id_, found))
 
 
 async def of_event(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -38,21 +38,21 @@ async def of_event(request: web.Request, query: NoQuery) -> web.StreamResponse:
     found = await service.provenance.of_event(event.items)
     names = {entry.publication.source for entry in found.outlets}
     families = families_among(await service.sources.report(), names)
-    return json_response.struct_response(event_provenance_out(event.id, found, families))
+    return struct_response(event_provenance_out(event.id, found, families))
 
 
 async def list_sources(request: web.Request, query: SourcesQuery) -> web.StreamResponse:
     """The outlets with their statistics, and the syndication families."""
     report = await request.app[SERVICE].sources.report()
     selection = select(report, query.q, query.sort, query.offset, query.limit)
-    return json_response.struct_response(sources_out(report, selection))
+    return struct_response(sources_out(report, selection))
 
 
 async def get_source(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """One outlet."""
     sources = request.app[SERVICE].sources
     source, family = await sources.get(request.match_info["name"])
-    return json_response.struct_response(source_out(source, family, await sources.report()))
+    return struct_response(source_out(source, family, await sources.report()))
 
 
 def provenance_out(id_: str, found: TextProvenance) -> out.ProvenanceOut:

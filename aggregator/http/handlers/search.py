@@ -26,9 +26,10 @@ from aggregator.errors import InvalidInput
 from aggregator.events.event import Event
 from aggregator.events.search import EventConditions
 from aggregator.http import body as bodies
-from aggregator.http import json_response, query_params
+from aggregator.http import query_params
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import event_views
+from aggregator.http.json_response import struct_response
 from aggregator.http.query_params import errors_in_parameters, path_id
 from aggregator.queries.headline_table import SearchFilter
 from aggregator.queries.related import RelatedFilter
@@ -56,7 +57,7 @@ async def search(request: web.Request, query: SearchQuery) -> web.StreamResponse
     total, now_ms = 0, service.clock()
     if not query.cursor:
         events, total = await service.event_search.find(query.q, event_conditions(conditions), MAX_EVENTS)
-    return json_response.struct_response(
+    return struct_response(
         SearchOut(
             articles=await _articles_out(service, found),
             total=found.total,
@@ -75,7 +76,7 @@ async def list_articles(request: web.Request, query: ArticlesQuery) -> web.Strea
     found = await service.search.find(
         "", article_filter(query, query.url), limit=query.limit, after=_after(query.cursor)
     )
-    return json_response.struct_response(
+    return struct_response(
         ArticlesOut(
             articles=await _articles_out(service, found),
             total=found.total,
@@ -119,7 +120,7 @@ async def get_related(request: web.Request, query: RelatedQuery) -> web.StreamRe
     """Articles related to a stored one."""
     id_ = path_id(request)
     found = await request.app[SERVICE].related.of_id(id_, **_related_arguments(query))
-    return json_response.struct_response(RelatedListOut([encoding.related_out(item) for item in found]))
+    return struct_response(RelatedListOut([encoding.related_out(item) for item in found]))
 
 
 async def post_related(request: web.Request, query: RelatedQuery) -> web.StreamResponse:
@@ -139,9 +140,7 @@ async def post_related(request: web.Request, query: RelatedQuery) -> web.StreamR
         raise InvalidInput("ids: give either ids or an article, not both.", field="ids")
     else:
         found, not_found = await service.related.of_ids(check_ids(body.ids), **_related_arguments(query))
-    return json_response.struct_response(
-        RelatedToManyOut([encoding.related_out(item) for item in found], not_found)
-    )
+    return struct_response(RelatedToManyOut([encoding.related_out(item) for item in found], not_found))
 
 
 async def explain(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -151,7 +150,7 @@ async def explain(request: web.Request, query: NoQuery) -> web.StreamResponse:
     found = await service.explain.explain_pair(
         _explain_side(body.a, "a"), _explain_side(body.b, "b"), profile=body.policy or ""
     )
-    return json_response.struct_response(encoding.explain_out(found))
+    return struct_response(encoding.explain_out(found))
 
 
 def _related_arguments(query: RelatedQuery) -> dict[str, Any]:

@@ -16,14 +16,14 @@ from aggregator.events.webhooks.outbox import Attempt
 from aggregator.events.webhooks.sender import validate_url
 from aggregator.events.webhooks.subscriptions import PayloadFormat
 from aggregator.http import body as bodies
-from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
-from aggregator.http.handlers.event_filters import (
+from aggregator.http.handlers.events import (
     canonical_query_string,
     load_watch,
     parse_filter,
     watch_query,
 )
+from aggregator.http.json_response import created, struct_response
 from aggregator.http.query_params import path_id
 
 
@@ -37,7 +37,7 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     pending = 0 if is_new else (await service.webhook_dispatcher.queue.pending()).get(hook.id, 0)
     # Also for a client whose first answer was lost.
     secret = hook.secret if hook.owner == caller_id(request) else None
-    return json_response.created("/v1/webhooks", webhook_out(hook, pending, secret), is_new=is_new)
+    return created("/v1/webhooks", webhook_out(hook, pending, secret), is_new=is_new)
 
 
 async def register(
@@ -57,7 +57,7 @@ async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResp
     service = request.app[SERVICE]
     pending = await service.webhook_dispatcher.queue.pending()
     hooks = await service.webhook_subscriptions.values()
-    return json_response.struct_response(
+    return struct_response(
         responses.WebhooksOut([webhook_out(hook, pending.get(hook.id, 0)) for hook in hooks])
     )
 
@@ -72,7 +72,7 @@ async def get(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
         for letter in await service.webhook_dispatcher.queue.dead_letters(hook.id)
     ]
     attempts = await service.webhook_dispatcher.queue.attempts(frozenset((hook.id,)))
-    return json_response.struct_response(
+    return struct_response(
         responses.WebhookDetailOut(
             **msgspec.structs.asdict(webhook_out(hook, pending)),
             dead=dead,
@@ -98,21 +98,19 @@ async def post_action(request: web.Request, query: requests.NoQuery) -> web.Stre
         if result.error is not None:
             shown = webhook_out(hook, 0).url
             raise Conflict(f"The test delivery to {shown} failed: {result.error}.")
-        return json_response.struct_response(webhook_out(hook, 0))
+        return struct_response(webhook_out(hook, 0))
     hook = await apply_action(service, hook, body.action, body.delivery, caller_name(request))
     pending = (await service.webhook_dispatcher.queue.pending()).get(id_, 0)
-    return json_response.struct_response(webhook_out(hook, pending))
+    return struct_response(webhook_out(hook, pending))
 
 
 async def apply_action(
     service: Service, hook: Subscription, action: str, delivery_id: str, editor: str
 ) -> Subscription:
     """Apply an action other than ``ping``; returns the webhook as it is then. Raises NotFound."""
-    if action == "enable":
-        return await service.webhook_subscriptions.enable(hook.id)
-    if action == "disable":
-        reason = f"suspended by {editor}" if editor else "suspended by an editor"
-        return await service.webhook_subscriptions.disable(hook.id, reason)
+    if action in ("enable", "disable"):
+        reason = f"suspended by {editor or 'an editor'}" if action == "disable" else ""
+        return await service.webhook_subscriptions.suspend(hook.id, reason)
     if action == "resend":
         await service.webhook_dispatcher.queue.resend(hook.id, delivery_id, service.clock())
     else:

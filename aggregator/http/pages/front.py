@@ -12,11 +12,11 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from aggregator.contract.requests import SavedFilterQuery
-from aggregator.domain import StreamItem, VerdictName
+from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
 from aggregator.events.event_order import SEVERITIES, EventOrder, Severity
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
-from aggregator.http.handlers import event_filters
+from aggregator.http.handlers.events import build_filter
 from aggregator.http.hosts import base_url
 from aggregator.http.json_response import conditional_response
 from aggregator.http.pages import PAGES, cards
@@ -55,7 +55,7 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
 
 async def _render(request: web.Request, query: FrontQuery, position: bytes, read_mark: str | None) -> bytes:
     service = request.app[SERVICE]
-    event_filter = await event_filters.build_filter(service.desks, query)
+    event_filter = await build_filter(service.desks, query)
     events = await service.events.list_events(limit=MAX_EVENTS, event_filter=event_filter)
     recent = await _recent(service.index.stream, query)
     articles = [item for item in recent if item.kind == "article"]
@@ -104,19 +104,15 @@ async def _read_mark(request: web.Request) -> str | None:
     return json.dumps({"at": mark.looked_ms, "seen": mark.seen} if mark and mark.looked_ms else None)
 
 
-ORDER_LABELS: dict[EventOrder, str] = {
-    "surprise": "Most unusual",
-    "novelty": "Newest",
-    "growth": "Growing",
-    "size": "Largest",
-    "time": "Last item",
-}
-ORDER_MEANINGS: dict[EventOrder, str] = {
-    "surprise": "Peak over the usual number of items; halves with 2 h without items and 12 h of age",
-    "novelty": "Time of detection, newest first",
-    "growth": "Items in the last hour minus items in the hour before",
-    "size": "Number of items",
-    "time": "Time of the last item, newest first",
+ORDERS: dict[EventOrder, tuple[str, str]] = {
+    "surprise": (
+        "Most unusual",
+        "Peak over the usual number of items; halves with 2 h without items and 12 h of age",
+    ),
+    "novelty": ("Newest", "Time of detection, newest first"),
+    "growth": ("Growing", "Items in the last hour minus items in the hour before"),
+    "size": ("Largest", "Number of items"),
+    "time": ("Last item", "Time of the last item, newest first"),
 }
 SEVERITY_LABELS: dict[Severity, str] = {
     "emerging": "Emerging",
@@ -138,12 +134,12 @@ _LABELS = {
 }
 # Parameters that do not filter events.
 VIEW_PARAMETERS = ("sort", "verdict", "kiosk")
-VERDICT_LABELS: dict[VerdictName | None, str] = {
-    None: "All",
-    "new": "New",
-    "related": "Related",
-    "duplicate": "Duplicates",
-}
+VERDICT_CHOICES: tuple[tuple[dict[str, str], str], ...] = (
+    ({}, "All"),
+    ({"verdict": "new"}, "New"),
+    ({"verdict": "related"}, "Related"),
+    ({"verdict": "duplicate"}, "Duplicates"),
+)
 OURS_LABELS = {"yes": "Published by us", "no": "Not published by us yet"}
 
 
@@ -188,17 +184,16 @@ class View:
 def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = MappingProxyType({})) -> View:
     """Controls for a query that shows ``cards``. ``desks``: their names by id."""
     values = given_values(query)
+    others = _without(values, "verdict")
     filters = [name for name in values if name not in VIEW_PARAMETERS]
     return View(
         orders=tuple(
-            Choice(
-                label, front_url(values | {"sort": order}), None, order == query.sort, ORDER_MEANINGS[order]
-            )
-            for order, label in ORDER_LABELS.items()
+            Choice(label, front_url(values | {"sort": order}), None, order == query.sort, meaning)
+            for order, (label, meaning) in ORDERS.items()
         ),
         verdicts=tuple(
-            Choice(label, _verdict_url(values, verdict), None, verdict == query.verdict)
-            for verdict, label in VERDICT_LABELS.items()
+            Choice(label, front_url(others | given), None, given.get("verdict") == query.verdict)
+            for given, label in VERDICT_CHOICES
         ),
         chips=tuple(
             Choice(
@@ -255,11 +250,6 @@ def filter_query(query: FrontQuery) -> str:
     names = (*SavedFilterQuery.__struct_fields__, "watch")
     values = {name: value for name in names if (value := getattr(query, name))}
     return "?" + urlencode(values) if values else ""
-
-
-def _verdict_url(values: dict[str, str], verdict: VerdictName | None) -> str:
-    others = _without(values, "verdict")
-    return front_url(others | {"verdict": verdict} if verdict else others)
 
 
 def _without(values: dict[str, str], *names: str) -> dict[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from aiohttp import web
@@ -17,8 +17,8 @@ from aggregator.auth.api_keys import Role
 from aggregator.contract.problems import PROBLEM_TITLES
 from aggregator.errors import StoreUnavailable
 from aggregator.events.detection import LearnedHistory
-from aggregator.http.app_keys import CALLER_KEY, METRICS, PEER_METRICS, SERVICE
-from aggregator.http.handlers.operations import render_metrics
+from aggregator.http.app_keys import CALLER_KEY, METRICS, SERVICE
+from aggregator.http.handlers.operations import all_metrics
 from aggregator.http.metrics.status import Totals, detector_status
 from aggregator.http.pages import cards, html_response
 from aggregator.index.arrival_counts import Arrivals
@@ -62,32 +62,24 @@ class StageLatency:
     p95_ms: float
 
 
-@dataclass(slots=True)
-class _Stored:
-    """What is read from the store; defaults while it is unavailable."""
-
-    arrivals: Arrivals = field(default_factory=lambda: Arrivals((), {}, is_complete=True))
-    queues: Queues = field(default_factory=Queues)
-    history: LearnedHistory | None = None
-    keys: Mapping[str, int] | None = None
-
-
 async def health(request: web.Request, query: None) -> web.StreamResponse:
     """The health page, also while the store is unavailable."""
     app, service = request.app, request.app[SERVICE]
     info = await service.store.info()
-    stored = _Stored()
+    arrivals, queues = Arrivals((), {}, is_complete=True), Queues()
+    history: LearnedHistory | None = None
+    keys: Mapping[str, int] | None = None
     problem = info.problem or ""
     try:
-        stored.arrivals = await service.index.arrival_counts.update(service.clock())
-        stored.queues = await _queues(service)
-        stored.history = await service.events.learned_history()
-        stored.keys = await _keys_by_role(request)
+        arrivals = await service.index.arrival_counts.update(service.clock())
+        queues = await _queues(service)
+        history = await service.events.learned_history()
+        keys = await _keys_by_role(request)
     except StoreUnavailable as error:
         problem = problem or str(error)
-    totals = await _totals(app)
+    totals = Totals(await all_metrics(app))
     now_ms = service.clock()
-    articles = totals.sum("aggregator_index_articles") or stored.queues.stream_entries
+    articles = totals.sum("aggregator_index_articles") or queues.stream_entries
     started_s = totals.least("process_start_time_seconds")
     return html_response(
         request,
@@ -98,22 +90,22 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
         articles=articles,
         is_estimate=bool(totals.sum("aggregator_index_articles")),
         bytes_per_article=info.memory_bytes / articles if articles else None,
-        arrivals=stored.arrivals,
-        rate=arrival_rate(stored.arrivals, now_ms),
+        arrivals=arrivals,
+        rate=arrival_rate(arrivals, now_ms),
         since_ms=int(started_s) * 1000 if started_s else None,
         answered_by_verdict=totals.by_label("aggregator_articles_total", "verdict"),
         refused=named_refusals(totals.by_label("aggregator_articles_rejected_total", "code")),
         errors=error_statuses(totals.by_label("aggregator_requests_total", "status")),
         totals=totals,
-        queues=stored.queues,
+        queues=queues,
         max_backlog=MAX_BACKLOG,
         latency=stage_latencies(list(app[METRICS].recent_timings_ms)),
         answered=len(app[METRICS].recent_timings_ms),
-        spaces=[_space_row(space) for space in sorted(service.index.spaces, key=_is_fallback)],
+        spaces=_space_rows(service.index.spaces),
         detector=await detector_status(app),
-        learning=stored.history.status(now_ms) if stored.history else None,
-        known=known_documents(stored.history, now_ms),
-        keys=stored.keys,
+        learning=history.status(now_ms) if history else None,
+        known=known_documents(history, now_ms),
+        keys=keys,
         stream_clients=totals.sum("aggregator_event_stream_clients"),
         settings=service.settings,
         policies=service.policies,
@@ -175,14 +167,6 @@ def stage_latencies(timings_ms: Sequence[Mapping[str, float]]) -> list[StageLate
     ]
 
 
-async def _totals(app: web.Application) -> Totals:
-    async def own() -> bytes:
-        return await render_metrics(app)
-
-    peers = app.get(PEER_METRICS)
-    return Totals(await (peers.scrape_all(own) if peers is not None else own()))
-
-
 async def _queues(service: Service) -> Queues:
     webhooks = await service.webhook_subscriptions.values()
     detector = service.background.detector if service.background is not None else None
@@ -211,10 +195,9 @@ def _quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def _is_fallback(space: str) -> bool:
-    return group_of(space) == FALLBACK_GROUP
-
-
-def _space_row(space: str) -> dict[str, str]:
-    languages = "all other languages" if _is_fallback(space) else group_of(space)
-    return {"space": space, "languages": languages}
+def _space_rows(spaces: Iterable[str]) -> list[dict[str, str]]:
+    groups = {space: group_of(space) for space in spaces}
+    return [
+        {"space": space, "languages": "all other languages" if group == FALLBACK_GROUP else group}
+        for space, group in sorted(groups.items(), key=lambda found: found[1] == FALLBACK_GROUP)
+    ]

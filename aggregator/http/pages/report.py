@@ -1,4 +1,4 @@
-"""Report page of one event, and page of a storyline.
+"""Report page of one event, page of a storyline, and pages of provenance: who had it first, the outlets.
 
 The articles of an event are shown in order of time with copies folded, or by outlet, a page at a time.
 """
@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from aggregator.app import Service
-from aggregator.contract.requests import NoQuery
+from aggregator.contract.requests import NoQuery, SourcesPageQuery
 from aggregator.errors import NotFound
 from aggregator.events.developments import Development
 from aggregator.events.event import Event, title_of
@@ -26,6 +26,7 @@ from aggregator.http.pages.cards import spread_chart
 from aggregator.http.pages.filters import query_value
 from aggregator.http.pages.forms import ReportQuery, ReportView
 from aggregator.http.query_params import path_id
+from aggregator.provenance.directory import families_among, select
 from aggregator.time_units import DAY_MS
 
 MAX_COPIES = 20  # of each article, beyond those that the event counts
@@ -62,7 +63,7 @@ async def report(request: web.Request, query: ReportQuery) -> web.StreamResponse
         spread=spread_chart(event, loaded.items, service.clock()),
         window=f"{service.settings.burst_window_hours:g} h",
         alternatives=loaded.alternatives,
-        first=loaded.first,
+        first=next(iter(loaded.items), None),
         has_own_sources=bool(service.own_sources),
         own=first_own(loaded.items, service),
         is_own_source=service.own_sources.is_own,
@@ -221,3 +222,51 @@ def outlet_page(items: Sequence[EventItem], number: int, size: int = PAGE_SIZE) 
         for name, group in groupby(page.entries, key=lambda e: e.item.source or UNNAMED_OUTLET)
     )
     return replace(page, outlets=outlets)
+
+
+SOURCES_PER_PAGE = 100
+SHOWN_OUTLETS = 30  # of an event; the others are folded
+
+
+async def article_provenance(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """First publisher and followers of an article's text."""
+    service, id_ = request.app[SERVICE], path_id(request)
+    found = await service.provenance.of_article(id_)
+    own = next(step.record for step in found.lineage.steps if step.record.id == id_)
+    return html_response(request, "article_provenance.html", page="provenance", article=own, text=found)
+
+
+async def event_provenance(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """First publisher and followers of an event, and the texts that its outlets share."""
+    service = request.app[SERVICE]
+    event = await service.events.get(path_id(request))
+    found = await service.provenance.of_event(event.items)
+    names = {entry.publication.source for entry in found.outlets}
+    return html_response(
+        request,
+        "event_provenance.html",
+        page="provenance",
+        event=event,
+        card=cards.make_card(event, service.clock()),
+        found=found,
+        families=families_among(await service.sources.report(), names),
+        shown_outlets=SHOWN_OUTLETS,
+    )
+
+
+async def sources(request: web.Request, query: SourcesPageQuery) -> web.StreamResponse:
+    """The outlets with their statistics, and the syndication families."""
+    report = await request.app[SERVICE].sources.report()
+    selection = select(report, query.q, query.sort, query.offset, SOURCES_PER_PAGE)
+    return html_response(
+        request, "sources.html", page="sources", report=report, selection=selection, query=query
+    )
+
+
+async def source(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """One outlet."""
+    directory = request.app[SERVICE].sources
+    found, family = await directory.get(request.match_info["name"])
+    return html_response(
+        request, "source.html", page="sources", source=found, family=family, report=await directory.report()
+    )

@@ -261,7 +261,4 @@ def redirect(path: str, done: str, target: str = "") -> web.Response:
 
 def _as_attempt(delivery: Delivery) -> Attempt:
     """The last attempt at a delivery; ``at_ms``: when it was made, ``next_ms``: when it is due."""
-    return Attempt(
-        delivery.id, delivery.hook, delivery.kind, delivery.made_ms, delivery.attempts, delivery.result,
-        delivery.due_ms, delivery.event, delivery.events,
-    )  # fmt: skip
+    return Attempt.at(delivery, delivery.made_ms, delivery.attempts, delivery.result, delivery.due_ms)

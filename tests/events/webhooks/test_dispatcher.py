@@ -89,7 +89,7 @@ async def webhooks(store: Store) -> AsyncIterator[Webhooks]:
     dispatcher = WebhookDispatcher(
         repository, subscriptions, clock, base_url="https://news.example", allow_private=True
     )
-    await dispatcher.deliver_due()
+    await dispatcher.lead()
     yield Webhooks(repository, subscriptions, dispatcher, clock)
     await dispatcher.close()
 
@@ -100,7 +100,7 @@ async def test_only_fired_doubled_merged_and_closed_are_sent(webhooks: Webhooks,
     for kind in ("fired", "updated", "doubled", "updated", "merged", "closed"):
         await commit_event(webhooks.repository, kind, event("e/1", "Bridge closed", ("a",)), EVENT_MS)
     for _ in range(6):
-        await webhooks.dispatcher.deliver_due()
+        await webhooks.dispatcher.lead()
 
     assert receiver.types == ["event.fired", "event.doubled", "event.merged", "event.closed"]
     assert receiver.calls[0][1]["data"]["url"] == "https://news.example/events/e%2F1"
@@ -132,13 +132,13 @@ async def test_a_failed_delivery_is_retried_under_the_same_id(webhooks: Webhooks
     receiver.statuses = [500, 500]
     await webhooks.subscriptions.subscribe(receiver.url, (), "standard", EVENT_MS)
     await commit_event(webhooks.repository, "fired", event("e1", "Bridge closed", ("a",)), EVENT_MS)
-    await webhooks.dispatcher.deliver_due()
-    await webhooks.dispatcher.deliver_due()
+    await webhooks.dispatcher.lead()
+    await webhooks.dispatcher.lead()
     assert len(receiver.calls) == 1
     webhooks.clock.now_ms += 10_000
-    await webhooks.dispatcher.deliver_due()
+    await webhooks.dispatcher.lead()
     webhooks.clock.now_ms += 600_000
-    await webhooks.dispatcher.deliver_due()
+    await webhooks.dispatcher.lead()
     subscription = (await webhooks.subscriptions.values())[0]
 
     assert len(receiver.calls) == 3 and len({id_ for id_, _ in receiver.calls}) == 1
@@ -157,7 +157,7 @@ async def test_a_crash_after_the_call_repeats_it_under_the_same_id(
     assert outbox is not None
     await webhooks.dispatcher._send_all(subscriptions, outbox.due(webhooks.clock()))
     other = WebhookDispatcher(webhooks.repository, webhooks.subscriptions, webhooks.clock, allow_private=True)
-    await other.deliver_due()
+    await other.lead()
     await other.close()
 
     assert len(receiver.calls) == 2 and len({id_ for id_, _ in receiver.calls}) == 1
@@ -170,9 +170,9 @@ async def test_a_410_response_disables_the_webhook(webhooks: Webhooks, receiver:
     subscription, _ = await webhooks.subscriptions.subscribe(receiver.url, (), "standard", EVENT_MS)
     for kind in ("fired", "closed"):
         await commit_event(webhooks.repository, kind, event("e1", "Bridge closed", ("a",)), EVENT_MS)
-    await webhooks.dispatcher.deliver_due()
+    await webhooks.dispatcher.lead()
     await commit_event(webhooks.repository, "fired", event("e2", "Another", ("a",)), EVENT_MS)
-    await webhooks.dispatcher.deliver_due()
+    await webhooks.dispatcher.lead()
 
     assert len(receiver.calls) == 1
     assert (await webhooks.subscriptions.get(subscription.id)).disabled
@@ -180,7 +180,7 @@ async def test_a_410_response_disables_the_webhook(webhooks: Webhooks, receiver:
         "closed",
         "fired",
     ]
-    assert not (await webhooks.subscriptions.enable(subscription.id)).disabled
+    assert not (await webhooks.subscriptions.suspend(subscription.id, "")).disabled
 
 
 async def test_changes_before_the_first_run_are_not_delivered(store: Store, receiver: Receiver) -> None:
@@ -189,9 +189,9 @@ async def test_changes_before_the_first_run_are_not_delivered(store: Store, rece
     await commit_event(repository, "fired", event("e1", "Bridge closed", ("a",)), EVENT_MS)
     dispatcher = WebhookDispatcher(repository, subscriptions, Clock(EVENT_MS), allow_private=True)
     await subscriptions.subscribe(receiver.url, (), "standard", EVENT_MS)
-    await dispatcher.deliver_due()
+    await dispatcher.lead()
     await commit_event(repository, "closed", event("e1", "Bridge closed", ("a",), status="closed"), EVENT_MS)
-    await dispatcher.deliver_due()
+    await dispatcher.lead()
     await dispatcher.close()
 
     assert receiver.types == ["event.closed"]

@@ -54,7 +54,7 @@ class Newsroom:
         await commit_event(
             self.repository, kind, event(id_, "Bridge <closed> @all", items, **fields), EVENT_MS
         )
-        await self.dispatcher.deliver_due()
+        await self.dispatcher.lead()
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ async def newsroom(store: Store) -> AsyncIterator[Newsroom]:
             repository, subscriptions, desks, dispatcher, clock, mail, desk, str(receiver.make_url("/in")),
             statuses, calls,
         )  # fmt: skip
-        await dispatcher.deliver_due()
+        await dispatcher.lead()
         yield newsroom
         await dispatcher.close()
 
@@ -128,10 +128,10 @@ async def test_many_events_are_one_message(newsroom: Newsroom) -> None:
         await newsroom.change(f"e{n}", 3 + n)
     assert len(newsroom.calls) == 1
     newsroom.clock.now_ms += 5 * MINUTE_MS
-    await newsroom.dispatcher.deliver_due()
+    await newsroom.dispatcher.lead()
     data = newsroom.calls[-1]["data"]
     message = email.message_from_bytes(newsroom.mail.envelopes[-1].content, policy=email.policy.default)
-    await newsroom.dispatcher.deliver_due()
+    await newsroom.dispatcher.lead()
 
     assert len(newsroom.calls) == 2
     assert ([e["id"] for e in data["events"]][:2], len(data["events"]), data["more"]) == (
@@ -150,7 +150,7 @@ async def test_a_failing_target_is_retried_and_logged(newsroom: Newsroom) -> Non
     newsroom.statuses.append(503)
     await newsroom.change("e1", 5)
     newsroom.clock.now_ms += 10_000
-    await newsroom.dispatcher.deliver_due()
+    await newsroom.dispatcher.lead()
     history = await newsroom.dispatcher.queue.attempts(frozenset((failing.id,)))
 
     assert len(newsroom.mail.envelopes) == 1 and len(newsroom.calls) == 2
@@ -165,12 +165,12 @@ async def test_a_suspended_target_gets_what_was_pending_when_it_is_resumed(newsr
     target = await newsroom.add()
     newsroom.statuses.append(503)
     await newsroom.change("e1", 5)
-    await newsroom.subscriptions.disable(target.id, "suspended by Ann")
+    await newsroom.subscriptions.suspend(target.id, "suspended by Ann")
     newsroom.clock.now_ms += 60 * MINUTE_MS
     await newsroom.change("e2", 5)
     assert len(newsroom.calls) == 1
-    await newsroom.subscriptions.enable(target.id)
-    await newsroom.dispatcher.deliver_due()
+    await newsroom.subscriptions.suspend(target.id, "")
+    await newsroom.dispatcher.lead()
 
     assert [e["id"] for e in newsroom.calls[-1]["data"]["events"]] == ["e1"]
     assert await newsroom.dispatcher.queue.pending() == {}
@@ -184,10 +184,10 @@ async def test_an_abandoned_delivery_is_sent_again_under_its_id(newsroom: Newsro
     await newsroom.change("e1", 5)
     for _ in range(7):
         assert await queue.retry_now(target.id, newsroom.clock()) == 1
-        await newsroom.dispatcher.deliver_due()
+        await newsroom.dispatcher.lead()
     (letter,) = await queue.dead_letters(target.id)
     await queue.resend(target.id, letter.id, newsroom.clock())
-    await newsroom.dispatcher.deliver_due()
+    await newsroom.dispatcher.lead()
     history = await queue.attempts(frozenset((target.id,)))
 
     assert len(newsroom.calls) == 9 and letter.attempts == 8
@@ -208,7 +208,7 @@ async def test_an_edit_during_a_call_does_not_lose_its_result(
 
     monkeypatch.setattr(newsroom.dispatcher, "_send_all", send_while_an_editor_acts)
     await newsroom.change("e1", 5)
-    await newsroom.dispatcher.deliver_due()
+    await newsroom.dispatcher.lead()
 
     assert len(newsroom.calls) == 1 and await newsroom.dispatcher.queue.pending() == {}
 
@@ -222,7 +222,7 @@ async def test_a_crash_between_two_runs_reports_nothing_twice(newsroom: Newsroom
     )
     await commit_event(newsroom.repository, "doubled", event("e1", "Bridge closed", "abcdefgh"), EVENT_MS)
     newsroom.clock.now_ms += 60 * MINUTE_MS
-    await restarted.deliver_due()
+    await restarted.lead()
     await restarted.close()
 
     assert len(newsroom.calls) == 1

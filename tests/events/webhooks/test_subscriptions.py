@@ -53,7 +53,7 @@ async def test_a_disabled_subscription_is_resumed(store: Store) -> None:
             lambda known: msgspec.structs.replace(known, disabled="gone", failed=3, last_result="410 Gone"),
         )
 
-    enabled = await subscriptions.enable(first.id)
+    enabled = await subscriptions.suspend(first.id, "")
 
     assert enabled == msgspec.structs.replace(first, failed=3, last_result="410 Gone")
     assert await subscriptions.get(first.id) == enabled
@@ -65,7 +65,7 @@ async def test_an_unknown_subscription_cannot_be_resumed(store: Store) -> None:
     subscriptions = Subscriptions(store)
 
     with pytest.raises(NotFound, match="no webhook 'w1'"):
-        await subscriptions.enable("w1")
+        await subscriptions.suspend("w1", "")
     assert await subscriptions.values() == []
 
 

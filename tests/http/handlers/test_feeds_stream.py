@@ -12,7 +12,7 @@ import pytest
 from aggregator.app import Service, open_service
 from aggregator.events.detection import ChangeKind
 from aggregator.http.app_keys import STREAM_LIMIT
-from aggregator.http.handlers import sse
+from aggregator.http.handlers import feeds
 from aggregator.settings import Settings
 from tests.support.factories import commit_event, event
 from tests.support.fake_service import Client, serving
@@ -98,7 +98,7 @@ async def test_filtered_events_send_only_their_position(client: Client, service:
 
 async def test_an_idle_stream_sends_heartbeats(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Comments, so that proxies and the server notice closed connections."""
-    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(feeds, "HEARTBEAT_S", 0.01)
     async with stream(client) as read_message:
         await read_message()
         assert "heartbeat" in str(await read_message())
@@ -108,7 +108,7 @@ async def test_a_stream_ends_with_its_key(
     client: Client, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A revoked key's stream ends at its next message or heartbeat; another key's stream continues."""
-    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(feeds, "HEARTBEAT_S", 0.05)
     (revoked, text), (_, other) = [await service.api_keys.add(name, "reader") for name in ("one", "other")]
     async with (
         stream(client, Authorization=f"Bearer {text}") as read_revoked,

@@ -78,28 +78,26 @@ def decode(data: bytes, type_: type[T]) -> T:
     """A JSON body as a ``type_``. Raises InvalidInput, also for a member that is named twice."""
     data = data.removeprefix(UTF8_BOM)
     if not data.strip():
-        raise InvalidInput("body: empty; expected one JSON object.", field="body", reason="bad_json")
+        raise _bad_json("empty; expected one JSON object.")
     # JSON in UTF-8 has no zero bytes; UTF-16 of Latin text has one in every second byte.
     if b"\0" in data[:4]:
-        raise InvalidInput(
-            "body: UTF-16 or binary data; expected one JSON object in UTF-8.", field="body", reason="bad_json"
-        )
+        raise _bad_json("UTF-16 or binary data; expected one JSON object in UTF-8.")
     try:
         decoded: T = json_decoder(type_).decode(data)  # type: ignore[arg-type]  # classes are hashable
         _check_unique_members(data)
     except msgspec.ValidationError as error:
         raise body_error(data, type_, error) from None
     except RecursionError:
-        raise InvalidInput("body: nested too deeply.", field="body", reason="bad_json") from None
+        raise _bad_json("nested too deeply.") from None
     except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"body: not valid UTF-8 (byte {error.object[error.start]:#04x}).", field="body", reason="bad_json"
-        ) from None
+        raise _bad_json(f"not valid UTF-8 (byte {error.object[error.start]:#04x}).") from None
     except msgspec.MsgspecError as error:
-        raise InvalidInput(
-            f"body: not valid JSON ({_malformed_json_reason(error, data)}).", field="body", reason="bad_json"
-        ) from None
+        raise _bad_json(f"not valid JSON ({_malformed_json_reason(error, data)}).") from None
     return decoded
+
+
+def _bad_json(problem: str) -> InvalidInput:
+    return InvalidInput(f"body: {problem}", field="body", reason="bad_json")
 
 
 def _check_unique_members(data: bytes) -> None:
@@ -111,7 +109,7 @@ def _check_unique_members(data: bytes) -> None:
     try:
         _member_names_decoder.decode(data.decode())
     except json.JSONDecodeError as error:
-        raise InvalidInput(f"body: not valid JSON ({error}).", field="body", reason="bad_json") from None
+        raise _bad_json(f"not valid JSON ({error}).") from None
 
 
 def _unique_members(pairs: Sequence[tuple[str, object]]) -> None:

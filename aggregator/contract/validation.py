@@ -39,6 +39,10 @@ REASONS = {
 
 _MESSAGE_PATH = re.compile(r"^(?P<what>.*?)(?: - at `\$?\.?(?P<where>.*)`)?$", re.DOTALL)
 _NAMED_FIELD = re.compile(r"(?P<what>unknown|required) field `(?P<name>.*)`", re.DOTALL)
+# The first part that a message of msgspec contains decides.
+_REASON_OF_PART = dict.fromkeys(("RFC3339", "timezone", "regex"), "bad_format")
+_REASON_OF_PART |= {"of length <=": "too_long", "of length >=": "too_short", "enum value": "not_allowed"}
+_REASON_OF_PART |= dict.fromkeys(("out of range", " <= ", " >= "), "out_of_range")
 _TYPE_DESCRIPTIONS = {
     "str": "a string",
     "int": "an integer",
@@ -202,17 +206,7 @@ def _leaf_error(
 
 
 def _reason(message: str) -> str:
-    if "RFC3339" in message or "timezone" in message or "regex" in message:
-        return "bad_format"
-    if "of length <=" in message:
-        return "too_long"
-    if "of length >=" in message:
-        return "too_short"
-    if "enum value" in message:
-        return "not_allowed"
-    if "out of range" in message or " <= " in message or " >= " in message:
-        return "out_of_range"
-    return "wrong_type"
+    return next((reason for part, reason in _REASON_OF_PART.items() if part in message), "wrong_type")
 
 
 def _plain_sentence(message: str) -> str:

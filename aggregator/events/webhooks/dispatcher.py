@@ -137,17 +137,13 @@ class WebhookDispatcher(PeriodicTask):
     def _alert_deliveries(
         self, alerts: Sequence[Alert], subscriptions: Mapping[str, Subscription], now_ms: int
     ) -> list[Delivery]:
+        def deliver(alert: Alert, target: Subscription) -> Delivery:
+            id_ = _delivery_id(target.id, *(event.id for event in alert.events), now_ms)
+            body, count = alert_body(alert, target, now_ms, self._base_url), len(alert.events) + alert.dropped
+            return Delivery(id_, target.id, alert.events[0].id, "alert", body, now_ms, now_ms, events=count)
+
         return [
-            Delivery(
-                id=_delivery_id(target.id, *(event.id for event in alert.events), now_ms),
-                hook=target.id,
-                event=alert.events[0].id,
-                kind="alert",
-                body=alert_body(alert, target, now_ms, self._base_url),
-                made_ms=now_ms,
-                due_ms=now_ms,
-                events=len(alert.events) + alert.dropped,
-            )
+            deliver(alert, target)
             for alert in alerts
             for target in subscriptions.values()
             if target.desk == alert.desk.id and not target.disabled
@@ -155,16 +151,10 @@ class WebhookDispatcher(PeriodicTask):
 
     def _build_delivery(self, subscription: Subscription, change: ChangeRecord, event: Event) -> Delivery:
         """A delivery whose id derives from its content: the same change always has the same id."""
-        now_ms = self._clock()
-        return Delivery(
-            id=_delivery_id(subscription.id, change.event_id, change.kind, change.revision, change.at_ms),
-            hook=subscription.id,
-            event=change.event_id,
-            kind=change.kind,
-            body=event_payload(event, change.kind, change.at_ms, subscription.format, self._base_url),
-            made_ms=now_ms,
-            due_ms=now_ms,
-        )
+        now_ms, subject = self._clock(), (subscription.id, change.event_id, change.kind)
+        id_ = _delivery_id(*subject, change.revision, change.at_ms)
+        body = event_payload(event, change.kind, change.at_ms, subscription.format, self._base_url)
+        return Delivery(id_, *subject, body, now_ms, now_ms)
 
     async def _send_all(
         self, subscriptions: dict[str, Subscription], deliveries: Sequence[Delivery]

@@ -20,7 +20,7 @@ from aggregator.events.webhooks.sender import validate_url
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import BASE_PATH, SERVICE, caller_id, caller_name
 from aggregator.http.handlers.events import load_watch, parse_filter, watch_query
-from aggregator.http.handlers.webhooks import webhook_out
+from aggregator.http.handlers.webhooks import target_response
 from aggregator.http.json_response import created, struct_response
 from aggregator.http.query_params import path_id
 
@@ -67,13 +67,9 @@ async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamRes
 
 async def post_target(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Add a target to a desk; its secret is returned only here, and to the key that added it."""
-    service = request.app[SERVICE]
-    desk = await service.desks.get(path_id(request))
-    target, is_new = await add_target(request, desk, await bodies.read_struct(request, requests.TargetIn))
-    is_own = target.kind == "webhook" and target.owner == caller_id(request)
-    pending = 0 if is_new else (await service.webhook_dispatcher.queue.pending()).get(target.id, 0)
-    out = webhook_out(target, pending, target.secret if is_own else None)
-    return created("/v1/webhooks", out, is_new=is_new)
+    desk = await request.app[SERVICE].desks.get(path_id(request))
+    body = await bodies.read_struct(request, requests.TargetIn)
+    return await target_response(request, *await add_target(request, desk, body))
 
 
 async def post_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:

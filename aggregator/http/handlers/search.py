@@ -37,7 +37,6 @@ from aggregator.queries.search import SearchResult
 from aggregator_client.wire import (
     ArticleIn,
     ArticlesOut,
-    FoundArticle,
     RelatedListOut,
     RelatedToManyOut,
     SearchOut,
@@ -59,10 +58,7 @@ async def search(request: web.Request, query: SearchQuery) -> web.StreamResponse
         events, total = await service.event_search.find(query.q, event_conditions(conditions), MAX_EVENTS)
     return struct_response(
         SearchOut(
-            articles=await _articles_out(service, found),
-            total=found.total,
-            next=query_params.encode_cursor(found.next_key) if found.next_key else None,
-            searched=encoding.searched_out(found),
+            **await _page_out(service, found),
             words=found.words,
             events=[event_views.event_out(event, now_ms) for event in events],
             events_total=total,
@@ -76,14 +72,7 @@ async def list_articles(request: web.Request, query: ArticlesQuery) -> web.Strea
     found = await service.search.find(
         "", article_filter(query, query.url), limit=query.limit, after=_after(query.cursor)
     )
-    return struct_response(
-        ArticlesOut(
-            articles=await _articles_out(service, found),
-            total=found.total,
-            next=query_params.encode_cursor(found.next_key) if found.next_key else None,
-            searched=encoding.searched_out(found),
-        )
-    )
+    return struct_response(ArticlesOut(**await _page_out(service, found)))
 
 
 def article_filter(query: ArticleFilterQuery, url: str = "") -> SearchFilter:
@@ -103,13 +92,15 @@ def event_conditions(conditions: SearchFilter) -> EventConditions:
     return EventConditions(conditions.lang, conditions.source, conditions.since_ms, conditions.until_ms)
 
 
-async def _articles_out(service: Service, found: SearchResult) -> list[FoundArticle]:
-    groups = [result.article.group for result in found.articles]
-    events = await service.events.event_ids_of(groups)
-    return [
-        encoding.found_article(result, events.get(group))
-        for result, group in zip(found.articles, groups, strict=True)
-    ]
+async def _page_out(service: Service, found: SearchResult) -> dict[str, Any]:
+    """The fields that all pages of found articles have."""
+    events = await service.events.event_ids_of([result.article.group for result in found.articles])
+    return {
+        "articles": [encoding.found_article(r, events.get(r.article.group)) for r in found.articles],
+        "total": found.total,
+        "next": query_params.encode_cursor(found.next_key) if found.next_key else None,
+        "searched": encoding.searched_out(found),
+    }
 
 
 def _after(cursor: str) -> tuple[int, int] | None:

@@ -33,11 +33,19 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     body = await bodies.read_struct(request, requests.WebhookIn)
     watch = await load_watch(service.desks, body.watch) if body.watch else None
     queries = [body.query, (watch_query(watch) or "") if watch else ""]
-    hook, is_new = await register(request, body.url, queries, body.format)
-    pending = 0 if is_new else (await service.webhook_dispatcher.queue.pending()).get(hook.id, 0)
-    # Also for a client whose first answer was lost.
-    secret = hook.secret if hook.owner == caller_id(request) else None
-    return created("/v1/webhooks", webhook_out(hook, pending, secret), is_new=is_new)
+    return await target_response(request, *await register(request, body.url, queries, body.format))
+
+
+async def target_response(request: web.Request, target: Subscription, is_new: bool) -> web.Response:
+    """A target that was registered, with its secret for its owner, also if the first answer was lost."""
+    is_own = target.kind == "webhook" and target.owner == caller_id(request)
+    pending = 0 if is_new else await _pending(request.app[SERVICE], target)
+    out = webhook_out(target, pending, target.secret if is_own else None)
+    return created("/v1/webhooks", out, is_new=is_new)
+
+
+async def _pending(service: Service, target: Subscription) -> int:
+    return (await service.webhook_dispatcher.queue.pending()).get(target.id, 0)
 
 
 async def register(
@@ -66,7 +74,6 @@ async def get(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
     """One webhook with its dead letters and the history of its deliveries."""
     service = request.app[SERVICE]
     hook = await service.webhook_subscriptions.get(path_id(request))
-    pending = (await service.webhook_dispatcher.queue.pending()).get(hook.id, 0)
     dead = [
         fields_of(letter, responses.DeadLetterOut, event_id=letter.event, made_at=to_datetime(letter.made_ms))
         for letter in await service.webhook_dispatcher.queue.dead_letters(hook.id)
@@ -74,7 +81,7 @@ async def get(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
     attempts = await service.webhook_dispatcher.queue.attempts(frozenset((hook.id,)))
     return struct_response(
         responses.WebhookDetailOut(
-            **msgspec.structs.asdict(webhook_out(hook, pending)),
+            **msgspec.structs.asdict(webhook_out(hook, await _pending(service, hook))),
             dead=dead,
             attempts=[_attempt_out(attempt) for attempt in attempts],
         )
@@ -90,7 +97,7 @@ async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamRes
 async def post_action(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Send a test delivery, suspend or resume deliveries, retry pending or abandoned ones."""
     service = request.app[SERVICE]
-    id_ = path_id(request)
+    id_ = path_id(request)  # checked before the body is read
     body = await bodies.read_struct(request, requests.WebhookActionIn)
     hook = await service.webhook_subscriptions.get(id_)
     if body.action == "ping":
@@ -100,8 +107,7 @@ async def post_action(request: web.Request, query: requests.NoQuery) -> web.Stre
             raise Conflict(f"The test delivery to {shown} failed: {result.error}.")
         return struct_response(webhook_out(hook, 0))
     hook = await apply_action(service, hook, body.action, body.delivery, caller_name(request))
-    pending = (await service.webhook_dispatcher.queue.pending()).get(id_, 0)
-    return struct_response(webhook_out(hook, pending))
+    return struct_response(webhook_out(hook, await _pending(service, hook)))
 
 
 async def apply_action(

@@ -71,10 +71,8 @@ def count_per_bin(
     timeline: Sequence[tuple[int, int]], from_ms: int, to_ms: int, bin_ms: int
 ) -> list[tuple[int, int]]:
     """(start, items) of every bin between two times, empty ones too; other items are ignored."""
-    counts = dict(timeline)
-    first, last = from_ms // bin_ms, to_ms // bin_ms
-    totals = dict.fromkeys(range(first, last + 1), 0)
-    for at_ms, items in counts.items():
+    totals = dict.fromkeys(range(from_ms // bin_ms, to_ms // bin_ms + 1), 0)
+    for at_ms, items in dict(timeline).items():
         if at_ms // bin_ms in totals:
             totals[at_ms // bin_ms] += items
     return [(bin_ * bin_ms, items) for bin_, items in totals.items()]
@@ -200,17 +198,9 @@ def _bins(chart: Chart, items: Sequence[EventItem]) -> tuple[Bin, ...]:
     found: list[Bin] = []
     for bar in chart.bars:
         names = tuple(sources.get(bar.at_ms, ()))
-        found.append(
-            Bin(
-                from_ms=bar.at_ms,
-                items=bar.value,
-                total=bar.value + (found[-1].total if found else 0),
-                sources=names[:MAX_NAMED_SOURCES],
-                more_sources=len(names[MAX_NAMED_SOURCES:]),
-                x=bar.x,
-                width=round(width, 2),
-            )
-        )
+        total = bar.value + (found[-1].total if found else 0)
+        shown, more = names[:MAX_NAMED_SOURCES], len(names[MAX_NAMED_SOURCES:])
+        found.append(Bin(bar.at_ms, bar.value, total, shown, more, bar.x, round(width, 2)))
     return tuple(found)
 
 

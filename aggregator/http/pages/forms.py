@@ -123,8 +123,5 @@ class SignInForm(Struct, forbid_unknown_fields=True):
     next: Annotated[str, doc("Page to return to.", "/", max_length=2000)] = "/"
 
 
-class CompareForm(Struct, forbid_unknown_fields=True):
+class CompareForm(CompareQuery, forbid_unknown_fields=True):
     """Form of the comparison page: each side by id, address or text."""
-
-    a: Annotated[str, doc("Id or URL of the first article.", "pool-1")] = ""
-    b: Annotated[str, doc("Id or URL of the second article.", "pool-2")] = ""

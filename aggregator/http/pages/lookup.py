@@ -27,7 +27,7 @@ from aggregator.http.handlers.search import MAX_EVENTS, event_conditions, langua
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
 from aggregator.http.pages.forms import CompareForm, CompareQuery, LookupForm, LookupQuery, SearchPageQuery
-from aggregator.queries.explain import ComparedArticle, Explanation
+from aggregator.queries.explain import Explanation
 from aggregator.queries.headline_table import SearchFilter
 from aggregator.queries.search import SearchResult
 from aggregator.time_units import HOUR_MS
@@ -204,20 +204,12 @@ async def _load_comparison(request: web.Request, a: str, b: str) -> Comparison:
     stored = await service.index.articles.get_many([side for side in sides if isinstance(side, str)])
     records = [stored[s].record if isinstance(s, str) and s in stored else None for s in sides]
     explanation = await service.explain.compare(first, second)
-    return Comparison(
-        explanation=explanation,
-        records=(records[0], records[1]),
-        diffs=await _diff_texts(first, second),
-        truncated=any(len(side.text or "") > MAX_COMPARED_CHARS for side in (first, second)),
-    )
-
-
-async def _diff_texts(
-    first: ComparedArticle, second: ComparedArticle
-) -> tuple[Sequence[DiffSpan], Sequence[DiffSpan]] | None:
-    if first.text is None or second.text is None:
-        return None
-    return await asyncio.to_thread(diff_texts, first.text, second.text, first.record.lang, second.record.lang)
+    diffs = None
+    if first.text is not None and second.text is not None:
+        langs = first.record.lang, second.record.lang
+        diffs = await asyncio.to_thread(diff_texts, first.text, second.text, *langs)
+    truncated = any(len(side.text or "") > MAX_COMPARED_CHARS for side in (first, second))
+    return Comparison(explanation, (records[0], records[1]), diffs, truncated)
 
 
 async def _article_or_id(request: web.Request, given: str) -> str | Article:

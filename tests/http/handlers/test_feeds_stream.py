@@ -165,7 +165,7 @@ async def test_one_key_gets_half_of_the_slots(client: Client, service: Service) 
     assert refused == [(text, 503)] * 2
     assert sorted(status for _, status in ended) == [200, 200, 200, 503, 503]
     async with asyncio.timeout(HANG_LIMIT_S):
-        while client.app[STREAM_LIMIT]._usage.total:  # noqa: ASYNC110 (released after the response)
+        while client.app[STREAM_LIMIT].usage.total:  # noqa: ASYNC110 (released after the response)
             await asyncio.sleep(0)
 
 

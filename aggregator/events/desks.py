@@ -203,7 +203,9 @@ def plan_alerts(
         due = due_events(desk, state, events, now_ms)
         if due:
             alerts.append(Alert(desk, tuple(sorted(due, key=lambda e: -e.size)), state.dropped))
-            state = _mark_sent(state, [event.id for event in due], now_ms)
+            sent = [event.id for event in due]
+            held = tuple(id_ for id_ in state.held if id_ not in sent)
+            state = DeskState(held, (*state.notified, *sent)[-MAX_NOTIFIED:], now_ms)
         new_states[desk.id] = state
     return new_states, alerts
 
@@ -257,12 +259,4 @@ def is_reportable(event: Event) -> bool:
         and not event.false_alarm
         and event.merged_into is None
         and event.translation_of is None
-    )
-
-
-def _mark_sent(state: DeskState, sent: Sequence[str], now_ms: int) -> DeskState:
-    return DeskState(
-        held=tuple(id_ for id_ in state.held if id_ not in sent),
-        notified=(*state.notified, *sent)[-MAX_NOTIFIED:],
-        sent_ms=now_ms,
     )

@@ -32,7 +32,10 @@ def event_payload(event: Event, kind: str, at_ms: int, payload_format: PayloadFo
     """Body of an event call. ``base_url``: public URL of the service; without it the link is missing."""
     url = event_url(event, base_url) if base_url else None
     if payload_format == "slack":
-        return _slack_message(event, kind, url)
+        title = slack_text(title_of(event))
+        linked = f"<{url}|{title}>" if url else title
+        text = f"{_KIND_LABELS.get(kind, kind)}: {linked} ({size_summary(event)})"
+        return msgspec.json.encode({"text": text})
     return _encode(f"event.{kind}", at_ms, event_data(event, base_url))
 
 
@@ -56,13 +59,6 @@ def event_data(event: Event, base_url: str) -> dict[str, object]:
         "revision": event.revision,
         "url": event_url(event, base_url) if base_url else None,
     }
-
-
-def _slack_message(event: Event, kind: str, url: str | None) -> bytes:
-    """Text message; the characters that Slack interprets (links, mentions) are escaped in the title."""
-    title = slack_text(title_of(event))
-    linked = f"<{url}|{title}>" if url else title
-    return msgspec.json.encode({"text": f"{_KIND_LABELS.get(kind, kind)}: {linked} ({size_summary(event)})"})
 
 
 def slack_text(text: str) -> str:
@@ -113,11 +109,6 @@ def encode_message(message: Message, target: Subscription) -> bytes:
     if target.kind == "webhook":
         return msgspec.json.encode({"text": slack_text(f"{message.title}\n{message.body}")})
     return msgspec.json.encode(message)
-
-
-def decode_message(body: bytes) -> Message:
-    """The message of a stored body. Raises msgspec.MsgspecError."""
-    return msgspec.json.decode(body, type=Message)
 
 
 def alert_message(alert: Alert, at_ms: int, base_url: str) -> Message:

@@ -26,7 +26,7 @@ from yarl import URL
 from aggregator.errors import InvalidInput
 from aggregator.events.webhooks.mail import SmtpServer, send_mail
 from aggregator.events.webhooks.outbox import Delivery
-from aggregator.events.webhooks.payload import decode_message
+from aggregator.events.webhooks.payload import Message
 from aggregator.events.webhooks.subscriptions import Subscription
 
 TIMEOUT_S = 15.0
@@ -202,7 +202,7 @@ class TargetSender:
                 self._session = make_session(allow_private=self.allow_private)
             return await send(self._session, target, delivery, now_ms, allow_private=self.allow_private)
         try:
-            message = decode_message(delivery.body)
+            message = msgspec.json.decode(delivery.body, type=Message)
         except msgspec.MsgspecError:
             return DeliveryResult("the stored notification is damaged")
         if self.smtp is None:

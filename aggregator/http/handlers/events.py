@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
@@ -22,7 +21,6 @@ from aggregator.contract.requests import (
 )
 from aggregator.contract.responses import ReadMarkOut
 from aggregator.contract.validation import ErrorCollector
-from aggregator.domain import ArticleRecord
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.desks import Desk, Desks
 from aggregator.events.event import EditorAction
@@ -88,19 +86,12 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
         return web.Response(
             status=308, headers={"Location": f"/v1/events/{quote(event.merged_into, safe='')}"}
         )
-
-    async def record(id_: str) -> ArticleRecord | None:
-        try:
-            return (await service.index.articles.get(id_)).record
-        except NotFound:  # deleted in the meantime
-            return None
-
     previous, following = await service.events.story_neighbors(event)
-    records = await asyncio.gather(*(record(id_) for id_ in event.items[-MAX_DETAIL_ARTICLES:]))
+    ids = event.items[-MAX_DETAIL_ARTICLES:]
+    stored = await service.index.articles.get_many(ids)
+    articles = [encoding.article_ref(stored[id_].record) for id_ in ids if id_ in stored]
     return struct_response(
-        event_views.event_detail_out(
-            event, service.clock(), [encoding.article_ref(r) for r in records if r], previous, following
-        )
+        event_views.event_detail_out(event, service.clock(), articles, previous, following)
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,10 +14,10 @@ from aggregator.contract.requests import NoQuery, SourcesQuery
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.json_response import struct_response
 from aggregator.http.query_params import path_id
-from aggregator.provenance.directory import Selection, families_among, select
+from aggregator.provenance.directory import families_among, select
 from aggregator.provenance.lineage import Changes, TextChanges, describe
-from aggregator.provenance.queries import EventProvenance, OutletEntry, TextProvenance, TracedStep
-from aggregator.provenance.statistics import Family, SourcesReport, SourceStatistics
+from aggregator.provenance.queries import OutletEntry, TextProvenance, TracedStep
+from aggregator.provenance.statistics import SourcesReport, SourceStatistics
 from aggregator.time_units import MINUTE_MS
 
 TEXT_FIELDS = tuple(field.name for field in dataclasses.fields(TextChanges))
@@ -28,7 +27,10 @@ async def of_article(request: web.Request, query: NoQuery) -> web.StreamResponse
     """First publisher and followers of an article's text."""
     id_ = path_id(request)
     found = await request.app[SERVICE].provenance.of_article(id_)
-    return struct_response(provenance_out(id_, found))
+    first = article_ref(found.lineage.first.record)
+    return struct_response(
+        fields_of(_text_out(found), out.ProvenanceOut, id=id_, first=first, truncated=found.truncated)
+    )
 
 
 async def of_event(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -38,66 +40,50 @@ async def of_event(request: web.Request, query: NoQuery) -> web.StreamResponse:
     found = await service.provenance.of_event(event.items)
     names = {entry.publication.source for entry in found.outlets}
     families = families_among(await service.sources.report(), names)
-    return struct_response(event_provenance_out(event.id, found, families))
+    return struct_response(
+        fields_of(
+            found,
+            out.EventProvenanceOut,
+            id=event.id,
+            first=article_ref(found.first.record) if found.first else None,
+            outlets=[_outlet_out(entry) for entry in found.outlets],
+            families=families,
+            independent=len(found.outlets) - sum(len(members) - 1 for members in families),
+            texts=[_text_out(text) for text in found.texts],
+        )
+    )
 
 
 async def list_sources(request: web.Request, query: SourcesQuery) -> web.StreamResponse:
     """The outlets with their statistics, and the syndication families."""
     report = await request.app[SERVICE].sources.report()
     selection = select(report, query.q, query.sort, query.offset, query.limit)
-    return struct_response(sources_out(report, selection))
+    return struct_response(
+        fields_of(
+            report,
+            out.SourcesOut,
+            computed_at=to_datetime_or_none(report.computed_ms or None),
+            total=selection.total,
+            sources=[out.SourceOut(**_source_fields(source, report)) for source in selection.sources],
+            families=_partners_out(report.families, list[out.FamilyOut]),
+        )
+    )
 
 
 async def get_source(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """One outlet."""
     sources = request.app[SERVICE].sources
     source, family = await sources.get(request.match_info["name"])
-    return struct_response(source_out(source, family, await sources.report()))
-
-
-def provenance_out(id_: str, found: TextProvenance) -> out.ProvenanceOut:
-    """The lineage of an article's text."""
-    first = article_ref(found.lineage.first.record)
-    return fields_of(_text_out(found), out.ProvenanceOut, id=id_, first=first, truncated=found.truncated)
-
-
-def event_provenance_out(
-    id_: str, found: EventProvenance, families: Sequence[Sequence[str]]
-) -> out.EventProvenanceOut:
-    """Who had an event first; ``families``: of its outlets."""
-    return fields_of(
-        found,
-        out.EventProvenanceOut,
-        id=id_,
-        first=article_ref(found.first.record) if found.first else None,
-        outlets=[_outlet_out(entry) for entry in found.outlets],
-        families=families,
-        independent=len(found.outlets) - sum(len(members) - 1 for members in families),
-        texts=[_text_out(text) for text in found.texts],
-    )
-
-
-def sources_out(report: SourcesReport, selection: Selection) -> out.SourcesOut:
-    """One page of the outlets, and all families."""
-    return fields_of(
-        report,
-        out.SourcesOut,
-        computed_at=to_datetime_or_none(report.computed_ms or None),
-        total=selection.total,
-        sources=[out.SourceOut(**_source_fields(source, report)) for source in selection.sources],
-        families=_partners_out(report.families, list[out.FamilyOut]),
-    )
-
-
-def source_out(source: SourceStatistics, family: Family | None, report: SourcesReport) -> out.SourceDetailOut:
-    """One outlet."""
-    return out.SourceDetailOut(
-        **_source_fields(source, report),
-        copied_from=_partners_out(source.copied_from, list[out.PartnerOut]),
-        copied_by=_partners_out(source.copied_by, list[out.PartnerOut]),
-        shared_by_family=_partners_out(family, out.FamilyOut | None),
-        computed_at=to_datetime(report.computed_ms),
-        since=to_datetime_or_none(report.since_ms),
+    report = await sources.report()
+    return struct_response(
+        out.SourceDetailOut(
+            **_source_fields(source, report),
+            copied_from=_partners_out(source.copied_from, list[out.PartnerOut]),
+            copied_by=_partners_out(source.copied_by, list[out.PartnerOut]),
+            shared_by_family=_partners_out(family, out.FamilyOut | None),
+            computed_at=to_datetime(report.computed_ms),
+            since=to_datetime_or_none(report.since_ms),
+        )
     )
 
 

@@ -51,6 +51,7 @@ async def report(request: web.Request, query: ReportQuery) -> web.StreamResponse
     previous, following = await service.events.story_neighbors(event)
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     page = await _item_page(service, loaded.items, query)
+    days = {at_ms // DAY_MS for at_ms, _ in event.timeline}
     return html_response(
         request,
         "report.html",
@@ -59,7 +60,7 @@ async def report(request: web.Request, query: ReportQuery) -> web.StreamResponse
         card=cards.make_card(event, service.clock()),
         previous=previous,
         following=following,
-        developments=await _developments(service, event) if previous or following or _days(event) > 1 else [],
+        developments=await _developments(service, event) if previous or following or len(days) > 1 else [],
         spread=spread_chart(event, loaded.items, service.clock()),
         window=f"{service.settings.burst_window_hours:g} h",
         alternatives=loaded.alternatives,
@@ -116,10 +117,6 @@ async def _developments(service: Service, event: Event) -> list[Development]:
     except NotFound:  # the event was merged into another one
         return []
     return list(story.developments)[-MAX_DEVELOPMENTS:][::-1]
-
-
-def _days(event: Event) -> int:
-    return len({at_ms // DAY_MS for at_ms, _ in event.timeline})
 
 
 def _url(event: Event, view: ReportView, page: int = 1) -> str:

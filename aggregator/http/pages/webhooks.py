@@ -242,10 +242,8 @@ def notice_of(query: DeskPageQuery, view: DeliveryView, now_ms: int) -> tuple[st
     row = next((row for row in view.targets if row.target.id == query.target), None)
     if row is None:
         return "", False
-    tests = (
-        r.attempt for r in view.attempts if r.attempt.target == query.target and r.attempt.kind == "ping"
-    )
-    last = next(tests, None)
+    attempts = (r.attempt for r in view.attempts)
+    last = next((a for a in attempts if a.target == query.target and a.kind == "ping"), None)
     if last is None or last.at_ms < now_ms - TEST_MS:
         return f"The test to {row.name} is being sent; its result appears in the history.", False
     if last.error:

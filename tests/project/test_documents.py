@@ -89,7 +89,15 @@ def test_architecture_lists_every_package() -> None:
     assert existing == set(re.findall(r"^\| `([a-z_]+(?:\.py|/))`", table, re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "docs/glossary.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ARCHITECTURE.md",
+        "docs/glossary.md",
+        "docs/design/life-of-an-event.md",
+        "docs/design/data-model.md",
+    ],
+)
 def test_modules_named_in_the_overviews_exist(name: str) -> None:
     """Every `package/module.py` and `package/` in a table is a path below aggregator/ or the root."""
     text = (ROOT / name).read_text(encoding="utf-8")

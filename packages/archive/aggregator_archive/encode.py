@@ -147,9 +147,7 @@ def _chunk_arrays(block: rows.Block, encoder: Encoder) -> dict[str, Array]:
     return {"about": np.frombuffer(metadata, np.uint8), "kept": np.array(kept, bool), **columns}
 
 
-def arrays_from_signatures(
-    signatures: Sequence[Signature],
-) -> tuple[dict[str, Array], list[str], list[str]]:
+def arrays_from_signatures(signatures: Sequence[Signature]) -> tuple[dict[str, Array], list[str], list[str]]:
     """Columns of signatures, and the lists of spaces and sources that the columns of these names index."""
     spaces = _positions_by_name(s.space for s in signatures)
     sources = _positions_by_name(s.source for s in signatures)

@@ -176,13 +176,7 @@ def _confirm(
     progress.start_stage("confirm", len(starts), "slices")
     files = [job.work_dir / "confirmed" / f"{start:012}.npz" for start in starts]
     tasks = (
-        (
-            str(job.work_dir / "columns"),
-            candidates[start:end],
-            job.method,
-            job.policy,
-            str(file),
-        )
+        (str(job.work_dir / "columns"), candidates[start:end], job.method, job.policy, str(file))
         for start, end, file in zip(starts, ends, files, strict=True)
     )
     for _ in pool.map(confirm_to_file, tasks):

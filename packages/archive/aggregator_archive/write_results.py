@@ -87,11 +87,7 @@ def _date_limit_effect(job: Job, result: DedupeResult) -> dict[str, Any] | None:
     files = sorted((job.work_dir / "candidates").glob("*.npz"))
     candidates = merge_pairs([np.load(file)["pairs"] for file in files])
     near = near_in_time(result.distinct_texts, candidates, job.within_ms)
-    return {
-        "days": job.within_ms / DAY_MS,
-        "pairs_with": int(near.sum()),
-        "pairs_without": len(candidates),
-    }
+    return {"days": job.within_ms / DAY_MS, "pairs_with": int(near.sum()), "pairs_without": len(candidates)}
 
 
 def _cpu_s() -> float:

@@ -37,12 +37,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
                 result = run_pipeline(job, pool, progress)
             worker_count = pool.worker_count if pool.executor else 1
             summary = write_results(
-                job,
-                result,
-                progress,
-                worker_count=worker_count,
-                peak_memory=peak,
-                keep_work=args.keep_work,
+                job, result, progress, worker_count=worker_count, peak_memory=peak, keep_work=args.keep_work
             )
     finally:
         progress.close()

@@ -60,10 +60,7 @@ class DuplicatesReport:
 
     def histogram(self) -> dict[str, list[int]]:
         """Number of duplicates, and of wrong ones, per tenth of containment: 10 counts each."""
-        return {
-            "duplicates": _containment_counts(self.pairs),
-            "wrong": _containment_counts(self.wrong_pairs),
-        }
+        return {"duplicates": _containment_counts(self.pairs), "wrong": _containment_counts(self.wrong_pairs)}
 
     def companies(self) -> dict[str, int] | None:
         """Duplicates whose companies differ, by ticker symbols; None if no duplicate names a company.

@@ -99,10 +99,7 @@ def _check_libraries(methods: Sequence[str]) -> None:
 
 
 def evaluate_method(
-    gold: Sequence[LabeledArticle],
-    method: str,
-    level: NoiseLevel,
-    label_merges: Mapping[str, str],
+    gold: Sequence[LabeledArticle], method: str, level: NoiseLevel, label_merges: Mapping[str, str]
 ) -> list[MethodResult]:
     """One row per clustering, computed in this process."""
     articles = _noisy_articles(gold, level)

@@ -20,12 +20,7 @@ from aggregator_lab.evaluation.online_protocol import (
     decide_in_order,
     duplicate_group,
 )
-from aggregator_lab.labeled import (
-    SPOTSIGS_LABEL_MERGES,
-    LabeledArticle,
-    labelings,
-    shuffle,
-)
+from aggregator_lab.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle, labelings, shuffle
 
 POLICIES: Mapping[str, Policy] = {
     "hamming <= 3": Policy(name="hamming", duplicate_bits=3),

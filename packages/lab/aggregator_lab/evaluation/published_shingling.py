@@ -38,12 +38,7 @@ from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.metrics import precision_recall_f1
 from aggregator_lab.evaluation.online_protocol import DecisionCounts, count_decisions
 from aggregator_lab.evaluation.shingling import DEFAULT_LANGUAGE, MAX_SHINGLE_WORDS, Decision
-from aggregator_lab.labeled import (
-    SPOTSIGS_LABEL_MERGES,
-    LabeledArticle,
-    labelings,
-    originals_first,
-)
+from aggregator_lab.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle, labelings, originals_first
 
 # Not those of the paper's Table 2.
 GRID_VALUES: Mapping[str, list[Any]] = {

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from aggregator_archive.arrays import pack_pairs
 from aggregator_archive.bitmap_filter import BITMAP_BITS, may_share, sample_bitmaps
 from aggregator_archive.columns import columns_from_signatures
 from aggregator_archive.join import may_reach_containment
-from aggregator_archive.pairs import pack_pairs
 from tests.archive.test_verify import signature
 from tests.support.factories import story
 

@@ -10,7 +10,7 @@ from aggregator_archive.char_ngrams import (
     char_ngram_sketch,
     policy_for_char_ngrams,
 )
-from aggregator_lab.evaluation.ocr_noise import NOISE_LEVELS, add_ocr_noise
+from aggregator_lab.evaluation.noise import NOISE_LEVELS, add_ocr_noise
 from tests.support.factories import story
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aggregator.cli import main
-from aggregator_archive import job, pipeline, rows, write_results
+from aggregator_archive import job, output, pipeline, rows
 from tests.support.archive_data import archive_rows, read_lines, write_lines
 
 TABLES = ("pairs", "clusters", "representatives", "deduplicated")
@@ -133,7 +133,7 @@ def test_an_interrupted_run_resumes_with_the_same_result(
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     assert run(tmp_path / "once", source) == 0
 
-    last = (write_results, "choose_representatives")
+    last = (output, "choose_representatives")
     for at in (
         (pipeline, "gather_columns"),
         (pipeline, "merge_pairs"),

@@ -16,10 +16,10 @@ from aggregator.domain import Article
 from aggregator.index import Index
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import DAY_MS
+from aggregator_archive.arrays import pack_pairs
 from aggregator_archive.columns import columns_from_signatures
+from aggregator_archive.confirm import confirmed_by_groups
 from aggregator_archive.encode import Encoder, Encoding
-from aggregator_archive.group_confirmation import confirmed_by_groups
-from aggregator_archive.pairs import pack_pairs
 from tests.support.archive_data import read_lines, write_lines
 from tests.support.factories import Clock, in_process, story
 from tests.support.wiring import build_core

@@ -5,11 +5,17 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
+from aggregator_archive.arrays import Pairs, merge_pairs, unpack_pairs
 from aggregator_archive.columns import Columns, columns_from_signatures, group_equal_texts
 from aggregator_archive.encode import Encoder, Encoding
-from aggregator_archive.join import Partition, find_candidates, join_partition, partitions
-from aggregator_archive.join_bits import BLOCK_PAIRS, BLOCK_WIDTHS_BITS
-from aggregator_archive.pairs import Pairs, merge_pairs, unpack_pairs
+from aggregator_archive.join import (
+    BLOCK_PAIRS,
+    BLOCK_WIDTHS_BITS,
+    Partition,
+    find_candidates,
+    join_partition,
+    partitions,
+)
 from aggregator_archive.rows import row_as_dict
 from aggregator_archive.sketch_keys import sorted_entries
 from tests.support.archive_data import archive_rows

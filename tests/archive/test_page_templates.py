@@ -7,7 +7,7 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from aggregator_archive.page_templates import load_templates
+from aggregator_archive.report import load_templates
 
 
 def test_texts_are_escaped_and_missing_values_are_errors(tmp_path: Path) -> None:

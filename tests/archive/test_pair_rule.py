@@ -22,12 +22,11 @@ from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import compare_pair, cosine, novelty
 from aggregator.domain import Article
 from aggregator.time_units import HOUR_MS
+from aggregator_archive.arrays import pack_pairs
 from aggregator_archive.columns import columns_from_signatures
-from aggregator_archive.details import Details, decode_details, encode_details
-from aggregator_archive.encode import Encoder, Encoding
+from aggregator_archive.confirm import estimate_overlaps
+from aggregator_archive.encode import Details, Encoder, Encoding, decode_details, encode_details
 from aggregator_archive.pair_rule import COPY, PairRule, order_by_arrival
-from aggregator_archive.pairs import pack_pairs
-from aggregator_archive.verify import estimate_overlaps
 from tests.support.archive_data import read_lines, write_lines
 from tests.support.factories import story
 from tests.support.template_sentences import TEMPLATES

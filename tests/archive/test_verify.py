@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from aggregator.analysis import shingles
 from aggregator.domain import Sketch
+from aggregator_archive.arrays import pack_pairs
 from aggregator_archive.columns import Columns, columns_from_signatures
+from aggregator_archive.confirm import estimate_overlaps
 from aggregator_archive.encode import Signature
-from aggregator_archive.pairs import pack_pairs
-from aggregator_archive.verify import estimate_overlaps
 from tests.support.factories import story
 
 WORDS = story(1, 60).split()

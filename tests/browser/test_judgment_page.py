@@ -11,8 +11,7 @@ from playwright.async_api import Browser, Page, expect
 from aggregator.domain import Article
 from aggregator_lab.evaluation.duplicate_counter import judge_pair
 from aggregator_lab.evaluation.duplicate_stream import DuplicatePair
-from aggregator_lab.evaluation.judgment_page import render_page
-from aggregator_lab.evaluation.judgments import read_judgments
+from aggregator_lab.evaluation.judgments import read_judgments, render_page
 from tests.browser.pages import accessibility_violations, opened, overflow_px
 from tests.support.factories import edited, story
 

@@ -1,6 +1,6 @@
 """Deduplication of a whole archive: the duplicate groups of millions of articles, found by batch joins.
 
-Start with ``pipeline.py`` (the stages). ``job.py`` holds the parameters of a run, ``write_results.py``
+Start with ``pipeline.py`` (the stages). ``job.py`` holds the parameters of a run, ``output.py``
 writes its files. Design: docs/design/archives.md; measurements: docs/benchmarks/archives.md.
 """
 

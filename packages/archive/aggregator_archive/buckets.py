@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from aggregator_archive.arrays import Hashes, Keys, Rows
-from aggregator_archive.pairs import Pairs, merge_pairs, order_pairs
+from aggregator_archive.arrays import Hashes, Keys, Pairs, Rows, merge_pairs, order_pairs
 
 NEIGHBORS_PER_ROW = 8
 _PAIRS_PER_SLICE = 1 << 21

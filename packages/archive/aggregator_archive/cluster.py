@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aggregator_archive.arrays import Floats, Rows
-from aggregator_archive.pairs import Pairs, order_pairs, pack_pairs
+from aggregator_archive.arrays import Floats, Pairs, Rows, order_pairs, pack_pairs
 
 # (number of articles, a, b, strength, threshold) -> label of each article
 SplitFunction = Callable[[int, Rows, Rows, Floats, float], Rows]

@@ -54,7 +54,7 @@ class Columns:
     sample, sample_end  concatenated samples (uint32), and the end of each (int64)
     figure, figure_end  likewise the hashes of figures (uint32), ascending in each article
     id, id_end          likewise the ids, UTF-8 bytes
-    detail, detail_end  likewise headline, terms and opening (``details.py``)
+    detail, detail_end  likewise headline, terms and opening (``encode.py``)
     """
 
     fingerprint: Array

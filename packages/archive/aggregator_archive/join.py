@@ -1,7 +1,7 @@
 """Candidate pairs: articles that may be duplicates because they share a key.
 
 Two joins over sorted entries, the batch counterpart of the service's lookups: fingerprints that agree in
-two blocks (``join_bits.py``), and articles that share sketch keys (``join_sketch_keys.py``). Most pairs
+two blocks (``join_bits``), and articles that share sketch keys (``join_sketch_keys.py``). Most pairs
 that share a key share little else; the bitmap filter (``bitmap_filter.py``) rejects them early.
 
 A partition is a range of keys of one table of blocks, or a range of rows whose partners are looked up in
@@ -12,19 +12,34 @@ that can read the columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
 
-from aggregator_archive.arrays import Array, Flags, Rows, batches
+from aggregator_archive.arrays import (
+    Array,
+    Flags,
+    Pairs,
+    Rows,
+    batches,
+    merge_pairs,
+    pack_pairs,
+    unpack_pairs,
+)
 from aggregator_archive.bitmap_filter import may_share
-from aggregator_archive.buckets import Entries
+from aggregator_archive.buckets import (
+    ROW_MASK,
+    Entries,
+    bucket_bounds,
+    following_positions,
+    join_large_buckets,
+    order_by_smallest_keys,
+    slices_by_count,
+)
 from aggregator_archive.checkpoint import load_or_compute
 from aggregator_archive.columns import Columns, open_array, open_columns
-from aggregator_archive.join_bits import BLOCK_PAIRS, KEY_BITS, join_bits
 from aggregator_archive.join_sketch_keys import join_sketch_keys
-from aggregator_archive.pairs import Pairs, merge_pairs, unpack_pairs
 from aggregator_archive.sketch_keys import sorted_entries
 
 _ROWS_PER_TABLE_RANGE = 1 << 22
@@ -120,3 +135,67 @@ def may_reach_containment(columns: Columns, pairs: Pairs, min_containment: float
         needed = min_containment * share * np.minimum(size_a, size_b)
         possible[batch] = may_share(columns.bitmap[a], columns.bitmap[b], sample_a, sample_b, needed)
     return possible
+
+
+BLOCK_WIDTHS_BITS = (13, 13, 13, 13, 12)
+BLOCK_PAIRS = tuple(combinations(range(len(BLOCK_WIDTHS_BITS)), 2))
+KEY_BITS = 32  # 26 of two blocks and 6 of the space
+MAX_BUCKET_ROWS = 4_096
+_SPACE_BITS = 6
+
+
+def join_bits(
+    blocks: tuple[int, int], low: int, high: int, columns: Columns, rows: Rows, radius_bits: int
+) -> tuple[Pairs, int]:
+    """Candidates among ``rows`` (ascending) with ``low`` <= key < ``high`` in the table of two blocks.
+
+    Returns:
+        Ascending pairs within ``radius_bits`` bits, and the number of pairs of large buckets that were not
+        compared.
+    """
+    table = _block_pair_entries(blocks, low, high, columns, rows)
+    row = (table & ROW_MASK).astype(np.int64)
+    starts, sizes = bucket_bounds(table)
+    large = sizes > MAX_BUCKET_ROWS
+    counts = np.repeat(starts + sizes, sizes) - np.arange(len(table)) - 1
+    counts[np.repeat(large, sizes)] = 0
+    at = np.flatnonzero(counts)
+    found = []
+    for part in slices_by_count(counts[at]):
+        first, second = np.repeat(at[part], counts[at[part]]), following_positions(at[part], counts[at[part]])
+        found.append(_pairs_within_radius(row[first], row[second], columns, radius_bits))
+    large_bounds = zip(starts[large].tolist(), sizes[large].tolist(), strict=True)
+    from_large, uncompared = join_large_buckets(
+        (row[start : start + size] for start, size in large_bounds),
+        lambda members: (
+            order_by_smallest_keys(members, columns.sketch_keys[members]),
+            members[np.lexsort((members, columns.fingerprint[members]))],
+        ),
+        lambda a, b: _pairs_within_radius(a, b, columns, radius_bits),
+    )
+    return merge_pairs(found + from_large), uncompared
+
+
+def _block_pair_entries(
+    blocks: tuple[int, int], low: int, high: int, columns: Columns, rows: Rows
+) -> Entries:
+    """Sorted entries with the values of two blocks as key.
+
+    Only the low bits of the space number fit into the key; ``_pairs_within_radius`` compares spaces in full.
+    """
+    key = np.zeros(len(rows), np.uint64)
+    fingerprint = columns.fingerprint[rows]
+    for block in blocks:
+        shift = np.uint64(sum(BLOCK_WIDTHS_BITS[block + 1 :]))
+        width = BLOCK_WIDTHS_BITS[block]
+        key = key << np.uint64(width) | fingerprint >> shift & np.uint64((1 << width) - 1)
+    key = key << np.uint64(_SPACE_BITS) | columns.space[rows] & np.uint64((1 << _SPACE_BITS) - 1)
+    chosen = (key >= low) & (key < high)
+    return np.sort(pack_pairs(key[chosen], rows[chosen]))
+
+
+def _pairs_within_radius(a: Rows, b: Rows, columns: Columns, radius_bits: int) -> Pairs:
+    near = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b]) <= radius_bits
+    a, b = a[near], b[near]
+    same_space = columns.space[a] == columns.space[b]
+    return pack_pairs(a[same_space], b[same_space])

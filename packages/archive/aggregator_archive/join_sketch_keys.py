@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aggregator_archive.arrays import Flags, Hashes, Keys, Rows
+from aggregator_archive.arrays import Flags, Hashes, Keys, Pairs, Rows, merge_pairs, pack_pairs
 from aggregator_archive.buckets import (
     KEY_MASK,
     ROW_MASK,
@@ -25,7 +25,6 @@ from aggregator_archive.buckets import (
     slices_by_count,
 )
 from aggregator_archive.columns import Columns
-from aggregator_archive.pairs import Pairs, merge_pairs, pack_pairs
 from aggregator_archive.sketch_keys import first_occurrences
 
 HASH_WEIGHTS = ((16, 4), (64, 3), (256, 1))  # (articles that have a key, weight of the key)

@@ -24,19 +24,17 @@ from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import compare_pair, cosine, novelty, shares_enough
 from aggregator.domain import Sketch, WeightedTerms
-from aggregator_archive.arrays import Flags, Floats, Rows
+from aggregator_archive.arrays import Flags, Floats, Pairs, Rows, unpack_pairs
 from aggregator_archive.char_ngrams import (
     NGRAMS_PER_WORD_SHINGLE,
     compare_char_ngrams,
     policy_for_char_ngrams,
 )
 from aggregator_archive.columns import Columns
-from aggregator_archive.details import decode_details
-from aggregator_archive.encode import UNDATED
-from aggregator_archive.pairs import Pairs, unpack_pairs
+from aggregator_archive.encode import UNDATED, decode_details
 
 CACHED_ARTICLES = 4_096
-# Decisions on a pair. ``SHARES_ENOUGH``: a copy if a second outlet confirms it (``group_confirmation.py``).
+# Decisions on a pair. ``SHARES_ENOUGH``: a copy if a second outlet confirms it (``confirmed_by_groups``).
 DIFFERENT, COPY, SHARES_ENOUGH = range(3)
 # An estimate is smaller or larger from the other article, if shortened hashes collide.
 ESTIMATE_TOLERANCE = 0.02
@@ -73,7 +71,7 @@ class PairRule:
 
         Copies are of one text without replaced figures; a teaser is a copy of its story.
 
-        ``containment``: (n,) as estimated by ``verify.estimate_overlaps``. All candidates of an article
+        ``containment``: (n,) as estimated by ``confirm.estimate_overlaps``. All candidates of an article
         should be among the pairs, since its boilerplate is estimated from them.
         """
         decisions = np.full(len(pairs), DIFFERENT, np.uint8)

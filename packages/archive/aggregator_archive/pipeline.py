@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from aggregator_archive import rows
-from aggregator_archive.arrays import Flags, Rows
+from aggregator_archive.arrays import Flags, Pairs, Rows, merge_pairs, unpack_pairs
 from aggregator_archive.checkpoint import write_bytes
 from aggregator_archive.cluster import (
     Clustering,
@@ -39,6 +39,7 @@ from aggregator_archive.confirm import (
     ConfirmedPairs,
     collect_confirmed,
     confirm_to_file,
+    estimate_overlaps,
     slices_by_later_article,
 )
 from aggregator_archive.encode import UNDATED, encode_block
@@ -47,9 +48,7 @@ from aggregator_archive.job import Job
 from aggregator_archive.join import join_to_file, partitions
 from aggregator_archive.optional_imports import import_optional
 from aggregator_archive.pair_rule import containment_floor
-from aggregator_archive.pairs import Pairs, merge_pairs, unpack_pairs
 from aggregator_archive.sketch_keys import write_entries
-from aggregator_archive.verify import estimate_overlaps
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from html import escape
+from math import log10
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 
-from aggregator_archive import plots
+from aggregator_archive.arrays import unpack_pairs
 from aggregator_archive.checkpoint import write_bytes
-from aggregator_archive.page_templates import load_templates
-from aggregator_archive.pairs import unpack_pairs
 from aggregator_archive.pipeline import DedupeResult
 from aggregator_archive.summary import format_date
 
@@ -21,6 +22,18 @@ OPENING_CHARS = 280
 # As in the manual check of Zhang (2023): five random clusters of each size from 2 to 10, one of each from
 # 11 to 30.
 REVIEW_CLUSTERS_PER_SIZE = {**dict.fromkeys(range(2, 11), 5), **dict.fromkeys(range(11, 31), 1)}
+
+
+def load_templates(directory: Path) -> jinja2.Environment:
+    """The templates of ``directory``: escaped, and a name without a value is an error."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(directory),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+
 
 _TEMPLATES = load_templates(Path(__file__).parent / "pages")
 
@@ -89,28 +102,20 @@ def _plots(summary: Mapping[str, Any]) -> list[str]:
     sizes = [row for row in summary["cluster_sizes"] if row["size"] != "1"]
     names = [row["size"] for row in sizes]
     charts = [
-        plots.bar_chart("Clusters per size", names, [row["clusters"] for row in sizes], logarithmic=True),
-        plots.bar_chart(
-            "Confirmed pairs per Hamming distance", [str(d) for d in range(65)], summary["distances"]
-        ),
-        plots.bar_chart(
+        bar_chart("Clusters per size", names, [row["clusters"] for row in sizes], logarithmic=True),
+        bar_chart("Confirmed pairs per Hamming distance", [str(d) for d in range(65)], summary["distances"]),
+        bar_chart(
             "Confirmed pairs per containment", [f"{k / 20:.2f}" for k in range(20)], summary["containments"]
         ),
-        plots.bar_chart("Seconds per stage", list(summary["seconds"]), list(summary["seconds"].values())),
+        bar_chart("Seconds per stage", list(summary["seconds"]), list(summary["seconds"].values())),
     ]
     if len(summary["sources"]) > 1:
         names = [row["source"][:12] for row in summary["sources"]]
-        charts.append(
-            plots.bar_chart("Copies per source", names, [row["copies"] for row in summary["sources"]])
-        )
+        charts.append(bar_chart("Copies per source", names, [row["copies"] for row in summary["sources"]]))
     if len(summary["months"]) > 1:
         months = [row["month"] for row in summary["months"]]
-        charts.append(
-            plots.bar_chart("Articles per month", months, [row["articles"] for row in summary["months"]])
-        )
-        charts.append(
-            plots.bar_chart("Copies per month", months, [row["copies"] for row in summary["months"]])
-        )
+        charts.append(bar_chart("Articles per month", months, [row["articles"] for row in summary["months"]]))
+        charts.append(bar_chart("Copies per month", months, [row["copies"] for row in summary["months"]]))
     return charts
 
 
@@ -126,3 +131,42 @@ def _article_context(
         "day": format_date(int(result.columns.date_ms[row])),
         "opening": text[:OPENING_CHARS],
     }
+
+
+WIDTH_PX, HEIGHT_PX, MARGIN_PX = 640, 220, 44
+
+
+def bar_chart(title: str, names: Sequence[str], values: Sequence[float], *, logarithmic: bool = False) -> str:
+    """One vertical bar per name with its value above; ``logarithmic`` for counts of different magnitudes."""
+    heights = [log10(value + 1) if logarithmic else value for value in values]
+    top = max(heights, default=0) or 1
+    step = (WIDTH_PX - 2 * MARGIN_PX) / max(1, len(names))
+    elements = []
+    for at, (name, value, height) in enumerate(zip(names, values, heights, strict=True)):
+        x, bar_height = MARGIN_PX + at * step, (HEIGHT_PX - 2 * MARGIN_PX) * height / top
+        y = HEIGHT_PX - MARGIN_PX - bar_height
+        middle = x + step / 2
+        elements.append(
+            f'<rect x="{x + step * 0.1:.1f}" y="{y:.1f}" width="{step * 0.8:.1f}" height="{bar_height:.1f}"/>'
+        )
+        if len(names) <= 16 or at % (len(names) // 12) == 0:
+            elements.append(f'<text x="{middle:.1f}" y="{HEIGHT_PX - MARGIN_PX + 14}">{escape(name)}</text>')
+        if len(names) <= 16:
+            elements.append(f'<text x="{middle:.1f}" y="{y - 4:.1f}">{_abbreviate(value)}</text>')
+    return _figure_with_axis(title + (" (logarithmic)" if logarithmic else ""), "".join(elements))
+
+
+def _figure_with_axis(title: str, inner: str) -> str:
+    base = HEIGHT_PX - MARGIN_PX
+    axis = f'<line x1="{MARGIN_PX}" y1="{base}" x2="{WIDTH_PX - MARGIN_PX}" y2="{base}"/>'
+    return (
+        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {WIDTH_PX} {HEIGHT_PX}" '
+        f'role="img" style="max-width:{WIDTH_PX}px" aria-label="{escape(title)}">{axis}{inner}</svg></figure>'
+    )
+
+
+def _abbreviate(value: float) -> str:
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= limit:
+            return f"{value / (limit if unit != 'k' else 1e3):.3g}{unit}"
+    return f"{value:g}"

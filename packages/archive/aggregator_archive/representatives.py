@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from aggregator.index.codec.distinct import distinct
-from aggregator_archive.arrays import Array, Flags, Floats, Rows
+from aggregator_archive.arrays import Array, Flags, Floats, Rows, unpack_pairs
 from aggregator_archive.columns import Columns
 from aggregator_archive.encode import UNDATED
 from aggregator_archive.pair_rule import is_teaser_row
-from aggregator_archive.pairs import unpack_pairs
 from aggregator_archive.pipeline import DedupeResult
 
 

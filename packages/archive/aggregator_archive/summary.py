@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from aggregator_archive.arrays import order_pairs, unpack_pairs
 from aggregator_archive.confirm import DIFFERENT_SPACES
 from aggregator_archive.encode import UNDATED
-from aggregator_archive.pairs import order_pairs, unpack_pairs
 from aggregator_archive.pipeline import DedupeResult
 from aggregator_archive.representatives import RepresentativeChoice
 

@@ -8,7 +8,7 @@ import pytest
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_lab.evaluation.html_articles import with_page_html
+from aggregator_lab.evaluation.article_files import with_page_html
 
 JAPANESE = '<meta charset="shift_jis"><p>船</p>'
 PAGES = {

@@ -7,7 +7,7 @@ import re
 from aggregator.domain import Article
 from aggregator_lab.evaluation.duplicate_counter import judge_pair
 from aggregator_lab.evaluation.duplicate_stream import DuplicatePair
-from aggregator_lab.evaluation.judgment_page import render_page, sample_pairs
+from aggregator_lab.evaluation.judgments import render_page, sample_pairs
 from tests.support.factories import story
 
 

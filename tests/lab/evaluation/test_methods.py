@@ -12,12 +12,12 @@ import pytest
 from aggregator.cli import main
 from aggregator.domain import Article
 from aggregator_lab.evaluation import methods
-from aggregator_lab.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, add_ocr_noise
+from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, add_ocr_noise
 from aggregator_lab.evaluation.pair_scorers import (
     METHODS,
     default_methods,
 )
-from aggregator_lab.evaluation.scored_pairs import ScoredPairs
+from aggregator_lab.evaluation.vectors import ScoredPairs
 from aggregator_lab.labeled import LabeledArticle
 from tests.support.factories import edited, story
 

@@ -12,8 +12,8 @@ from aggregator.analysis.shingles import sketch_from_hashes
 from aggregator.domain import Analysis, Article
 from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation import block_statistics
+from aggregator_lab.evaluation.edit_recall import plant_copies
 from aggregator_lab.evaluation.edits import EDITS
-from aggregator_lab.evaluation.planted import plant_copies
 from tests.cli.helpers import run, write_jsonl
 from tests.support.factories import story
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aggregator.domain import Article
-from aggregator_lab.evaluation.tickers import names_other_companies, tickers
+from aggregator_lab.evaluation.duplicates import names_other_companies, tickers
 
 
 def test_symbols_are_read_from_headline_and_text() -> None:

@@ -17,9 +17,9 @@ from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.errors import ConfigurationError, ModelError
 from aggregator.extensions import TFIDF_PCA, feature_names
+from aggregator_lab.evaluation.features import TfidfPcaExtractor
 from aggregator_lab.extractors.doc2vec import Doc2VecExtractor
 from aggregator_lab.extractors.model import FeatureExtractor, StoredExtractor
-from aggregator_lab.extractors.tfidf_pca import TfidfPcaExtractor
 from tests.lab.extractors.corpus import TEXTS, mixed_texts
 
 LANGUAGES = ["en"] * len(TEXTS)

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from aggregator.cli.progress import open_bar
-from aggregator.errors import ConfigurationError
+import msgspec
+
+from aggregator.cli.common_options import selected_policy
+from aggregator.cli.ingest import format_counts, iter_batches
+from aggregator.cli.ingest_targets import open_target
+from aggregator.cli.progress import ItemProgress, open_bar
+from aggregator.domain import Article
+from aggregator.errors import ConfigurationError, InvalidInput
+from aggregator.jsonl import Line
+from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings
+from aggregator_archive import rows
 from aggregator_archive.encode import Encoding
 from aggregator_archive.executors import open_pool
 from aggregator_archive.job import Job, Method, prepare_work_dir
-from aggregator_archive.output import table_file_name
+from aggregator_archive.output import table_file_name, write_results
 from aggregator_archive.peak_memory import track_peak_memory
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
 from aggregator_archive.rows import ARTICLE_FIELDS
-from aggregator_archive.write_results import write_results
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -49,8 +60,6 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def build_job(args: argparse.Namespace, settings: Settings) -> Job:
     """The job for the options. Raises ConfigurationError."""
-    from aggregator.cli.common_options import selected_policy
-
     method = Method(
         encode=args.encode, verify=args.verify, cluster=args.cluster,
         radius_bits=args.radius,
@@ -74,11 +83,9 @@ def build_job(args: argparse.Namespace, settings: Settings) -> Job:
 
 
 def _load_into_index(job: Job, args: argparse.Namespace, settings: Settings) -> int:
-    from aggregator_archive.cli.load_archive import load
-
-    return load(
-        job.out_dir / table_file_name("deduplicated", job.format), dict(job.encoding.columns), args, settings
-    )
+    """Send all readable rows of the copy; returns the number of rejected ones. Raises StoreUnavailable."""
+    file = job.out_dir / table_file_name("deduplicated", job.format)
+    return run_loop(_load(file, dict(job.encoding.columns), args, settings))
 
 
 def _parse_columns(options: list[str]) -> tuple[tuple[str, str], ...]:
@@ -141,3 +148,35 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
         f"peak memory {summary['peak_memory_gb']:.2f} GB; {out}",
         file=sys.stderr,
     )
+
+
+async def _load(file: Path, columns: Mapping[str, str], args: argparse.Namespace, settings: Settings) -> int:
+    counts: Counter[str] = Counter()
+    args.files = [str(file)]  # open_target counts the input files
+    args.backfill = True
+    with ItemProgress("articles loaded", shown=not args.no_progress) as progress:
+        async with open_target(args, settings) as target:
+            for batch in iter_batches(iter_lines(file, columns)):
+                for reply in await target.send(batch, dry_run=False):
+                    counts[reply.verdict or "bad"] += 1  # no verdict: rejected
+                progress.set_count(counts.total())
+    print(f"loaded {format_counts(counts)}", file=sys.stderr)
+    return counts["bad"]
+
+
+def iter_lines(file: Path, columns: Mapping[str, str]) -> Iterator[Line]:
+    """The rows of a table as JSON lines of articles."""
+    for block in rows.read_blocks([str(file)]):
+        for number, row in block.rows:
+            if isinstance(row, InvalidInput):
+                yield Line(block.file, number, error=row)
+            else:
+                yield Line(block.file, number, _encode(rows.parse_article(row, columns)))
+
+
+def _encode(article: Article) -> bytes:
+    fields = {name: getattr(article, name) for name in rows.ARTICLE_FIELDS if name != "published_at"}
+    body = {name: value for name, value in fields.items() if value}
+    if article.published_at_ms is not None:
+        body["published_at"] = datetime.fromtimestamp(article.published_at_ms / 1000, UTC).isoformat()
+    return msgspec.json.encode(body)

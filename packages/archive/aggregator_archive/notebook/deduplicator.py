@@ -17,8 +17,7 @@ from aggregator.dedup.verdict import cosine
 from aggregator.domain import WeightedTerms
 from aggregator.errors import InvalidInput
 from aggregator_archive.columns import Columns as ArticleColumns
-from aggregator_archive.details import decode_details
-from aggregator_archive.encode import Encoding, chunk_metadata
+from aggregator_archive.encode import Encoding, chunk_metadata, decode_details
 from aggregator_archive.executors import open_pool
 from aggregator_archive.job import Job, RepresentativeRule, prepare_work_dir
 from aggregator_archive.notebook.tables import Columns, Row, read_rows, rename_fields

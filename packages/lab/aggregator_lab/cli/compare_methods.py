@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from aggregator import jsonl
 from aggregator.errors import ConfigurationError
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 from aggregator_lab.evaluation import methods as protocol
-from aggregator_lab.evaluation import methods_table
-from aggregator_lab.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
+from aggregator_lab.evaluation.methods import COMMON_NGRAM_WORDS, MethodResult
+from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
 from aggregator_lab.evaluation.pair_scorers import METHODS, default_methods
+from aggregator_lab.evaluation.published_shingling import TABLE_4
 from aggregator_lab.labeled import first_per_label, load_labeled
 
 
@@ -30,9 +33,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     )
     shares = protocol.shares_without_common_ngram(gold, chosen)
     if args.json:
-        print(json.dumps({"rows": methods_table.as_json(results), "without_common_10gram": shares}))
+        print(json.dumps({"rows": as_json(results), "without_common_10gram": shares}))
     else:
-        print(methods_table.format_table(results, shares))
+        print(format_table(results, shares))
     return EXIT_OK
 
 
@@ -41,3 +44,68 @@ def _check_names(option: str, given: Iterable[str] | None, known: Iterable[str])
     for name in given or ():
         if name not in names:
             raise ConfigurationError(f"{option}: unknown value {name!r}; allowed: {', '.join(names)}.")
+
+
+# Results published for other systems, mostly on other data, as the requirements of this project cite them.
+PUBLISHED_SCORES = (
+    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "LSH", 0.737),
+    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "n-gram overlap", 0.440),
+    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "bi-encoder", 0.915),
+    ("NEWS-COPY (historical newspapers, scanned), Silcock et al. 2022", "ARI", "re-ranking", 0.937),
+    *(("SpotSigs gold set, Rodier & Carter 2020, table 4", "F1", name, f1) for name, f1 in TABLE_4),
+)
+PUBLISHED_ORIGIN = "As the requirements of this project cite them; the papers are not on record here."
+PUBLISHED_RUNTIMES = (
+    ("Zhang 2023: doc2vec, faiss top-64 on a GPU, disjoint sets", 7_193_990, "14,001 s"),
+    ("Silcock et al. 2022: neural bi-encoder on a GPU", 10_000_000, "11 h 45 min"),
+    ("Silcock et al. 2022: hashing", 10_000_000, "3 h 40 min"),
+)
+
+
+def as_json(rows: Sequence[MethodResult]) -> list[dict[str, Any]]:
+    """One object per row, numbers rounded to 4 decimals."""
+    return [{k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(row).items()} for row in rows]
+
+
+def format_table(rows: Sequence[MethodResult], shares_without_ngram: Mapping[str, float]) -> str:
+    """Table for a terminal, followed by published results.
+
+    ``shares_without_ngram``: result of ``methods.shares_without_common_ngram``.
+    """
+    heads = ("B3 F1", "ARI", "ARI lab.", "pair P", "pair R", "pair F1", "group", "whole", "CPU s", "MB")
+    lines = [f"{'level':8} {'method':23} {'clustering':11}" + "".join(f"{head:>9}" for head in heads)]
+    for row in rows:
+        measures = (
+            row.b_cubed_f1, row.adjusted_rand, row.adjusted_rand_as_labelled, row.pair_precision,
+            row.pair_recall, row.pair_f1,
+        )  # fmt: skip
+        lines.append(
+            f"{row.level:8} {row.method:23} {row.clustering:11}"
+            + "".join(f"{measure:9.3f}" for measure in measures)
+            + f"{row.mean_group:9.1f}{row.whole_b_cubed_f1:9.3f}{row.seconds:9.1f}{row.memory_mb:9.0f}"
+        )
+    lines += [*methods_not_run(rows), *ngram_lines(shares_without_ngram)]
+    lines.append(f"\nPublished, of other systems and (but for SpotSigs) on other data. {PUBLISHED_ORIGIN}")
+    lines += [
+        f"  {value:.3f}  {measure}, {system}: {data}" for data, measure, system, value in PUBLISHED_SCORES
+    ]
+    lines += [f"  {took}  {system}: {articles:,} articles" for system, articles, took in PUBLISHED_RUNTIMES]
+    return "\n".join(lines)
+
+
+def ngram_lines(shares_without_ngram: Mapping[str, float]) -> list[str]:
+    """Per noise level, a line with the share of copies that n-grams cannot find."""
+    return [
+        f"{level:8} {share:.1%} of the pairs of copies have no common {COMMON_NGRAM_WORDS}-gram"
+        for level, share in shares_without_ngram.items()
+    ]
+
+
+def methods_not_run(rows: Sequence[MethodResult]) -> list[str]:
+    """Per evaluated noise level, a line with the methods that were not run, if any."""
+    lines = []
+    for level in dict.fromkeys(row.level for row in rows):
+        run = {row.method for row in rows if row.level == level}
+        missing = [name for name in METHODS if name not in run]
+        lines += [f"{level:8} not run: {'; '.join(missing)}"] if missing else []
+    return lines

@@ -66,7 +66,7 @@ def _load_gold(args: argparse.Namespace) -> tuple[list[LabeledArticle], list[Art
     if not args.plant:
         return _load_labeled(args), background
     from aggregator_lab.evaluation.article_files import read_articles
-    from aggregator_lab.evaluation.planted import plant_copies
+    from aggregator_lab.evaluation.edit_recall import plant_copies
 
     if args.html:
         raise InvalidInput("plant: copies are made from texts; leave out --html.")
@@ -79,7 +79,7 @@ def _load_labeled(args: argparse.Namespace) -> list[LabeledArticle]:
     labeled = load_labeled(args.files)
     if not args.html:
         return labeled
-    from aggregator_lab.evaluation.html_articles import with_page_html
+    from aggregator_lab.evaluation.article_files import with_page_html
 
     pages = with_page_html([item.article for item in labeled], Path(args.html))
     return [dataclasses.replace(item, article=page) for page, item in zip(pages, labeled, strict=True)]
@@ -191,7 +191,7 @@ def blocks(args: argparse.Namespace, settings: Settings) -> int:
 
 def open_benchmark(args: argparse.Namespace, settings: Settings) -> int:
     """Write the open benchmark."""
-    from aggregator_lab.open_benchmark.directory import write_directory
+    from aggregator_lab.open_benchmark.generate import write_directory
 
     count = write_directory(Path(args.out), args.stories, args.seed)
     print(f"{count:,} articles of {args.stories:,} stories written to {args.out}")

@@ -102,7 +102,7 @@ async def _send_with_progress(stream: DuplicateStream, articles: list[Article]) 
 
 
 def _write_page(args: argparse.Namespace, report: duplicates.DuplicatesReport) -> None:
-    from aggregator_lab.evaluation.judgment_page import render_page, sample_pairs
+    from aggregator_lab.evaluation.judgments import render_page, sample_pairs
 
     if not report.pairs:
         raise InvalidInput("page: no duplicate was found that could be judged.")

@@ -6,11 +6,13 @@ judges (``duplicate_counter.py``).
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from aggregator.domain import Article
 from aggregator_lab.evaluation.duplicate_stream import (
     DuplicatePair,
     DuplicateStream,
@@ -19,7 +21,20 @@ from aggregator_lab.evaluation.duplicate_stream import (
 )
 from aggregator_lab.evaluation.published_shingling import PublishedSettings
 from aggregator_lab.evaluation.shingling import ShinglingSettings
-from aggregator_lab.evaluation.tickers import names_other_companies, tickers
+
+_TICKER = re.compile(r"<[A-Z0-9.-]+>")
+
+
+def tickers(article: Article) -> frozenset[str]:
+    """Ticker symbols in headline and text, with their angle brackets."""
+    return frozenset(_TICKER.findall(f"{article.title}\n{article.text}"))
+
+
+def names_other_companies(article: Article, match: Article) -> bool:
+    """Whether both name companies, and none in common: a duplicate verdict is then very likely wrong."""
+    ours, others = tickers(article), tickers(match)
+    return bool(ours) and bool(others) and not ours & others
+
 
 HISTOGRAM_BINS = 10
 SHOWN_SOURCES = 10  # rows of the table

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,33 @@ from aggregator_lab.evaluation.block_statistics import RADII, neighbor_pairs
 from aggregator_lab.evaluation.metrics import recall_at, roc_auc
 from aggregator_lab.extractors.fitting import fit_extractor
 from aggregator_lab.extractors.model import FeatureExtractor, Features, FittedModel, StoredExtractor
-from aggregator_lab.extractors.tfidf_pca import TfidfPcaExtractor
+
+
+class TfidfPcaExtractor:
+    """A ``FeatureModel`` as an extractor; d = 64, centered, on the axes of the hyperplanes."""
+
+    name: ClassVar[str] = TFIDF_PCA
+
+    def __init__(self, model: FeatureModel) -> None:
+        self._model = model
+
+    @property
+    def dimensions(self) -> int:
+        """Return d."""
+        return FINGERPRINT_BITS
+
+    @property
+    def package_bytes(self) -> int:
+        """Return 0: the model file has everything."""
+        return 0
+
+    def transform(self, texts: Sequence[str], languages: Sequence[str]) -> Features:
+        """Return (n, 64) float32, whose signs are the bits of the fingerprints."""
+        rows = [
+            self._model.project(tokenize(text, lang)) for text, lang in zip(texts, languages, strict=True)
+        ]
+        return np.array(rows, np.float32).reshape(len(texts), FINGERPRINT_BITS)
+
 
 NEAREST = 10  # of recall@10
 ORDERS = 5

@@ -26,11 +26,9 @@ from aggregator_archive.arrays import Floats, Rows
 from aggregator_archive.cluster import Links, average_linkage, cluster
 from aggregator_archive.optional_imports import import_optional
 from aggregator_lab.evaluation.metrics import adjusted_rand, b_cubed, pair_count, precision_recall_f1
-from aggregator_lab.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, NoiseLevel
+from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, NoiseLevel, add_noise
 from aggregator_lab.evaluation.pair_scorers import METHODS, TRANSFORMER, default_methods, ngrams
-from aggregator_lab.evaluation.print_noise import add_noise
-from aggregator_lab.evaluation.scored_pairs import ScoredPairs
-from aggregator_lab.evaluation.vectors import FAISS, LIBRARIES
+from aggregator_lab.evaluation.vectors import FAISS, LIBRARIES, ScoredPairs
 from aggregator_lab.labeled import DEFAULT_LANG, SPOTSIGS_LABEL_MERGES, LabeledArticle
 
 CLUSTERINGS = ("union-find", "average", "leiden")

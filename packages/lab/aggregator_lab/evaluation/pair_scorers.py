@@ -15,16 +15,15 @@ from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text import tokenizer
 from aggregator.dedup.event_model import required_similarity, title_similarity
 from aggregator.domain import Article
-from aggregator_archive.arrays import Floats, Rows
+from aggregator_archive.arrays import Floats, Pairs, Rows, merge_pairs, pack_pairs, unpack_pairs
 from aggregator_archive.cluster import Links, components, pairs_within_components
 from aggregator_archive.columns import Columns, columns_from_signatures
+from aggregator_archive.confirm import estimate_overlaps
 from aggregator_archive.encode import Encoder, Encoding
 from aggregator_archive.join import find_candidates
-from aggregator_archive.pairs import Pairs, merge_pairs, pack_pairs, unpack_pairs
-from aggregator_archive.verify import estimate_overlaps
 from aggregator_lab.evaluation import vectors
-from aggregator_lab.evaluation.scored_pairs import PairScorer, ScoredPairs
 from aggregator_lab.evaluation.spot_signatures import compressed_signatures, spotsigs
+from aggregator_lab.evaluation.vectors import PairScorer, ScoredPairs
 from aggregator_lab.extractors import minilm
 from aggregator_lab.labeled import DEFAULT_LANG
 

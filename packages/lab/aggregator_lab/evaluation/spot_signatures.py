@@ -21,7 +21,7 @@ import numpy as np
 from aggregator.analysis.text import tokenizer
 from aggregator.domain import Article
 from aggregator_archive.arrays import Floats, Rows
-from aggregator_lab.evaluation.scored_pairs import ScoredPairs
+from aggregator_lab.evaluation.vectors import ScoredPairs
 
 _ENGLISH = "the be is are was will would shall should can could has have had do did does done"
 ANTECEDENTS = frozenset([*_ENGLISH.split(), "un", "une", "le", "la", "el", "al"])

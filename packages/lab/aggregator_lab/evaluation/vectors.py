@@ -9,16 +9,34 @@ All vectors have length 1, so their inner product is the cosine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis.text import tokenizer
-from aggregator_archive.arrays import Floats, Rows, batches
+from aggregator.domain import Article
+from aggregator_archive.arrays import Floats, Rows, batches, order_pairs
 from aggregator_archive.optional_imports import import_optional
-from aggregator_archive.pairs import order_pairs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredPairs:
+    """Pairs of rows ``a`` < ``b`` (n,) with their ``score`` (n,).
+
+    features  (n, k) input of a pair classifier, whose probability then replaces the score; else None
+    """
+
+    a: Rows
+    b: Rows
+    score: Floats
+    features: Floats | None = None
+
+
+PairScorer = Callable[[Sequence[Article]], ScoredPairs]
+
 
 # Arguments of import_optional.
 GENSIM = ("gensim.models.doc2vec", "newsdedup-lab[neural]", "Doc2Vec")

@@ -8,9 +8,11 @@ from collections import Counter
 import pytest
 
 from aggregator.domain import Article
-from aggregator_lab.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
-from aggregator_lab.evaluation.print_noise import (
+from aggregator_lab.evaluation.noise import (
+    CLEAN,
     LINE_WORDS,
+    NOISE_LEVELS,
+    SINGLE_KINDS,
     abridge,
     add_noise,
     join_passage,

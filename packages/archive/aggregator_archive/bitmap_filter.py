@@ -1,8 +1,7 @@
 """Bitmap filter: an upper bound for the shared hashes of two samples, from bitmaps of 2,048 bits.
 
-Each hash of a sample sets one of ``BITMAP_BITS`` bits. The bits that two bitmaps share estimate how many
-hashes the samples share (linear counting, Whang et al. 1990), so most candidates, which share one phrase
-and nothing else, are rejected without reading and merging about a hundred hashes of each sample.
+The bits that two bitmaps share estimate how many hashes the samples share (linear counting, Whang et al.
+1990): candidates that share one phrase are rejected without merging their samples.
 """
 
 from __future__ import annotations

@@ -57,15 +57,10 @@ def join_large_buckets(
     sort_orders: Callable[[Rows], Sequence[Rows]],
     select: Callable[[Rows, Rows], Pairs],
 ) -> tuple[list[Pairs], int]:
-    """Compare each row of each bucket with its next neighbors in one or more sort orders.
+    """Compare each row of each bucket with its next neighbors in the ``sort_orders`` of its rows.
 
-    Args:
-        buckets: rows of each bucket.
-        sort_orders: returns the rows of a bucket in the orders to compare them in.
-        select: returns the candidates among pairs of rows a < b.
-
-    Returns:
-        Candidates of each bucket, and the number of pairs that were not compared.
+    ``select``: the candidates among pairs of rows a < b. Returns those of each bucket, and the number
+    of pairs that were not compared.
     """
     candidates, uncompared = [], 0
     for members in buckets:

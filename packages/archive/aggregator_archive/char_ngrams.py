@@ -1,9 +1,7 @@
 """Character n-grams: the shingles of archives, robust against OCR errors and split words.
 
 A misread letter destroys the three word shingles around it, a split word more. Runs of eight characters of
-the words written without spaces are shorter than three words and independent of word boundaries: with eight
-misread letters in a hundred they still show what two texts share. They are sampled like word shingles
-(``analysis/shingles.py``), so nothing else changes.
+the words written without spaces are shorter, and do not depend on word boundaries.
 """
 
 from __future__ import annotations
@@ -83,11 +81,7 @@ def policy_for_char_ngrams(policy: Policy) -> Policy:
 def compare_char_ngrams(
     a: Comparable, b: Comparable, evidence: Evidence, policy: Policy
 ) -> tuple[bool, Novelty]:
-    """``verdict.compare_pair`` for overlaps of n-grams and a converted policy.
-
-    Terms do not count, since misread words are terms of no other article: one template about two companies
-    may match.
-    """
+    """``verdict.compare_pair`` for overlaps of n-grams and a converted policy; misread terms do not count."""
     if policy.name != "verified":
         return compare_pair(a, b, evidence, policy)
     if not policy.copy_rule.is_copy(replace(evidence, similarity=1.0), lambda: headline_similarity(a, b)):

@@ -1,9 +1,7 @@
 """Clustering of confirmed pairs into duplicate groups: connected components, split again.
 
-Connected components (union-find) alone let one page that quotes two stories join them, and a chain of such
-pages join a whole corpus. So each component is split, by average linkage of resemblance. No group exceeds
-``cap`` distinct texts: a larger component is rebuilt from its strongest links up to the cap, and the cut is
-reported.
+A page that quotes two stories would join them, a chain of such pages a whole corpus. So each component is
+split by average linkage, and one of over ``cap`` texts is rebuilt from its strongest links up to the cap.
 """
 
 from __future__ import annotations
@@ -88,9 +86,8 @@ def cluster(
 ) -> Clustering:
     """Group linked articles: connected components, ``split`` further unless it is None.
 
-    ``threshold``: of ``split``; the minimum average strength for ``average_linkage``. ``weak_links`` join
-    nothing, but count when a component is split: it is less likely to be cut between articles that share a
-    little than between those that share nothing.
+    ``threshold``: minimum average strength for ``average_linkage``. ``weak_links`` only make a cut
+    between their articles less likely.
     """
     uncapped = components(links)
     kept, cuts = _enforce_cap(links, uncapped, cap)
@@ -115,10 +112,7 @@ def _with_weak_links(labels: Rows, links: Links, weak_links: Links | None) -> Li
 
 
 def _split_components(links: Links, labels: Rows, split_component: SplitFunction, threshold: float) -> Rows:
-    """Labels after each component of more than two articles is split.
-
-    A component whose pairs are all linked with at least ``threshold`` stays whole.
-    """
+    """Labels after each component of more than two is split, unless all its links reach ``threshold``."""
     split_labels = labels.copy()
     if not len(links.a):
         return split_labels

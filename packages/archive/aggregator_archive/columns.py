@@ -1,8 +1,7 @@
 """Columns of all articles of an archive, stored as .npy files and memory-mapped.
 
-Row r of every column is the r-th usable row of the input. Values of variable length (samples, figures, ids)
-are concatenated in one array, with the end of each row in a second one. A process holds only the pages that
-it reads.
+Row r of every column is the r-th usable row of the input. Values of variable length are concatenated in one
+array, with the end of each row in a second one.
 """
 
 from __future__ import annotations
@@ -204,10 +203,7 @@ def _chunk_columns(
 
 
 def _sketch_key_batches(directory: Path, key_selector: SketchKeySelector) -> Iterator[Hashes]:
-    """Sketch keys of consecutive batches of rows.
-
-    Each batch maps the samples again, so that pages of earlier batches do not stay in memory.
-    """
+    """Sketch keys of batches of rows; each maps the samples again, so that memory does not grow."""
     ends, sizes = (open_array(directory / f"{name}.npy") for name in ("sample_end", "sample_size"))
     for batch in batches(len(ends), ROWS_PER_BATCH):
         start = int(ends[batch.start]) - int(sizes[batch.start])

@@ -105,7 +105,7 @@ def _distances(columns: Columns, pairs: Pairs) -> npt.NDArray[np.uint8]:
 def slices_by_later_article(columns: Columns, pairs: Pairs) -> tuple[Pairs, list[int]]:
     """The pairs ordered by their later article, and the ends of slices of about ``PAIRS_PER_TASK``.
 
-    No slice ends between two pairs of one later article: its boilerplate is estimated from all of them.
+    The pairs of one later article are in one slice: its boilerplate is estimated from all of them.
     """
     later = order_by_arrival(columns, pairs)[1]
     order = np.argsort(later, kind="stable")
@@ -252,10 +252,7 @@ def _rows_with_copies(columns: Columns, copies: Pairs, rows: Rows) -> Rows:
 def _earlier_prints(
     columns: Columns, first_row: Rows, earlier: Rows, later: Rows
 ) -> dict[int, list[tuple[int, int]]]:
-    """For each later row, the (earlier row, outlet) that it shares enough with, also of equal texts.
-
-    Articles without an outlet count as one of their own each, and those of its own outlet not at all.
-    """
+    """For each later row, the (earlier row, outlet) of other outlets that it shares enough with."""
     codes = outlet_codes(columns.sources)
     members: dict[int, list[int]] = defaultdict(list)
     for row in np.flatnonzero(np.isin(first_row, earlier)).tolist():

@@ -1,8 +1,7 @@
 """Encoding of articles: fingerprint, sample, top terms, headline and date; texts are not stored.
 
-A block of rows becomes a chunk: one numpy array per column, in one file that is written whole or not at
-all. All values are those of the service (``analysis/analyzer.py``), except that with ``Encoding.shingles``
-"letters" the sample is of character n-grams for languages that separate words.
+A block of rows becomes a chunk: one file with a numpy array per column. All values are those of the service,
+except that with ``Encoding.shingles`` "letters" the sample is of character n-grams.
 """
 
 from __future__ import annotations

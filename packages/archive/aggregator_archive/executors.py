@@ -1,7 +1,6 @@
 """Executors of the tasks of a run: this process, worker processes of this machine, or a Dask cluster.
 
-All are used as a ``concurrent.futures.Executor``. Two tasks per worker are submitted ahead, and results are
-returned as they complete, so the number of tasks is not limited by memory.
+Two tasks per worker are submitted ahead, so memory does not limit the number of tasks.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Job:
 
 
 def prepare_work_dir(job: Job, *, fresh: bool) -> bool:
-    """Create the directories of a run; True if it resumes unfinished work. ``fresh`` discards such work.
+    """Create the directories of a run; True if it resumes unfinished work, which ``fresh`` discards.
 
     Raises InvalidInput if the work is of other files, other settings or another version.
     """

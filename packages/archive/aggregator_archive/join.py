@@ -1,12 +1,8 @@
-"""Candidate pairs: articles that may be duplicates because they share a key.
+"""Candidate pairs: articles that share two blocks of the fingerprint, or sketch keys.
 
-Two joins over sorted entries, the batch counterpart of the service's lookups: fingerprints that agree in
-two blocks (``join_bits``), and articles that share sketch keys (``join_sketch_keys.py``). Most pairs
-that share a key share little else; the bitmap filter (``bitmap_filter.py``) rejects them early.
-
-A partition is a range of keys of one table of blocks, or a range of rows whose partners are looked up in
-the sorted sketch keys. Partitions are independent: they run in any order, in any process, on any machine
-that can read the columns.
+Most share little else; the bitmap filter (``bitmap_filter.py``) rejects them early. A partition is a range of
+keys of one table of blocks, or a range of rows looked up in the sorted sketch keys; partitions are
+independent.
 """
 
 from __future__ import annotations
@@ -80,10 +76,9 @@ def partitions(row_count: int, *, bits: bool, sketch_keys: bool) -> list[Partiti
 def join_to_file(
     partition: Partition, directory: str, radius_bits: int, min_containment: float, out: str
 ) -> int:
-    """Join one partition of the columns in ``directory`` into the file ``out``.
+    """Join a partition of the columns in ``directory`` into ``out``; returns the number of uncompared pairs.
 
-    Only pairs that may reach ``min_containment`` are kept. Returns the number of pairs that were not
-    compared.
+    Only pairs that may reach ``min_containment`` are kept.
     """
 
     def compute() -> dict[str, Array]:
@@ -110,10 +105,9 @@ def find_candidates(
 def join_partition(
     partition: Partition, columns: Columns, rows: Rows, key_entries: Entries, radius_bits: int
 ) -> tuple[Pairs, int]:
-    """Join one partition of ``rows``; ``key_entries``: ``sketch_keys.sorted_entries`` of these rows.
+    """Ascending candidates of one partition of ``rows``, and the number of uncompared pairs.
 
-    Returns:
-        Ascending candidate pairs, and the number of pairs of large buckets that were not compared.
+    ``key_entries``: ``sketch_keys.sorted_entries`` of these rows.
     """
     low, high = partition.low, partition.high
     if partition.blocks is not None:
@@ -149,9 +143,7 @@ def join_bits(
 ) -> tuple[Pairs, int]:
     """Candidates among ``rows`` (ascending) with ``low`` <= key < ``high`` in the table of two blocks.
 
-    Returns:
-        Ascending pairs within ``radius_bits`` bits, and the number of pairs of large buckets that were not
-        compared.
+    Returns ascending pairs within ``radius_bits`` bits, and the number of uncompared pairs of large buckets.
     """
     table = _block_pair_entries(blocks, low, high, columns, rows)
     row = (table & ROW_MASK).astype(np.int64)

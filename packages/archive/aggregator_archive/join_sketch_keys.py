@@ -1,10 +1,8 @@
 """Sketch-key join: pairs of articles that share enough of their sketch keys.
 
-The sketch keys of all articles form one sorted list of entries (``sketch_keys.sorted_entries``). The
-partners of a row are the rows that follow it in its buckets; shared keys are counted by sorting (partner,
-weight) numbers. Some shingles ("one of the") occur in every tenth article, so a shared key weighs more, the
-fewer articles have it: a pair is a candidate if the weights sum to ``MIN_SHARED_WEIGHT``, or if it shares
-all keys of a very short sample.
+The partners of a row are the rows that follow it in its buckets of the sorted entries. The fewer articles
+have a key, the more it weighs: a pair is a candidate if the shared weights sum to ``MIN_SHARED_WEIGHT``, or
+if it shares all keys of a very short sample.
 """
 
 from __future__ import annotations
@@ -54,11 +52,9 @@ class _BlockEntries:
 
 
 def join_sketch_keys(block: Rows, columns: Columns, key_entries: Entries) -> tuple[Pairs, int]:
-    """Candidates whose smaller row is in ``block`` (at most 2**20 rows).
+    """Ascending candidates whose smaller row is in ``block`` (at most 2**20 rows).
 
-    Returns:
-        Ascending pairs, and the number of pairs not compared in the large buckets whose first row is in
-        ``block``.
+    Second: the number of pairs not compared in the large buckets whose first row is in ``block``.
     """
     entries = _locate_entries(block, columns, key_entries)
     sizes = entries.bucket_end - entries.bucket_start

@@ -1,7 +1,6 @@
-"""Output tables of a run: pairs, clusters, representatives, bad rows and the deduplicated copy.
+"""Output of a run: pairs, clusters, representatives, bad rows, the deduplicated copy, summary and pages.
 
-Tables are JSON Lines or Parquet. The copy is made by reading the input again; a JSON row is copied byte for
-byte.
+Tables are JSON Lines or Parquet. The copy is made by reading the input again, byte for byte for JSON.
 """
 
 from __future__ import annotations
@@ -125,10 +124,7 @@ def write_copy_and_collect(
     wanted_rows: Iterable[int],
     on_progress: Callable[[int], None],
 ) -> dict[int, dict[str, Any]]:
-    """Write the deduplicated copy (if ``job.write_copy``), and return the rows ``wanted_rows`` by number.
-
-    Both are done in one pass over the input.
-    """
+    """Write the deduplicated copy (if ``job.write_copy``), and return the rows ``wanted_rows`` by number."""
     wanted, articles = set(wanted_rows), {}
     with contextlib.ExitStack() as stack:
         write = None

@@ -1,9 +1,7 @@
 """The service's decision on the candidates of an archive, pair by pair, from the columns.
 
-The rules are those of ``dedup/``, called as the service calls them when the later article of a pair arrives
-and the earlier one is stored (``index/lookup.py``): outlets, times, headlines and terms count, and the
-boilerplate of an outlet is estimated from the article's candidates. Undated articles arrive in the order of
-their rows.
+The rules are those of ``dedup/``, called as by the service when the later article of a pair arrives. Undated
+articles arrive in the order of their rows.
 """
 
 from __future__ import annotations

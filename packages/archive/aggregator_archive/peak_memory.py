@@ -1,8 +1,7 @@
 """Peak memory of a run: this process and its workers together, sampled while they run.
 
-The working files are memory-mapped, and a page that three processes map is in memory once; a sum of
-resident sizes would count it three times. Linux reports the proportional set size of each process (PSS,
-proc(5)) and its anonymous part; the rest are pages of files, which the kernel can reclaim.
+Working files are memory-mapped by several processes, so the proportional set size is summed (PSS, proc(5)),
+and its anonymous part; the rest are pages of files, which the kernel can reclaim.
 """
 
 from __future__ import annotations

@@ -81,9 +81,8 @@ def run_pipeline(
 ) -> DedupeResult:
     """Run all stages up to the groups; files are written in ``job.work_dir`` only.
 
-    ``blocks``: rows in memory; None: those of the files ``job.inputs``.
-
-    Raises ConfigurationError before the first stage if Parquet is read or written without pyarrow.
+    ``blocks``: rows in memory; None: those of the files ``job.inputs``. Raises ConfigurationError before the
+    first stage if Parquet is read or written without pyarrow.
     """
     if job.format == "parquet" or any(Path(file).suffix == ".parquet" for file in job.inputs):
         import_optional(*rows.PYARROW)
@@ -198,10 +197,7 @@ def near_in_time(distinct_texts: DistinctTexts, pairs: Pairs, within_ms: int | N
 
 
 def _strong_links(count: int, confirmed: ConfirmedPairs) -> Links:
-    """Links of the confirmed pairs, weighted by resemblance.
-
-    By containment, a page of ten stories would join all of them.
-    """
+    """Links of the confirmed pairs, by resemblance: containment would join all stories of one page."""
     return Links(count, *unpack_pairs(confirmed.pairs), confirmed.overlaps.resemblance.astype(np.float64))
 
 

@@ -1,7 +1,6 @@
-"""Replay of dated articles through the burst detector under virtual time, the time of publication.
+"""Replay of dated articles through the live burst detector under virtual time, that of publication.
 
-The detector is the one that runs live, and so are the terms: those of the headline and, for rows with a
-text, of its opening (``analysis/term_profile.py``). Equal input gives equal output, byte for byte.
+Equal input gives equal output, byte for byte.
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ Row = Mapping[str, Any]
 
 
 class ServiceFingerprints:
-    """Fingerprints of rows as the service computes them, for the literal rule.
+    """Fingerprints of rows as the service computes them, for the literal rule; picklable.
 
-    The analyzer is loaded at first use, so that an object can be sent to another process. ``models_dir``:
-    directory of fitted feature models; empty: the models shipped with the package.
+    ``models_dir``: directory of fitted feature models; empty: the shipped ones.
     """
 
     def __init__(self, models_dir: str = "") -> None:
@@ -113,10 +111,7 @@ class Preview:
 def preview(
     rows: Iterable[Row], rule: BurstRule, span_ms: int, fingerprints: ServiceFingerprints | None = None
 ) -> list[Preview]:
-    """Return the alerts of the last ``span_ms`` of ``rows`` at half, once and twice the rule's sensitivity.
-
-    The detectors learn their baselines from the rows before. One pass over the rows.
-    """
+    """The alerts of the last ``span_ms`` of ``rows`` at half, once and twice the rule's sensitivity."""
     rules = [replace(rule, sensitivity=rule.sensitivity * factor) for factor in (0.5, 1.0, 2.0)]
     detectors = [make_detector(variant) for variant in rules]
     fired: list[dict[str, DetectedEvent]] = [{} for _ in rules]
@@ -141,10 +136,7 @@ def _alerts_since(events: Iterable[DetectedEvent], since_ms: int) -> tuple[Detec
 def read_items(
     rows: Iterable[Row], detector: BurstDetector, fingerprints: ServiceFingerprints | None = None
 ) -> Iterator[StreamItem]:
-    """Yield one stream item per row with a title; exact repeats within the window are duplicates.
-
-    Only under the literal rule they have fingerprints.
-    """
+    """One stream item per row with a title; fingerprints only under the literal rule."""
     if detector.rule.mode != "literal":
         fingerprints = None
     elif fingerprints is None:
@@ -180,11 +172,7 @@ def event_row(event: Event) -> dict[str, Any]:
 
 
 def rfc3339(at_ms: int) -> str:
-    """RFC 3339 time in UTC, with milliseconds only if they are not 0.
-
-    >>> rfc3339(1_300_000_000_000)
-    '2011-03-13T07:06:40Z'
-    """
+    """RFC 3339 time in UTC, with milliseconds only if they are not 0."""
     return format_rfc3339(at_ms).replace(".000Z", "Z")
 
 

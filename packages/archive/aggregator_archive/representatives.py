@@ -1,8 +1,7 @@
 """Representatives of the groups, and the rows that are removed from the deduplicated copy.
 
-A row is removed only if its text equals, or was confirmed to be a duplicate of, the text of a row that is
-kept: a group may contain articles that share nothing but a third article, and none of those is lost. A
-story is not removed in favor of its teaser.
+A row is removed only if its text equals, or is a confirmed duplicate of, that of a kept row: articles of a
+group may share nothing but a third one. A story is not removed in favor of its teaser.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Input rows of an archive in reproducible blocks: JSON Lines (also gzip), CSV with a header, and Parquet.
 
-A block is a number of consecutive rows of one file. The same files always give the same blocks, so an
-interrupted run knows which ones are done. A row is decoded by a worker (``parse_article``), and leniently:
-archives do not follow the service's contract. Parquet needs the extra ``parquet``.
+The same files always give the same blocks, so an interrupted run knows which are done. Rows are decoded
+leniently: archives do not follow the service's contract.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Sketch keys: the hashes of a sample under which an article is searched for.
 
-The smallest hashes of a text are a random choice of its shingles, and the same choice for its
-near-duplicates. But some shingles ("one of the") occur in every tenth article, and in more articles the
-larger the archive: a bucket of such a hash is either expensive and useless, or too large to be compared at
-all. So the articles of each hash are counted first, and each sample gets two kinds of keys:
+The smallest hashes of a text are the same choice of shingles in its near-duplicates, but buckets of common
+shingles ("one of the") are expensive and useless. So the articles of each hash are counted first, and each
+sample gets two kinds of keys:
 
-* the smallest hashes that are not common (at most ``COMMON_ABOVE_ARTICLES`` articles have them);
-* the smallest hashes that are rare (at most ``RARE_UP_TO_ARTICLES``). They find the single copy of a text,
-  where keys of medium frequency demand more agreement than a truncated copy has. Rare keys alone would not
-  find a text with hundreds of copies, since all its hashes are common to them.
+* the smallest hashes that are not common (at most ``COMMON_ABOVE_ARTICLES`` articles have them), the only
+  ones of a text with hundreds of copies;
+* the smallest hashes that are rare (at most ``RARE_UP_TO_ARTICLES``), which find a truncated single copy.
 """
 
 from __future__ import annotations
@@ -73,11 +71,7 @@ class SketchKeySelector:
         return keys
 
     def _cells(self, hashes: Hashes) -> Hashes:
-        """Cell of each hash in the table of counts.
-
-        The smallest hashes are close to zero, so they are mixed first. Two hashes in one cell only seem
-        more common.
-        """
+        """Cell of each hash, mixed since the smallest are close to zero; a shared cell seems more common."""
         cells: Hashes = (hashes * _HASH_MULTIPLIER) >> self._cell_shift
         return cells
 

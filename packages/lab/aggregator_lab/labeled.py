@@ -1,7 +1,4 @@
-"""Labeled articles of a gold set: files with the label ``cluster``, seeded orders, merged labels.
-
-All formats of ``aggregator dedupe`` are read: JSON Lines, CSV, TSV and Parquet.
-"""
+"""Labeled articles of a gold set: files with the label ``cluster``, seeded orders, merged labels."""
 
 from __future__ import annotations
 
@@ -84,10 +81,9 @@ def load_articles(files: Sequence[str]) -> list[Article]:
 
 
 def load_labeled(files: Sequence[str], *, unique_ids: bool = True) -> list[LabeledArticle]:
-    """The articles of all rows with their labels.
+    """The articles of all rows with their labels. Raises InvalidInput for invalid rows and empty files.
 
-    ``unique_ids``: reject an id that occurs twice, since a service would take the second article for a new
-    version of the first. Raises InvalidInput for these, for invalid rows, and for files without rows.
+    ``unique_ids``: reject an id that occurs twice, since a service would take the second for a new version.
     """
     labeled = [
         LabeledArticle(

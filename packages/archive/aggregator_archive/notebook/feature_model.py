@@ -19,9 +19,7 @@ from aggregator_archive.notebook.tables import read_rows
 
 
 class FeatureModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A feature model, shipped or fitted by ``aggregator fit``, as a transformer.
-
-    It is fitted already: ``fit`` changes nothing, and pipelines may call it.
+    """A feature model, shipped or fitted by ``aggregator fit``, as a transformer; ``fit`` changes nothing.
 
     language  tag of the texts: "en", "ru" and "zh" have shipped models, others share an unfitted one
     path      model file; empty: the shipped model of the language
@@ -45,10 +43,7 @@ class FeatureModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         return self._sums(texts).astype(np.float32)
 
     def fingerprints(self, texts: Any) -> npt.NDArray[np.uint64]:
-        """Return (n,) uint64: bit k is set if sum k is above 0.
-
-        Equal to the fingerprints of the service for articles of this language.
-        """
+        """Return (n,) uint64: the fingerprints of the service, bit k set if sum k is above 0."""
         packed = np.packbits(self._sums(texts) > 0, axis=1, bitorder="little")
         return packed.view("<u8").astype(np.uint64).reshape(-1)
 

@@ -1,8 +1,4 @@
-"""Rows of the tables that notebooks use: iterables, columns, pandas, Polars and Arrow.
-
-Data frames are read by the Arrow PyCapsule interface, batch by batch, so none of the data frame libraries is
-imported here; pyarrow is (extra ``parquet``).
-"""
+"""Rows of the tables that notebooks use: iterables, columns, pandas, Polars and Arrow (PyCapsule)."""
 
 from __future__ import annotations
 

@@ -29,10 +29,7 @@ class ArticleFile:
 
 
 def read_articles(files: Sequence[str], limit: int | None = None) -> ArticleFile:
-    """Read at most ``limit`` articles, in every format that ``aggregator dedupe`` reads.
-
-    Raises InvalidInput if no row is an article.
-    """
+    """Read at most ``limit`` articles of files as for ``dedupe``. Raises InvalidInput if there are none."""
     read = ArticleFile()
     seen: set[str] = set()
     for file, number, row in _numbered_rows(files):

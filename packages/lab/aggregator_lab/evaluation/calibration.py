@@ -1,15 +1,10 @@
 """Calibration: precision and recall of each score over its thresholds, on a site's own labels.
 
-Two kinds of labels give the same kind of curve:
-
 * labeled articles in a seeded order: an article is called a copy if its *nearest* earlier article is near
-  enough, correctly if that has the same label; relevant are the articles whose label occurred before (the
-  online protocol of ``online_protocol.py``, decided by one score);
+  enough, correctly if that has the same label (the online protocol, decided by one score);
 * judged pairs: a pair is called alike if its score is high enough.
 
-Scores: **distance** in bits (lower is nearer), **overlap** (containment) and **similarity** (cosine of the
-stored terms). The advice names, per score, the threshold with the highest F1 and the one with the highest
-recall among those that reach ``TARGET_PRECISION``.
+Scores: **distance** in bits, **overlap** (containment) and **similarity** (cosine of the stored terms).
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Agreement of duplicate groups (``canonical_id``) with labeled ones.
+"""Agreement of duplicate groups (``canonical_id``) with labeled ones, in the online protocol.
 
-Labeled articles are stored in seeded random orders (``online_protocol.py``); the group of an article is the
-canonical article that it was assigned to. Groups and labels are compared as partitions: adjusted Rand index,
-homogeneity, completeness and V-measure, B-cubed.
+Compared as partitions: adjusted Rand index, homogeneity, completeness and V-measure, B-cubed.
 """
 
 from __future__ import annotations
@@ -91,8 +89,7 @@ async def evaluate(
 ) -> list[LabelingResult]:
     """One row per labeling: as given, and with overlapping labels merged if the file has such labels.
 
-    In that case a last row compares the labels as given with the merged ones. ``background`` articles are
-    stored before the labeled ones.
+    In that case a last row compares both. ``background`` articles are stored before the labeled ones.
     """
     analyses = analyze_by_id(analyzer, [*background, *(item.article for item in gold)])
     labels_by_labeling = labelings(gold, label_merges)

@@ -1,7 +1,6 @@
 """Unlabeled articles in order through the ingest service, and the pairs that it calls duplicates.
 
-The service runs over an in-memory store. Dated articles arrive when they were published, others 1 ms after
-the one before. Shingling (``shingling.py``, ``published_shingling.py``) can decide the same articles.
+Dated articles arrive when they were published, others 1 ms after the one before.
 """
 
 from __future__ import annotations
@@ -111,10 +110,7 @@ class DuplicateStream:
 
 
 def shingling_pairs(stream: DuplicateStream, setting: ShinglingSettings) -> Iterator[DuplicatePair]:
-    """The duplicates that our reading of shingling (``shingling.py``) finds among the stored articles.
-
-    In languages without words a shingle is 5 characters, whatever the setting.
-    """
+    """The duplicates by our reading of shingling; in languages without words a shingle is 5 characters."""
     samples: dict[str, frozenset[int]] = {}
     languages = {id_: item.lang for id_, item in stream.stored.items()}
     for n, texts in _texts_by_width(stream, setting.n):

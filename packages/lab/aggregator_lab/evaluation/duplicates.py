@@ -1,8 +1,4 @@
-"""Report on the duplicates among unlabeled articles: numbers per source and language, and wrong ones.
-
-Each duplicate and the article that it was matched to (``duplicate_stream.py``) are a pair, which the counter
-judges (``duplicate_counter.py``).
-"""
+"""Report on the duplicates among unlabeled articles: numbers per source and language, and wrong ones."""
 
 from __future__ import annotations
 

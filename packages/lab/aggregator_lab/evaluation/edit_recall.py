@@ -1,8 +1,7 @@
 """Share of synthetically edited copies (``edits.py``) that the service calls duplicates, per language.
 
-The service holds all articles, the original among them. Each edited copy of a sample of the articles is then
-checked without being stored. It counts as found if it is a duplicate of its original, or of another article
-of the original's duplicate group.
+The service holds all articles; each copy is checked without being stored, and found if it is a duplicate of
+the original's group. Planted copies label articles of any language: originals and copies are the clusters.
 """
 
 from __future__ import annotations
@@ -27,11 +26,8 @@ TARGETS = {**dict.fromkeys(EDITS, 0.98), "reordered": 0.95}
 
 @dataclass(slots=True)
 class EditResult:
-    """Copies made by one edit in one language.
+    """Copies made by one edit in one language: ``found`` or of ``other`` groups.
 
-    copies  number of edited copies
-    found   duplicates of the original's group
-    other   duplicates of an article outside the original's group
     missed  ids of the originals whose copies were not found
     """
 

@@ -1,7 +1,4 @@
-"""Measures of replayed windows with known events: detected, delay, alerts per day, routine alerts.
-
-``events.py`` defines the measures and judges the alerts; this module counts, and prints the table.
-"""
+"""Measures of replayed windows with known events, defined in ``events.py``, and their table."""
 
 from __future__ import annotations
 

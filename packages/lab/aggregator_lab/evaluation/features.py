@@ -2,13 +2,10 @@
 
 * **copies**   share of the copies (articles whose label occurred before, in random order) that have an
   earlier article of their label within 3 and 7 bits;
-* **false**    neighbors within 3 and 7 bits per article that are no copies, among articles that the fit did
-  not see (``block_statistics.py``);
+* **false**    neighbors within 3 and 7 bits per article that are no copies, among unseen articles;
 * **AUC**      ROC AUC on human-judged pairs, by the cosine of the features and by the bits;
-* **related**  recall@10 of the other articles on an event, among the articles of ``false``, by the cosine and
-  by the bits. The service ranks by terms instead: these are what the features alone can do;
-* **cost**     processor time per article and for the fit, one text at a time on one thread; size of the model
-  file and of weights that an installed package has.
+* **related**  recall@10 of the other articles on an event, likewise; the service ranks by terms instead;
+* **cost**     processor time per article and for the fit, on one thread; size of the model file and weights.
 
 An extractor whose extra is not installed gets a row with the error.
 """
@@ -42,7 +39,7 @@ from aggregator_lab.extractors.model import FeatureExtractor, Features, FittedMo
 
 
 class TfidfPcaExtractor:
-    """A ``FeatureModel`` as an extractor; d = 64, centered, on the axes of the hyperplanes."""
+    """A ``FeatureModel``, as shipped, as an extractor; d = 64, centered, on the axes of the hyperplanes."""
 
     name: ClassVar[str] = TFIDF_PCA
 

@@ -1,8 +1,7 @@
 """Comparison of duplicate detection methods on labeled articles, clean and with the noise of scanned print.
 
-For each method and clustering the threshold is tuned on every other cluster (by B-cubed F1) and scored on the
-rest, and the reverse; the measures are the means of both. Overlapping labels are merged first
-(``labeled.SPOTSIGS_LABEL_MERGES``); the adjusted Rand index is given for the labels as they are too.
+The threshold is tuned on every other cluster (by B-cubed F1) and scored on the rest, and the reverse.
+Overlapping labels are merged first; the adjusted Rand index is given for the labels as they are too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Precision, recall and F1 of duplicate verdicts by policy, in the online protocol (``online_protocol.py``).
-
-Articles go through the ingest service over an in-memory store. Orders are seeded, so two runs agree.
-"""
+"""Precision, recall and F1 of duplicate verdicts by policy, in the online protocol; seeded."""
 
 from __future__ import annotations
 
@@ -96,9 +93,7 @@ async def evaluate(
 ) -> list[PolicyResult]:
     """One row per policy and labeling. ``background`` articles are stored before the labeled ones.
 
-    ``order``: of the labeled articles, by seed.
-
-    Raises InvalidInput if no label occurs twice, since there is nothing to find then.
+    ``order``: of the labeled articles, by seed. Raises InvalidInput if no label occurs twice.
     """
     if len({item.label for item in gold}) == len(gold):
         raise InvalidInput(

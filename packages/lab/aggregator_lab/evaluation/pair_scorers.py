@@ -73,9 +73,8 @@ def tfidf_by_titles(
 ) -> ScoredPairs:
     """As ``tfidf_with_titles``, with the titles compared by "tfidf" cosine, "jaccard" of terms, or "boolean".
 
-    Boolean: 1 if the sets of terms are equal, else 0. The formulas of tf and idf in the publication of the
-    rule are not on record here, so there is a row with ``weights`` of ``vectors.tfidf`` and one with those of
-    textbooks.
+    Boolean: 1 if the sets of terms are equal, else 0. The published formulas of tf and idf are not on record
+    here, hence rows with both kinds of ``weights``.
     """
     near = ScoredPairs(*vectors.nearest_pairs(weights(_texts(articles), _langs(articles))))
     pairs = list(zip(near.a.tolist(), near.b.tolist(), strict=True))

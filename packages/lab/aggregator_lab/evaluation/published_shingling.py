@@ -1,22 +1,15 @@
-"""Online shingling by the published rule: Rodier & Carter (LREC 2020).
-
-The rule, with the letters of the paper:
+"""Online shingling by the published rule: Rodier & Carter (LREC 2020). No overlap is computed.
 
     n  words per shingle, as in ``shingling.py``
     f  leading fraction of the text that is used, 0..1
     p  permutations of the shingle hashes
     k  hashes sampled from each permutation: the smallest ones
     t  an article is a near-duplicate of an earlier one if they have more than t collisions (equal samples of
-       one permutation); of several, the one with the highest collision count is its original, and of equal
-       ones the earliest
+       one permutation); the one with most collisions, of equal ones the earliest, is its original
 
-No overlap is computed; that is the difference to ``shingling.py``, our reading of the method. Originals come
-first: articles marked ``original`` are decided before the others, both in seeded random order.
-
-Not on record here: the values in the paper's Table 2, its tokenizer and hash, the texts of its Table 1, and
-how exactly the k samples are drawn from the p permutations. ``GRID_VALUES`` and ``COMPARED_SETTING`` are
-therefore ours, and one setting is chosen by cross-validation over clusters: chosen on every other cluster,
-scored on the rest, and the reverse.
+Articles marked ``original`` are decided before the others, both in seeded random order. The values in the
+paper's Table 2, its tokenizer, hash and sampling are not on record here: ``GRID_VALUES`` and
+``COMPARED_SETTING`` are ours, and a setting is chosen by cross-validation over clusters.
 """
 
 from __future__ import annotations
@@ -78,7 +71,7 @@ COMPARED_SETTING = PublishedSettings()  # of ``evaluate duplicates --compare pub
 
 @dataclass(frozen=True, slots=True)
 class PublishedResult:
-    """One setting under one labeling: means over all orders, 0..1, and the counts of each order by cluster.
+    """One setting under one labeling: means over all orders, 0..1.
 
     held_out  whether the measures are those of the clusters that did not choose the setting
     """

@@ -1,14 +1,12 @@
 """Recall and nDCG of related articles about labeled events, compared with brute force.
 
 Labeled articles (``cluster`` = event) are mixed with background articles, evenly over a window of time, and
-all are stored by the ingest service. Then the ``k`` related articles of each are requested. Two measures,
-each the mean over the labeled articles whose event has other articles:
+stored by the ingest service. Means over the labeled articles whose event has other articles:
 
 * **recall@k**  share of the event's other articles among the first k, of at most k;
 * **nDCG@k**    the same, weighted towards the first ranks.
 
-Brute force ranks every stored article by the cosine of the full TF-IDF vectors (the model's weights, not only
-the stored heaviest terms). Copies of one text count once in both rankings, as in an answer of the service.
+Brute force ranks every article by the cosine of the full TF-IDF vectors. Copies of one text count once.
 """
 
 from __future__ import annotations
@@ -78,8 +76,7 @@ class RelatedReport:
 class StoredArticles:
     """Articles that the ingest service stored, and what is relevant to each labeled one.
 
-    ``group_by_id``: duplicate group of each stored article. ``relevant_by_id``: the other groups of the event
-    of each labeled one.
+    ``relevant_by_id``: the other duplicate groups of its event.
     """
 
     analyzer: Analyzer

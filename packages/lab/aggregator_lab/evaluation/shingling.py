@@ -1,11 +1,8 @@
 """Online shingling with an overlap test: our reading of Rodier & Carter (LREC 2020), after Broder (1997).
 
-The rule as published is in ``published_shingling.py``; it decides by collisions and computes no overlap.
-
 An article is the set of its word shingles; a sample of them is kept, whose smallest hashes are the sketch.
 Earlier articles that share enough of the sketch are candidates; the one with the highest overlap coefficient
-is the original if that coefficient is high enough. Fingerprints are not used. The settings, with the letters
-of the paper:
+is the original if that is high enough. The settings, with the letters of the paper:
 
     n  words per shingle
     k  one shingle in k is sampled (those whose hash is divisible by k; 1: all)
@@ -14,9 +11,7 @@ of the paper:
     f  leading share of the text that is used, 0..1
     r  minimum overlap coefficient |A and B| / min(|A|, |B|) of the samples of a near-duplicate, 0..1
 
-A word is a shingle unit of the service: in Chinese a word of jieba, in other languages without spaces a
-character. Precision, recall and F1 are given per setting in the online protocol. Its results are not those of
-the paper.
+A word is a shingle unit of the service. The results are not those of the paper.
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
 """Vector encodings of the literature, and the 64 nearest neighbors of each article.
 
-tfidf      term weights                                (scikit-learn)
-doc2vec    paragraph vectors                           (gensim; Le and Mikolov 2014, Zhang 2023)
-embedding  static sentence vectors; the weights are part of the package, nothing is downloaded
-
 All vectors have length 1, so their inner product is the cosine.
 """
 
@@ -110,10 +106,7 @@ def doc2vec(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
 
 
 def embedding(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
-    """(n, 64) vectors of a distilled sentence model, of the first ``EMBEDDING_MAX_CHARS`` characters.
-
-    ``langs`` do not count: the model has one vocabulary.
-    """
+    """(n, 64) vectors of a distilled sentence model, of the first ``EMBEDDING_MAX_CHARS`` characters."""
     model = import_optional(*STATIC_MODEL)
     openings = [text[:EMBEDDING_MAX_CHARS] for text in texts]
     return normalize_rows(np.array(model.get_embeddings(openings), np.float32))

@@ -1,6 +1,4 @@
-"""Fit of a feature extractor, its centering and its hyperplanes to a corpus, offline.
-
-features of the corpus -> centering -> 64 orthogonal hyperplanes, as in ``fit.py``
+"""Fit of a feature extractor, its centering and its 64 orthogonal hyperplanes to a corpus.
 
 scikit-learn is imported by the fit only: the service imports this module for models of an extractor.
 """
@@ -101,10 +99,7 @@ def fit_extractor_file(
     metadata: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> FittedModel:
-    """Fit to the articles of ``group`` in files and save the model; arguments and errors as ``fit_file``.
-
-    All texts of the group are held in memory.
-    """
+    """Fit to the articles of ``group`` in files and save the model; arguments and errors as ``fit_file``."""
     files = [str(path) for path in paths]
     check_readable(files)
     check_writable(Path(out))

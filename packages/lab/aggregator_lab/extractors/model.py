@@ -3,14 +3,11 @@
     x   = extractor.transform([text]), divided by its L2 norm     (d,)
     V   = x @ matrix - offset                                     (64,)
 
-``matrix`` is the hyperplanes with the centering folded in, as in ``analysis/features.py``; bit k of the
-fingerprint is ``V_k > 0``. Term weights do not come from the features: the model has the inverse document
-frequencies of its corpus for them. ``content_hash`` is part of the index name: another extractor is another
-index.
+Bit k of the fingerprint is ``V_k > 0``. Term weights come from the idf of the corpus, not from the features.
+``content_hash`` is part of the index name.
 
-An extractor is a ``StoredExtractor``, and an entry point of the group ``aggregator.extractors``. It is loaded
-before analysis workers are forked and used after it: ``restore`` and ``transform`` must not leave threads or
-open files behind.
+A ``StoredExtractor`` is an entry point of the group ``aggregator.extractors``, loaded before analysis workers
+are forked: ``restore`` and ``transform`` must not leave threads or open files behind.
 """
 
 from __future__ import annotations
@@ -38,11 +35,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class FeatureExtractor(Protocol):
-    """Texts to feature vectors.
-
-    name        as in ``aggregator fit --features NAME``
-    dimensions  d, at least 64
-    """
+    """Texts to feature vectors of ``dimensions`` d >= 64; ``name``: as in ``fit --features NAME``."""
 
     name: ClassVar[str]
 
@@ -62,11 +55,7 @@ class FeatureExtractor(Protocol):
 
 
 class StoredExtractor(FeatureExtractor, Protocol):
-    """Extractor that can be fitted, stored as plain values and arrays, and restored from them.
-
-    summary  one line for model cards
-    limits   sentences for model cards
-    """
+    """Extractor that can be stored as values and arrays; ``summary``, ``limits``: for model cards."""
 
     summary: ClassVar[str]
     limits: ClassVar[str]

@@ -1,7 +1,6 @@
 """Phrases of the open benchmark in ten languages, written for it. Lists are separated by "|".
 
-Phrases at one position of two languages say the same, so equal choices give translations. ``facts`` have a
-number ``{n}`` and a place ``{p}``. ``PARAPHRASES`` are other English words for the same.
+Equal positions say the same in every language. ``facts`` have a number ``{n}`` and a place ``{p}``.
 """
 
 from __future__ import annotations

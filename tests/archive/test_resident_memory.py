@@ -8,7 +8,7 @@ from multiprocessing.synchronize import Event
 
 import pytest
 
-from aggregator_archive.peak_memory import PeakMemory
+from aggregator_archive.executors import PeakMemory
 
 MIB = 1 << 20
 

@@ -9,8 +9,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from aggregator.domain import Article
-from aggregator_lab.evaluation.duplicate_counter import judge_pair
-from aggregator_lab.evaluation.duplicate_stream import DuplicatePair
+from aggregator_lab.evaluation.duplicate_stream import DuplicatePair, judge_pair
 from aggregator_lab.evaluation.judgments import read_judgments, render_page
 from tests.browser.pages import accessibility_violations, opened, overflow_px
 from tests.support.factories import edited, story

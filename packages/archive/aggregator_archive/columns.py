@@ -15,8 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from aggregator_archive.arrays import Array, Hashes, Rows, batches
-from aggregator_archive.checkpoint import write_bytes
+from aggregator_archive.arrays import Array, Hashes, Rows, batches, write_bytes
 from aggregator_archive.encode import (
     FIXED_WIDTH_COLUMNS,
     UNDATED,

@@ -25,9 +25,9 @@ from aggregator_archive.arrays import (
     merge_pairs,
     order_pairs,
     pack_pairs,
+    save_once,
     unpack_pairs,
 )
-from aggregator_archive.checkpoint import save_once
 from aggregator_archive.cluster import Links, components
 from aggregator_archive.columns import Columns, DistinctTexts, open_columns
 from aggregator_archive.encode import UNDATED

@@ -22,10 +22,9 @@ from aggregator.domain import Article, Sketch, WeightedTerms
 from aggregator.errors import InvalidInput
 from aggregator.index.codec.sketches import decode_opening, encode_opening
 from aggregator_archive import rows
-from aggregator_archive.arrays import Array, Flags
+from aggregator_archive.arrays import Array, Flags, save_once
 from aggregator_archive.bitmap_filter import BITMAP_BITS, sample_bitmaps
 from aggregator_archive.char_ngrams import char_ngram_sketch
-from aggregator_archive.checkpoint import save_once
 
 UNDATED = np.iinfo(np.int64).min
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from aggregator import jsonl
 from aggregator.dedup.policy import Policy
 from aggregator.errors import InvalidInput
-from aggregator_archive.checkpoint import write_bytes
+from aggregator_archive.arrays import write_bytes
 from aggregator_archive.encode import Encoding
 
 WORK_FORMAT_VERSION = 8  # of the files in ``Job.work_dir``; work of another version is refused

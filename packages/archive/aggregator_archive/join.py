@@ -19,6 +19,7 @@ from aggregator_archive.arrays import (
     Pairs,
     Rows,
     batches,
+    load_or_compute,
     merge_pairs,
     pack_pairs,
     unpack_pairs,
@@ -33,7 +34,6 @@ from aggregator_archive.buckets import (
     order_by_smallest_keys,
     slices_by_count,
 )
-from aggregator_archive.checkpoint import load_or_compute
 from aggregator_archive.columns import Columns, open_array, open_columns
 from aggregator_archive.join_sketch_keys import join_sketch_keys
 from aggregator_archive.sketch_keys import sorted_entries

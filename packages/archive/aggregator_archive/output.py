@@ -22,13 +22,12 @@ from aggregator import jsonl
 from aggregator.errors import InvalidInput
 from aggregator.time_units import DAY_MS
 from aggregator_archive import report, rows
-from aggregator_archive.arrays import Flags, merge_pairs, unpack_pairs
-from aggregator_archive.checkpoint import write_bytes
+from aggregator_archive.arrays import Flags, merge_pairs, unpack_pairs, write_bytes
 from aggregator_archive.confirm import DIFFERENT_SPACES
 from aggregator_archive.encode import chunk_metadata, usable_rows
+from aggregator_archive.executors import PeakMemory
 from aggregator_archive.job import Job, OutputFormat
 from aggregator_archive.optional_imports import import_optional
-from aggregator_archive.peak_memory import PeakMemory
 from aggregator_archive.pipeline import DedupeResult, ProgressListener, near_in_time
 from aggregator_archive.representatives import RepresentativeChoice, choose_representatives
 from aggregator_archive.summary import summarize

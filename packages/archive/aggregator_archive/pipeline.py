@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 
 from aggregator_archive import rows
-from aggregator_archive.arrays import Flags, Pairs, Rows, merge_pairs, unpack_pairs
-from aggregator_archive.checkpoint import write_bytes
+from aggregator_archive.arrays import Flags, Pairs, Rows, merge_pairs, unpack_pairs, write_bytes
 from aggregator_archive.cluster import (
     Clustering,
     Links,

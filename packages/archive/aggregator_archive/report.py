@@ -12,8 +12,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from aggregator_archive.arrays import unpack_pairs
-from aggregator_archive.checkpoint import write_bytes
+from aggregator_archive.arrays import unpack_pairs, write_bytes
 from aggregator_archive.pipeline import DedupeResult
 from aggregator_archive.summary import format_date
 

@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from aggregator_archive.arrays import Flags, Hashes, Keys, Rows, batches, pack_pairs
-from aggregator_archive.checkpoint import atomic_write
+from aggregator_archive.arrays import Flags, Hashes, Keys, Rows, atomic_write, batches, pack_pairs
 
 SMALLEST_KEYS = 16  # twice the service's: latency does not matter, and copies cut to 30 % are still found
 RARE_KEYS = 16  # most of them are among the smallest too

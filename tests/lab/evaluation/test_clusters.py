@@ -8,7 +8,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
-from aggregator_lab.evaluation.clusters import compare_partitions, evaluate, format_table
+from aggregator_lab.evaluation.near_duplicates import compare_partitions, evaluate_groups, format_groups_table
 from aggregator_lab.labeled import LabeledArticle
 from tests.support.factories import edited, story
 
@@ -28,18 +28,18 @@ def gold(label_of: str = "story {s}") -> list[LabeledArticle]:
 
 async def test_perfect_groups() -> None:
     """Every measure is 1 in every order."""
-    (row,) = await evaluate(gold(), ANALYZER, policy=Policy(), orders=2)
+    (row,) = await evaluate_groups(gold(), ANALYZER, policy=Policy(), orders=2)
 
     assert row.clusters == 6
     assert [order.groups for order in row.orders] == [6, 6]
     assert row.lowest("adjusted_rand") == row.lowest("b_cubed_f1") == pytest.approx(1.0)
     assert row.lowest("v_measure") == pytest.approx(1.0)
-    assert "lowest" in format_table([row])
+    assert "lowest" in format_groups_table([row])
 
 
 async def test_one_label_for_all_articles_lowers_completeness() -> None:
     """The groups stay homogeneous when all stories have the same label."""
-    (row,) = await evaluate(gold("everything"), ANALYZER, policy=Policy())
+    (row,) = await evaluate_groups(gold("everything"), ANALYZER, policy=Policy())
 
     assert row.mean("homogeneity") == 1.0
     assert row.mean("completeness") == pytest.approx(0.0, abs=1e-9)
@@ -51,7 +51,7 @@ async def test_overlapping_labels_are_merged_in_a_second_row() -> None:
     labeled = [
         LabeledArticle(g.article, "Drink" if g.article.id == "0-1" else "Caffeine") for g in gold()[:3]
     ]
-    given, merged, bound = await evaluate(labeled, ANALYZER, policy=Policy())
+    given, merged, bound = await evaluate_groups(labeled, ANALYZER, policy=Policy())
 
     assert given.mean("b_cubed_f1") < merged.mean("b_cubed_f1") == 1.0
     assert bound.labels == "labels themselves"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.domain import Article
-from aggregator_lab.evaluation.duplicate_counter import containment, headline_similarity, judge_pair
+from aggregator_lab.evaluation.duplicate_stream import containment, headline_similarity, judge_pair
 from tests.support.factories import story
 
 LEAD_A, LEAD_B, BACKGROUND = story(1, 20), story(2, 20), story(3, 30)

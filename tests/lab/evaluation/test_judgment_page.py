@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from aggregator.domain import Article
-from aggregator_lab.evaluation.duplicate_counter import judge_pair
-from aggregator_lab.evaluation.duplicate_stream import DuplicatePair
+from aggregator_lab.evaluation.duplicate_stream import DuplicatePair, judge_pair
 from aggregator_lab.evaluation.judgments import render_page, sample_pairs
 from tests.support.factories import story
 

@@ -24,10 +24,9 @@ from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings
 from aggregator_archive import rows
 from aggregator_archive.encode import Encoding
-from aggregator_archive.executors import open_pool
+from aggregator_archive.executors import open_pool, track_peak_memory
 from aggregator_archive.job import Job, Method, prepare_work_dir
 from aggregator_archive.output import table_file_name, write_results
-from aggregator_archive.peak_memory import track_peak_memory
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
 from aggregator_archive.rows import ARTICLE_FIELDS
 

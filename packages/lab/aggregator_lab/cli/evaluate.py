@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aggregator import jsonl
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.models import load_models
+from aggregator.cli.common_options import selected_policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import InvalidInput
 from aggregator.runtime.exit_codes import EXIT_OK
@@ -23,7 +26,6 @@ from aggregator_lab.evaluation.calibration import Curve
 from aggregator_lab.labeled import load_articles, load_labeled, originals_first, shuffle
 
 if TYPE_CHECKING:
-    from aggregator.analysis.analyzer import Analyzer
     from aggregator.events.detection import RuleMode
     from aggregator_lab.labeled import LabeledArticle
 
@@ -32,14 +34,13 @@ RULE_MODES: tuple[RuleMode, ...] = ("stories", "literal")
 
 def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     """Score verdicts on labeled articles, under the rule of the paper and under the current policy."""
-    from aggregator.cli.common_options import selected_policy
     from aggregator_lab.evaluation import near_duplicates as protocol
 
     jsonl.check_readable([*args.files, *args.background])
     gold, background = _load_gold(args)
     if args.grid:
         return _evaluate_grid(args, gold, background)
-    analyzer = _load_analyzer(settings)
+    analyzer = load_analyzer(settings)
     name, policy = selected_policy(args, settings)
     policies = {n: p for n, p in protocol.POLICIES.items() if p.name == "hamming"} | {name: policy}
     rows = asyncio.run(
@@ -123,23 +124,16 @@ def _evaluate_grid(args: argparse.Namespace, gold: list[LabeledArticle], backgro
 
 def clusters(args: argparse.Namespace, settings: Settings) -> int:
     """Compare duplicate groups with labeled ones."""
-    from aggregator.cli.common_options import selected_policy
-    from aggregator_lab.evaluation import clusters as protocol
+    from aggregator_lab.evaluation import near_duplicates as protocol
 
     jsonl.check_readable([*args.files, *args.background])
-    gold, analyzer = _load_labeled(args), _load_analyzer(settings)
-    background = load_articles(args.background)
+    gold, analyzer = _load_labeled(args), load_analyzer(settings)
+    background, policy = load_articles(args.background), selected_policy(args, settings)[1]
     rows = asyncio.run(
-        protocol.evaluate(
-            gold,
-            analyzer,
-            policy=selected_policy(args, settings)[1],
-            orders=args.orders,
-            background=background,
-        )
+        protocol.evaluate_groups(gold, analyzer, policy=policy, orders=args.orders, background=background)
     )
     curves = _duplicate_curves(args, gold, analyzer)
-    return _print_rows(args, [row.as_json() for row in rows], protocol.format_table(rows), curves)
+    return _print_rows(args, [row.as_json() for row in rows], protocol.format_groups_table(rows), curves)
 
 
 def pairs(args: argparse.Namespace, settings: Settings) -> int:
@@ -147,7 +141,7 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation import pairs as protocol
 
     jsonl.check_readable(args.files)
-    report = protocol.evaluate(protocol.parse_pairs(read_rows(args.files)), _load_analyzer(settings))
+    report = protocol.evaluate(protocol.parse_pairs(read_rows(args.files)), load_analyzer(settings))
     curves = report.calibration_curves()
     _draw_curves(args, curves)
     result = report.as_json() | {"curves": calibration.as_json(curves)}
@@ -156,11 +150,10 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
 
 def related(args: argparse.Namespace, settings: Settings) -> int:
     """Score related articles."""
-    from aggregator.cli.common_options import selected_policy
     from aggregator_lab.evaluation import related as protocol
 
     jsonl.check_readable([*args.files, *args.background])
-    gold, analyzer = load_labeled(args.files), _load_analyzer(settings)
+    gold, analyzer = load_labeled(args.files), load_analyzer(settings)
     report = asyncio.run(
         protocol.evaluate(
             gold,
@@ -183,7 +176,7 @@ def blocks(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation.article_files import read_articles
 
     jsonl.check_readable(args.files)
-    results = _load_analyzer(settings).analyze_many(read_articles(args.files, args.max).articles)
+    results = load_analyzer(settings).analyze_many(read_articles(args.files, args.max).articles)
     rows = block_statistics.evaluate([result for result in results if isinstance(result, Analysis)])
     print(json.dumps([row.as_json() for row in rows]) if args.json else block_statistics.format_table(rows))
     return EXIT_OK
@@ -289,8 +282,6 @@ def _draw_curves(args: argparse.Namespace, curves: Sequence[Curve]) -> None:
         plots.draw_curves(curves, Path(args.plot))
 
 
-def _load_analyzer(settings: Settings) -> Analyzer:
-    from aggregator.analysis.analyzer import Analyzer
-    from aggregator.analysis.models import load_models
-
+def load_analyzer(settings: Settings) -> Analyzer:
+    """The analyzer with the feature models of the settings."""
     return Analyzer(load_models(Path(settings.models_dir) if settings.models_dir else None))

@@ -14,11 +14,13 @@ from typing import Any
 import msgspec
 
 from aggregator import jsonl
+from aggregator.cli.common_options import selected_policy
 from aggregator.cli.progress import open_bar
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
+from aggregator_lab.cli.evaluate import load_analyzer
 from aggregator_lab.evaluation import duplicates, edit_recall, judgments
 from aggregator_lab.evaluation.article_files import ArticleFile, read_articles
 from aggregator_lab.evaluation.duplicate_stream import DuplicateStream
@@ -39,15 +41,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
-    from aggregator.analysis.analyzer import Analyzer
-    from aggregator.analysis.models import load_models
-    from aggregator.cli.common_options import selected_policy
-
     compared, published = _compared_settings(args)
     read = read_articles(args.files, args.max)
     _print_left_out(read)
-    analyzer = Analyzer(load_models(Path(settings.models_dir) if settings.models_dir else None))
-    stream = DuplicateStream(analyzer, selected_policy(args, settings)[1])
+    stream = DuplicateStream(load_analyzer(settings), selected_policy(args, settings)[1])
     await _send_with_progress(stream, read.articles)
     report = duplicates.service_report(stream)
     if args.page:
@@ -102,13 +99,11 @@ async def _send_with_progress(stream: DuplicateStream, articles: list[Article]) 
 
 
 def _write_page(args: argparse.Namespace, report: duplicates.DuplicatesReport) -> None:
-    from aggregator_lab.evaluation.judgments import render_page, sample_pairs
-
     if not report.pairs:
         raise InvalidInput("page: no duplicate was found that could be judged.")
-    chosen = sample_pairs(report.pairs, args.pairs, args.seed)
+    chosen = judgments.sample_pairs(report.pairs, args.pairs, args.seed)
     Path(args.page).write_text(
-        render_page(chosen, len(report.pairs), report.method), encoding="utf-8", errors="replace"
+        judgments.render_page(chosen, len(report.pairs), report.method), encoding="utf-8", errors="replace"
     )
 
 

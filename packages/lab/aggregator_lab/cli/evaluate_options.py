@@ -6,14 +6,19 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from aggregator.cli import common_options
+from aggregator.cli.common_options import (
+    DEDUP_SETTINGS,
+    DETECTION_SETTINGS,
+    LOG_SETTINGS,
+    MODEL_SETTINGS,
+    add_command,
+    add_policy_options,
+    add_settings_options,
+    positive_int,
+)
 from aggregator.extensions import feature_names
 
-POLICY_SETTINGS = (
-    *common_options.DEDUP_SETTINGS,
-    *common_options.MODEL_SETTINGS,
-    *common_options.LOG_SETTINGS,
-)
+POLICY_SETTINGS = (*DEDUP_SETTINGS, *MODEL_SETTINGS, *LOG_SETTINGS)
 
 
 def add_evaluate_command(commands: Any) -> None:
@@ -38,14 +43,14 @@ def add_evaluate_command(commands: Any) -> None:
 
 
 def _add_near_duplicates(protocols: Any) -> None:
-    command = common_options.add_command(
+    command = add_command(
         protocols, "near-duplicates", "precision, recall and F1 on articles with a `cluster` each",
         "aggregator_lab.cli.evaluate:near_duplicates",
     )  # fmt: skip
     _add_input_options(command)
     _add_background_option(command, "unlabeled articles that are stored first; repeatable")
     command.add_argument(
-        "--plant", metavar="N", type=common_options.positive_int,
+        "--plant", metavar="N", type=positive_int,
         help="for files without labels: plant copies of N articles per language and store the others first",
     )  # fmt: skip
     _add_html_option(command)
@@ -58,28 +63,26 @@ def _add_near_duplicates(protocols: Any) -> None:
     )  # fmt: skip
     group = command.add_argument_group("values of --grid, with the letters of the publication")
     for flag, kind, help in (
-        ("--shingle", common_options.positive_int, "n: words per shingle"),
-        ("--sample", common_options.positive_int, "k: one shingle in k is kept; published: samples of each"),
-        ("--sketch", common_options.positive_int, "p: shingles that are looked up; published: permutations"),
+        ("--shingle", positive_int, "n: words per shingle"),
+        ("--sample", positive_int, "k: one shingle in k is kept; published: samples of each"),
+        ("--sketch", positive_int, "p: shingles that are looked up; published: permutations"),
         ("--collisions", int, "t: minimum shared sketch shingles of a candidate; published: more than t"),
         ("--leading", float, "f: share of the text that is used, from its beginning"),
         ("--overlap", float, "r: minimum overlap coefficient of a duplicate; not in the published rule"),
     ):  # fmt: skip
         group.add_argument(flag, metavar="X,...", type=comma_separated(kind), help=help)
-    common_options.add_policy_options(command, POLICY_SETTINGS)
+    add_policy_options(command, POLICY_SETTINGS)
 
 
 def _add_duplicates(protocols: Any) -> None:
-    command = common_options.add_command(
+    command = add_command(
         protocols, "duplicates", "duplicates and wrong ones among articles without labels, per source",
         "aggregator_lab.cli.evaluate_duplicates:run",
     )  # fmt: skip
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="articles as .jsonl, .jsonl.gz, .csv or .parquet, in order"
     )
-    command.add_argument(
-        "--max", metavar="N", type=common_options.positive_int, help="use only the first N articles"
-    )
+    _add_max_option(command)
     command.add_argument(
         "--compare", choices=("shingling", "published"),
         help="also count the duplicates of shingling among the same articles: our reading of Rodier & Carter "
@@ -94,7 +97,7 @@ def _add_duplicates(protocols: Any) -> None:
         help="collisions that a duplicate exceeds for --compare published (default 3)",
     )  # fmt: skip
     command.add_argument(
-        "--edits", metavar="N", type=common_options.positive_int,
+        "--edits", metavar="N", type=positive_int,
         help="also edit N articles per language in six ways and report the share found as duplicates",
     )  # fmt: skip
     group = command.add_argument_group("judgment by hand")
@@ -102,7 +105,7 @@ def _add_duplicates(protocols: Any) -> None:
         "--page", metavar="FILE.html", help="write a page on which to judge random duplicates side by side"
     )
     group.add_argument(
-        "--pairs", metavar="N", type=common_options.positive_int, default=50,
+        "--pairs", metavar="N", type=positive_int, default=50,
         help="number of duplicates on the page (default 50)",
     )  # fmt: skip
     group.add_argument(
@@ -118,11 +121,11 @@ def _add_duplicates(protocols: Any) -> None:
         "the counter's result as label",
     )  # fmt: skip
     _add_json_option(command)
-    common_options.add_policy_options(command, POLICY_SETTINGS)
+    add_policy_options(command, POLICY_SETTINGS)
 
 
 def _add_clusters(protocols: Any) -> None:
-    command = common_options.add_command(
+    command = add_command(
         protocols, "clusters", "agreement of duplicate groups with labeled ones (ARI, V-measure, B-cubed)",
         "aggregator_lab.cli.evaluate:clusters",
     )  # fmt: skip
@@ -131,11 +134,11 @@ def _add_clusters(protocols: Any) -> None:
     _add_html_option(command)
     _add_calibration_options(command)
     _add_json_option(command)
-    common_options.add_policy_options(command, POLICY_SETTINGS)
+    add_policy_options(command, POLICY_SETTINGS)
 
 
 def _add_pairs(protocols: Any) -> None:
-    command = common_options.add_command(
+    command = add_command(
         protocols,
         "pairs",
         "ROC AUC and thresholds on human-judged pairs",
@@ -146,27 +149,27 @@ def _add_pairs(protocols: Any) -> None:
     )
     _add_plot_option(command)
     _add_json_option(command)
-    common_options.add_settings_options(command, ("models_dir", *common_options.LOG_SETTINGS))
+    add_settings_options(command, ("models_dir", *LOG_SETTINGS))
 
 
 def _add_related(protocols: Any) -> None:
-    command = common_options.add_command(
+    command = add_command(
         protocols, "related", "recall and nDCG of related articles, compared with brute force",
         "aggregator_lab.cli.evaluate:related",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="articles with an event in `cluster` each")
     _add_background_option(command)
     command.add_argument(
-        "--limit", metavar="K", type=common_options.positive_int, default=10,
+        "--limit", metavar="K", type=positive_int, default=10,
         help="number of related articles requested (default 10)",
     )  # fmt: skip
     _add_calibration_options(command)
     _add_json_option(command)
-    common_options.add_policy_options(command, POLICY_SETTINGS)
+    add_policy_options(command, POLICY_SETTINGS)
 
 
 def _add_events(protocols: Any) -> None:
-    command = common_options.add_command(
+    command = add_command(
         protocols, "events", "known events found in recorded headlines, delay, alerts per day",
         "aggregator_lab.cli.evaluate:events",
     )  # fmt: skip
@@ -185,30 +188,26 @@ def _add_events(protocols: Any) -> None:
         "--mode", choices=("stories", "literal", "both"),
         help="event rule to score, or both to compare them (default: the setting event_rule)",
     )  # fmt: skip
-    common_options.add_settings_options(
-        command, (*common_options.DETECTION_SETTINGS, "models_dir", *common_options.LOG_SETTINGS)
-    )
+    add_settings_options(command, (*DETECTION_SETTINGS, "models_dir", *LOG_SETTINGS))
 
 
 def _add_blocks(protocols: Any) -> None:
-    command = common_options.add_command(
+    command = add_command(
         protocols, "blocks", "bucket sizes and false neighbors of real fingerprints under the block plan",
         "aggregator_lab.cli.evaluate:blocks",
     )  # fmt: skip
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="articles as .jsonl, .jsonl.gz, .csv or .parquet"
     )
-    command.add_argument(
-        "--max", metavar="N", type=common_options.positive_int, help="use only the first N articles"
-    )
+    _add_max_option(command)
     _add_json_option(command)
-    common_options.add_settings_options(command, ("models_dir", *common_options.LOG_SETTINGS))
+    add_settings_options(command, ("models_dir", *LOG_SETTINGS))
 
 
 def _add_methods(protocols: Any) -> None:
-    command = common_options.add_command(
+    command = add_command(
         protocols, "methods", "archive methods of the literature, on clean and on noisy text",
-        "aggregator_lab.cli.compare_methods:run",
+        "aggregator_lab.cli.comparisons:compare_methods",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
     command.add_argument("--method", metavar="NAME", action="append", help="only this method; repeatable")
@@ -220,13 +219,13 @@ def _add_methods(protocols: Any) -> None:
     _add_per_label_option(command)
     _add_processes_option(command, "methods")
     _add_json_option(command)
-    common_options.add_settings_options(command, common_options.LOG_SETTINGS)
+    add_settings_options(command, LOG_SETTINGS)
 
 
 def _add_features(protocols: Any) -> None:
-    command = common_options.add_command(
+    command = add_command(
         protocols, "features", "feature extractors, fitted to the same articles and measured on others",
-        "aggregator_lab.cli.evaluate_features:run",
+        "aggregator_lab.cli.comparisons:compare_features",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="copies: articles with a `cluster` each")
     command.add_argument(
@@ -246,32 +245,32 @@ def _add_features(protocols: Any) -> None:
     )  # fmt: skip
     command.add_argument("--group", metavar="NAME", default="en", help="language group (default en)")
     command.add_argument(
-        "--max", metavar="N", type=common_options.positive_int, default=4_000,
+        "--max", metavar="N", type=positive_int, default=4_000,
         help="use N articles of the corpus, evenly spaced (default 4000)",
     )  # fmt: skip
     _add_per_label_option(command)
     _add_json_option(command)
-    common_options.add_settings_options(command, ("models_dir", *common_options.LOG_SETTINGS))
+    add_settings_options(command, ("models_dir", *LOG_SETTINGS))
 
 
 def _add_open_benchmark(protocols: Any) -> None:
-    command = common_options.add_command(
+    command = add_command(
         protocols, "open-benchmark", "write a benchmark in ten languages, usable without the service",
         "aggregator_lab.cli.evaluate:open_benchmark",
     )  # fmt: skip
     command.add_argument("out", metavar="DIR", help="directory for articles, data card and scoring script")
     command.add_argument(
-        "--stories", metavar="N", type=common_options.positive_int, default=200,
+        "--stories", metavar="N", type=positive_int, default=200,
         help="number of stories, about 7 articles each (default 200)",
     )  # fmt: skip
     command.add_argument("--seed", metavar="N", type=int, default=1, help="of the stories (default 1)")
-    common_options.add_settings_options(command, common_options.LOG_SETTINGS)
+    add_settings_options(command, LOG_SETTINGS)
 
 
 def _add_input_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
     command.add_argument(
-        "--orders", metavar="N", type=common_options.positive_int, default=1,
+        "--orders", metavar="N", type=positive_int, default=1,
         help="number of random orders (default 1)",
     )  # fmt: skip
 
@@ -297,9 +296,13 @@ def _add_plot_option(command: argparse.ArgumentParser, note: str = "") -> None:
     )  # fmt: skip
 
 
+def _add_max_option(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--max", metavar="N", type=positive_int, help="use only the first N articles")
+
+
 def _add_per_label_option(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--per-label", metavar="N", type=common_options.positive_int,
+        "--per-label", metavar="N", type=positive_int,
         help="use only the first N articles of each label, to save time",
     )  # fmt: skip
 
@@ -310,7 +313,7 @@ def _add_json_option(command: argparse.ArgumentParser) -> None:
 
 def _add_processes_option(command: argparse.ArgumentParser, what: str) -> None:
     command.add_argument(
-        "--processes", metavar="N", type=common_options.positive_int, default=1,
+        "--processes", metavar="N", type=positive_int, default=1,
         help=f"number of {what} evaluated in parallel (default 1)",
     )  # fmt: skip
 

@@ -29,8 +29,7 @@ from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.time_units import DAY_MS, HOUR_MS, format_minute, format_rfc3339
 from aggregator_archive.report import load_templates
-from aggregator_lab.evaluation.duplicate_counter import judge_pair
-from aggregator_lab.evaluation.duplicate_stream import DuplicatePair
+from aggregator_lab.evaluation.duplicate_stream import DuplicatePair, judge_pair
 
 FORMAT = "duplicate-judgments/1"
 Z_95 = 1.959964  # standard normal quantile of a two-sided 95 % interval

@@ -19,6 +19,7 @@ from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.ingest.service import IngestService
 from aggregator.store.memory import MemoryStore
+from aggregator_lab.evaluation.metrics import precision_recall_f1
 from aggregator_lab.labeled import LabeledArticle
 
 CLOCK_START_MS = 1_600_000_000_000  # virtual time, so that two runs agree
@@ -32,6 +33,12 @@ class DecisionCounts(NamedTuple):
     true_positive: int
     false_positive: int
     false_negative: int
+
+    @property
+    def precision_recall_f1(self) -> tuple[float, float, float]:
+        """Each 0..1; 1 without anything to count."""
+        correct, false, missed = self
+        return precision_recall_f1(correct, correct + false, correct + missed)
 
 
 def count_decisions(

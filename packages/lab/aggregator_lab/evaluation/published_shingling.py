@@ -28,7 +28,6 @@ from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_lab.evaluation.metrics import precision_recall_f1
 from aggregator_lab.evaluation.online_protocol import DecisionCounts, count_decisions
 from aggregator_lab.evaluation.shingling import DEFAULT_LANGUAGE, MAX_SHINGLE_WORDS, Decision
 from aggregator_lab.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle, labelings, originals_first
@@ -223,7 +222,7 @@ def _cross_validated(
 def _result(
     setting: PublishedSettings | None, labeling: str, counts: Sequence[DecisionCounts]
 ) -> PublishedResult:
-    scores = [_scores(count) for count in counts]
+    scores = [count.precision_recall_f1 for count in counts]
     precision, recall, f1 = (mean(score[measure] for score in scores) for measure in range(3))
     return PublishedResult(setting, labeling, precision, recall, f1, min(score[2] for score in scores))
 
@@ -232,13 +231,8 @@ def _add(a: DecisionCounts, b: DecisionCounts) -> DecisionCounts:
     return DecisionCounts(*(x + y for x, y in zip(a, b, strict=True)))
 
 
-def _scores(counts: DecisionCounts) -> tuple[float, float, float]:
-    correct, false, missed = counts
-    return precision_recall_f1(correct, correct + false, correct + missed)
-
-
 def _f1(counts: DecisionCounts) -> float:
-    return _scores(counts)[2]
+    return counts.precision_recall_f1[2]
 
 
 def format_table(rows: Sequence[PublishedResult]) -> str:

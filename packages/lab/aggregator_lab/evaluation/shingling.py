@@ -27,7 +27,6 @@ from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_lab.evaluation.metrics import precision_recall_f1
 from aggregator_lab.evaluation.online_protocol import count_decisions
 from aggregator_lab.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle, labelings, shuffle
 
@@ -231,13 +230,9 @@ def _summarize_orders(
     label_by_id: Mapping[str, str],
     orders: Sequence[Sequence[Decision]],
 ) -> SettingResult:
-    scores = [_score_order(label_by_id, decisions) for decisions in orders]
+    counts = (count_decisions(((d.id, d.original) for d in order), label_by_id) for order in orders)
+    scores = [count.precision_recall_f1 for count in counts]
     candidates = mean(decision.candidates for decisions in orders for decision in decisions)
     precision, recall, f1 = (mean(score[measure] for score in scores) for measure in range(3))
     lowest_f1 = min(score[2] for score in scores)
     return SettingResult(setting, labeling, precision, recall, f1, lowest_f1, candidates)
-
-
-def _score_order(label_by_id: Mapping[str, str], decisions: Sequence[Decision]) -> tuple[float, float, float]:
-    correct, false, missed = count_decisions(((d.id, d.original) for d in decisions), label_by_id)
-    return precision_recall_f1(correct, correct + false, correct + missed)

@@ -69,11 +69,6 @@ class Doc2VecExtractor(FittedByFile):
         """Return d."""
         return int(self._weights.shape[1])
 
-    @property
-    def package_bytes(self) -> int:
-        """Return 0: the model file has everything."""
-        return 0
-
     @classmethod
     def fit(cls, texts: Sequence[str], languages: Sequence[str]) -> Self:
         """Train on the texts in one thread, so that runs are reproducible."""
@@ -101,11 +96,8 @@ class Doc2VecExtractor(FittedByFile):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return vocabulary, counts and weights."""
-        return {
-            "vocabulary": pack_strings(self._vocabulary),
-            "counts": self._counts,
-            "weights": self._weights,
-        }
+        vocabulary = pack_strings(self._vocabulary)
+        return {"vocabulary": vocabulary, "counts": self._counts, "weights": self._weights}
 
     def transform(self, texts: Sequence[str], languages: Sequence[str]) -> Features:
         """Return (n, d) float32; texts without a known word give zeros."""

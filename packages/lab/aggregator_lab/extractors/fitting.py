@@ -33,6 +33,11 @@ _CONTENTS = (
 class FittedByFile:
     """Base of the extractors: what the command line and the service call (``extractor_model.Extractor``)."""
 
+    @property
+    def package_bytes(self) -> int:
+        """Return 0: the model file has everything."""
+        return 0
+
     @classmethod
     def restore_model(cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays) -> FittedModel:
         """Return the model in a file with these contents."""

@@ -50,11 +50,6 @@ class HashingExtractor(FittedByFile):
         """Return d."""
         return self._dimensions
 
-    @property
-    def package_bytes(self) -> int:
-        """Return 0: the model file has everything."""
-        return 0
-
     @classmethod
     def fit(cls, texts: Sequence[str], languages: Sequence[str]) -> Self:
         """Count in how many texts each bucket occurs."""

@@ -9,18 +9,26 @@ from dataclasses import asdict
 from typing import Any
 
 from aggregator import jsonl
-from aggregator.errors import ConfigurationError
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.text.language import language_group
+from aggregator.domain import Analysis, Article
+from aggregator.errors import ConfigurationError, InvalidInput
+from aggregator.extensions import feature_names
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
-from aggregator_lab.evaluation import methods as protocol
+from aggregator_archive.rows import read_rows
+from aggregator_lab.cli.evaluate import load_analyzer
+from aggregator_lab.evaluation import features, methods
+from aggregator_lab.evaluation.article_files import read_articles
 from aggregator_lab.evaluation.methods import COMMON_NGRAM_WORDS, MethodResult
 from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
 from aggregator_lab.evaluation.pair_scorers import METHODS, default_methods
+from aggregator_lab.evaluation.pairs import parse_pairs
 from aggregator_lab.evaluation.published_shingling import TABLE_4
-from aggregator_lab.labeled import first_per_label, load_labeled
+from aggregator_lab.labeled import SPOTSIGS_LABEL_MERGES, first_per_label, load_labeled
 
 
-def run(args: argparse.Namespace, settings: Settings) -> int:
+def compare_methods(args: argparse.Namespace, settings: Settings) -> int:
     """Score each method at each noise level."""
     jsonl.check_readable(args.files)
     levels = {level.name: level for level in (CLEAN, *NOISE_LEVELS, *SINGLE_KINDS)}
@@ -28,10 +36,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     _check_names("level", args.level, levels)
     gold = first_per_label(load_labeled(args.files, unique_ids=False), args.per_label)
     chosen = [levels[name] for name in args.level] if args.level else [CLEAN, *NOISE_LEVELS]
-    results = protocol.evaluate(
+    results = methods.evaluate(
         gold, methods=args.method or default_methods(), levels=chosen, processes=args.processes
     )
-    shares = protocol.shares_without_common_ngram(gold, chosen)
+    shares = methods.shares_without_common_ngram(gold, chosen)
     if args.json:
         print(json.dumps({"rows": as_json(results), "without_common_10gram": shares}))
     else:
@@ -109,3 +117,49 @@ def methods_not_run(rows: Sequence[MethodResult]) -> list[str]:
         missing = [name for name in METHODS if name not in run]
         lines += [f"{level:8} not run: {'; '.join(missing)}"] if missing else []
     return lines
+
+
+def compare_features(args: argparse.Namespace, settings: Settings) -> int:
+    """Fit each extractor to every second article of the corpus and measure it on the rest of the data."""
+    jsonl.check_readable([*args.files, *args.corpus, *args.pairs, *args.events])
+    data = _load(args, load_analyzer(settings))
+    rows = features.evaluate(data, list(dict.fromkeys(args.features or feature_names())), args.group)
+    print(json.dumps([r.as_json() for r in rows]) if args.json else features.format_table(rows, data))
+    return EXIT_OK
+
+
+def _load(args: argparse.Namespace, analyzer: Analyzer) -> features.FeatureData:
+    def analyses(articles: Sequence[Article]) -> list[Analysis | None]:
+        """Of each article; None for those of other language groups, and for those without words."""
+        results = analyzer.analyze_many(articles)
+        return [
+            r if isinstance(r, Analysis) and language_group(r.lang) == args.group else None for r in results
+        ]
+
+    def labeled(files: Sequence[str]) -> list[tuple[Analysis, str]]:
+        gold = first_per_label(load_labeled(files) if files else [], args.per_label)
+        found = analyses([item.article for item in gold])
+        labels = (SPOTSIGS_LABEL_MERGES.get(item.label, item.label) for item in gold)
+        return [(item, label) for item, label in zip(found, labels, strict=True) if item]
+
+    articles = read_articles(args.corpus).articles
+    sampled = articles[:: max(1, len(articles) // args.max)][: args.max]
+    corpus = [item for item in analyses(sampled) if item]
+    copies = labeled(args.files)
+    if not copies or len(corpus) < 2:
+        raise InvalidInput(
+            f"No articles of group {args.group!r} in these files; give others or another --group."
+        )
+    judged = parse_pairs(read_rows(args.pairs)) if args.pairs else []
+    firsts, seconds = analyses([pair.first for pair in judged]), analyses([pair.second for pair in judged])
+    return features.FeatureData(
+        corpus[::2],
+        corpus[1::2],
+        copies,
+        [
+            (first, second, pair.same)
+            for pair, first, second in zip(judged, firsts, seconds, strict=True)
+            if first and second
+        ],
+        labeled(args.events),
+    )

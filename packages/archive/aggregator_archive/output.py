@@ -238,12 +238,14 @@ def _summarize_run(
     summary = summarize(result, choice, bad_rows)
     total_seconds = round(sum(result.stage_seconds.values()), 2)
     peak_memory.sample()
+    # Of this process and its finished workers; earlier runs of resumed work are not included.
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return summary | {
         "total_seconds": total_seconds,
         "articles_per_second": round(summary["articles"] / max(1e-9, total_seconds), 1),
         "peak_memory_gb": round(peak_memory.total_bytes / 1e9, 3),
         "peak_anonymous_gb": round(peak_memory.anonymous_bytes / 1e9, 3),
-        "cpu_seconds": round(_cpu_s(), 2),
+        "cpu_seconds": round(sum(usage.ru_utime + usage.ru_stime for usage in usages), 2),
         "processes": worker_count,
         "within": _date_limit_effect(job, result),
     }
@@ -257,9 +259,3 @@ def _date_limit_effect(job: Job, result: DedupeResult) -> dict[str, Any] | None:
     candidates = merge_pairs([np.load(file)["pairs"] for file in files])
     near = near_in_time(result.distinct_texts, candidates, job.within_ms)
     return {"days": job.within_ms / DAY_MS, "pairs_with": int(near.sum()), "pairs_without": len(candidates)}
-
-
-def _cpu_s() -> float:
-    """CPU time of this process and its finished workers; earlier runs of resumed work are not included."""
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)

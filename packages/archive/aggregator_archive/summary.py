@@ -16,17 +16,8 @@ from aggregator_archive.representatives import RepresentativeChoice
 
 # The ranges of Zhang's (2023) table of cluster sizes, with larger ones added.
 CLUSTER_SIZE_RANGES = (
-    (1, 1),
-    (2, 2),
-    (3, 3),
-    (4, 4),
-    (5, 5),
-    (6, 10),
-    (11, 20),
-    (21, 50),
-    (51, 100),
-    (101, 1000),
-    (1001, 2**62),
+    *((size, size) for size in range(1, 6)),
+    *((6, 10), (11, 20), (21, 50), (51, 100), (101, 1000), (1001, 2**62)),
 )
 # Upper ends of the ranges of article lengths, in words; in languages without spaces a word is a character.
 MAX_WORDS_OF_RANGES = (10, 20, 50, 100, 200, 500, 1_000, 2_000)
@@ -39,6 +30,7 @@ def summarize(result: DedupeResult, choice: RepresentativeChoice, bad_rows: int)
     sizes = np.bincount(result.labels, minlength=max(1, rows))
     sizes = sizes[sizes > 0]
     groups = sizes[sizes > 1]
+    distance = result.confirmed.distance
     return {
         "articles": rows,
         "bad_rows": bad_rows,
@@ -62,8 +54,8 @@ def summarize(result: DedupeResult, choice: RepresentativeChoice, bad_rows: int)
             }
             for cut in result.clustering.cuts
         ],
-        "distances": _distance_histogram(result),
-        "containments": _containment_histogram(result),
+        "distances": np.bincount(distance[distance != DIFFERENT_SPACES], minlength=65).tolist(),
+        "containments": np.histogram(result.confirmed.overlaps.containment, 20, (0, 1))[0].tolist(),
         "sources": _top_sources(result, choice),
         "source_pairs": _top_source_pairs(result),
         "months": _monthly_counts(result, choice),
@@ -98,19 +90,6 @@ def length_table(result: DedupeResult, choice: RepresentativeChoice) -> list[dic
         {"words": range_name, **{name: int(numbers[at]) for name, numbers in counts.items()}}
         for at, range_name in enumerate([*names, f"over {MAX_WORDS_OF_RANGES[-1]}"])
     ]
-
-
-def _distance_histogram(result: DedupeResult) -> list[int]:
-    """Number of confirmed pairs of one space per Hamming distance, 0 to 64."""
-    distance = result.confirmed.distance
-    counts: list[int] = np.bincount(distance[distance != DIFFERENT_SPACES], minlength=65).tolist()
-    return counts
-
-
-def _containment_histogram(result: DedupeResult) -> list[int]:
-    """Number of confirmed pairs per interval of containment of width 0.05."""
-    counts: list[int] = np.histogram(result.confirmed.overlaps.containment, 20, (0, 1))[0].tolist()
-    return counts
 
 
 def _top_sources(result: DedupeResult, choice: RepresentativeChoice) -> list[dict[str, Any]]:

@@ -67,11 +67,16 @@ def first_per_label(gold: Sequence[LabeledArticle], count: int | None) -> list[L
     return kept
 
 
-def labelings(gold: Sequence[LabeledArticle], label_merges: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Label by article id: as given, and (if ``gold`` has one of these labels) after ``label_merges``."""
+def merged_label(label: str) -> str:
+    """The label after ``SPOTSIGS_LABEL_MERGES``."""
+    return SPOTSIGS_LABEL_MERGES.get(label, label)
+
+
+def labelings(gold: Sequence[LabeledArticle]) -> dict[str, dict[str, str]]:
+    """Label by article id: as given, and (if ``gold`` has one of these labels) merged."""
     found = {AS_LABELED: {item.article.id: item.label for item in gold}}
-    if not label_merges.keys().isdisjoint(found[AS_LABELED].values()):
-        found[MERGED] = {item.article.id: label_merges.get(item.label, item.label) for item in gold}
+    if not SPOTSIGS_LABEL_MERGES.keys().isdisjoint(found[AS_LABELED].values()):
+        found[MERGED] = {item.article.id: merged_label(item.label) for item in gold}
     return found
 
 

@@ -80,7 +80,7 @@ def test_titles_that_agree_raise_the_score(method: str, titles: tuple[str, str],
 @pytest.mark.parametrize("method", ["combined", "pair classifier"])
 def test_thresholds_are_tuned_on_one_half_and_scored_on_the_other(method: str) -> None:
     """Easy copies are grouped without an error in both directions."""
-    rows = methods.evaluate_method(gold(), method, CLEAN, {})
+    rows = methods.evaluate_method(gold(), method, CLEAN)
 
     assert [row.clustering for row in rows] == list(methods.CLUSTERINGS)
     for row in rows:

@@ -25,7 +25,7 @@ from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
 from aggregator_lab.evaluation.pair_scorers import METHODS, default_methods
 from aggregator_lab.evaluation.pairs import parse_pairs
 from aggregator_lab.evaluation.published_shingling import TABLE_4
-from aggregator_lab.labeled import SPOTSIGS_LABEL_MERGES, first_per_label, load_labeled
+from aggregator_lab.labeled import first_per_label, load_labeled, merged_label
 
 
 def compare_methods(args: argparse.Namespace, settings: Settings) -> int:
@@ -139,7 +139,7 @@ def _load(args: argparse.Namespace, analyzer: Analyzer) -> features.FeatureData:
     def labeled(files: Sequence[str]) -> list[tuple[Analysis, str]]:
         gold = first_per_label(load_labeled(files) if files else [], args.per_label)
         found = analyses([item.article for item in gold])
-        labels = (SPOTSIGS_LABEL_MERGES.get(item.label, item.label) for item in gold)
+        labels = (merged_label(item.label) for item in gold)
         return [(item, label) for item, label in zip(found, labels, strict=True) if item]
 
     articles = read_articles(args.corpus).articles

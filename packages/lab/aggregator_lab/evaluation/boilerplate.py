@@ -35,29 +35,24 @@ FRAMES = {
         "scooters|list of listed buildings|winter road plan|study of river levels|fee for parking permits|"
         "repair of the north pier",
         "All rights reserved. No part of this page may be reproduced without written permission.|Prices are "
-        "delayed by at least fifteen minutes and are given without guarantee.|We use cookies to "
-        "remember your "
-        "settings and to measure how our pages are read.|Write to the editors if you have found a mistake in "
-        "this article.|Follow us on your favourite network and never miss a story again.",
+        "delayed by at least fifteen minutes and are given without guarantee.|We use cookies to remember "
+        "your settings and to measure how our pages are read.|Write to the editors if you have found a "
+        "mistake in this article.|Follow us on your favourite network and never miss a story again.",
     ),
     "de": PageFrame(
         "Startseite|Welt|Politik|Wirtschaft|Wissen|Gesundheit|Kultur|Sport|Wetter|Meinung|Liveticker|Video|"
         "Podcasts|Newsletter|Anmelden|Abonnieren|Mein Konto|Suche|Zeitung von heute|Korrekturen",
         "Mehr zum Thema",
         "Stadtrat|Fährgesellschaft|Landgericht|Lehrerverband|Hafenamt|Museumsverein|Bauernverband|"
-        "Wetterdienst|"
-        "Feuerwehr|Verkehrsministerin",
+        "Wetterdienst|Feuerwehr|Verkehrsministerin",
         "billigt|prüft|verschiebt|verteidigt|kritisiert|veröffentlicht|verwirft|finanziert|erläutert|erprobt",
         "neuen Busfahrplan|Pläne für die alte Mühle|Haushalt für Schulessen|Gutachten zum Tunnel|Regeln für "
         "Tretroller|Liste der Denkmäler|Winterdienst auf Landstraßen|Studie zu Pegelständen|Gebühr für "
         "Parkausweise|Sanierung der Nordmole",
-        "Alle Rechte vorbehalten. Nachdruck nur mit schriftlicher Genehmigung.|Kurse sind um "
-        "mindestens fünfzehn "
-        "Minuten verzögert und ohne Gewähr.|Wir verwenden Cookies, um Ihre Einstellungen zu "
-        "speichern und die "
-        "Nutzung zu messen.|Schreiben Sie der Redaktion, wenn Sie einen Fehler gefunden "
-        "haben.|Folgen Sie uns "
-        "und verpassen Sie keine Nachricht mehr.",
+        "Alle Rechte vorbehalten. Nachdruck nur mit schriftlicher Genehmigung.|Kurse sind um mindestens "
+        "fünfzehn Minuten verzögert und ohne Gewähr.|Wir verwenden Cookies, um Ihre Einstellungen zu "
+        "speichern und die Nutzung zu messen.|Schreiben Sie der Redaktion, wenn Sie einen Fehler gefunden "
+        "haben.|Folgen Sie uns und verpassen Sie keine Nachricht mehr.",
     ),
     "es": PageFrame(
         "Portada|Mundo|Política|Economía|Ciencia|Salud|Cultura|Deportes|El tiempo|Opinión|En directo|Vídeo|"
@@ -66,16 +61,13 @@ FRAMES = {
         "El ayuntamiento|La naviera|El tribunal regional|El sindicato docente|La junta del puerto|El museo|"
         "La cooperativa lechera|El servicio meteorológico|El cuerpo de bomberos|La ministra de Transportes",
         "aprueba|revisa|aplaza|defiende|critica|publica|retira|financia|explica|ensaya",
-        "el nuevo horario de autobuses|el plan del viejo molino|el presupuesto de comedores|el "
-        "informe sobre el "
-        "túnel|las normas para patinetes|la lista de edificios protegidos|el plan invernal de carreteras|el "
-        "estudio del caudal del río|la tasa de aparcamiento|la reparación del muelle norte",
-        "Todos los derechos reservados. Prohibida la reproducción sin permiso escrito.|Las "
-        "cotizaciones tienen un "
-        "retraso mínimo de quince minutos y carecen de garantía.|Usamos cookies para recordar sus ajustes y "
-        "medir la lectura de nuestras páginas.|Escriba a la redacción si ha encontrado un "
-        "error.|Síganos en su "
-        "red preferida y no se pierda ninguna noticia.",
+        "el nuevo horario de autobuses|el plan del viejo molino|el presupuesto de comedores|el informe sobre "
+        "el túnel|las normas para patinetes|la lista de edificios protegidos|el plan invernal de carreteras|"
+        "el estudio del caudal del río|la tasa de aparcamiento|la reparación del muelle norte",
+        "Todos los derechos reservados. Prohibida la reproducción sin permiso escrito.|Las cotizaciones "
+        "tienen un retraso mínimo de quince minutos y carecen de garantía.|Usamos cookies para recordar sus "
+        "ajustes y medir la lectura de nuestras páginas.|Escriba a la redacción si ha encontrado un error.|"
+        "Síganos en su red preferida y no se pierda ninguna noticia.",
     ),
     "ru": PageFrame(
         "Главная|Мир|Политика|Экономика|Наука|Здоровье|Культура|Спорт|Погода|Мнения|Онлайн|Видео|Подкасты|"
@@ -85,13 +77,11 @@ FRAMES = {
         "Сотрудники музея|Фермеры области|Метеорологи|Пожарные|Чиновники министерства",
         "одобрили|изучили|отложили|поддержали|раскритиковали|опубликовали|отозвали|оплатили|"
         "объяснили|испытали",
-        "новое расписание автобусов|проект старой мельницы|бюджет школьных обедов|доклад о "
-        "тоннеле|правила для "
-        "самокатов|список памятников|зимний план уборки дорог|исследование уровня реки|плату за парковку|"
+        "новое расписание автобусов|проект старой мельницы|бюджет школьных обедов|доклад о тоннеле|правила "
+        "для самокатов|список памятников|зимний план уборки дорог|исследование уровня реки|плату за парковку|"
         "ремонт северного причала",
-        "Все права защищены. Перепечатка только с письменного разрешения.|Котировки приводятся с "
-        "задержкой не "
-        "менее пятнадцати минут и без гарантий.|Мы используем файлы cookie, чтобы помнить ваши настройки.|"
+        "Все права защищены. Перепечатка только с письменного разрешения.|Котировки приводятся с задержкой "
+        "не менее пятнадцати минут и без гарантий.|Мы используем файлы cookie, чтобы помнить ваши настройки.|"
         "Напишите в редакцию, если нашли ошибку в тексте.|Подпишитесь на нас и не пропускайте новости.",
     ),
     "zh": PageFrame(
@@ -99,10 +89,8 @@ FRAMES = {
         "相关新闻",
         "市议会|轮渡公司|地方法院|教师工会|港务局|博物馆|奶农协会|气象局|消防队|交通部门",
         "批准|审查|推迟|维护|批评|公布|撤回|资助|说明|试行",
-        "新公交时刻表|老磨坊改造方案|学校午餐预算|隧道调查报告|滑板车管理办法|历史建筑名录|冬季道路计划|河流水位研究|"
-        "停车证收费标准|北码头修缮工程",
-        "版权所有，未经书面许可不得转载。|行情至少延迟十五分钟，仅供参考。|本站使用缓存记录您的设置和阅读情况。|"
-        "如发现错误，请与编辑部联系。|欢迎关注我们，不错过每一条新闻。",
+        "新公交时刻表|老磨坊改造方案|学校午餐预算|隧道调查报告|滑板车管理办法|历史建筑名录|冬季道路计划|河流水位研究|停车证收费标准|北码头修缮工程",
+        "版权所有，未经书面许可不得转载。|行情至少延迟十五分钟，仅供参考。|本站使用缓存记录您的设置和阅读情况。|如发现错误，请与编辑部联系。|欢迎关注我们，不错过每一条新闻。",
         "",
     ),
 }  # fmt: skip

@@ -225,11 +225,7 @@ def _window_json(window: WindowResult) -> dict[str, Any]:
         "alerts": [
             {
                 "detected_at": rfc3339(a.detected_at_ms),
-                "title": a.title,
-                "size": a.size,
-                "peak": a.peak,
-                "expected": a.expected,
-                "terms": list(a.terms),
+                **{name: getattr(a, name) for name in ("title", "size", "peak", "expected", "terms")},
                 "timeline": [[rfc3339(at_ms), count] for at_ms, count in a.timeline],
                 "matching": round(a.matching_share, 3),
                 "routine": a.is_routine,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -61,14 +61,10 @@ class LabeledPair:
 
     def as_json(self) -> dict[str, Any]:
         """The line of a file of labeled pairs."""
-        return {
-            "a": _article_json(self.pair.article),
-            "b": _article_json(self.pair.match),
-            "label": self.label,
-            "judge": self.judge,
-            "lang": self.pair.lang,
-            "counter": self.pair.evidence.as_json(),
-        }
+        a, b = _article_json(self.pair.article), _article_json(self.pair.match)
+        counter = self.pair.evidence.as_json()
+        return {"a": a, "b": b, "label": self.label, "judge": self.judge, "lang": self.pair.lang,
+                "counter": counter}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +98,7 @@ class JudgmentReport:
         """Every value of the table."""
         low, high = self.wrong_interval
         return {
-            "right": self.judgments["right"],
-            "wrong": self.judgments["wrong"],
-            "unsure": self.judgments["unsure"],
+            **{name: self.judgments[name] for name in ("right", "wrong", "unsure")},
             "missing": self.missing,
             "wrong_share": round(self.judgments["wrong"] / self.judged, 4) if self.judged else None,
             "wrong_share_95": [round(low, 4), round(high, 4)],
@@ -135,7 +129,8 @@ def evaluate(judgments: Iterable[Judgment], articles: Sequence[Article]) -> Judg
             continue
         counts[item.judgment] += 1
         if item.judgment in LABELS:
-            pair = _pair(item, by_id)
+            a, b = by_id[item.a], by_id[item.b]
+            pair = DuplicatePair(a, b, item.lang, judge_pair(a, b, item.lang))
             labeled.append(LabeledPair(pair, LABELS[item.judgment], "person"))
     return JudgmentReport(counts, labeled, missing)
 
@@ -173,11 +168,6 @@ def format_table(report: JudgmentReport) -> str:
     if report.missing:
         lines.append(f"{report.missing} judged pairs left out: an article is not in the input")
     return "\n".join(lines)
-
-
-def _pair(item: Judgment, by_id: Mapping[str, Article]) -> DuplicatePair:
-    a, b = by_id[item.a], by_id[item.b]
-    return DuplicatePair(a, b, item.lang, judge_pair(a, b, item.lang))
 
 
 def _with_text(article: Article) -> Article:

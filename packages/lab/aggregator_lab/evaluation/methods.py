@@ -28,7 +28,7 @@ from aggregator_lab.evaluation.metrics import adjusted_rand, b_cubed, pair_count
 from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, NoiseLevel, add_noise
 from aggregator_lab.evaluation.pair_scorers import METHODS, TRANSFORMER, default_methods, ngrams
 from aggregator_lab.evaluation.vectors import FAISS, LIBRARIES, ScoredPairs
-from aggregator_lab.labeled import DEFAULT_LANG, SPOTSIGS_LABEL_MERGES, LabeledArticle
+from aggregator_lab.labeled import DEFAULT_LANG, LabeledArticle, merged_label
 
 CLUSTERINGS = ("union-find", "average", "leiden")
 IGRAPH = ("igraph", "newsdedup-lab[methods]", "Community detection")  # arguments of import_optional
@@ -64,14 +64,13 @@ def evaluate(
     *,
     methods: Sequence[str] | None = None,
     levels: Sequence[NoiseLevel] = (CLEAN, *NOISE_LEVELS),
-    label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
     processes: int = 1,
 ) -> list[MethodResult]:
     """One row per level, method (by default those of ``default_methods``) and clustering.
 
     Raises ConfigurationError if a method's extra is missing, InvalidInput if a half has no copies to tune on.
     """
-    truth = _merged_labels(gold, label_merges)
+    truth = _merged_labels(gold)
     is_even = _is_even_cluster(truth)
     if not all(_has_copies(_select(truth, half)) for half in (is_even, ~is_even)):
         raise InvalidInput(
@@ -80,7 +79,7 @@ def evaluate(
         )
     methods = methods or default_methods()
     _check_libraries(methods)
-    tasks = [(gold, method, level, label_merges) for level in levels for method in methods]
+    tasks = [(gold, method, level) for level in levels for method in methods]
     # One process per task: the peak memory of a process never falls.
     with ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor:
         results = executor.map(evaluate_method, *zip(*tasks, strict=True))
@@ -95,9 +94,7 @@ def _check_libraries(methods: Sequence[str]) -> None:
         import_optional(*library)
 
 
-def evaluate_method(
-    gold: Sequence[LabeledArticle], method: str, level: NoiseLevel, label_merges: Mapping[str, str]
-) -> list[MethodResult]:
+def evaluate_method(gold: Sequence[LabeledArticle], method: str, level: NoiseLevel) -> list[MethodResult]:
     """One row per clustering, computed in this process."""
     articles = _noisy_articles(gold, level)
     memory_before_mb = _peak_mb()
@@ -105,7 +102,7 @@ def evaluate_method(
     scored = METHODS[method](articles)
     seconds = time.process_time() - started
     memory_mb = _peak_mb() - memory_before_mb
-    labels, truth = [item.label for item in gold], _merged_labels(gold, label_merges)
+    labels, truth = [item.label for item in gold], _merged_labels(gold)
     return [
         MethodResult(
             level.name,
@@ -246,8 +243,8 @@ def pairwise_precision_recall_f1(
     )
 
 
-def _merged_labels(gold: Sequence[LabeledArticle], label_merges: Mapping[str, str]) -> list[str]:
-    return [label_merges.get(item.label, item.label) for item in gold]
+def _merged_labels(gold: Sequence[LabeledArticle]) -> list[str]:
+    return [merged_label(item.label) for item in gold]
 
 
 def _is_even_cluster(truth: Sequence[str]) -> npt.NDArray[np.bool_]:

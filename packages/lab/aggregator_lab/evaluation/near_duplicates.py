@@ -22,7 +22,6 @@ from aggregator_lab.evaluation.online_protocol import (
 from aggregator_lab.labeled import (
     AS_LABELED,
     MERGED,
-    SPOTSIGS_LABEL_MERGES,
     LabeledArticle,
     labelings,
     shuffle,
@@ -96,7 +95,6 @@ async def evaluate(
     *,
     orders: int = 1,
     policies: Mapping[str, Policy] = POLICIES,
-    label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
     background: Sequence[Article] = (),
     order: Callable[[Sequence[LabeledArticle], int], list[LabeledArticle]] = shuffle,
 ) -> list[PolicyResult]:
@@ -109,7 +107,7 @@ async def evaluate(
             "No label occurs twice in this file: give every article a `cluster`, equal for copies."
         )
     analyses = analyze_by_id(analyzer, [*background, *(item.article for item in gold)])
-    labels_by_labeling = labelings(gold, label_merges)
+    labels_by_labeling = labelings(gold)
     rows: list[PolicyResult] = []
     for policy_name, policy in policies.items():
         results = {labeling: PolicyResult(policy_name, labeling) for labeling in labels_by_labeling}
@@ -210,7 +208,6 @@ async def evaluate_groups(
     *,
     policy: Policy,
     orders: int = 1,
-    label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
     background: Sequence[Article] = (),
 ) -> list[LabelingResult]:
     """One row per labeling: as given, and with overlapping labels merged if the file has such labels.
@@ -218,7 +215,7 @@ async def evaluate_groups(
     In that case a last row compares both. ``background`` articles are stored before the labeled ones.
     """
     analyses = analyze_by_id(analyzer, [*background, *(item.article for item in gold)])
-    labels_by_labeling = labelings(gold, label_merges)
+    labels_by_labeling = labelings(gold)
     agreements: dict[str, list[Agreement]] = {labeling: [] for labeling in labels_by_labeling}
     for seed in range(orders):
         order = shuffle(gold, seed)

@@ -30,7 +30,7 @@ from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.online_protocol import DecisionCounts, count_decisions
 from aggregator_lab.evaluation.shingling import DEFAULT_LANGUAGE, MAX_SHINGLE_WORDS, Decision
-from aggregator_lab.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle, labelings, originals_first
+from aggregator_lab.labeled import LabeledArticle, labelings, originals_first
 
 # Not those of the paper's Table 2.
 GRID_VALUES: Mapping[str, list[Any]] = {
@@ -98,13 +98,9 @@ def sketch(text: str, n: int, k: int, p: int, f: float, lang: str = DEFAULT_LANG
     hashes = shingle_hashes(tokens[: max(1, round(len(tokens) * f))], n)
     if not len(hashes):
         return hashes
-    permuted = _permute(hashes, _seeds(p))
+    permuted = _permute(hashes, np.random.default_rng(_SEED).integers(0, 2**63, p, np.uint64))
     kept = min(k, len(hashes))
     return np.sort(np.partition(permuted, kept - 1, axis=1)[:, :kept].ravel())
-
-
-def _seeds(p: int) -> Hashes:
-    return np.random.default_rng(_SEED).integers(0, 2**63, p, np.uint64)
 
 
 def _permute(hashes: Hashes, seeds: Hashes) -> Hashes:
@@ -163,7 +159,6 @@ def evaluate(
     settings: Sequence[PublishedSettings],
     *,
     orders: int = 1,
-    label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
     background: Sequence[Article] = (),
 ) -> list[PublishedResult]:
     """One row per setting and labeling, then one cross-validated row per labeling.
@@ -175,7 +170,7 @@ def evaluate(
         article.id: (article.text or article.title, article.lang or DEFAULT_LANGUAGE)
         for article in (*background, *(item.article for item in gold))
     }
-    labels_by_labeling = labelings(gold, label_merges)
+    labels_by_labeling = labelings(gold)
     shuffled = [[item.article.id for item in originals_first(gold, seed)] for seed in range(orders)]
     rows: list[PublishedResult] = []
     halves: dict[str, list[tuple[list[DecisionCounts], list[DecisionCounts]]]] = defaultdict(list)

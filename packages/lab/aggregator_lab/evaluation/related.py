@@ -39,6 +39,8 @@ from aggregator_lab.evaluation.online_protocol import (
 )
 from aggregator_lab.labeled import LabeledArticle
 
+ARRIVAL_HOURS = 48.0
+
 
 @dataclass(frozen=True, slots=True)
 class RankingScore:
@@ -104,33 +106,22 @@ async def evaluate(
     analyzer: Analyzer,
     *,
     background: Sequence[Article] = (),
-    hours: float = 48.0,
     k: int = 10,
     policy: Policy | None = None,
-    seed: int = 0,
 ) -> RelatedReport:
     """Request the related articles of every labeled article whose event has others.
 
-    ``hours``: duration over which the articles arrive. Raises InvalidInput if no event has two articles.
+    Raises InvalidInput if no event has two articles.
     """
-    stored = await store_articles(
-        gold, analyzer, background=background, hours=hours, policy=policy, seed=seed
-    )
+    stored = await _store_articles(gold, analyzer, background, policy or Policy())
     return RelatedReport(k, len(stored.relevant_by_id), (await stored.served(k), stored.brute_force(k)))
 
 
-async def store_articles(
-    gold: Sequence[LabeledArticle],
-    analyzer: Analyzer,
-    *,
-    background: Sequence[Article] = (),
-    hours: float = 48.0,
-    policy: Policy | None = None,
-    seed: int = 0,
+async def _store_articles(
+    gold: Sequence[LabeledArticle], analyzer: Analyzer, background: Sequence[Article], policy: Policy
 ) -> StoredArticles:
-    """Mix and store the articles; parameters and errors as ``evaluate``."""
-    policy = policy or Policy()
-    stream = _mix(gold, background, seed)
+    """Mix the articles and store them as arriving within ``ARRIVAL_HOURS``."""
+    stream = _mix(gold, background)
     analyses = analyze_by_id(analyzer, stream)
     now_ms = CLOCK_START_MS
 
@@ -141,7 +132,7 @@ async def store_articles(
     ingest = IngestService(index, precomputed(analyses), policy, clock=clock)
     group_by_id: dict[str, str] = {}
     for position, article in enumerate(stream):
-        now_ms = CLOCK_START_MS + int(position * hours * HOUR_MS / len(stream))
+        now_ms = CLOCK_START_MS + int(position * ARRIVAL_HOURS * HOUR_MS / len(stream))
         answer = (await ingest.submit_many([article]))[0]
         if isinstance(answer, Answer):
             group_by_id[article.id] = duplicate_group(article.id, answer)
@@ -167,9 +158,9 @@ def format_table(report: RelatedReport) -> str:
     )
 
 
-def _mix(gold: Sequence[LabeledArticle], background: Sequence[Article], seed: int) -> list[Article]:
+def _mix(gold: Sequence[LabeledArticle], background: Sequence[Article]) -> list[Article]:
     """Labeled articles in random order at random positions among the background, which keeps its order."""
-    rng = random.Random(seed)
+    rng = random.Random(0)
     order = [item.article for item in gold]
     rng.shuffle(order)
     positioned = [(rng.random(), 0, article) for article in order]

@@ -28,7 +28,7 @@ from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.online_protocol import count_decisions
-from aggregator_lab.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle, labelings, shuffle
+from aggregator_lab.labeled import LabeledArticle, labelings, shuffle
 
 MAX_SHINGLE_WORDS = 5  # limit of ``shingle_hashes``
 DEFAULT_LANGUAGE = "en"  # of articles that declare none
@@ -183,7 +183,6 @@ def evaluate(
     settings: Sequence[ShinglingSettings],
     *,
     orders: int = 1,
-    label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
     background: Sequence[Article] = (),
     order: Callable[[Sequence[LabeledArticle], int], list[LabeledArticle]] = shuffle,
 ) -> list[SettingResult]:
@@ -195,7 +194,7 @@ def evaluate(
     articles = [*background, *(item.article for item in gold)]
     texts = {article.id: article.text or article.title for article in articles}
     languages = {article.id: article.lang or DEFAULT_LANGUAGE for article in articles}
-    labels_by_labeling = labelings(gold, label_merges)
+    labels_by_labeling = labelings(gold)
     shuffled = [[item.article.id for item in order(gold, seed)] for seed in range(orders)]
     lines: list[SettingResult] = []
     for (n, k, f), group in itertools.groupby(settings, key=lambda s: (s.n, s.k, s.f)):

@@ -7,7 +7,7 @@ from aggregator_archive.arrays import pack_pairs
 from aggregator_archive.bitmap_filter import BITMAP_BITS, may_share, sample_bitmaps
 from aggregator_archive.columns import columns_from_signatures
 from aggregator_archive.join import may_reach_containment
-from tests.archive.test_verify import signature
+from tests.archive.test_confirm import signature
 from tests.support.factories import story
 
 

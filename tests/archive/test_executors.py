@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 
 from aggregator.cli import main
 from aggregator_archive import join, pipeline, rows
+from aggregator_archive.executors import PeakMemory
 from tests.support.archive_data import archive_rows, write_lines
 
 TABLES = ("pairs", "clusters", "representatives", "deduplicated")
@@ -75,3 +79,34 @@ def test_killed_workers_do_not_change_the_result(
     for name in TABLES:
         local, distributed_run = (tmp_path / out / f"{name}.jsonl" for out in ("one", "dask"))
         assert local.read_bytes() == distributed_run.read_bytes()
+
+
+MIB = 1 << 20
+
+
+def _hold_memory(size: int, held: Event, gate: Event) -> None:
+    block = bytearray(b"x" * size)
+    held.set()
+    gate.wait(60)
+    del block
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux reports proportional set sizes")
+def test_memory_of_workers_counts() -> None:
+    """64 MiB in a child process are counted while it lives, and remain in the peak afterwards."""
+    context = multiprocessing.get_context("spawn")
+    held, gate = context.Event(), context.Event()
+    peak = PeakMemory()
+    peak.sample()
+    before = peak.anonymous_bytes
+    child = context.Process(target=_hold_memory, args=(64 * MIB, held, gate))
+    child.start()
+    assert held.wait(60)
+    peak.sample()
+    gate.set()
+    child.join(60)
+
+    highest = peak.anonymous_bytes
+    peak.sample()
+    assert highest - before >= 64 * MIB
+    assert peak.anonymous_bytes == highest <= peak.total_bytes

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.dedup.policy import Policy
@@ -12,8 +14,10 @@ from aggregator_lab.evaluation.duplicate_stream import DuplicateStream
 from aggregator_lab.evaluation.duplicates import (
     DuplicatesReport,
     format_table,
+    names_other_companies,
     service_report,
     shingling_report,
+    tickers,
 )
 from aggregator_lab.evaluation.shingling import ShinglingSettings
 from tests.support.factories import edited, story
@@ -90,3 +94,17 @@ async def test_shingling_decides_the_same_articles() -> None:
     assert low.total() | {"lang": ""} == (await report()).total() | {"lang": ""}
     assert [(pair.article.id, pair.match.id) for pair in high.pairs] == []
     assert low.as_json()["method"] == "shingling n=3 k=1 p=64 t=1 f=1 r=0.2"
+
+
+def test_symbols_are_read_from_headline_and_text() -> None:
+    article = Article(id="a", title="ORCHARD <ORC> TO SPLIT", text="It will join <PIER.B>, <not one> and <>.")
+
+    assert tickers(article) == {"<ORC>", "<PIER.B>"}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "other"),
+    [("<ORC>", "<PIER>", True), ("<ORC>", "<ORC> <PIER>", False), ("<ORC>", "", False), ("", "<ORC>", False)],
+)
+def test_other_companies_are_named_by_both(a: str, b: str, other: bool) -> None:
+    assert names_other_companies(Article(id="a", text=a), Article(id="b", text=b)) is other

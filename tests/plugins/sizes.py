@@ -11,12 +11,14 @@ With ``--unit`` a test that starts a process fails, so that the sizes stay true.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 LARGER = {"integration", "redis", "data", "services", "browser"}
 SERVER_FIXTURES = {"valkey_server", "redis_server", "cluster_of_session", "own_server"}
 PROCESS_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}
+watched: list[str] = []  # the test that runs now
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,11 +27,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Forbid processes when only unit tests run; pytest-xdist starts its own before that."""
-    if config.getoption("--unit") and (
-        hasattr(config, "workerinput") or not config.getoption("numprocesses", 0)
-    ):
+    """Forbid processes when only unit tests run."""
+    if config.getoption("--unit"):
         sys.addaudithook(refuse_processes)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Watch the tests alone: pytest itself may start processes."""
+    watched.append(item.nodeid)
+    try:
+        return (yield)
+    finally:
+        watched.clear()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -52,5 +62,5 @@ def is_unit(item: pytest.Item) -> bool:
 
 def refuse_processes(event: str, arguments: tuple[object, ...]) -> None:
     """Fail a unit test that starts a process; an audit hook."""
-    if event in PROCESS_EVENTS:
+    if watched and event in PROCESS_EVENTS:
         raise AssertionError(f"A unit test started a process ({event}); mark it integration or services.")

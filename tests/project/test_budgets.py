@@ -32,7 +32,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
     "queries": 1_330,
     "runtime": 1_330,
     "store": 3_360,
-    "top": 2_660,
+    "top": 2_690,
 }
 MAX_REPOSITORY_LINES = 56_900  # server and packages, without tests; the goal is 54,000
 MAX_TEST_TOOL_LINES = 14_000  # what is in tests/ and is no test; test cases have no budget

@@ -168,6 +168,7 @@ async def test_a_time_slice_of_steps_yields_once() -> None:
     task.cancel()
 
 
+@pytest.mark.integration
 def test_the_priority_is_lowered_for_children_too() -> None:
     """The nice value increases by the given amount, up to 19."""
     child = "import os; print(os.getpriority(os.PRIO_PROCESS, 0))"

@@ -12,6 +12,8 @@ from aggregator.parent_death import parent_death_hook
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import is_alive
 
+pytestmark = pytest.mark.integration
+
 PARENT = """
 import os, signal, subprocess, sys
 from aggregator.parent_death import parent_death_hook

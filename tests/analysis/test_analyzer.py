@@ -346,11 +346,13 @@ def loaded_afterwards(*options: str) -> dict[str, object]:
     return result
 
 
+@pytest.mark.integration
 def test_nothing_is_loaded_after_the_warm_up() -> None:
     """No file is opened, no module imported and no dictionary, stemmer or stop word list made."""
     assert loaded_afterwards() == {}
 
 
+@pytest.mark.integration
 def test_the_probe_sees_what_is_loaded() -> None:
     """Without the warm-up nearly every language loads something: the other test can fail."""
     assert loaded_afterwards("cold").keys() >= {"en", "de", "ru", "zh", "ja", "ar"}

@@ -58,6 +58,7 @@ def test_golden_fingerprints(group: str, sentence: str, expected: str) -> None:
     assert to_hex(fingerprint(group, sentence)) == expected
 
 
+@pytest.mark.integration
 def test_loading_models_does_not_import_scikit_learn() -> None:
     """Its import costs seconds and memory that only a fit needs."""
     program = "import sys, aggregator.analysis.models as m; m.load_models(); print('sklearn' in sys.modules)"

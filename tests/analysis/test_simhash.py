@@ -42,6 +42,7 @@ def test_golden_values() -> None:
     assert to_hex(simhash(GOLDEN)) == GOLDEN_HEX
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("seed", ["0", "1", "4242"])
 def test_golden_value_under_another_hash_seed(seed: str) -> None:
     """Fingerprints do not depend on PYTHONHASHSEED."""

@@ -84,6 +84,7 @@ async def test_a_revoked_key_leaves_no_time(store: Store) -> None:
     assert [name for name in await store.scan(b"") if b"used" in name] == []
 
 
+@pytest.mark.integration
 async def test_an_unavailable_store_delays_the_time(tmp_path_factory: pytest.TempPathFactory) -> None:
     """No error reaches the caller, and the next use is stored."""
     with EmbeddedServer(tmp_path_factory.mktemp("store")) as server:

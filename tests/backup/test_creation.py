@@ -82,6 +82,7 @@ def test_fitted_models_are_part_of_a_backup(valkey_url: str, tmp_path: Path) -> 
     assert run("restore", str(backup), "--check") == 2
 
 
+@pytest.mark.integration
 def test_a_failed_run_leaves_no_backup(tmp_path: Path) -> None:
     """The store is gone before the snapshot begins."""
     with EmbeddedServer(tmp_path / "data") as server:
@@ -135,6 +136,7 @@ def test_a_full_disk_is_noticed_before(valkey_url: str, tmp_path: Path) -> None:
         back_up(valkey_url, tmp_path, memory_bytes=10**15)
 
 
+@pytest.mark.integration
 def test_old_backups_are_deleted(tmp_path: Path) -> None:
     """Only complete ones count, and other files stay."""
     with EmbeddedServer(tmp_path / "data") as server:
@@ -148,6 +150,7 @@ def test_old_backups_are_deleted(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.integration
 def test_two_backups_of_one_second_are_refused(tmp_path: Path) -> None:
     """The name of a backup is its second."""
     backup_of(VALUES, tmp_path)

@@ -17,6 +17,8 @@ from aggregator.store.embedded import EmbeddedServer
 from tests.backup.helpers import NOW_MS, VALUES, back_up, backup_of, content
 from tests.support.stores import direct_client
 
+pytestmark = pytest.mark.integration
+
 OTHER = {b"r:%d" % number: b"x" * 2000 for number in range(20)}
 Backup = tuple[Path, Manifest]
 

@@ -14,6 +14,8 @@ from tests.benchmarks import bench_cluster
 from tests.benchmarks.bench_cluster import Load, articles
 from tests.benchmarks.indexing.layouts import SPACE
 
+pytestmark = pytest.mark.integration
+
 
 async def test_ten_segments_on_one_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with EmbeddedServer(tmp_path) as server:

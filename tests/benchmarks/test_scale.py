@@ -102,6 +102,7 @@ def test_term_buckets_keep_the_newest() -> None:
     assert min(len(term) for term in terms) == 12
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("count", [25, 100])
 def test_records_and_bindings_can_be_read(count: int, tmp_path) -> None:  # type: ignore[no-untyped-def]
     found = analyses(30)
@@ -128,6 +129,7 @@ def test_records_and_bindings_can_be_read(count: int, tmp_path) -> None:  # type
             assert record.text_hash == newest.text_hash
 
 
+@pytest.mark.integration
 async def test_a_size_is_measured_through_the_service(capsys: pytest.CaptureFixture[str]) -> None:
     """The short form of ``scripts/bench scale``: made-up articles, records of those that are read only."""
     articles = [Article(str(i), f"Report {i}", story(i, sentences=12), lang="en") for i in range(40)]

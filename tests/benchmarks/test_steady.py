@@ -9,6 +9,8 @@ import pytest
 from aggregator.index.upkeep.compaction import Compactor
 from tests.benchmarks import bench_steady
 
+pytestmark = pytest.mark.integration
+
 
 def test_the_slope_of_a_level_line_is_zero_within_its_error() -> None:
     change, error = bench_steady.slope([100, 102, 98, 101, 99])

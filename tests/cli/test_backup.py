@@ -9,6 +9,8 @@ import pytest
 from aggregator.store.embedded import EmbeddedServer
 from tests.cli.helpers import run
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:

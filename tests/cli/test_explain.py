@@ -10,6 +10,7 @@ import pytest
 from tests.cli.helpers import EDITED, ORIGINAL, OTHER, article_body, run, write_jsonl
 
 
+@pytest.mark.integration
 def test_an_embedded_store_persists_between_commands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

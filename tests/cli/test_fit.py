@@ -77,6 +77,7 @@ def test_another_extractor_is_fitted_with_its_card(
     assert "--components is an option of the features tfidf-pca only" in capsys.readouterr().err
 
 
+@pytest.mark.integration
 def test_a_missing_scikit_learn_is_named_with_the_extra() -> None:
     """The server is installed without it."""
     script = (

@@ -108,6 +108,7 @@ def test_an_empty_list_says_how_to_create_a_key(valkey_url: str, capsys: pytest.
     assert captured.err == "No keys; create one with `aggregator keys add NAME --role admin`.\n"
 
 
+@pytest.mark.integration
 def test_a_service_on_a_public_address_does_not_start_without_a_key(tmp_path: Path) -> None:
     """Exit code 2, and one sentence that says what to do."""
     command = [

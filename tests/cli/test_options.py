@@ -15,6 +15,7 @@ from tests.cli.helpers import ROOT, run
 from tests.support.hang_limit import HANG_LIMIT_S
 
 
+@pytest.mark.integration
 def test_help_imports_no_large_package() -> None:
     """numpy, aiohttp, the models and the store are not loaded, so --help answers quickly."""
     script = "import sys, aggregator.cli as c; c.options.build_parser().format_help(); print(*sys.modules)"
@@ -110,6 +111,7 @@ def test_every_setting_is_an_option_of_serve() -> None:
     )
 
 
+@pytest.mark.integration
 def test_a_start_error_is_a_json_record_with_json_logs(tmp_path: Path) -> None:
     """A log collector that parses JSON must not miss the reason why the service does not start."""
     options = ["--log-format=json", "--store-url=redis://127.0.0.1:1", "--port=0"]

@@ -64,6 +64,7 @@ async def test_a_long_wait_is_logged_once_a_minute(caplog: pytest.LogCaptureFixt
     assert backoff.waited_s == 0.0
 
 
+@pytest.mark.integration
 async def test_an_interrupt_ends_a_wait(tmp_path: Path) -> None:
     """Ctrl-C while ``ingest`` waits for an overloaded service: exit code 130, and no traceback."""
 

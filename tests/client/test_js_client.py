@@ -29,6 +29,8 @@ from tests.client import misbehaving, scenario
 from tests.support.factories import edited, story
 from tests.support.hang_limit import HANG_LIMIT_S
 
+pytestmark = pytest.mark.integration
+
 SCRIPT = Path(__file__).with_name("scenario.mjs")
 TYPE_CHECK = (
     *("--noEmit", "--strict", "--allowJs", "--checkJs", "--target", "es2022", "--lib", "es2022,dom"),

@@ -10,6 +10,8 @@ import pytest
 from tests.guides.blocks import missing_line, parse_blocks, split_output, write_script
 from tests.guides.test_guides import environment
 
+pytestmark = pytest.mark.integration
+
 GUIDE = """
 ```sh
 name=ferry

@@ -28,6 +28,8 @@ from tests.support.factories import story
 from tests.support.fake_service import serving
 from tests.support.hang_limit import HANG_LIMIT_S
 
+pytestmark = pytest.mark.integration
+
 TRACKED_TYPES = (Article, Analysis, PendingArticle, Snapshot)
 
 

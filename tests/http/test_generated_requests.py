@@ -16,6 +16,8 @@ from aggregator.http.routes import ENDPOINTS
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving_alone
 
+pytestmark = pytest.mark.integration
+
 EXAMPLES = 5
 OPTIONS = ("--store-url=memory", "--log-level=ERROR")
 SCHEMA = schemathesis.openapi.from_dict(build_document(ENDPOINTS))

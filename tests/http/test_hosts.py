@@ -168,6 +168,7 @@ def origin(client: Client) -> str:
     return str(client.make_url("")).rstrip("/")
 
 
+@pytest.mark.integration
 async def test_every_link_of_every_page_stays_below_the_path(proxied: tuple[str, FakeService]) -> None:
     """A crawl from the front page: all local addresses have the prefix and are answered, scripts included."""
     url, _ = proxied
@@ -210,6 +211,7 @@ async def test_scripts_add_the_path_to_addresses_that_they_make() -> None:
     assert scripts
 
 
+@pytest.mark.integration
 async def test_redirects_cookies_and_addresses_in_answers(proxied: tuple[str, FakeService]) -> None:
     """Location, Set-Cookie, OpenAPI servers, feeds, addresses in JSON; the session is Secure behind https."""
     url, service = proxied
@@ -238,6 +240,7 @@ async def test_redirects_cookies_and_addresses_in_answers(proxied: tuple[str, Fa
         assert (await lost.json(content_type=None))["instance"] == f"{PREFIX}/v1/nothing"
 
 
+@pytest.mark.integration
 async def test_the_event_stream_passes(proxied: tuple[str, FakeService]) -> None:
     """Its first message arrives while the stream stays open: nginx does not collect it in a buffer."""
     url, _ = proxied
@@ -245,6 +248,7 @@ async def test_the_event_stream_passes(proxied: tuple[str, FakeService]) -> None
         assert (await response.content.readline()).startswith(b"retry:")
 
 
+@pytest.mark.integration
 async def test_the_log_has_the_address_of_the_client(
     proxied: tuple[str, FakeService], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -259,6 +263,7 @@ async def test_the_log_has_the_address_of_the_client(
     assert "127.0.0.2" in caplog.text and "198.51.100.7" not in caplog.text
 
 
+@pytest.mark.integration
 async def test_the_client_library_posts_below_the_path(proxied: tuple[str, FakeService]) -> None:
     """The address of a service may have a path."""
     url, service = proxied
@@ -268,6 +273,7 @@ async def test_the_client_library_posts_below_the_path(proxied: tuple[str, FakeS
     assert decision.verdict == "new" and service.submitted[0].text.startswith("The ferry")
 
 
+@pytest.mark.integration
 async def test_probes_need_no_prefix_and_neighbors_are_not_answered(
     proxied: tuple[str, FakeService],
 ) -> None:

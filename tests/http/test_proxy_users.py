@@ -155,6 +155,7 @@ SIGN_IN = """server {{ listen 127.0.0.1:{port}; location = /oauth2/auth {{
 """
 
 
+@pytest.mark.integration
 async def test_nginx_with_a_sign_in_as_documented(tmp_path: Path) -> None:
     """A signed-in user has the role of the groups, others are sent to the sign-in, programs use their key."""
     port, sign_in_port = free_ports(2)

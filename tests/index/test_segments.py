@@ -104,6 +104,7 @@ async def test_a_frozen_article_is_matched_updated_and_deleted(store: Store) -> 
 WRITERS, STORIES, COPIES = 8, 80, 4
 
 
+@pytest.mark.integration
 async def test_eight_writers_over_many_seals_lose_and_duplicate_nothing(server_url: str) -> None:
     """Eight writers post near-copies of each story at once, while segments of 40 articles fill up.
 

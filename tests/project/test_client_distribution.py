@@ -124,6 +124,7 @@ def test_the_client_requires_few_packages() -> None:
     assert "redis>=8.1,<9" in {*server["dependencies"]} & {*PROJECT["optional-dependencies"]["worker"]}
 
 
+@pytest.mark.integration
 def test_the_wheel_contains_the_package_and_its_command(wheel: Path) -> None:
     """All modules, the license, and an entry point for the server's command line."""
     with zipfile.ZipFile(wheel) as archive:
@@ -147,6 +148,7 @@ def test_only_the_command_imports_the_server() -> None:
     assert aggregator_client.__version__ == aggregator.__version__
 
 
+@pytest.mark.integration
 def test_every_module_is_imported_without_other_packages(site: Path) -> None:
     """Each module of the wheel imports modules of the wheel and of its dependencies only."""
     run_isolated(site, IMPORT_ALL)

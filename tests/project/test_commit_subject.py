@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.integration
+
 CHECK = Path(__file__).resolve().parents[2] / ".ci" / "commit-subject"
 
 

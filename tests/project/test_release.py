@@ -19,6 +19,8 @@ from packaging.requirements import Requirement
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.installed_demo import check_demo
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 

@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).resolve().parents[2]
 TEST = "import pytest\n@pytest.mark.parametrize('kind', [{kinds}])\ndef test_it(kind): pass\n"
 MARKED = "pytest.param('server', marks=pytest.mark.services)"

@@ -13,6 +13,8 @@ from aggregator.runtime.event_loop import run_loop
 from tests.cli.helpers import ROOT
 from tests.support.hang_limit import HANG_LIMIT_S
 
+pytestmark = pytest.mark.integration
+
 
 def output_of(script: str) -> str:
     """What a Python process prints that runs ``script``."""

@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.hang_limit import HANG_LIMIT_S
 
+pytestmark = pytest.mark.integration
+
 WEB = """
 import aggregator.cli.serve, aggregator.http.server
 from aggregator.analysis.analyzer import Analyzer

@@ -22,6 +22,8 @@ from aggregator.store.embedded import EmbeddedServer
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.stores import direct_client
 
+pytestmark = pytest.mark.integration
+
 KEYS = 60
 
 

@@ -55,6 +55,7 @@ def run_and_kill(before: str = "") -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
 
 
+@pytest.mark.integration
 def test_the_directory_of_a_killed_process_is_removed_by_the_next_one(tmp_path: Path) -> None:
     """Those of running processes and of other programs stay."""
     (killed,) = run_and_kill()
@@ -66,6 +67,7 @@ def test_the_directory_of_a_killed_process_is_removed_by_the_next_one(tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["aggregator-of-another-program"]
 
 
+@pytest.mark.integration
 def test_a_child_that_inherits_the_lock_keeps_the_directory() -> None:
     """The embedded store needs its socket until it has ended."""
     killed, child = run_and_kill(START_CHILD)
@@ -88,6 +90,7 @@ def test_one_holder_at_a_time_whose_information_others_can_read(tmp_path: Path) 
     second.close(unlock=True)
 
 
+@pytest.mark.integration
 def test_a_child_process_that_inherits_it_holds_it(tmp_path: Path) -> None:
     """It is held after this process closes it, until the child ends, unless it is unlocked for all."""
     for unlock in (False, True):

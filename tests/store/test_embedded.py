@@ -19,6 +19,8 @@ from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import is_alive
 from tests.support.stores import direct_client
 
+pytestmark = pytest.mark.integration
+
 SERVICE = """
 import sys, threading
 import redis

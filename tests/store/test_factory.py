@@ -19,6 +19,8 @@ from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.small_disk import fill, small_disk
 from tests.support.stores import direct_client, open_patient_store
 
+pytestmark = pytest.mark.integration
+
 
 async def until(holds: Callable[[], bool]) -> None:
     """Poll until a condition holds, for at most 60 s."""

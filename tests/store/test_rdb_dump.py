@@ -31,6 +31,7 @@ def start_download(url: str, path: Path) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("diskless", ["yes", "no"])
 def test_a_snapshot_is_a_complete_file(tmp_path: Path, diskless: str) -> None:
     """Whether the server announces its length or marks its end."""
@@ -50,6 +51,7 @@ def test_a_snapshot_is_a_complete_file(tmp_path: Path, diskless: str) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.integration
 def test_a_killed_download_leaves_the_server_as_it_was(tmp_path: Path) -> None:
     """The server ends its child process, has no replica, and its configuration is the same."""
     with (
@@ -70,6 +72,7 @@ def test_a_killed_download_leaves_the_server_as_it_was(tmp_path: Path) -> None:
         assert download_rdb(server.url, tmp_path / "next").keys == 2001
 
 
+@pytest.mark.integration
 def test_a_server_that_dies_is_an_error(tmp_path: Path) -> None:
     """The file is incomplete then."""
     with (

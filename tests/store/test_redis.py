@@ -211,6 +211,7 @@ async def test_a_server_that_became_a_replica_is_rejected(own_server: EmbeddedSe
                 await CALLS[name](store)
 
 
+@pytest.mark.integration
 async def test_a_loading_server_is_not_ready_yet(tmp_path: Path) -> None:
     """While the data loads, calls raise StoreUnavailable, and neither info nor check is ready."""
     with EmbeddedServer(tmp_path) as server, admin_client(server) as client:
@@ -378,6 +379,7 @@ async def test_a_plain_url_to_a_cluster_is_rejected(cluster: Cluster) -> None:
             await store.check()
 
 
+@pytest.mark.integration
 async def test_a_cluster_url_to_a_plain_server_is_rejected(tmp_path: Path, free_port: int) -> None:
     """The error names the scheme to use."""
     port = free_port

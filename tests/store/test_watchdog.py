@@ -23,6 +23,8 @@ from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.small_disk import fill, small_disk
 from tests.support.stores import direct_client, open_patient_store
 
+pytestmark = pytest.mark.integration
+
 KILO = b"x" * 1000
 
 

@@ -245,6 +245,7 @@ async def test_an_article_whose_worker_is_killed_is_tried_again(open_pool: OpenP
     assert isinstance(await as_caller("fair", pool, "peaceful"), Analysis)
 
 
+@pytest.mark.integration
 def test_a_worker_that_cannot_lower_its_priority_still_works() -> None:
     """Some sandboxes forbid setting the nice value (systemd: SystemCallFilter=~@resources)."""
     program = """

@@ -246,6 +246,7 @@ def run(mode: str) -> dict[str, object]:
     return report
 
 
+@pytest.mark.integration
 def test_what_is_loaded_is_in_memory_once_and_a_killed_fork_server_is_started_again() -> None:
     """The one that is started again is spawned, with the same results."""
     report = run("restart")
@@ -254,6 +255,7 @@ def test_what_is_loaded_is_in_memory_once_and_a_killed_fork_server_is_started_ag
     assert isinstance(report["shared"], float) and report["shared"] > 0.8
 
 
+@pytest.mark.integration
 def test_inherited_files_are_closed_and_the_process_ends_with_the_pool() -> None:
     """A socket of the parent must close when the parent closes it."""
     report = run("files")

@@ -93,6 +93,7 @@ def test_rjieba_is_used_if_installed() -> None:
     assert segmenter() is rjieba_segmenter()
 
 
+@pytest.mark.integration
 def test_jieba_is_used_silently_without_rjieba() -> None:
     """The terms are the same, without output or warning, and the dictionary is loaded only when needed."""
     program = """

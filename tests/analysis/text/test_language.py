@@ -195,6 +195,7 @@ def test_tables_are_consistent() -> None:
     assert set(language._SCRIPTS) <= language._ISO_639_1
 
 
+@pytest.mark.integration
 def test_the_statistics_are_loaded_only_when_needed() -> None:
     """Declared languages and scripts do not load them; loading gives no warning."""
     program = """

@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from aggregator.analysis.text.stemming import SNOWBALL_LANGUAGES, stemmer
+
+pytestmark = pytest.mark.integration
 
 NAMES = ("nltk.text", "nltk.corpus", "scipy", "sklearn")
 PROGRAM = """

@@ -88,6 +88,7 @@ async def test_a_process_whose_service_was_killed_says_so(tmp_path: Path) -> Non
         await PeerMetrics(tmp_path / "gone", "0").listen(text)
 
 
+@pytest.mark.integration
 async def test_a_scrape_of_the_shared_port_counts_every_article(tmp_path: Path) -> None:
     """Regardless of which worker stored the article and which one is scraped."""
     connector = aiohttp.TCPConnector(force_close=True)

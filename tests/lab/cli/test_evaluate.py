@@ -42,6 +42,7 @@ def test_near_duplicates_are_scored(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "has no `cluster`" in capsys.readouterr().err
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
@@ -71,6 +72,7 @@ def test_invalid_labeled_articles_are_one_sentence(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.integration
 def test_clusters_pairs_and_related_articles_are_scored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

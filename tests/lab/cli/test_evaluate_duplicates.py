@@ -99,6 +99,7 @@ def test_an_option_of_a_rule_that_is_not_compared_is_refused(
     assert f"{options[-2]} belongs to --compare {rule}" in capsys.readouterr().err
 
 
+@pytest.mark.integration
 def test_duplicates_are_judged_by_hand(
     articles: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

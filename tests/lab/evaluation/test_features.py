@@ -55,6 +55,7 @@ def test_related_articles_are_ranked_among_the_background() -> None:
     assert (by_cosine, by_bits) == (1.0, 0.0)
 
 
+@pytest.mark.integration
 def test_the_command_measures_every_extractor_that_is_installed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,6 +136,7 @@ def test_copies_without_a_common_10_gram_are_counted() -> None:
     assert noisy["clean"] < noisy["medium"] < noisy["heavy"]
 
 
+@pytest.mark.integration
 def test_the_command_prints_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Rows of the selected method, and published results marked as such."""
     file = tmp_path / "gold.jsonl"
@@ -158,6 +159,7 @@ def test_the_command_prints_a_table(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "unknown value 'magic'" in capsys.readouterr().err
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("groups", "message"), [(0, "no articles found"), (1, "Give copies of at least two articles")]
 )

@@ -66,6 +66,7 @@ def test_a_paraphrase_shares_no_sentence() -> None:
     assert not {*tell(story, PHRASES["en"])} & {*tell(story, PARAPHRASES)}
 
 
+@pytest.mark.integration
 def test_the_directory_is_scored_without_the_package(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

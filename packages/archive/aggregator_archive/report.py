@@ -37,11 +37,6 @@ def load_templates(directory: Path) -> jinja2.Environment:
 _TEMPLATES = load_templates(Path(__file__).parent / "pages")
 
 
-def style_sheet() -> str:
-    """The ``<style>`` element of the pages."""
-    return (Path(__file__).parent / "pages" / "style.html").read_text(encoding="utf-8")
-
-
 def example_pairs(result: DedupeResult) -> list[tuple[int, int, int]]:
     """(position, row, row) of confirmed pairs, evenly spaced in ascending order of containment."""
     a, b = unpack_pairs(result.confirmed.pairs)

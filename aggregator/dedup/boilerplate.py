@@ -21,7 +21,7 @@ from aggregator.analysis.shingles import (
     positions_of_common,
 )
 from aggregator.analysis.text.normalization import source_key
-from aggregator.dedup.evidence import is_same_source
+from aggregator.dedup.copy_rule import is_same_outlet
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Sketch
 
@@ -178,7 +178,7 @@ class SourceBoilerplate:
         return dict(zip(matching, zip(overlaps, shares, strict=True), strict=True))
 
     def _may_match(self, candidate: int) -> bool:
-        same_outlet = is_same_source(self._subject_source, self._sources[candidate])
+        same_outlet = is_same_outlet(self._subject_source, self._sources[candidate])
         return self._policy.may_match(self._overlaps[candidate], same_outlet=same_outlet)
 
     def _is_about_something_else(self, overlap: OverlapEstimate) -> bool:

@@ -31,12 +31,79 @@ Chosen on labelled pairs, edited copies and pairs judged by hand (docs/benchmark
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from aggregator.analysis.analyzer import MAX_TERMS
 from aggregator.analysis.shingles import OverlapEstimate
-from aggregator.dedup.evidence import Evidence
-from aggregator.domain import WeightedTerms
+from aggregator.analysis.text.normalization import source_key
+from aggregator.domain import Sketch, WeightedTerms
+from aggregator.time_units import HOUR_MS
+
+
+class Comparable(Protocol):
+    """The fields that the rules read of an article: arriving, stored or compared on request."""
+
+    @property
+    def lang(self) -> str:
+        """Language of the text, ISO 639-1."""
+
+    @property
+    def title(self) -> str:
+        """The headline, "" if there is none."""
+
+    @property
+    def short(self) -> bool:
+        """Whether the text has too few words for 64 stable bits."""
+
+    @property
+    def sketch(self) -> Sketch:
+        """Sample of the shingle hashes."""
+
+    @property
+    def terms(self) -> WeightedTerms:
+        """Top terms, descending, L2 norm 1."""
+
+    @property
+    def figures(self) -> tuple[int, ...]:
+        """Hashes of the numbers in the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known about a pair of articles, in either order, apart from the articles themselves.
+
+    ``overlap``: shared wording without boilerplate; ``boilerplate``: the share, 0..1, that this was.
+    ``similarity``: cosine of the stored terms, 0..1. ``distance`` in bits. ``hours_apart``: between the
+    publications, or between the arrivals if one is undated; None: unknown.
+    """
+
+    overlap: OverlapEstimate
+    similarity: float = 0.0
+    distance: int = 0
+    same_outlet: bool = False
+    hours_apart: float | None = None
+    boilerplate: float = 0.0
+
+
+def is_same_outlet(a: str, b: str) -> bool:
+    """Whether two sources are known and the same, by ``source_key``."""
+    return bool(a) and source_key(a) == source_key(b)
+
+
+def hours_between(
+    a_published_ms: int | None,
+    b_published_ms: int | None,
+    a_arrived_ms: int | None = None,
+    b_arrived_ms: int | None = None,
+) -> float | None:
+    """Hours, >= 0, between the publications as stated; between the arrivals if one has no date; or None."""
+    if a_published_ms is not None and b_published_ms is not None:
+        return abs(a_published_ms - b_published_ms) / HOUR_MS
+    if a_arrived_ms is not None and b_arrived_ms is not None:
+        return abs(a_arrived_ms - b_arrived_ms) / HOUR_MS
+    return None
+
 
 # Two fillings of one template agree in length.
 SAME_LENGTH_RATIO = 0.8
@@ -51,15 +118,6 @@ OMITTED_TERM_FACTOR = 1.25
 # Up to 40 shingles a teaser needs a story 1 / TEASER_RATIO times as long; longer teasers need proportionally
 # longer stories.
 TEASER_MAX_SHINGLES, TEASER_RATIO = 40, 0.4
-
-
-def looks_templated(overlap: OverlapEstimate, similarity: float) -> bool:
-    """Whether two texts of about equal length share most of their wording, but not their top terms."""
-    return (
-        overlap.size_ratio >= SAME_LENGTH_RATIO
-        and overlap.containment < NEAR_COMPLETE_CONTAINMENT
-        and similarity < TEMPLATE_MAX_SIMILARITY
-    )
 
 
 def same_template_other_figures(
@@ -154,16 +212,14 @@ class Requirements:
     shared: float
     shared_at_equal_length: float
     shared_under_one_headline: float
+    # The least containment of any row, and of shingles for a pair below strong containment.
+    containment: float = field(init=False)
+    least_shared: float = field(init=False)
 
-    @property
-    def containment(self) -> float:
-        """The least containment of any row."""
-        return min(row.containment for row in self.rows)
-
-    @property
-    def least_shared(self) -> float:
-        """The shingles without which a pair below strong containment does not match."""
-        return min(self.shared, self.shared_at_equal_length, self.shared_under_one_headline)
+    def __post_init__(self) -> None:
+        least_shared = min(self.shared, self.shared_at_equal_length, self.shared_under_one_headline)
+        object.__setattr__(self, "containment", min(row.containment for row in self.rows))
+        object.__setattr__(self, "least_shared", least_shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +285,18 @@ class CopyRule:
         headline_similarity: Callable[[], float],
     ) -> bool:
         overlap = evidence.overlap
-        if containment >= self.strong and not looks_templated(overlap, evidence.similarity):
+        is_equally_long = overlap.size_ratio >= SAME_LENGTH_RATIO
+        # Most of the wording is shared, but not the top terms.
+        looks_templated = (
+            is_equally_long
+            and overlap.containment < NEAR_COMPLETE_CONTAINMENT
+            and evidence.similarity < TEMPLATE_MAX_SIMILARITY
+        )
+        if containment >= self.strong and not looks_templated:
             return True
         if evidence.similarity < self.similarity:
             return False
-        written_anew = overlap.size_ratio >= SAME_LENGTH_RATIO and containment < REWRITTEN_MAX_CONTAINMENT
+        written_anew = is_equally_long and containment < REWRITTEN_MAX_CONTAINMENT
         needed = required.shared_at_equal_length if written_anew else required.shared
         return overlap.shared >= needed or (
             overlap.shared >= required.shared_under_one_headline

@@ -22,7 +22,7 @@ from functools import lru_cache
 
 from aggregator.analysis.term_profile import PREFIX_CHARS
 from aggregator.analysis.text import tokenizer
-from aggregator.dedup.evidence import Comparable, Evidence
+from aggregator.dedup.copy_rule import Comparable, Evidence
 
 
 def required_similarity(headline_similarity: float) -> float:

@@ -39,6 +39,7 @@ class Policy:
     ``updates_are_new``: a copy with replaced figures (a toll, a price) is "related" with ``updated_figures``,
     as public-health editors need it (Rodier & Carter 2020, section 4.2). ``copy_rule`` (derived): the table
     of the other thresholds. ``containment_floor`` (derived): no rule distinguishes below it.
+    ``compares_by_terms`` (derived): articles that share distinctive terms alone are candidates.
     """
 
     name: str = "verified"
@@ -63,12 +64,14 @@ class Policy:
     updates_are_new: bool = False
     copy_rule: CopyRule = field(init=False, repr=False, compare=False)
     containment_floor: float = field(init=False, repr=False, compare=False)
+    compares_by_terms: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         rule = self._build_copy_rule()
         floor = min(part.containment for part in (rule.other_outlet, rule.same_outlet, rule.later))
         object.__setattr__(self, "copy_rule", rule)
-        object.__setattr__(self, "containment_floor", 0.0 if self.name == "same-event" else floor)
+        object.__setattr__(self, "compares_by_terms", self.name == "same-event")
+        object.__setattr__(self, "containment_floor", 0.0 if self.compares_by_terms else floor)
 
     def _build_copy_rule(self) -> CopyRule:
         opening, headline = self.same_outlet_opening, self.same_outlet_headline_similarity
@@ -105,14 +108,9 @@ class Policy:
             similarity=self.min_similarity,
         )
 
-    @property
-    def compares_by_terms(self) -> bool:
-        """Whether articles that share distinctive terms, but neither bits nor wording, are candidates."""
-        return self.name == "same-event"
-
     def may_match(self, overlap: OverlapEstimate, *, same_outlet: bool) -> bool:
         """Whether a candidate farther than ``related_bits`` with this wording can affect the outcome."""
-        return self.name == "same-event" or (
+        return self.compares_by_terms or (
             self.name == "verified" and self.copy_rule.may_match(overlap, same_outlet=same_outlet)
         )
 

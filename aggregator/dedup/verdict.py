@@ -8,7 +8,7 @@ articles are ranked by the cosine of their top terms: the fingerprint, which fin
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
@@ -17,13 +17,14 @@ from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.copy_rule import (
     EQUAL_HEADLINES,
+    Comparable,
+    Evidence,
     figures_changed,
     is_teaser_of,
     same_template_other_figures,
     same_template_other_names,
 )
 from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability, title_similarity
-from aggregator.dedup.evidence import Comparable, Evidence
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, RelatedItem, WeightedTerms
 
@@ -41,29 +42,15 @@ class Candidate:
     canonical: tuple[str, int]
     evidence: Evidence
 
-    @property
-    def distance(self) -> int:
-        """Hamming distance of the fingerprints, in bits."""
-        return self.evidence.distance
-
-    @property
-    def overlap(self) -> OverlapEstimate:
-        """Shared wording, without boilerplate."""
-        return self.evidence.overlap
-
-    @property
-    def similarity(self) -> float:
-        """Cosine of the stored terms, 0..1."""
-        return self.evidence.similarity
-
 
 def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> Outcome:
     """Return the outcome for ``subject`` among ``candidates``; their order does not matter."""
-    nearest = min((c.distance for c in candidates if c.distance <= policy.related_bits), default=None)
+    near = [c.evidence.distance for c in candidates if c.evidence.distance <= policy.related_bits]
+    nearest = min(near, default=None)
     exact = [c for c in candidates if c.record.text_hash == subject.text_hash]
     if exact:
-        return _duplicate_outcome(subject, min(exact, key=_age_key), "exact", policy)
-    matches = [c for c in candidates if _is_match(subject, c, policy)]
+        return _duplicate_outcome(subject, min(exact, key=lambda c: c.record.number), "exact", policy)
+    matches = [c for c in candidates if compare_pair(subject, c.record, c.evidence, policy)[0]]
     duplicated = [c for c in matches if not novelty(c.record, subject, policy)]
     duplicated = duplicated or confirmed_by_group(subject, candidates, policy)
     if duplicated:
@@ -102,67 +89,51 @@ def related_candidates(
     return [
         c
         for c in candidates
-        if c.distance <= policy.related_bits or (include_matches and _is_match(subject, c, policy))
+        if c.evidence.distance <= policy.related_bits
+        or (include_matches and compare_pair(subject, c.record, c.evidence, policy)[0])
     ]
 
 
 def _duplicate_outcome(subject: Analysis, candidate: Candidate, rule: MatchRule, policy: Policy) -> Outcome:
+    evidence = candidate.evidence
     return Outcome(
         "duplicate",
-        distance=candidate.distance,
+        distance=evidence.distance,
         match=Match(
             id=candidate.record.id,
             number=candidate.record.number,
             canonical_id=candidate.canonical[0],
             canonical_first=candidate.canonical[1],
-            distance=candidate.distance,
-            overlap=None if policy.name == "hamming" else round(candidate.overlap.containment, 3),
+            distance=evidence.distance,
+            overlap=None if policy.name == "hamming" else round(evidence.overlap.containment, 3),
             rule=rule,
         ),
         updated_figures=figures_changed(subject.figures, candidate.record.figures),
     )
 
 
-def _is_match(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
-    return compare_pair(subject, candidate.record, candidate.evidence, policy)[0]
-
-
 def _best_match(matches: Sequence[Candidate], policy: Policy) -> tuple[Candidate, MatchRule]:
+    """The closest match (ties: the earliest); under "verified" the closest in the group with most votes."""
+    earliest_first = sorted(matches, key=lambda c: c.record.number)
     if policy.name == "hamming":
-        return min(matches, key=lambda c: (c.distance, _age_key(c))), "hamming"
+        return min(earliest_first, key=lambda c: c.evidence.distance), "hamming"
     if policy.name == "same-event":
-        return min(matches, key=lambda c: (-c.similarity, _age_key(c))), "title"
-    best = _closest_in_largest_group(matches)
-    return best, "hamming" if best.distance <= policy.duplicate_bits else "overlap"
-
-
-def _closest_in_largest_group(matches: Sequence[Candidate]) -> Candidate:
+        return max(earliest_first, key=lambda c: c.evidence.similarity), "title"
     nearest_first = sorted(
-        matches, key=lambda c: (-c.overlap.containment, -c.overlap.resemblance, c.distance, _age_key(c))
+        earliest_first,
+        key=lambda c: (-c.evidence.overlap.containment, -c.evidence.overlap.resemblance, c.evidence.distance),
     )
-    lowest = nearest_first[0].overlap.containment - VOTING_CONTAINMENT_MARGIN
-    voters = [c for c in nearest_first if c.overlap.containment >= lowest]
+    lowest = nearest_first[0].evidence.overlap.containment - VOTING_CONTAINMENT_MARGIN
+    voters = [c for c in nearest_first if c.evidence.overlap.containment >= lowest]
     votes = Counter(c.canonical[1] for c in voters)
-    return max(voters, key=lambda c: votes[c.canonical[1]])
-
-
-def _age_key(candidate: Candidate) -> tuple[int, str]:
-    return candidate.record.number, candidate.record.id
+    best = max(voters, key=lambda c: votes[c.canonical[1]])
+    return best, "hamming" if best.evidence.distance <= policy.duplicate_bits else "overlap"
 
 
 def cosine(a: WeightedTerms, b: WeightedTerms) -> float:
     """Cosine of two sparse unit vectors, 0..1; 0 when either is empty."""
-    return cosine_to(a)(b)
-
-
-def cosine_to(a: WeightedTerms) -> Callable[[WeightedTerms], float]:
-    """Return the function ``b -> cosine(a, b)``; faster than ``cosine`` for many ``b``."""
     weights = dict(a)
-
-    def cosine_with(b: WeightedTerms) -> float:
-        return min(1.0, sum([weight * weights[term] for term, weight in b if term in weights], 0.0))
-
-    return cosine_with
+    return min(1.0, sum([weight * weights[term] for term, weight in b if term in weights], 0.0))
 
 
 def rank(
@@ -173,7 +144,7 @@ def rank(
     None of group ``exclude_group``, the article's own.
     """
     scored = [
-        (round(candidate.similarity, 3), candidate)
+        (round(candidate.evidence.similarity, 3), candidate)
         for candidate in candidates
         if candidate.canonical[1] != exclude_group
     ]
@@ -194,7 +165,7 @@ def rank(
                 url=record.url,
                 source=record.source,
                 published_at_ms=record.published_at_ms,
-                distance=candidate.distance,
+                distance=candidate.evidence.distance,
                 similarity=similarity,
             )
         )

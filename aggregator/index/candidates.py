@@ -13,10 +13,10 @@ from aggregator.analysis.shingles import NO_OVERLAP, OverlapEstimate, estimate_o
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.term_profile import cosines
 from aggregator.dedup.boilerplate import SourceBoilerplate
-from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_outlet, is_same_source
+from aggregator.dedup.copy_rule import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.verdict import Candidate, cosine_to
-from aggregator.domain import Analysis, ArticleRecord
+from aggregator.dedup.verdict import Candidate, cosine
+from aggregator.domain import Analysis, Article, ArticleRecord, arrival_ms_of
 from aggregator.index import keys
 from aggregator.index.codec.binding_codec import Binding, CanonicalPointer, decode_binding, decode_pointer
 from aggregator.index.codec.lazy_record import CandidateRecord, decode_summaries
@@ -35,9 +35,9 @@ class _LiveCandidate(NamedTuple):
 
 
 def build_candidates(
-    snapshot: Snapshot, probe: Probe, numbers: Sequence[int], policy: Policy, arrival: Arrival
+    snapshot: Snapshot, probe: Probe, numbers: Sequence[int], policy: Policy, article: Article, now_ms: int
 ) -> list[Candidate]:
-    """The live articles among ``numbers`` that can matter to the verdict or the related articles."""
+    """The live ones of ``numbers`` that can matter to the verdict on ``article`` or its related articles."""
     live = _live_articles(snapshot, probe, numbers)
     if not live:
         return []
@@ -46,7 +46,7 @@ def build_candidates(
     overlaps = estimate_overlaps(subject.sketch, [each.stored.sketch for each in live], min_containment)
     distances = [hamming_distance(subject.fingerprint, each.stored.fingerprint) for each in live]
     may_match = [
-        _may_match(stored, overlap, arrival.source, policy)
+        _may_match(stored, overlap, article.source, policy)
         for (stored, _, _), overlap in zip(live, overlaps, strict=True)
     ]
     can_matter = [
@@ -55,12 +55,11 @@ def build_candidates(
     ]
     if not any(can_matter):
         return []
-    similarity_to = cosine_to(subject.terms)
     sources = None
     if policy.name == "verified" and any(may_match):
         # An own version counts for no source.
         sketches = [(each.source if each.id != probe.id else "", each.sketch) for each, _, _ in live]
-        sources = SourceBoilerplate(subject.sketch, arrival.source, sketches, overlaps, policy)
+        sources = SourceBoilerplate(subject.sketch, article.source, sketches, overlaps, policy)
     candidates = []
     for i in itertools.compress(range(len(live)), can_matter):
         stored, pointer, is_certain = live[i]
@@ -68,16 +67,18 @@ def build_candidates(
             continue
         overlap, boilerplate = sources.remove_from(i) if sources is not None else (overlaps[i], 0.0)
         is_near = distances[i] <= policy.related_bits
-        needs_terms = is_near or (may_match[i] and _may_match(stored, overlap, arrival.source, policy))
+        needs_terms = is_near or (may_match[i] and _may_match(stored, overlap, article.source, policy))
         if not (needs_terms or is_certain):
             continue  # it shares the boilerplate of its outlet and nothing else
         record = stored.record  # whole only now, of few
         evidence = Evidence(
             overlap,
-            similarity_to(record.terms) if needs_terms else 0.0,
+            cosine(subject.terms, record.terms) if needs_terms else 0.0,
             distances[i],
-            is_same_outlet(arrival, record),
-            hours_between(arrival, record, arrival.arrived_ms, record.arrived_ms),
+            is_same_outlet(article.source, record.source),
+            hours_between(
+                article.published_at_ms, record.published_at_ms, now_ms, arrival_ms_of(record.number)
+            ),
             boilerplate,
         )
         canonical = (pointer.id, pointer.first_version) if pointer else (record.id, record.first_version)
@@ -104,7 +105,7 @@ def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> 
 def _may_match(stored: CandidateRecord, overlap: OverlapEstimate, source: str, policy: Policy) -> bool:
     # The source takes 5 us, and nearly all candidates are below the floor.
     return overlap.containment >= policy.containment_floor and policy.may_match(
-        overlap, same_outlet=is_same_source(source, stored.source)
+        overlap, same_outlet=is_same_outlet(source, stored.source)
     )
 
 

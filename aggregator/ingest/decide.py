@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import getrandbits
 
-from aggregator.dedup.evidence import Arrival
 from aggregator.dedup.verdict import Candidate, decide, rank, related_candidates
 from aggregator.domain import (
     NUMBER_RANDOM_BITS,
@@ -137,7 +136,8 @@ class Decider:
                 probe,
                 list(dict.fromkeys((*lookup.candidate_numbers, *lookup.term_numbers))),
                 pending.policy.policy,
-                Arrival(pending.article.source, pending.article.published_at_ms, now_ms),
+                pending.article,
+                now_ms,
             ),
             bindings=bindings,
             current=next((b for b in bindings if b.space == pending.analysis.space), None),

@@ -15,9 +15,17 @@ from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.normalization import figures, normalize_spelling
-from aggregator.dedup.copy_rule import NEVER, CopyRule, Requirement, Requirements, figures_changed
+from aggregator.dedup.copy_rule import (
+    NEVER,
+    CopyRule,
+    Evidence,
+    Requirement,
+    Requirements,
+    figures_changed,
+    hours_between,
+    is_same_outlet,
+)
 from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
-from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles, as_profiles
 from aggregator.dedup.verdict import (
     Novelty,
@@ -186,8 +194,8 @@ def explain(
         estimate_overlap(a.sketch, b.sketch),
         cosine(a.terms, b.terms),
         distance or 0,
-        is_same_outlet(a, b),
-        hours_between(a, b, first.arrived_ms, second.arrived_ms),
+        is_same_outlet(a.source, b.source),
+        hours_between(a.published_at_ms, b.published_at_ms, first.arrived_ms, second.arrived_ms),
     )
     comparison = _compare(a, b, evidence, policy) if comparable else None
     is_match = comparison is not None and comparison.is_match

@@ -154,8 +154,8 @@ class RelatedArticles:
             for candidate in await self._index.related.load_candidates(candidates, event_numbers)
             if related_filter.matches(candidate.record)
             and (
-                candidate.distance <= self._related_bits
-                or candidate.similarity >= self._min_similarity
+                candidate.evidence.distance <= self._related_bits
+                or candidate.evidence.similarity >= self._min_similarity
                 or candidate.record.number in event_numbers
             )
         ]

@@ -17,7 +17,7 @@ from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.cli import main
-from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_outlet
+from aggregator.dedup.copy_rule import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import compare_pair, cosine, novelty
 from aggregator.domain import Article
@@ -57,13 +57,12 @@ def online_decision(earlier: Article, later: Article) -> bool:
     a, b = ANALYZER.analyze(earlier), ANALYZER.analyze(later)
     if a.space != b.space:
         return False
-    first, second = (Arrival(article.source, article.published_at_ms, 0) for article in (earlier, later))
     evidence = Evidence(
         estimate_overlap(b.sketch, a.sketch),
         cosine(b.terms, a.terms),
         hamming_distance(a.fingerprint, b.fingerprint),
-        is_same_outlet(first, second),
-        hours_between(first, second),
+        is_same_outlet(earlier.source, later.source),
+        hours_between(earlier.published_at_ms, later.published_at_ms),
     )
     return compare_pair(b, a, evidence, POLICY)[0] and novelty(a, b, POLICY) != "figures"
 

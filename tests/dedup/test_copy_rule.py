@@ -12,11 +12,17 @@ from hypothesis import strategies as st
 from aggregator.analysis.analyzer import MAX_TERMS, Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
-from aggregator.dedup.copy_rule import is_teaser_of, same_template_other_names
-from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.copy_rule import (
+    Evidence,
+    hours_between,
+    is_same_outlet,
+    is_teaser_of,
+    same_template_other_names,
+)
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import template_difference
 from aggregator.domain import Analysis, Article
+from aggregator.time_units import HOUR_MS
 from tests.support.pair_evidence import are_copies
 from tests.support.template_sentences import TEMPLATES
 
@@ -360,3 +366,24 @@ def test_the_teaser_rule_is_monotonic_in_the_lengths(shingles: float, longer: fl
         assert shingles < 0.4 * longer
     elif shingles < 0.15 * longer and shingles <= 100:
         pytest.fail("a story seven times as long as a notice of a hundred words has more to tell")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ("Harbour Gazette", "harbour gazette", True),
+        ("Gazette", "Radio", False),
+        ("", "", False),
+        ("Gazette", "", False),
+    ],
+)
+def test_same_outlet(a: str, b: str, same: bool) -> None:
+    """Two unknown sources are not one outlet."""
+    assert is_same_outlet(a, b) is same
+
+
+def test_publications_count_before_arrivals() -> None:
+    """Arrival times replace missing publication times; without either the time is unknown."""
+    assert hours_between(10 * HOUR_MS, 4 * HOUR_MS, 0, 100 * HOUR_MS) == 6
+    assert hours_between(10 * HOUR_MS, None, 3 * HOUR_MS, 5 * HOUR_MS) == 2
+    assert hours_between(10 * HOUR_MS, None, None, 5 * HOUR_MS) is None

@@ -9,6 +9,7 @@ import pytest
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import NO_OVERLAP, estimate_overlap
+from aggregator.dedup.copy_rule import Evidence
 from aggregator.dedup.event_model import (
     FEATURES,
     MIN_PROBABILITY,
@@ -18,7 +19,6 @@ from aggregator.dedup.event_model import (
     same_event_probability,
     title_similarity,
 )
-from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.verdict import cosine
 from aggregator.domain import Analysis, Article
 

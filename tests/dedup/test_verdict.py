@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.analysis.shingles import OverlapEstimate
-from aggregator.dedup.copy_rule import figures_changed
-from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.copy_rule import Evidence, figures_changed
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Candidate, compare_pair, cosine, decide, rank, related_candidates
 from aggregator.domain import NO_SKETCH, Analysis, ArticleRecord, Sketch
@@ -138,11 +137,11 @@ def test_skipped_comparisons_do_not_change_the_outcome(
     ]
     lean = [
         c
-        if c.overlap.containment >= policy.containment_floor
+        if c.evidence.overlap.containment >= policy.containment_floor
         else with_overlap(c, OverlapEstimate(0.0, 0.0, 0.0))
         for c in full
-        if c.distance <= policy.related_bits
-        or policy.may_match(c.overlap, same_outlet=c.evidence.same_outlet)
+        if c.evidence.distance <= policy.related_bits
+        or policy.may_match(c.evidence.overlap, same_outlet=c.evidence.same_outlet)
     ]
     outcome = decide(subject(), full, policy)
 
@@ -154,7 +153,7 @@ def test_skipped_comparisons_do_not_change_the_outcome(
 def test_terms_of_two_languages_are_not_compared() -> None:
     """One text under two tags has different terms: its wording alone decides."""
     stored = candidate(1, containment=0.8, shared=50, similarity=0.0)
-    stored = with_overlap(stored, replace(stored.overlap, size_ratio=1.0))
+    stored = with_overlap(stored, replace(stored.evidence.overlap, size_ratio=1.0))
     tagged = replace(stored, record=replace(stored.record, lang="de"))
 
     assert decide(subject(), [stored], VERIFIED).verdict == "new"
@@ -207,8 +206,8 @@ def test_two_reports_with_one_quotation_confirm_nothing() -> None:
     first, second = printed("Gazette", "Radio")
     of_its_own = replace(second, canonical=("a2", 2))
     of_the_same_outlet = replace(second, evidence=replace(second.evidence, same_outlet=True))
-    barely = with_overlap(second, replace(second.overlap, containment=0.19))
-    few = with_overlap(second, replace(second.overlap, shared=29.0))
+    barely = with_overlap(second, replace(second.evidence.overlap, containment=0.19))
+    few = with_overlap(second, replace(second.evidence.overlap, shared=29.0))
 
     for other in (of_its_own, of_the_same_outlet, barely, few):
         assert decide(subject(), [first, other], VERIFIED).verdict == "new"
@@ -380,7 +379,7 @@ def test_headlines_are_compared_at_most_once(
     is_needed = comparisons > 0
     figures = (1, 2, 3, 4) if is_needed else ()
     stored = candidate(1, shared=25 if is_needed else 200, figures=figures)
-    overlap = OverlapEstimate(0.45, 0.4, stored.overlap.shared, 1.0, opening=opening)
+    overlap = OverlapEstimate(0.45, 0.4, stored.evidence.overlap.shared, 1.0, opening=opening)
     arrived = subject(figures=tuple(figure + 10 for figure in figures))
 
     matches, _ = compare_pair(arrived, stored.record, replace(stored.evidence, overlap=overlap), VERIFIED)

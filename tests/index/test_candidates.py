@@ -30,7 +30,7 @@ async def test_near_articles_of_all_segments_are_candidates(store: Store) -> Non
     candidates = await related.load_candidates(found)
 
     assert [candidate.record.id for candidate in candidates][:2] == ["same", "near"]
-    assert candidates[0].distance == 0 < candidates[1].distance
+    assert candidates[0].evidence.distance == 0 < candidates[1].evidence.distance
     assert found.own_binding is None
 
 

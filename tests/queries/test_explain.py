@@ -8,7 +8,7 @@ import pytest
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import OverlapEstimate
-from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.copy_rule import Evidence
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.errors import NotFound

@@ -18,7 +18,7 @@ from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.app import Service
 from aggregator.auth.api_keys import ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
-from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.copy_rule import Evidence
 from aggregator.dedup.policy import Policy, PolicyProfiles
 from aggregator.domain import (
     NO_SKETCH,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
-from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.copy_rule import Evidence
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import compare_pair, cosine
 from aggregator.domain import Analysis

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from aggregator.analysis import shingles
 from aggregator.analysis.shingles import OPENING_WORDS
-from aggregator.dedup.copy_rule import same_template_other_figures
-from aggregator.dedup.evidence import Comparable, Evidence
+from aggregator.dedup.copy_rule import Comparable, Evidence, same_template_other_figures
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Novelty, compare_pair, headline_similarity
 from aggregator.domain import Sketch

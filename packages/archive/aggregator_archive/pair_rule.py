@@ -17,8 +17,7 @@ from aggregator.analysis.shingles import OverlapEstimate, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.boilerplate import SourceBoilerplate
-from aggregator.dedup.copy_rule import is_teaser_of
-from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
+from aggregator.dedup.copy_rule import Evidence, hours_between, is_same_outlet, is_teaser_of
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import compare_pair, cosine, novelty, shares_enough
 from aggregator.domain import Sketch, WeightedTerms
@@ -40,7 +39,7 @@ ESTIMATE_TOLERANCE = 0.02
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArchivedArticle:
-    """One row as the rules read it (``evidence.Comparable``)."""
+    """One row as the rules read it (``copy_rule.Comparable``)."""
 
     lang: str
     space: int
@@ -132,8 +131,8 @@ class PairRule:
             overlap,
             cosine(later.terms, earlier.terms),
             hamming_distance(later.fingerprint, earlier.fingerprint),
-            is_same_outlet(earlier, later),
-            hours_between(earlier, later),
+            is_same_outlet(earlier.source, later.source),
+            hours_between(earlier.published_at_ms, later.published_at_ms),
             boilerplate_share,
         )
         compare = compare_char_ngrams if is_char_ngrams else compare_pair

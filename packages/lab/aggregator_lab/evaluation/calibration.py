@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from aggregator.analysis.shingles import estimate_overlaps
 from aggregator.analysis.simhash import FINGERPRINT_BITS
-from aggregator.dedup.verdict import cosine_to
+from aggregator.dedup.verdict import cosine
 from aggregator.domain import Analysis
 from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.metrics import precision_recall_f1
@@ -103,9 +103,8 @@ def event_curves(analyses: Sequence[Analysis], labels: Sequence[str]) -> list[Cu
     for position, analysis in enumerate(analyses):
         earlier = analyses[:position]
         is_same = [label == labels[position] for label in labels[:position]]
-        similarity_to = cosine_to(analysis.terms)
         scores = _scores_against(analysis, earlier)
-        scores["similarity"] = np.array([similarity_to(other.terms) for other in earlier])
+        scores["similarity"] = np.array([cosine(analysis.terms, other.terms) for other in earlier])
         for score, values in scores.items():
             scored[score] += zip(values.tolist(), is_same, strict=True)
     return [

@@ -30,7 +30,7 @@ from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import FINGERPRINT_BITS, hamming_distance
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.copy_rule import Evidence
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Candidate, cosine, decide
 from aggregator.domain import Analysis, Article, ArticleRecord

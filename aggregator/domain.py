@@ -8,7 +8,7 @@ milliseconds since 1970 UTC, suffix ``_ms``; distances are in bits, 0..64; simil
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -178,6 +178,17 @@ def build_record(
         minor_terms=analysis.minor_terms,
         opening_mask=analysis.opening_mask,
         backfill=article.backfill,
+    )
+
+
+def copy_metadata(source: ArticleRecord, target: ArticleRecord) -> ArticleRecord:
+    """``target`` with the metadata of ``source``."""
+    return replace(
+        target,
+        title=source.title,
+        url=source.url,
+        source=source.source,
+        published_at_ms=source.published_at_ms,
     )
 
 

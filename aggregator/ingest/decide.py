@@ -12,17 +12,20 @@ clock again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import getrandbits
 
 from aggregator.dedup.verdict import Candidate, decide, rank, related_candidates
 from aggregator.domain import (
     NUMBER_RANDOM_BITS,
     Answer,
+    Article,
     ArticleRecord,
     Outcome,
     arrival_ms_of,
     article_number_at,
+    build_record,
+    copy_metadata,
 )
 from aggregator.errors import Forbidden, ImplausibleClock
 from aggregator.index import Index, Probe, Snapshot
@@ -31,14 +34,7 @@ from aggregator.index.candidates import build_candidates
 from aggregator.index.codec.binding_codec import source_hash
 from aggregator.index.lookup import LookupResult
 from aggregator.ingest.dual_write import DualWriter
-from aggregator.ingest.pending import (
-    CommitPlan,
-    PendingArticle,
-    build_record,
-    copy_metadata,
-    merge_metadata,
-    metadata_of,
-)
+from aggregator.ingest.pending import CommitPlan, PendingArticle
 from aggregator.store.base import Transaction
 from aggregator.time_units import HOUR_MS, format_rfc3339
 
@@ -209,7 +205,7 @@ class Decider:
                 f"{format_rfc3339(case.now_ms)}, and what arrived then has expired; see `aggregator doctor`."
             )
         pending.first_version = first_version or pending.number
-        return build_record(pending)
+        return build_record(pending.article, pending.analysis, pending.number, pending.first_version)
 
     def _build_plan(
         self,
@@ -255,3 +251,21 @@ def _is_repeat(pending: PendingArticle, current: BindingSnapshot) -> bool:
     source = pending.article.source
     is_same_source = not source or source_hash(source) == current.binding.source
     return is_same_source and current.binding.text_hash == pending.analysis.text_hash
+
+
+def merge_metadata(record: ArticleRecord, article: Article) -> ArticleRecord:
+    """The record with the article's title, url, source and date; empty ones keep the stored value."""
+    return replace(
+        record,
+        title=article.title or record.title,
+        url=article.url or record.url,
+        source=article.source or record.source,
+        published_at_ms=record.published_at_ms
+        if article.published_at_ms is None
+        else article.published_at_ms,
+    )
+
+
+def metadata_of(record: ArticleRecord) -> tuple[str, str, str, int | None]:
+    """The fields that ``merge_metadata`` may change."""
+    return record.title, record.url, record.source, record.published_at_ms

@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord
+from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, copy_metadata
 from aggregator.errors import RateLimited
 from aggregator.index import Index, Snapshot, keys
 from aggregator.index.bindings import BindingSnapshot
 from aggregator.index.codec.binding_codec import Binding
-from aggregator.ingest.pending import copy_metadata
 from aggregator.store.base import Check, Transaction, ValueEquals
 from aggregator.store.optimistic import commit_attempts
 

@@ -1,15 +1,23 @@
-"""State of one article between its arrival and its answer, and the record that is stored of it.
+"""Pending articles: their state between arrival and answer, and the batches in which they are processed.
 
 ``PendingArticle`` lives as long as the request and keeps the article's number and record across retries.
 ``CommitPlan`` is the immutable decision of one attempt. ``service.py`` describes the steps in between.
+
+**Micro-batching.** Interactive articles that arrive while a batch is processed form the next batch; one that
+arrives alone starts immediately. One batch runs at a time, so the articles of one process do not conflict
+with each other. Callers are served round-robin. A batch runs in a separate task: a cancelled caller
+interrupts no write, and its article is dropped if its batch has not started.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from aggregator import domain, tracing
+from aggregator import tracing
+from aggregator.concurrency import current_caller
 from aggregator.dedup.policy import NamedPolicy
 from aggregator.domain import Analysis, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError
@@ -70,35 +78,72 @@ def split_batches(pending: Sequence[PendingArticle], size: int) -> Iterator[list
         yield list(batch.values())
 
 
-def merge_metadata(record: ArticleRecord, article: Article) -> ArticleRecord:
-    """The record with the article's title, url, source and date; empty ones keep the stored value."""
-    return replace(
-        record,
-        title=article.title or record.title,
-        url=article.url or record.url,
-        source=article.source or record.source,
-        published_at_ms=record.published_at_ms
-        if article.published_at_ms is None
-        else article.published_at_ms,
-    )
+_Waiting = tuple[PendingArticle, asyncio.Future[None]]
 
 
-def copy_metadata(source: ArticleRecord, target: ArticleRecord) -> ArticleRecord:
-    """``target`` with the metadata of ``source``."""
-    return replace(
-        target,
-        title=source.title,
-        url=source.url,
-        source=source.source,
-        published_at_ms=source.published_at_ms,
-    )
+class MicroBatcher:
+    """Calls ``process`` with batches of at most ``max_articles``, no id twice, in order per caller."""
+
+    def __init__(self, process: Callable[[list[PendingArticle]], Awaitable[None]], max_articles: int) -> None:
+        self._process = process
+        self._max_articles = max_articles
+        self._queues: dict[str, deque[_Waiting]] = {}  # by caller; the next one to serve is first
+        self._drain_task: asyncio.Task[None] | None = None
+
+    async def submit(self, pending: PendingArticle) -> None:
+        """Return once the article has its answer; raises what its batch raised."""
+        done = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(current_caller.get(), deque()).append((pending, done))
+        if self._drain_task is None:
+            self._drain_task = asyncio.create_task(self._drain_queues())
+        try:
+            await done
+        finally:
+            del done  # breaks the cycle future -> error -> frame: see ``store/pipelining.py``
+
+    async def _drain_queues(self) -> None:
+        try:
+            while waiting := self._next_batch():
+                await self._process_batch([pending for pending, _ in waiting], [done for _, done in waiting])
+        finally:
+            self._drain_task = None
+
+    def _next_batch(self) -> list[_Waiting]:
+        """One article of each caller in turn."""
+        batch: dict[str, _Waiting] = {}
+        while self._queues and len(batch) < self._max_articles:
+            caller = next(iter(self._queues))
+            queue = self._queues.pop(caller)
+            pending, done = queue[0]
+            # The second post of an id is a repeat or update of the first, which must be committed before.
+            is_repeated = not done.done() and pending.article.id in batch
+            if not is_repeated:
+                queue.popleft()
+                if not done.done():
+                    batch[pending.article.id] = pending, done
+            if queue:
+                self._queues[caller] = queue
+            if is_repeated:
+                break
+        return list(batch.values())
+
+    async def _process_batch(self, batch: list[PendingArticle], waiters: list[asyncio.Future[None]]) -> None:
+        try:
+            await self._process(batch)
+        except Exception as error:
+            _fail_waiters(waiters, error)
+        except BaseException:  # the process stops
+            for done in waiters:
+                done.cancel()
+            raise
+        else:
+            for done in waiters:
+                if not done.done():
+                    done.set_result(None)
 
 
-def metadata_of(record: ArticleRecord) -> tuple[str, str, str, int | None]:
-    """The fields that ``merge_metadata`` may change."""
-    return record.title, record.url, record.source, record.published_at_ms
-
-
-def build_record(pending: PendingArticle) -> ArticleRecord:
-    """The record to store, under the assigned number."""
-    return domain.build_record(pending.article, pending.analysis, pending.number, pending.first_version)
+def _fail_waiters(waiters: list[asyncio.Future[None]], error: Exception) -> None:
+    """Fail all waiters and empty the list, whose futures must not refer to the frame of the error."""
+    while waiters:
+        if not (done := waiters.pop()).done():
+            done.set_exception(error)

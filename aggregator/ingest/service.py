@@ -24,12 +24,11 @@ from aggregator.dedup.policy import Policy, PolicyProfiles, as_profiles
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError, InvalidInput, NotFound
 from aggregator.index import Index
-from aggregator.ingest.batcher import MicroBatcher
 from aggregator.ingest.commit import Committer, EventIdsOf
 from aggregator.ingest.decide import Decider
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.load_control import LoadControl, throttled_slice
-from aggregator.ingest.pending import PendingArticle, split_batches
+from aggregator.ingest.pending import MicroBatcher, PendingArticle, split_batches
 from aggregator.ingest.pipeline import SEQUENTIAL, BatchPipeline, Execution
 
 BATCH_ARTICLES = 32  # larger ones delay interactive articles more and save little

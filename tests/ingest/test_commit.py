@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.dedup.policy import Policy
-from aggregator.domain import Answer, Article, Outcome, article_number_at
+from aggregator.domain import Answer, Article, Outcome, article_number_at, build_record
 from aggregator.index import Index, Probe, Snapshot
 from aggregator.index.codec.record_codec import compress_text
 from aggregator.ingest.commit import Committer
-from aggregator.ingest.pending import CommitPlan, PendingArticle, build_record
+from aggregator.ingest.pending import CommitPlan, PendingArticle
 from aggregator.store.base import Put, Store, Transaction, ValueEquals
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import START_MS, Clock, in_process, story
@@ -26,7 +26,7 @@ def plan(id_: str, low_bits: int, expected: bytes | None = None, groups: tuple[i
     article = Article(id=id_, text=story(low_bits), lang="en")
     number = article_number_at(START_MS, low_bits)
     pending = PendingArticle(low_bits, article, ANALYZER.analyze(article), number, number)
-    record, key = build_record(pending), b"{%s}" % id_.encode()
+    record, key = build_record(article, pending.analysis, number, number), b"{%s}" % id_.encode()
     return CommitPlan(
         pending=pending,
         answer=Answer(id_, Outcome("new"), record.space, record.fingerprint, record.short, stored=True),

@@ -1,22 +1,37 @@
-"""Verdicts by origin: outlets, times, openings and boilerplate, through the ingest service."""
+"""Verdicts by origin: outlets, times, openings and boilerplate, through the ingest service; metadata."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.features import HashedModel
 from aggregator.dedup.policy import Policy
-from aggregator.domain import NUMBER_RANDOM_BITS, Answer, arrival_ms_of
-from aggregator.ingest.decide import ArticleNumberGenerator
+from aggregator.domain import (
+    NUMBER_RANDOM_BITS,
+    Answer,
+    Article,
+    ArticleRecord,
+    arrival_ms_of,
+    build_record,
+    copy_metadata,
+)
+from aggregator.ingest.decide import ArticleNumberGenerator, merge_metadata, metadata_of
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS
 from tests.support.factories import START_MS, Core, core, story
 
 LEAD, NEW_LEAD = story(1, 9), story(2, 9)
 BACKGROUND = story(3, 40)
+ARTICLE = Article("ferry", "", story(1), "", "https://example.org/ferry", "Example", 1_780_000_000_000)
+ANALYSIS = replace(
+    Analyzer({"xx": HashedModel()}).analyze(replace(ARTICLE, lang="eo", title="Ferry departs")), figures=(17,)
+)
 MORE_STORIES = "More stories: " + " ".join(f"Older headline {n} about {story(100 + n, 1)}" for n in range(13))
 
 
@@ -122,3 +137,50 @@ def test_processes_draw_different_numbers() -> None:
 
     assert len(drawn) == 50
     assert max(drawn) - min(drawn) < 1 << NUMBER_RANDOM_BITS
+
+
+def record(**changes: str | int | None) -> ArticleRecord:
+    """The record of the article, with other fields."""
+    return replace(build_record(ARTICLE, ANALYSIS, 9, 7), **changes)  # type: ignore[arg-type]
+
+
+def test_a_record_has_the_analysis_under_the_assigned_number() -> None:
+    """Its title is the one found in the text if the article was posted without."""
+    built = build_record(ARTICLE, ANALYSIS, 9, 7)
+
+    assert (built.number, built.first_version, built.id) == (9, 7, "ferry")
+    assert metadata_of(built) == (ANALYSIS.title, ARTICLE.url, ARTICLE.source, ARTICLE.published_at_ms)
+    analysis = {name: value for name, value in asdict(ANALYSIS).items() if name not in ("text", "sketch")}
+    assert {name: getattr(built, name) for name in analysis} == analysis
+    assert built.sketch is ANALYSIS.sketch
+    assert build_record(replace(ARTICLE, title="Posted"), ANALYSIS).title == "Posted"
+
+
+@pytest.mark.parametrize(
+    ("posted", "expected"),
+    [
+        (Article("ferry"), ("Old", "old.example", "Old source", 5)),
+        (Article("ferry", title="New"), ("New", "old.example", "Old source", 5)),
+        (Article("ferry", url="new.example", source="New source"), ("Old", "new.example", "New source", 5)),
+        (Article("ferry", published_at_ms=0), ("Old", "old.example", "Old source", 0)),
+    ],
+)
+def test_posted_metadata_replaces_stored_metadata(
+    posted: Article, expected: tuple[str, str, str, int | None]
+) -> None:
+    """Empty fields keep the stored value; a date of 0 is a date."""
+    stored = record(title="Old", url="old.example", source="Old source", published_at_ms=5)
+
+    assert metadata_of(merge_metadata(stored, posted)) == expected
+    assert merge_metadata(stored, posted).text_hash == stored.text_hash
+
+
+def test_copied_metadata_includes_empty_fields() -> None:
+    """The copy in a shadow space equals the serving record; its number stays its own."""
+    source = record(title="", url="", source="", published_at_ms=None)
+    target = record(number=11)
+
+    copied = copy_metadata(source, target)
+
+    assert metadata_of(copied) == ("", "", "", None)
+    assert copied.number == 11

@@ -1,8 +1,9 @@
-"""Pending articles: batches, metadata, and the record that is stored of an article."""
+"""Pending articles: batches of one request, and micro-batches of those that arrive meanwhile."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+import asyncio
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,21 +11,15 @@ from hypothesis import strategies as st
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.domain import Article, ArticleRecord
-from aggregator.ingest.pending import (
-    PendingArticle,
-    build_record,
-    copy_metadata,
-    merge_metadata,
-    metadata_of,
-    split_batches,
-)
+from aggregator.concurrency import current_caller
+from aggregator.domain import Article
+from aggregator.errors import StoreUnavailable
+from aggregator.ingest.pending import MicroBatcher, PendingArticle, split_batches
 from tests.support.factories import story
 
-ARTICLE = Article("ferry", "", story(1), "", "https://example.org/ferry", "Example", 1_780_000_000_000)
-ANALYSIS = replace(
-    Analyzer({"xx": HashedModel()}).analyze(replace(ARTICLE, lang="eo", title="Ferry departs")), figures=(17,)
-)
+ARTICLE = Article("ferry", text=story(1), lang="eo")
+ANALYSIS = Analyzer({"xx": HashedModel()}).analyze(ARTICLE)
+MAX_ARTICLES = 64
 
 
 def pending(id_: str = "ferry", position: int = 0) -> PendingArticle:
@@ -47,49 +42,97 @@ def test_batches_have_every_article_in_order_and_no_id_twice(ids: list[str], siz
         assert not following or len(batch) == size or following[0] in in_batch
 
 
-def record(**changes: str | int | None) -> ArticleRecord:
-    """The record of the article, with other fields."""
-    return replace(build_record(pending()), **changes)  # type: ignore[arg-type]
+class BatchRecorder:
+    """Records the ids of each batch; a batch takes until ``finish`` is set."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.finish = asyncio.Event()
+        self.fails = False
+        self.finished = 0
+        self.batcher = MicroBatcher(self.process, MAX_ARTICLES)
+
+    async def process(self, batch: list[PendingArticle]) -> None:
+        """Record the ids and wait."""
+        self.batches.append([item.article.id for item in batch])
+        await self.finish.wait()
+        self.finished += 1
+        if self.fails:
+            self.fails = False
+            raise StoreUnavailable("The store is unavailable.")
+
+    def submit(self, id_: str, caller: str = "") -> asyncio.Task[None]:
+        """Submit an article in a separate task."""
+
+        async def run() -> None:
+            current_caller.set(caller)
+            await self.batcher.submit(pending(id_))
+
+        return asyncio.create_task(run())
+
+    async def started(self) -> None:
+        """Wait until the first batch is being processed."""
+        while not self.batches:  # noqa: ASYNC110 (one event loop step per iteration)
+            await asyncio.sleep(0)
 
 
-def test_a_record_has_the_analysis_under_the_assigned_number() -> None:
-    """Its title is the one found in the text if the article was posted without."""
-    built = build_record(pending())
+async def test_the_first_article_starts_immediately_and_the_rest_form_batches() -> None:
+    """In order of arrival, at most MAX_ARTICLES and no id twice per batch."""
+    recorder = BatchRecorder()
+    tasks = [recorder.submit("first")]
+    await recorder.started()
+    ids = ["a", "b", "a", *map(str, range(MAX_ARTICLES))]
+    tasks += [recorder.submit(id_) for id_ in ids]
+    await asyncio.sleep(0)
+    recorder.finish.set()
+    await asyncio.gather(*tasks)
 
-    assert (built.number, built.first_version, built.id) == (9, 7, "ferry")
-    assert metadata_of(built) == (ANALYSIS.title, ARTICLE.url, ARTICLE.source, ARTICLE.published_at_ms)
-    analysis = {name: value for name, value in asdict(ANALYSIS).items() if name not in ("text", "sketch")}
-    assert {name: getattr(built, name) for name in analysis} == analysis
-    assert built.sketch is ANALYSIS.sketch
-    titled = replace(pending(), article=replace(ARTICLE, title="Posted"))
-    assert build_record(titled).title == "Posted"
-
-
-@pytest.mark.parametrize(
-    ("posted", "expected"),
-    [
-        (Article("ferry"), ("Old", "old.example", "Old source", 5)),
-        (Article("ferry", title="New"), ("New", "old.example", "Old source", 5)),
-        (Article("ferry", url="new.example", source="New source"), ("Old", "new.example", "New source", 5)),
-        (Article("ferry", published_at_ms=0), ("Old", "old.example", "Old source", 0)),
-    ],
-)
-def test_posted_metadata_replaces_stored_metadata(
-    posted: Article, expected: tuple[str, str, str, int | None]
-) -> None:
-    """Empty fields keep the stored value; a date of 0 is a date."""
-    stored = record(title="Old", url="old.example", source="Old source", published_at_ms=5)
-
-    assert metadata_of(merge_metadata(stored, posted)) == expected
-    assert merge_metadata(stored, posted).text_hash == stored.text_hash
+    assert recorder.batches == [["first"], ["a", "b"], ["a", *ids[3 : MAX_ARTICLES + 2]], [ids[-1]]]
 
 
-def test_copied_metadata_includes_empty_fields() -> None:
-    """The copy in a shadow space equals the serving record; its number stays its own."""
-    source = record(title="", url="", source="", published_at_ms=None)
-    target = record(number=11)
+async def test_a_failure_is_raised_to_the_callers_of_that_batch_only() -> None:
+    """The next batch is processed."""
+    recorder = BatchRecorder()
+    recorder.fails = True
+    first = recorder.submit("first")
+    await recorder.started()
+    second = recorder.submit("second")
+    recorder.finish.set()
 
-    copied = copy_metadata(source, target)
+    with pytest.raises(StoreUnavailable):
+        await first
+    await second
 
-    assert metadata_of(copied) == ("", "", "", None)
-    assert copied.number == 11
+
+async def test_a_cancelled_caller_interrupts_no_batch() -> None:
+    """Its article is dropped from a batch that has not started; the others get their answers."""
+    recorder = BatchRecorder()
+    tasks = [recorder.submit("a")]
+    await recorder.started()
+    tasks += [recorder.submit(id_) for id_ in "bcd"]
+    await asyncio.sleep(0)
+    tasks[0].cancel()  # its batch runs
+    tasks[2].cancel()  # waits for the next batch
+    await asyncio.wait([tasks[0], tasks[2]])
+    recorder.finish.set()
+    await asyncio.gather(tasks[1], tasks[3])
+
+    assert tasks[0].cancelled() and tasks[2].cancelled()
+    assert (recorder.batches, recorder.finished) == ([["a"], ["b", "d"]], 2)
+
+
+async def test_waiting_callers_take_turns() -> None:
+    """A caller with many articles delays another one by one batch; each keeps its order."""
+    recorder = BatchRecorder()
+    tasks = [recorder.submit("first")]
+    await recorder.started()
+    tasks += [recorder.submit(f"flood-{i}", caller="flood") for i in range(3 * MAX_ARTICLES)]
+    tasks += [recorder.submit(f"other-{i}", caller="other") for i in range(2)]
+    await asyncio.sleep(0)
+    recorder.finish.set()
+    await asyncio.gather(*tasks)
+
+    assert recorder.batches[1][:5] == ["flood-0", "other-0", "flood-1", "other-1", "flood-2"]
+    assert [id_ for batch in recorder.batches for id_ in batch if id_.startswith("flood")] == [
+        f"flood-{i}" for i in range(3 * MAX_ARTICLES)
+    ]

@@ -25,12 +25,11 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_term_idf
 from aggregator.cli import main
 from aggregator.dedup import event_model
-from aggregator.domain import Article, Match, Outcome, StreamItem
+from aggregator.domain import Article, Match, Outcome, StreamItem, build_record
 from aggregator.events.consumer import DetectorRunner
 from aggregator.index import keys, lookup
 from aggregator.index.codec import lazy_record, record_codec
 from aggregator.index.upkeep import clock_guard
-from aggregator.ingest.pending import PendingArticle, build_record
 from aggregator.queries import related
 from aggregator.runtime import background_main
 from aggregator.store.redis import RedisStore
@@ -80,9 +79,7 @@ def fill_stored(service: app.Service) -> None:
         words = random_words(FILLER_SEED + number, WORDS_PER_ARTICLE)
         article = Article(id=f"filler-{number}", title=" ".join(words[:6]), text=" ".join(words), lang="eo")
         analysis = service.analyzer.analyze(article)
-        data = record_codec.encode_record(
-            build_record(PendingArticle(0, article, analysis, number=number, first_version=number))
-        )
+        data = record_codec.encode_record(build_record(article, analysis, number, number))
         record = record_codec.decode_record(data, analysis.space, number)
         record_codec.decode_record_summary(data, analysis.space, number)
         lazy_record.decode_candidates([(data, analysis.space, number)])

@@ -1,7 +1,7 @@
 """The stored report on outlets, selection from it, and the task that keeps it current.
 
 {provenance}version    number of the report, which readers compare with the one they have decoded
-{provenance}sources    format byte, then the compressed ``SourcesReport``
+{provenance}sources    the ``SourcesReport``, compressed
 
 One leader reads the article stream and counts its newest part, which it holds in memory; a new one reads it
 again. The next count waits ``PAUSE_FACTOR`` times as long as the last took: at most 2 % of a processor.
@@ -30,7 +30,6 @@ from aggregator.store.periodic_task import PeriodicTask
 
 VERSION_KEY = b"{provenance}version"
 SOURCES_KEY = b"{provenance}sources"
-FORMAT_BYTE = b"\x01"
 EMPTY = SourcesReport(0, None, 0, 0, (), ())
 
 _decoder = msgspec.msgpack.Decoder(SourcesReport)
@@ -77,17 +76,17 @@ class SourceDirectory:
 
     async def write(self, report: SourcesReport) -> None:
         """Replace the report; two writers at once are harmless."""
-        data = FORMAT_BYTE + zlib.compress(msgspec.msgpack.encode(report), 6)
+        data = zlib.compress(msgspec.msgpack.encode(report), 6)
         writes = (Put(SOURCES_KEY, data), Put(VERSION_KEY, b"%d-%d" % (report.computed_ms, zlib.crc32(data))))
         await self._store.commit(Transaction((), writes))
 
 
 def _decode(data: bytes | None) -> SourcesReport:
-    """A damaged report, or one of another format, is an empty one: the next run replaces it."""
-    if data is None or data[:1] != FORMAT_BYTE:
+    """A damaged report is an empty one: the next run replaces it."""
+    if data is None:
         return EMPTY
     try:
-        return decode_value(_decoder, zlib.decompress(data[1:]), "The report on sources")
+        return decode_value(_decoder, zlib.decompress(data), "The report on sources")
     except zlib.error as error:
         corrupt_error("The report on sources", error)
     except DamagedValue:
@@ -138,14 +137,12 @@ class SourceCollector(PeriodicTask):
         clock: Callable[[], int],
         *,
         window_ms: int = WINDOW_MS,
-        max_articles: int = MAX_ARTICLES,
         yield_control: YieldControl = yield_control,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__("the statistics of sources", COLLECT_INTERVAL_S, index.store, LEASE_KEY)
         self._index, self._clock, self._monotonic = index, clock, monotonic
-        self._window_ms, self._max_articles = window_ms, max_articles
-        self._yield_control = yield_control
+        self._window_ms, self._yield_control = window_ms, yield_control
         self.directory = SourceDirectory(index.store)
         self.family_of: dict[str, str] = {}
         self._window: PublicationWindow | None = None
@@ -193,11 +190,11 @@ class SourceCollector(PeriodicTask):
         """An empty window at its start; a full one of the former leader says where that is."""
         since_ms = self._clock() - self._window_ms
         report = await self.directory.report()
-        if report.articles >= self._max_articles:
+        if report.articles >= MAX_ARTICLES:
             since_ms = max(since_ms, report.since_ms or 0)
         self._positions = await self._index.stream.positions_at(since_ms)
         self._has_news = True
-        return PublicationWindow(self._max_articles)
+        return PublicationWindow()
 
     async def _count(self) -> None:
         window = self._window

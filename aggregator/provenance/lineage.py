@@ -1,8 +1,7 @@
 """Lineage of a text: its first publisher; what each later article repeats and changes. Pure.
 
-An article can repeat only what was published strictly earlier; it repeats that whose wording it resembles
-most. Resemblance is estimated from samples, so among nearly equal ones the earliest counts. Changes are exact
-with both texts, else estimated from the stored sketches and figures.
+An article repeats what was published strictly earlier and resembles it most; resemblance is estimated from
+samples, so among nearly equal ones the earliest counts.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from aggregator.analysis.shingles import estimate_overlap, estimate_overlaps
 from aggregator.analysis.text.normalization import figures
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.dedup.diff import DiffSpan, diff_texts
-from aggregator.domain import ArticleRecord
-from aggregator.provenance.window import Publication
+from aggregator.domain import ArticleRecord, TimeBasis, arrival_ms_of, publication_time
 
 # Resemblances that differ by less are equal (scripts/bench provenance).
 RESEMBLANCE_TOLERANCE = 0.01
@@ -26,63 +24,27 @@ MIN_PASSAGE_WORDS = 3  # shorter runs are spelling and punctuation
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One article of a lineage, ``lag_ms`` after the first publication.
+class Publication:
+    """An article with the time (ms since 1970 UTC) that its order is judged by."""
 
-    ``parent``: position of the article that it most likely repeats; ``resemblance`` to it, 0..1.
-    """
+    record: ArticleRecord
+    at_ms: int
+    basis: TimeBasis
 
-    publication: Publication
-    parent: int | None
-    resemblance: float | None
-    lag_ms: int
-
-    @property
-    def record(self) -> ArticleRecord:
-        """The stored article."""
-        return self.publication.record
-
-
-@dataclass(frozen=True, slots=True)
-class Lineage:
-    """The articles of one text in order of publication."""
-
-    steps: tuple[Step, ...]
+    @classmethod
+    def of(cls, record: ArticleRecord) -> Publication:
+        """The publication of a stored article."""
+        return cls(record, *publication_time(record.published_at_ms, arrival_ms_of(record.first_version)))
 
     @property
-    def first(self) -> Publication:
-        """The first publication."""
-        return self.steps[0].publication
+    def source(self) -> str:
+        """The outlet, "" if unknown."""
+        return self.record.source
 
     @property
-    def is_first_certain(self) -> bool:
-        """Whether no other outlet published at the same time, and the outlets stated the times."""
-        others = [step.publication for step in self.steps if step.publication.source != self.first.source]
-        known = all(p.basis == "published" for p in [self.first, *others])
-        return not others or (known and others[0].at_ms > self.first.at_ms)
-
-
-def trace(records: Iterable[ArticleRecord], tolerance: float = RESEMBLANCE_TOLERANCE) -> Lineage:
-    """The lineage of the articles of one duplicate group; at least one."""
-    publications = sorted(map(Publication.of, records), key=lambda publication: publication.order)
-    steps = []
-    for position, publication in enumerate(publications):
-        earlier = [p for p in publications[:position] if p.at_ms < publication.at_ms]
-        parent, resemblance = _closest(publication, earlier, tolerance) if earlier else (None, None)
-        steps.append(Step(publication, parent, resemblance, publication.at_ms - publications[0].at_ms))
-    return Lineage(tuple(steps))
-
-
-def _closest(later: Publication, earlier: Sequence[Publication], tolerance: float) -> tuple[int, float]:
-    sketches = [p.record.sketch for p in earlier]
-    overlaps = estimate_overlaps(later.record.sketch, sketches)
-    resemblances = [
-        1.0 if p.record.text_hash == later.record.text_hash else overlap.resemblance
-        for p, overlap in zip(earlier, overlaps, strict=True)
-    ]
-    enough = max(resemblances) - tolerance
-    position = next(i for i, resemblance in enumerate(resemblances) if resemblance >= enough)
-    return position, resemblances[position]
+    def order(self) -> tuple[int, int]:
+        """Sort key: by time, at equal times by arrival."""
+        return self.at_ms, self.record.first_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +75,79 @@ class Changes:
     figures_cut: int
     figures_added: int
     texts: TextChanges | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One article of a lineage, ``lag_ms`` after the first publication.
+
+    ``parent``: position of the article that it most likely repeats; ``resemblance`` to it, 0..1;
+    ``changes``: what it changed of its parent.
+    """
+
+    publication: Publication
+    parent: int | None
+    resemblance: float | None
+    lag_ms: int
+    changes: Changes | None = None
+
+    @property
+    def record(self) -> ArticleRecord:
+        """The stored article."""
+        return self.publication.record
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The articles of one text in order of publication; ``truncated``: there are more."""
+
+    steps: tuple[Step, ...]
+    truncated: bool = False
+
+    @property
+    def first(self) -> Publication:
+        """The first publication."""
+        return self.steps[0].publication
+
+    @property
+    def sources(self) -> set[str]:
+        """The outlets that published it, "" among them if one is unknown."""
+        return {step.publication.source for step in self.steps}
+
+    @property
+    def outlets(self) -> int:
+        """Number of named outlets that published it."""
+        return len(self.sources - {""})
+
+    @property
+    def is_first_certain(self) -> bool:
+        """Whether no other outlet published at the same time, and the outlets stated the times."""
+        others = [step.publication for step in self.steps if step.publication.source != self.first.source]
+        known = all(p.basis == "published" for p in [self.first, *others])
+        return not others or (known and others[0].at_ms > self.first.at_ms)
+
+
+def trace(records: Iterable[ArticleRecord], tolerance: float = RESEMBLANCE_TOLERANCE) -> Lineage:
+    """The lineage of the articles of one duplicate group; at least one."""
+    publications = sorted(map(Publication.of, records), key=lambda publication: publication.order)
+    steps = []
+    for position, publication in enumerate(publications):
+        earlier = [p for p in publications[:position] if p.at_ms < publication.at_ms]
+        parent, resemblance = _closest(publication, earlier, tolerance) if earlier else (None, None)
+        steps.append(Step(publication, parent, resemblance, publication.at_ms - publications[0].at_ms))
+    return Lineage(tuple(steps))
+
+
+def _closest(later: Publication, earlier: Sequence[Publication], tolerance: float) -> tuple[int, float]:
+    sketches = [p.record.sketch for p in earlier]
+    overlaps = estimate_overlaps(later.record.sketch, sketches)
+    resemblances = [
+        1.0 if p.record.text_hash == later.record.text_hash else overlap.resemblance
+        for p, overlap in zip(earlier, overlaps, strict=True)
+    ]
+    enough = max(resemblances) - tolerance
+    position = next(i for i, resemblance in enumerate(resemblances) if resemblance >= enough)
+    return position, resemblances[position]
 
 
 def changes_between(
@@ -151,20 +186,22 @@ def _text_changes(
 ) -> tuple[TextChanges, tuple[int, int]]:
     """The changes, and the number of words of both texts."""
     only_in = [[span.text for span in side if span.passage is None] for side in spans]
-    counts = [
-        [len(shingle_units(text, lang)) for text in own] for own, lang in zip(only_in, langs, strict=True)
-    ]
-    words = [len(shingle_units(text, lang)) for text, lang in zip(texts, langs, strict=True)]
+    counts = [[_words(text, lang) for text in own] for own, lang in zip(only_in, langs, strict=True)]
+    first_words, second_words = (_words(text, lang) for text, lang in zip(texts, langs, strict=True))
     first, second = (list(dict.fromkeys(figures(text))) for text in texts)
     changes = TextChanges(
-        cut_words=min(words[0], sum(counts[0])),
-        added_words=min(words[1], sum(counts[1])),
+        cut_words=min(first_words, sum(counts[0])),
+        added_words=min(second_words, sum(counts[1])),
         cut=_longest(only_in[0], counts[0]),
         added=_longest(only_in[1], counts[1]),
         cut_figures=tuple(f for f in first if f not in second)[:MAX_FIGURES],
         added_figures=tuple(f for f in second if f not in first)[:MAX_FIGURES],
     )
-    return changes, (words[0], words[1])
+    return changes, (first_words, second_words)
+
+
+def _words(text: str, lang: str) -> int:
+    return len(shingle_units(text, lang))
 
 
 def _longest(passages: Iterable[str], words: Iterable[int]) -> tuple[str, ...]:

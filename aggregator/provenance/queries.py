@@ -4,42 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Literal
 
 from aggregator.domain import ArticleRecord
 from aggregator.index import Index
 from aggregator.index.codec.record_codec import decompress_text
-from aggregator.provenance.lineage import Changes, Lineage, Step, changes_between, trace
-from aggregator.provenance.window import Publication
+from aggregator.provenance.lineage import Changes, Lineage, Publication, Step, changes_between, trace
 
 MAX_COPIES = 100  # articles of one text that are compared
 MAX_EVENT_ITEMS = 400  # articles of an event that are read, the first ones
 MAX_DIFFED = 20  # copies whose stored texts are compared word by word; the others are estimated
 
 OutletKind = Literal["first", "own", "copy", "same time"]
-
-
-@dataclass(frozen=True, slots=True)
-class TracedStep:
-    """A step of a lineage, and what it changed of its parent."""
-
-    step: Step
-    changes: Changes | None
-
-
-@dataclass(frozen=True, slots=True)
-class TextProvenance:
-    """Lineage of one text. ``truncated``: the group has more articles than the MAX_COPIES read."""
-
-    lineage: Lineage
-    steps: tuple[TracedStep, ...]
-    truncated: bool = False
-
-    @property
-    def outlets(self) -> int:
-        """Number of named outlets that published it."""
-        return len({step.publication.source for step in self.lineage.steps} - {""})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +41,7 @@ class EventProvenance:
 
     first: Publication | None
     outlets: tuple[OutletEntry, ...]
-    texts: tuple[TextProvenance, ...]
+    texts: tuple[Lineage, ...]
     articles: int
     truncated: bool
 
@@ -74,14 +52,14 @@ class ProvenanceQueries:
     def __init__(self, index: Index) -> None:
         self._index = index
 
-    async def of_article(self, id_: str) -> TextProvenance:
+    async def of_article(self, id_: str) -> Lineage:
         """The lineage of the text of a stored article. Raises NotFound, Expired, StoreUnavailable."""
         records = await self._index.articles.group_members(id_, MAX_COPIES + 1)
         shown = records[:MAX_COPIES]
         if all(record.id != id_ for record in shown):
             shown += [record for record in records if record.id == id_]
         lineage = await asyncio.to_thread(trace, shown)
-        return await self._with_changes(lineage, truncated=len(records) > MAX_COPIES)
+        return await self._with_changes(replace(lineage, truncated=len(records) > MAX_COPIES))
 
     async def of_event(self, article_ids: Sequence[str]) -> EventProvenance:
         """Who had the event of these articles, in the order of joining, first. Raises StoreUnavailable."""
@@ -89,18 +67,13 @@ class ProvenanceQueries:
         groups: dict[int, list[ArticleRecord]] = {}
         for article in stored.values():
             groups.setdefault(article.group, []).append(article.record)
-        lineages = await asyncio.to_thread(
-            lambda: {number: trace(records) for number, records in groups.items()}
-        )
-        publications = sorted(
-            (Publication.of(article.record) for article in stored.values()), key=lambda p: p.order
-        )
-        first_of_text = {
-            step.record.number: lineage.first for lineage in lineages.values() for step in lineage.steps
-        }
-        several = [lineage for lineage in lineages.values() if len(_sources(lineage)) > 1]
-        several.sort(key=lambda lineage: (-len(_sources(lineage)), lineage.first.order))
-        texts = [await self._with_changes(lineage, truncated=False) for lineage in several]
+        by_time = attrgetter("order")
+        lineages = await asyncio.to_thread(lambda: [trace(records) for records in groups.values()])
+        publications = sorted((step.publication for text in lineages for step in text.steps), key=by_time)
+        first_of_text = {step.record.number: text.first for text in lineages for step in text.steps}
+        several = [text for text in lineages if len(text.sources) > 1]
+        several.sort(key=lambda text: (-len(text.sources), text.first.order))
+        texts = [await self._with_changes(text) for text in several]
         return EventProvenance(
             publications[0] if publications else None,
             tuple(_outlet_entries(publications, first_of_text)),
@@ -109,16 +82,16 @@ class ProvenanceQueries:
             len(article_ids) > MAX_EVENT_ITEMS,
         )
 
-    async def _with_changes(self, lineage: Lineage, *, truncated: bool) -> TextProvenance:
+    async def _with_changes(self, lineage: Lineage) -> Lineage:
         steps = lineage.steps
         copies = [step for step in steps if step.parent is not None][:MAX_DIFFED]
         numbers = {s.record.number for c in copies for s in (c, steps[c.parent or 0])}
         values = await self._index.records.read_texts(sorted(numbers))
         texts = {number: decompress_text(value) for number, value in values.items()}
-        traced = await asyncio.to_thread(
-            lambda: tuple(TracedStep(step, _changes_of(step, steps, texts)) for step in steps)
+        compared = await asyncio.to_thread(
+            lambda: tuple(replace(step, changes=_changes_of(step, steps, texts)) for step in steps)
         )
-        return TextProvenance(lineage, traced, truncated)
+        return replace(lineage, steps=compared)
 
 
 def _changes_of(step: Step, steps: Sequence[Step], texts: dict[int, str]) -> Changes | None:
@@ -130,10 +103,6 @@ def _changes_of(step: Step, steps: Sequence[Step], texts: dict[int, str]) -> Cha
     return changes_between(parent, step.record, None if None in before else both)
 
 
-def _sources(lineage: Lineage) -> set[str]:
-    return {step.publication.source for step in lineage.steps}
-
-
 def _outlet_entries(
     publications: Sequence[Publication], first_of_text: dict[int, Publication]
 ) -> list[OutletEntry]:
@@ -141,16 +110,13 @@ def _outlet_entries(
     by_source: dict[str, list[Publication]] = {}
     for publication in publications:
         by_source.setdefault(publication.source, []).append(publication)
-    entries = []
-    for own in by_source.values():
-        publication = own[0]
-        original = first_of_text[publication.record.number]
-        kind: OutletKind = "first" if publication is publications[0] else "own"
-        if original.source == publication.source:
-            original_shown = None
-        else:
-            original_shown = original
-            kind = "copy" if original.at_ms < publication.at_ms else "same time"
-        lag_ms = publication.at_ms - publications[0].at_ms
-        entries.append(OutletEntry(publication, lag_ms, len(own), kind, original_shown))
-    return entries
+    firsts = ((own, first_of_text[own[0].record.number]) for own in by_source.values())
+    return [_outlet_entry(own, publications[0], original) for own, original in firsts]
+
+
+def _outlet_entry(own: Sequence[Publication], first: Publication, original: Publication) -> OutletEntry:
+    publication, lag_ms = own[0], own[0].at_ms - first.at_ms
+    if original.source == publication.source:
+        return OutletEntry(publication, lag_ms, len(own), "first" if publication is first else "own")
+    kind: OutletKind = "copy" if original.at_ms < publication.at_ms else "same time"
+    return OutletEntry(publication, lag_ms, len(own), kind, original)

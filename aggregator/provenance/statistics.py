@@ -91,28 +91,15 @@ def find_families(
     return sorted(families, key=lambda family: (-len(family), family))
 
 
-@dataclass(frozen=True, slots=True)
-class _Between:
-    """Two groups of outlets: sum of the shares of the pairs between them, and how many of these are close."""
-
-    shares: float = 0.0
-    close: int = 0
-
-    def plus(self, other: _Between) -> _Between:
-        return _Between(self.shares + other.shares, self.close + other.close)
-
-
-_NOTHING = _Between()
-
-
 def _join(outlets: Collection[int], shares: Mapping[Pair, float], min_share: float) -> list[tuple[int, ...]]:
     """Average linkage of single outlets; a joined group has a new number."""
     members = {outlet: [outlet] for outlet in outlets}
-    between: dict[int, dict[int, _Between]] = {outlet: {} for outlet in outlets}
+    # Of two groups: the sum of the shares of the pairs between them, and how many of these are close.
+    between: dict[int, dict[int, tuple[float, int]]] = {outlet: {} for outlet in outlets}
     for (a, b), share in shares.items():
         if a in between and b in between:
-            between[a][b] = between[b][a] = _Between(share, int(share >= min_share / 2))
-    queue = [(-found.shares, a, b) for a, row in between.items() for b, found in row.items() if a < b]
+            between[a][b] = between[b][a] = share, int(share >= min_share / 2)
+    queue = [(-share, a, b) for a, row in between.items() for b, (share, _) in row.items() if a < b]
     heapq.heapify(queue)
     numbers = itertools.count(max(outlets, default=0) + 1)
     while queue:
@@ -121,17 +108,16 @@ def _join(outlets: Collection[int], shares: Mapping[Pair, float], min_share: flo
             break
         if a not in members or b not in members:
             continue
-        if 2 * between[a][b].close <= len(members[a]) * len(members[b]):
+        if 2 * between[a][b][1] <= len(members[a]) * len(members[b]):
             continue  # it returns with another mean if one of the two groups grows
         new = next(numbers)
         members[new] = members.pop(a) + members.pop(b)
         row, other_row = between.pop(a), between.pop(b)
         between[new] = {}
         for other in (row.keys() | other_row.keys()) & members.keys():
-            joined = row.get(other, _NOTHING).plus(other_row.get(other, _NOTHING))
-            between[new][other] = between[other][new] = joined
-            pairs = len(members[new]) * len(members[other])
-            heapq.heappush(queue, (-joined.shares / pairs, other, new))
+            (share, close), (more, more_close) = row.get(other, (0.0, 0)), other_row.get(other, (0.0, 0))
+            between[new][other] = between[other][new] = share + more, close + more_close
+            heapq.heappush(queue, (-(share + more) / (len(members[new]) * len(members[other])), other, new))
     return [tuple(sorted(family)) for family in members.values() if len(family) > 1]
 
 

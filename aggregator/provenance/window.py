@@ -1,4 +1,4 @@
-"""Publications, and the newest ones of the article stream in packed arrays, 40 bytes per article. Pure."""
+"""The newest publications of the article stream in packed arrays, 40 bytes per article. Pure."""
 
 from __future__ import annotations
 
@@ -9,38 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.domain import ArticleRecord, StreamItem, TimeBasis, arrival_ms_of, publication_time
+from aggregator.domain import StreamItem, arrival_ms_of, publication_time
 from aggregator.time_units import DAY_MS
 
 MAX_ARTICLES = 500_000
 MAX_OUTLETS = 20_000
 WINDOW_MS = 30 * DAY_MS
 UNNAMED = 0  # outlet number of articles without a source, and of outlets beyond MAX_OUTLETS
-
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """An article with the time (ms since 1970 UTC) that its order is judged by."""
-
-    record: ArticleRecord
-    at_ms: int
-    basis: TimeBasis
-
-    @classmethod
-    def of(cls, record: ArticleRecord) -> Publication:
-        """The publication of a stored article."""
-        at_ms, basis = publication_time(record.published_at_ms, arrival_ms_of(record.first_version))
-        return cls(record, at_ms, basis)
-
-    @property
-    def source(self) -> str:
-        """The outlet, "" if unknown."""
-        return self.record.source
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """Sort key: by time, at equal times by arrival."""
-        return self.at_ms, self.record.first_version
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,9 @@ async def test_the_first_publisher_of_a_text_may_arrive_last(built: Core) -> Non
     await built.post("first", TEXT, source="First", published_at_ms=at(0))
     found = await ProvenanceQueries(built.index).of_article("late")
 
-    assert [step.record.id for step in found.lineage.steps] == ["first", "late", "later"]
-    assert [step.parent for step in found.lineage.steps] == [None, 0, 1]
-    assert found.outlets == 3 and found.lineage.is_first_certain and not found.truncated
+    assert [step.record.id for step in found.steps] == ["first", "late", "later"]
+    assert [step.parent for step in found.steps] == [None, 0, 1]
+    assert found.outlets == 3 and found.is_first_certain and not found.truncated
     assert found.steps[0].changes is None
     assert found.steps[1].changes is not None and found.steps[1].changes.texts is not None
     assert found.steps[2].changes is not None and found.steps[2].changes.same_text
@@ -61,7 +61,7 @@ async def test_a_large_group_is_cut_and_still_contains_the_article(
     found = await ProvenanceQueries(built.index).of_article("a7")
 
     assert found.truncated
-    assert [step.record.id for step in found.lineage.steps] == ["a0", "a1", "a2", "a7"]
+    assert [step.record.id for step in found.steps] == ["a0", "a1", "a2", "a7"]
 
 
 async def test_an_unknown_article(built: Core) -> None:
@@ -89,7 +89,7 @@ async def test_an_event_by_outlet(built: Core) -> None:
     ]
     assert [e.original.source if e.original else None for e in found.outlets] == [None, "A", "A", None]
     assert [text.outlets for text in found.texts] == [4]
-    assert not found.texts[0].lineage.is_first_certain
+    assert not found.texts[0].is_first_certain
     assert found.articles == 5 and not found.truncated
 
 

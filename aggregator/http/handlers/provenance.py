@@ -15,8 +15,8 @@ from aggregator.http.app_keys import SERVICE
 from aggregator.http.json_response import struct_response
 from aggregator.http.query_params import path_id
 from aggregator.provenance.directory import families_among, select
-from aggregator.provenance.lineage import Changes, TextChanges, describe
-from aggregator.provenance.queries import OutletEntry, TextProvenance, TracedStep
+from aggregator.provenance.lineage import Changes, Lineage, Step, TextChanges, describe
+from aggregator.provenance.queries import OutletEntry
 from aggregator.provenance.statistics import SourcesReport, SourceStatistics
 from aggregator.time_units import MINUTE_MS
 
@@ -27,7 +27,7 @@ async def of_article(request: web.Request, query: NoQuery) -> web.StreamResponse
     """First publisher and followers of an article's text."""
     id_ = path_id(request)
     found = await request.app[SERVICE].provenance.of_article(id_)
-    first = article_ref(found.lineage.first.record)
+    first = article_ref(found.first.record)
     return struct_response(
         fields_of(_text_out(found), out.ProvenanceOut, id=id_, first=first, truncated=found.truncated)
     )
@@ -118,14 +118,12 @@ def _outlet_out(entry: OutletEntry) -> out.OutletOut:
     )
 
 
-def _text_out(text: TextProvenance) -> out.TextOut:
-    ids = [step.record.id for step in text.lineage.steps]
-    steps = [_step_out(traced, ids) for traced in text.steps]
-    return out.TextOut(text.lineage.is_first_certain, text.outlets, steps)
+def _text_out(text: Lineage) -> out.TextOut:
+    ids = [step.record.id for step in text.steps]
+    return out.TextOut(text.is_first_certain, text.outlets, [_step_out(step, ids) for step in text.steps])
 
 
-def _step_out(traced: TracedStep, ids: list[str]) -> out.StepOut:
-    step = traced.step
+def _step_out(step: Step, ids: list[str]) -> out.StepOut:
     return out.StepOut(
         article=article_ref(step.record),
         at=to_datetime(step.publication.at_ms),
@@ -133,7 +131,7 @@ def _step_out(traced: TracedStep, ids: list[str]) -> out.StepOut:
         lag_minutes=_minutes(step.lag_ms),
         copied_from=ids[step.parent] if step.parent is not None else None,
         resemblance=round(step.resemblance, 3) if step.resemblance is not None else None,
-        changes=_changes_out(traced.changes) if traced.changes else None,
+        changes=_changes_out(step.changes) if step.changes else None,
     )
 
 

@@ -229,7 +229,7 @@ async def article_provenance(request: web.Request, query: NoQuery) -> web.Stream
     """First publisher and followers of an article's text."""
     service, id_ = request.app[SERVICE], path_id(request)
     found = await service.provenance.of_article(id_)
-    own = next(step.record for step in found.lineage.steps if step.record.id == id_)
+    own = next(step.record for step in found.steps if step.record.id == id_)
     return html_response(request, "article_provenance.html", page="provenance", article=own, text=found)
 
 

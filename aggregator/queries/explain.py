@@ -28,7 +28,6 @@ from aggregator.dedup.copy_rule import (
 from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
 from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles, as_profiles
 from aggregator.dedup.verdict import (
-    Novelty,
     compare_pair,
     cosine,
     headline_similarity,
@@ -116,32 +115,11 @@ class Explanation:
         return None if hours is None else round(hours, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The decision on two articles of one space.
-
-    template     what they exchange if they are fillings of one template
-    novelties    what the later one may add, in either order of arrival
-    confirmable  whether copies of a second outlet would make the later one a duplicate
-    probability  of one event, 0..1, under policy same-event
-    """
-
-    evidence: Evidence
-    headlines: float
-    is_match: bool
-    template: Novelty
-    novelties: Set[str]
-    confirmable: bool
-    probability: float | None
-
-
 class Explainer:
     """Compares two articles under the thresholds of ``policy``, for all articles or by profile."""
 
     def __init__(self, index: Index, analyze_many: AnalyzeMany, policy: Policy | PolicyProfiles) -> None:
-        self._index = index
-        self._analyze_many = analyze_many
-        self._profiles = as_profiles(policy)
+        self._index, self._analyze_many, self._profiles = index, analyze_many, as_profiles(policy)
 
     async def explain_pair(self, a: str | Article, b: str | Article, *, profile: str = "") -> Explanation:
         """Compare two articles, each a stored id or a text. Raises InvalidInput, NotFound, NoText."""
@@ -154,9 +132,10 @@ class Explainer:
     ) -> Explanation:
         """Compare two loaded articles under a policy profile, by default that of the later one.
 
-        Raises InvalidInput for an unknown name.
+        One that is not stored counts as arriving now, the second last. Raises InvalidInput for unknown names.
         """
-        later = _later_of(first, second)
+        numbers = first.record.number, second.record.number
+        later = second if not numbers[1] or 0 < numbers[0] <= numbers[1] else first
         selected = self._profiles.select(profile or later.policy, later.record.source)
         # In a thread: the shared passages of two texts of some megabytes take a second.
         return await asyncio.to_thread(explain, first, second, selected.policy, selected.profile)
@@ -188,8 +167,8 @@ def explain(
     comparable = a.space == b.space
     distance = hamming_distance(a.fingerprint, b.fingerprint) if comparable else None
     differing = a.fingerprint ^ b.fingerprint
-    has_texts = first.text is not None and second.text is not None
-    passages = _shared_and_own_passages(first, second) if has_texts else None
+    texts = None if first.text is None or second.text is None else (first.text, second.text)
+    passages = _shared_and_own_passages(texts, (a.lang, b.lang)) if texts else None
     evidence = Evidence(
         estimate_overlap(a.sketch, b.sketch),
         cosine(a.terms, b.terms),
@@ -197,8 +176,14 @@ def explain(
         is_same_outlet(a.source, b.source),
         hours_between(a.published_at_ms, b.published_at_ms, first.arrived_ms, second.arrived_ms),
     )
-    comparison = _compare(a, b, evidence, policy) if comparable else None
-    is_match = comparison is not None and comparison.is_match
+    is_match, template = compare_pair(a, b, evidence, policy) if comparable else (False, "")
+    novelties = {novelty(a, b, policy), novelty(b, a, policy)} if is_match else set()
+    if comparable:
+        summary = _summary(a, b, evidence, policy, is_match) + _TEMPLATE_NOTES[template]
+        shares = shares_enough(a, b, evidence, policy) or shares_enough(b, a, evidence, policy)
+        summary += (_CONFIRMABLE_NOTE if shares and not is_match else "") + _novelty_note(novelties, policy)
+    else:
+        summary = _different_spaces_summary(a, b)
     return Explanation(
         labels=(first.label, second.label),
         spaces=(a.space, b.space),
@@ -209,52 +194,38 @@ def explain(
         headline_similarity=round(headline_similarity(a, b), 3),
         related_similarity=round(float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0]), 3),
         common_figures=len({*a.figures} & {*b.figures}),
-        is_copy=comparison is not None and is_match and "figures" not in comparison.novelties,
+        is_copy=is_match and "figures" not in novelties,
         updated_figures=is_match and figures_changed(a.figures, b.figures),
         shared_passages=passages[0] if passages else None,
         own_passages=passages[1:] if passages else None,
-        figures=_differing_figures(first.text or "", second.text or "") if has_texts else None,
-        summary=(_different_spaces_summary(a, b) if comparison is None else summarize(comparison, policy))
-        + ("" if has_texts else MISSING_TEXTS_NOTE)
+        figures=(_missing_figures(*texts), _missing_figures(*texts[::-1])) if texts else None,
+        summary=summary
+        + ("" if texts else MISSING_TEXTS_NOTE)
         + ("" if profile == DEFAULT_PROFILE else f" Policy profile: {profile}."),
         profile=profile,
     )
 
 
-def _compare(a: ArticleRecord, b: ArticleRecord, evidence: Evidence, policy: Policy) -> Comparison:
-    is_match, template = compare_pair(a, b, evidence, policy)
-    return Comparison(
-        evidence=evidence,
-        headlines=headline_similarity(a, b),
-        is_match=is_match,
-        template=template,
-        novelties={novelty(a, b, policy), novelty(b, a, policy)} if is_match else set(),
-        confirmable=not is_match
-        and (shares_enough(a, b, evidence, policy) or shares_enough(b, a, evidence, policy)),
-        probability=same_event_probability(a, b, evidence) if policy.name == "same-event" else None,
+def _missing_figures(text: str, other: str) -> tuple[str, ...]:
+    """The figures of a text that another one lacks."""
+    known = set(figures(other))
+    return tuple(f for f in dict.fromkeys(figures(text)) if f not in known)[:MAX_ITEMS_SHOWN]
+
+
+def _shared_and_own_passages(
+    texts: tuple[str, str], langs: tuple[str, str]
+) -> tuple[Passages, Passages, Passages]:
+    """Runs of words in both texts, only in the first and only in the second; longest first."""
+    words = [tokenizer.shingle_units(text, lang) for text, lang in zip(texts, langs, strict=True)]
+    first, second = (
+        [normalize_spelling([word], lang) for word in own] for own, lang in zip(words, langs, strict=True)
     )
-
-
-def _later_of(first: ComparedArticle, second: ComparedArticle) -> ComparedArticle:
-    """The article that arrived later; one that is not stored counts as arriving now, the second last."""
-    if not second.record.number:
-        return second
-    return first if not first.record.number or first.record.number > second.record.number else second
-
-
-def _shared_and_own_passages(a: ComparedArticle, b: ComparedArticle) -> tuple[Passages, Passages, Passages]:
-    """Runs of words in both texts, only in ``a`` and only in ``b``; longest first."""
-    lang, other_lang = a.record.lang, b.record.lang
-    first = tokenizer.shingle_units(a.text or "", lang)
-    second = tokenizer.shingle_units(b.text or "", other_lang)
-    first_units = [normalize_spelling([word], lang) for word in first]
-    second_units = [normalize_spelling([word], other_lang) for word in second]
-    first_mask = _shared_word_mask(first_units, second_units, shingle_width(lang))
-    second_mask = _shared_word_mask(second_units, first_units, shingle_width(lang))
+    width = shingle_width(langs[0])
+    first_mask, second_mask = _shared_word_mask(first, second, width), _shared_word_mask(second, first, width)
     return (
-        _join_runs(first, first_mask, True, lang),
-        _join_runs(first, first_mask, False, lang),
-        _join_runs(second, second_mask, False, other_lang),
+        _join_runs(words[0], first_mask, True, langs[0]),
+        _join_runs(words[0], first_mask, False, langs[0]),
+        _join_runs(words[1], second_mask, False, langs[1]),
     )
 
 
@@ -281,14 +252,6 @@ def _join_runs(words: Sequence[str], mask: Sequence[bool], in_shared: bool, lang
     return tuple(separator.join(run) for run in runs[:MAX_ITEMS_SHOWN])
 
 
-def _differing_figures(a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    first, second = dict.fromkeys(figures(a)), dict.fromkeys(figures(b))
-    return (
-        tuple(f for f in first if f not in second)[:MAX_ITEMS_SHOWN],
-        tuple(f for f in second if f not in first)[:MAX_ITEMS_SHOWN],
-    )
-
-
 def _different_spaces_summary(a: ArticleRecord, b: ArticleRecord) -> str:
     languages = (
         f"languages {a.lang} and {b.lang}" if a.lang != b.lang else "they were analyzed with different models"
@@ -299,51 +262,35 @@ def _different_spaces_summary(a: ArticleRecord, b: ArticleRecord) -> str:
     )
 
 
-def summarize(comparison: Comparison, policy: Policy) -> str:
-    """The summary of a decision under a policy."""
-    summary = (
-        _content_summary(comparison, policy)
-        if comparison.probability is None
-        else _event_summary(comparison, comparison.probability)
-    )
-    return (
-        summary
-        + _TEMPLATE_NOTES[comparison.template]
-        + (_CONFIRMABLE_NOTE if comparison.confirmable else "")
-        + _novelty_note(comparison.novelties, policy)
-    )
+def _summary(a: ArticleRecord, b: ArticleRecord, evidence: Evidence, policy: Policy, is_match: bool) -> str:
+    headlines = headline_similarity(a, b)
+    if policy.name == "same-event":
+        return (
+            f"The similarity of the titles is {headlines:.2f}, that of the texts {evidence.similarity:.2f}; "
+            "with the names, figures and wording that they share, the probability of one event is "
+            f"{same_event_probability(a, b, evidence):.2f}; policy same-event requires {MIN_PROBABILITY:g}: "
+            f"{'the same' if is_match else 'not the same'} event."
+        )
+    return content_summary(evidence, headlines, policy, is_match)
 
 
-def _event_summary(comparison: Comparison, probability: float) -> str:
-    return (
-        f"The similarity of the titles is {comparison.headlines:.2f}, that of the texts "
-        f"{comparison.evidence.similarity:.2f}; with the names, figures and wording that they share, the "
-        f"probability of one event is {probability:.2f}; policy same-event requires {MIN_PROBABILITY:g}: "
-        f"{'the same' if comparison.is_match else 'not the same'} event."
-    )
-
-
-def _content_summary(comparison: Comparison, policy: Policy) -> str:
-    evidence = comparison.evidence
+def content_summary(evidence: Evidence, headlines: float, policy: Policy, is_match: bool) -> str:
+    """What two articles share, and what the rule for copies requires; ``headlines``: their similarity."""
     overlap, distance = evidence.overlap, evidence.distance
-    verdict = "copies" if comparison.is_match else "not copies"
     return (
         f"The articles are {distance} bit{'s' * (distance != 1)} apart; they share "
         f"{overlap.containment:.0%} of the shorter one's wording "
         f"(about {overlap.shared:.0f} shingles), {overlap.opening:.0%} of an opening, "
         f"{overlap.common_opening:.0%} of both openings; the similarity of "
-        f"their headlines is {comparison.headlines:.2f}, that of their terms {evidence.similarity:.2f}, "
-        f"so they are {verdict} ({_describe_rule(evidence, policy)})."
+        f"their headlines is {headlines:.2f}, that of their terms {evidence.similarity:.2f}, "
+        f"so they are {'copies' if is_match else 'not copies'} ({_describe_rule(evidence, policy)})."
     )
 
 
 def _novelty_note(novelties: Set[str], policy: Policy) -> str:
     if "figures" in novelties:
-        reason = (
-            "updates_are_new is on"
-            if policy.updates_are_new
-            else "in texts this short the figures are the news"
-        )
+        in_short = "in texts this short the figures are the news"
+        reason = "updates_are_new is on" if policy.updates_are_new else in_short
         return f" But their figures differ, and {reason}: the later one is related, with updated figures."
     if "story" in novelties:
         return (

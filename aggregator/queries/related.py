@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.verdict import rank
 from aggregator.domain import NO_SKETCH, Analysis, AnalyzeMany, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import AggregatorError, NotFound
@@ -33,7 +34,7 @@ EventMembersOf = Callable[[int], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class RelatedFilter:
-    """Restricts related articles; ``since_ms`` applies to the time of publication, sources are exact."""
+    """Restricts related articles; ``since_ms``: published then or later; sources in any case."""
 
     since_ms: int | None = None
     source: str | None = None
@@ -44,9 +45,9 @@ class RelatedFilter:
         """Whether the article may be shown."""
         return (
             (self.since_ms is None or record.publication_ms >= self.since_ms)
-            and (self.source is None or record.source == self.source)
             and (self.lang is None or record.lang == self.lang)
-            and (self.exclude_source is None or record.source != self.exclude_source)
+            and (not self.source or source_key(record.source) == source_key(self.source))
+            and (not self.exclude_source or source_key(record.source) != source_key(self.exclude_source))
         )
 
 

@@ -13,7 +13,7 @@ from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.errors import NotFound
 from aggregator.queries import explain as module
-from aggregator.queries.explain import Comparison, Explainer, summarize
+from aggregator.queries.explain import Explainer, content_summary
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import core, edited, in_process, story
 from tests.support.template_sentences import TEMPLATES
@@ -237,8 +237,7 @@ async def test_novelty_is_explained() -> None:
 def summary_of(evidence: Evidence) -> str:
     """Summary of two articles with this evidence, unlike headlines and no template."""
     is_match = Policy().copy_rule.is_copy(evidence, float)
-    comparison = Comparison(evidence, 0.0, is_match, "", set(), confirmable=False, probability=None)
-    return summarize(comparison, Policy())
+    return content_summary(evidence, 0.0, Policy(), is_match)
 
 
 def test_the_summary_names_the_requirements_that_decided() -> None:

@@ -26,7 +26,8 @@ from aggregator.events.idempotency import IdempotentAnswers
 from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
 from aggregator.events.search import EventSearch
-from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
+from aggregator.events.webhooks.dispatcher import WebhookDispatcher
+from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.index import Index
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.spaces import (

@@ -16,10 +16,11 @@ from aggregator.background.tasks import DetectorTask, IndexMaintenance, Schedule
 from aggregator.concurrency import YieldControl, yield_control
 from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
-from aggregator.events.detection import BurstRule, RuleMode, SourceFamilies
+from aggregator.events.detection.model import BurstRule, RuleMode, SourceFamilies
 from aggregator.events.repository import NUMBER_KEY_PREFIX, EventRepository
-from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
+from aggregator.events.webhooks.dispatcher import WebhookDispatcher
 from aggregator.events.webhooks.mail import parse_smtp_url
+from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
 from aggregator.index.upkeep.clock_guard import ClockGuard

@@ -9,7 +9,7 @@ from typing import Literal
 
 from aggregator.app import Service, open_service
 from aggregator.errors import AggregatorError, ConfigurationError, DamagedValue
-from aggregator.events.detection import LearningStatus
+from aggregator.events.detection.known_history import LearningStatus
 from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.index.upkeep.statistics import SegmentStatistics, sample_buckets
 from aggregator.runtime.event_loop import run_loop

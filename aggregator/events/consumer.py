@@ -26,14 +26,9 @@ import msgspec
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.concurrency import YieldControl, yield_control
 from aggregator.domain import StreamItem
-from aggregator.events.detection import (
-    BurstDetector,
-    BurstRule,
-    EventChange,
-    LearningStatus,
-    RuleMode,
-    SourceFamilies,
-)
+from aggregator.events.detection.detector import BurstDetector
+from aggregator.events.detection.known_history import LearningStatus
+from aggregator.events.detection.model import BurstRule, EventChange, RuleMode, SourceFamilies
 from aggregator.events.repository import (
     INDEX_KEY,
     LEARNING_KEY,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from aggregator.analysis.text.headline import strip_desk_prefix
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import ArticleRecord
-from aggregator.events.detection.headline_choice import Candidate, choose_headline, rank_headlines
+from aggregator.events.detection.description import Candidate, choose_headline, rank_headlines
 from aggregator.events.event import Event
 from aggregator.time_units import DAY_MS
 

@@ -15,8 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from aggregator.errors import Conflict, NotFound
-from aggregator.events.detection import EditorOverrides, Mute
-from aggregator.events.detection.model import STORY_MUTE_MS, is_same_story
+from aggregator.events.detection.model import STORY_MUTE_MS, EditorOverrides, Mute, is_same_story
 from aggregator.events.event import EditorAction, Event
 from aggregator.events.newsroom import apply_action, merge_events
 from aggregator.events.repository import OVERRIDES_KEY, EventRepository, merge_chain

@@ -23,7 +23,8 @@ from typing import Literal
 import msgspec
 
 from aggregator.errors import DamagedValue, NotFound
-from aggregator.events.detection import ChangeKind, EditorOverrides, LearnedHistory, LearningStatus
+from aggregator.events.detection.known_history import LearnedHistory, LearningStatus
+from aggregator.events.detection.model import ChangeKind, EditorOverrides
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.event_order import PAGED_ORDERS, EventOrder, PageKey, page_key, sort_events
 from aggregator.events.filter import EventFilter

@@ -1,7 +1,7 @@
 """Storylines: events of one topic over days and weeks, linked when an event fires. Pure.
 
 An event belongs to the storyline of the earlier event that it resembles most, if it resembles one. The rule
-compares the profiles of both events (``detection/key_terms.py``): their cosine, and their common terms, since
+compares the profiles of both events (``detection/description.py``): cosine and common terms, since
 one word is not a topic (two accidents are a "crash").
 
 **Translations.** An event that reports what another one reported within a day in another language joins its

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import msgspec
 
-from aggregator.events.detection import ChangeKind, DetectedEvent, EventChange
+from aggregator.events.detection.model import ChangeKind, DetectedEvent, EventChange
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.newsroom import merge_newsroom_state, rejoin, remove_item
 from aggregator.events.repository import (

@@ -14,7 +14,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.cli import main
 from aggregator.domain import Article
-from aggregator.events.detection import BurstRule
+from aggregator.events.detection.model import BurstRule
 from aggregator_archive.replay import ServiceFingerprints, parse_time_ms, preview, replay, rfc3339
 
 START = datetime(2031, 3, 1, 8, tzinfo=UTC)

@@ -20,7 +20,7 @@ from aggregator.background.tasks import (
 from aggregator.domain import StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import DetectorRunner
-from aggregator.events.detection import BurstRule
+from aggregator.events.detection.model import BurstRule
 from aggregator.events.repository import POSITION_KEY, EventRepository
 from aggregator.store.memory import MemoryStore
 from aggregator.store.periodic_task import Lease, PeriodicTask

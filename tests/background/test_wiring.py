@@ -15,7 +15,7 @@ from aggregator.background.wiring import (
     build_index,
 )
 from aggregator.domain import IndexLayout
-from aggregator.events.detection import BurstRule
+from aggregator.events.detection.model import BurstRule
 from aggregator.events.webhooks.outbox import DeliveryQueue
 from aggregator.index.blocks import PLANS
 from aggregator.settings import Settings

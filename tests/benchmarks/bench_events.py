@@ -29,7 +29,8 @@ from typing import Any
 
 from aggregator.analysis.text import language, tokenizer
 from aggregator.domain import StreamItem
-from aggregator.events.detection import BurstDetector, BurstRule
+from aggregator.events.detection.detector import BurstDetector
+from aggregator.events.detection.model import BurstRule
 from aggregator.events.event import Event
 from aggregator.jsonl import read_rows
 from aggregator_archive.replay import event_row, make_detector, parse_time_ms, read_items, rfc3339

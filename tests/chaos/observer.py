@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from aggregator.app import build_analyzers
 from aggregator.events.consumer import DetectorRunner
-from aggregator.events.detection import BurstRule
+from aggregator.events.detection.model import BurstRule
 from aggregator.events.repository import POSITION_KEY, EventRepository
 from aggregator.index import Index
 from aggregator.settings import Settings

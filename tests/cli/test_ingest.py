@@ -15,7 +15,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, iter_batches
 from aggregator.events.consumer import DetectorRunner
-from aggregator.events.detection import BurstRule, EventChange
+from aggregator.events.detection.model import BurstRule, EventChange
 from aggregator.events.repository import EventRepository
 from aggregator.index import Index
 from aggregator.ingest.load_control import BEACON_KEY

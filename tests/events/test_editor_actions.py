@@ -11,7 +11,7 @@ import pytest
 
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.consumer import STATE_KEY, DetectorRunner
-from aggregator.events.detection import EventChange
+from aggregator.events.detection.model import EventChange
 from aggregator.events.editor_actions import EditorActions
 from aggregator.events.event import EditorAction, Event
 from aggregator.events.repository import POSITION_KEY, EventRepository

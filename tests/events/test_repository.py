@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.errors import NotFound, StoreUnavailable
-from aggregator.events.detection import EditorOverrides
+from aggregator.events.detection.model import EditorOverrides
 from aggregator.events.event import EventSummary
 from aggregator.events.event_order import page_key_of
 from aggregator.events.filter import EventFilter

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from aggregator.events.detection import EditorOverrides, EventChange, Mute
+from aggregator.events.detection.model import EditorOverrides, EventChange, Mute
 from aggregator.events.event import Note
 from aggregator.events.repository import (
     INDEX_KEY,

@@ -46,7 +46,7 @@ from aggregator.contract.decoding import decode_article
 from aggregator.domain import ArticleRecord, Match, Outcome, StreamItem
 from aggregator.errors import AggregatorError
 from aggregator.events import repository
-from aggregator.events.detection import EditorOverrides, Mute
+from aggregator.events.detection.model import EditorOverrides, Mute
 from aggregator.events.event import EventSummary
 from aggregator.http import auth, hosts, middleware
 from aggregator.http import body as bodies

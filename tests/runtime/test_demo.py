@@ -21,7 +21,8 @@ from aggregator.app import Service, open_service
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
-from aggregator.events.detection import BurstDetector, BurstRule, DetectedEvent
+from aggregator.events.detection.detector import BurstDetector
+from aggregator.events.detection.model import BurstRule, DetectedEvent
 from aggregator.http.app import make_app
 from aggregator.runtime import demo
 from aggregator.settings import Settings

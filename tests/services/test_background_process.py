@@ -20,7 +20,7 @@ import redis.asyncio as redis
 from aggregator.background.tasks import DETECTOR_LEASE_KEY
 from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
-from aggregator.events.detection import BurstRule
+from aggregator.events.detection.model import BurstRule
 from aggregator.events.repository import EventRepository
 from aggregator.http.metrics.multiprocess import RestartCounts
 from aggregator.index import Index

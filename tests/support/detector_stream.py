@@ -7,7 +7,8 @@ from typing import Any
 
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.domain import StreamItem, article_number_at
-from aggregator.events.detection import BurstDetector, BurstRule, ChangeKind, DetectedEvent, EventChange
+from aggregator.events.detection.detector import BurstDetector
+from aggregator.events.detection.model import BurstRule, ChangeKind, DetectedEvent, EventChange
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 START_MS = 20_000 * DAY_MS + 8 * HOUR_MS

@@ -14,7 +14,7 @@ from aggregator.concurrency import PriorityGate
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError
-from aggregator.events.detection import ChangeKind, EventChange
+from aggregator.events.detection.model import ChangeKind, EventChange
 from aggregator.events.event import Event
 from aggregator.events.repository import EventRepository
 from aggregator.events.unit_of_work import EventUnitOfWork

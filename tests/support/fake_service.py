@@ -42,7 +42,8 @@ from aggregator.events.idempotency import IdempotentAnswers
 from aggregator.events.newsroom import apply_action
 from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
-from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
+from aggregator.events.webhooks.dispatcher import WebhookDispatcher
+from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.http.app import make_app
 from aggregator.http.server import make_runner
 from aggregator.index import Index, StoredArticle

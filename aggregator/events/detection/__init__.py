@@ -28,32 +28,3 @@ window) -> *closed* (nothing in the window, for good). A fading event that excee
 its peak is breaking again, under the same id and without a second alert. When two events converge, the one
 detected first survives; the other is closed and names the survivor.
 """
-
-from aggregator.events.detection.detector import BurstDetector
-from aggregator.events.detection.known_history import LearnedHistory, LearningStatus
-from aggregator.events.detection.model import (
-    BurstRule,
-    ChangeKind,
-    DetectedEvent,
-    EditorOverrides,
-    EventChange,
-    EventStatus,
-    Mute,
-    RuleMode,
-    SourceFamilies,
-)
-
-__all__ = [
-    "BurstDetector",
-    "BurstRule",
-    "ChangeKind",
-    "DetectedEvent",
-    "EditorOverrides",
-    "EventChange",
-    "EventStatus",
-    "LearnedHistory",
-    "LearningStatus",
-    "Mute",
-    "RuleMode",
-    "SourceFamilies",
-]

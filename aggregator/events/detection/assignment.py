@@ -1,11 +1,13 @@
 """Assignment of items to clusters: that of the duplicate, the nearest, the related one, or a new one.
 
-Under the literal rule an item is compared with its neighbors instead (``hamming_mode.py``).
+The literal rule of Hu & You (MECS 2017) instead counts the items within 7 bits of one item, which is included
+(``HammingMode``). Two fingerprints within 7 bits are equal in at least one of 8 blocks of 8 bits (pigeonhole
+principle), so an item is compared only with those that share a block.
 """
 
 from __future__ import annotations
 
-import xxhash
+from collections.abc import Iterator
 
 from aggregator.domain import StreamItem
 from aggregator.events.detection.clustering import (
@@ -15,15 +17,81 @@ from aggregator.events.detection.clustering import (
     ClusterIndex,
     WindowItem,
 )
-from aggregator.events.detection.state import DetectorParts
+from aggregator.events.detection.expectation import TermWeights
+from aggregator.events.detection.lifecycle import OpenEvents
+from aggregator.events.detection.model import RADIUS_BITS, BurstRule
+
+_BLOCK_BITS = 8
+_BLOCK_MASK = (1 << _BLOCK_BITS) - 1
+_BLOCK_SHIFTS = range(0, 64, _BLOCK_BITS)
+
+_BlockKey = tuple[str, int, int]
+
+
+class HammingMode:
+    """Fingerprints in the window; ``pending``: items of no event; ``seeds``: items that fired."""
+
+    def __init__(self) -> None:
+        self.pending: dict[int, WindowItem] = {}
+        self.seeds: list[WindowItem] = []
+        self._blocks: dict[_BlockKey, dict[int, WindowItem]] = {}
+
+    def find_seed(self, member: WindowItem) -> WindowItem | None:
+        """Return the first item within 7 bits that fired."""
+        return next((s for s in self.seeds if _is_near(s, member)), None)
+
+    def add(self, member: WindowItem) -> list[WindowItem]:
+        """Add ``member`` to the pending items; returns those within 7 bits, ``member`` last."""
+        candidates: dict[int, WindowItem] = {}
+        for key in _block_keys(member):
+            candidates.update(self._blocks.get(key, {}))
+        found = [m for m in candidates.values() if m.cluster_key < 0 and _is_near(m, member)]
+        self.insert(member)
+        return [*sorted(found, key=lambda m: m.first_version), member]
+
+    def remove(self, member: WindowItem) -> None:
+        """Remove an expired item. A seed is kept while its cluster has items."""
+        if self.pending.pop(member.first_version, None) is None:
+            return
+        for key in _block_keys(member):
+            block = self._blocks[key]
+            del block[member.first_version]
+            if not block:
+                del self._blocks[key]
+
+    def close_cluster(self, cluster_key: int) -> None:
+        """Drop the seeds of a cluster whose event closed."""
+        self.seeds = [s for s in self.seeds if s.cluster_key != cluster_key]
+
+    def insert(self, member: WindowItem) -> None:
+        """Add a pending item."""
+        self.pending[member.first_version] = member
+        for key in _block_keys(member):
+            self._blocks.setdefault(key, {})[member.first_version] = member
+
+
+def _block_keys(member: WindowItem) -> Iterator[_BlockKey]:
+    for shift in _BLOCK_SHIFTS:
+        yield member.space, shift, member.fingerprint >> shift & _BLOCK_MASK
+
+
+def _is_near(a: WindowItem, b: WindowItem) -> bool:
+    return (a.fingerprint ^ b.fingerprint).bit_count() <= RADIUS_BITS and a.space == b.space
 
 
 class ClusterAssignment:
-    """Finds the cluster of each item of a detector."""
+    """Finds the cluster of each item. ``hamming_mode``: None except under the literal rule."""
 
-    def __init__(self, parts: DetectorParts) -> None:
-        self._rule, self._clusters, self._open_events = parts.rule, parts.clusters, parts.open_events
-        self._term_weights, self._hamming_mode = parts.term_weights, parts.hamming_mode
+    def __init__(
+        self,
+        rule: BurstRule,
+        clusters: ClusterIndex,
+        open_events: OpenEvents,
+        term_weights: TermWeights,
+        hamming_mode: HammingMode | None,
+    ) -> None:
+        self._rule, self._clusters, self._open_events = rule, clusters, open_events
+        self._term_weights, self._hamming_mode = term_weights, hamming_mode
 
     def cluster_of_duplicate(self, item: StreamItem) -> Cluster | None:
         """Cluster of the article that this one duplicates, if it is in the window."""
@@ -38,7 +106,7 @@ class ClusterAssignment:
         if cluster is None:
             cluster, member.cosine = self._cluster_of_related(item, member)
         if cluster is None:
-            cluster, member.cosine = create_cluster(self._clusters, member), 1.0
+            cluster, member.cosine = self._clusters.create(member), 1.0
         self.add(cluster, member)
         return cluster
 
@@ -55,7 +123,7 @@ class ClusterAssignment:
         if seed is not None:
             self.add(self._clusters.by_key[seed.cluster_key], member)
         elif member.is_counted and sum(m.is_counted for m in neighbors) > self._rule.items:
-            cluster = create_cluster(self._clusters, member)
+            cluster = self._clusters.create(member)
             for neighbor in neighbors:
                 self.add(cluster, neighbor)
             self._hamming_mode.seeds.append(member)
@@ -96,12 +164,3 @@ class ClusterAssignment:
         self._clusters.add_item(cluster, member)
         if cluster.event_id is not None:
             self._open_events.add_items(cluster, [member])
-
-
-def create_cluster(clusters: ClusterIndex, member: WindowItem, suffix: str = "") -> Cluster:
-    """New cluster; its id depends on its first item alone, so that a replayed stream gives the same ids.
-
-    ``suffix``: for a part of a divided cluster, whose first item may be that of the other part.
-    """
-    seed = f"{member.first_version}:{member.id}{suffix}".encode("utf-8", "surrogatepass")
-    return clusters.create(xxhash.xxh3_64_hexdigest(seed))

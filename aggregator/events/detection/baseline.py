@@ -5,14 +5,10 @@ windows that ended at this hour on the last 7 days (the same weekday counts doub
 expected in any case) and its mean over all hours. ``weight``: how distinctive a term is now, after the bursty
 features of He, Chang & Lim (2007): its idf in the stream times the ratio of observed to expected documents.
 
-On the first day nothing is expected yet, and in a busy stream the most frequent words would seem to burst
-most. Therefore a share of the observed documents counts as expected: the missing part of the first day, times
-a factor that grows with the volume of the stream.
-
-Late articles are counted at the hour of their publication and extend the known history backwards where they
-are dense enough (``known_history.py``). A week without any document says nothing about what is usual: the
-last week before it takes the place of the last week when documents arrive again. History is bounded by 7 days
-plus one window, and an hour by ``MAX_TERMS_PER_HOUR``.
+On the first day a share of the observed documents counts as expected, since the most frequent words of a
+busy stream would seem to burst most. Late articles are counted at the hour of their publication and extend
+the known history backwards where they are dense enough (``known_history.py``). After a week without any
+document the last week before it takes its place.
 """
 
 from __future__ import annotations
@@ -52,9 +48,8 @@ ALL_DOCUMENTS = ""
 class Baseline:
     """Hourly document counts of terms. Hours are numbered since 1970 UTC.
 
-    ``first_hour``: hour of the first document that was not late; ``known_hour``: first hour of the known
-    history, as of the last ``refresh_totals``. None: no document yet.
-    ``idf_documents`` and ``idf_hour``: total number of documents and hour as of the last ``refresh_totals``.
+    ``first_hour``: of the first live document, or None. As of ``refresh_totals``: ``known_hour``,
+    first hour of the known history; ``idf_documents``, all documents; ``idf_hour``.
     """
 
     def __init__(self, window_ms: int) -> None:
@@ -126,10 +121,7 @@ class Baseline:
         return counts
 
     def _skip_silent_weeks(self, hour: int) -> None:
-        """Date the history by whole weeks later, if the stream was silent for a week or more until ``hour``.
-
-        One of less than a day is not kept: it may consist of one cluster.
-        """
+        """Date a history of a day or more by those whole weeks later for which the stream was silent."""
         latest = max(self.counts_by_hour, default=hour)
         shift = (hour - latest) // HOURS_PER_WEEK * HOURS_PER_WEEK
         if shift <= 0:
@@ -168,10 +160,7 @@ class Baseline:
         return log(2 + self.idf_documents / (1 + self._document_frequencies.get(term, 0)))
 
     def weight(self, term: str, observed: int, hour: int, in_general: float = 0.0) -> float:
-        """Return idf times the smoothed ratio of ``observed`` documents in the window to expected ones.
-
-        ``in_general``: the documents that are expected in any case (``expectation.py``).
-        """
+        """Return idf times the smoothed ratio of observed documents to expected ones."""
         # Called for millions of terms: ``expected`` and ``idf`` are inlined.
         if hour != self._cache_hour:
             self._rebuild_cache(hour)
@@ -210,10 +199,7 @@ class Baseline:
             hours_of_term[term] = hours_of_term.get(term, 0) | bit
 
     def refresh_totals(self, hour: int) -> bool:
-        """Drop hours older than ``hour`` needs and set ``idf_documents``; False if the old total is kept.
-
-        It is kept within the same hour while it has changed by at most 5 %: cached weights then stay valid.
-        """
+        """Drop old hours and set ``idf_documents``; False if it is kept, within an hour and 5 % of change."""
         change = abs(self.document_count - self.idf_documents)
         if hour == self.idf_hour and change <= TOTAL_TOLERANCE_RATIO * self.idf_documents:
             return False

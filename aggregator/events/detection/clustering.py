@@ -19,6 +19,7 @@ from operator import mul
 
 import msgspec
 import numpy as np
+import xxhash
 
 from aggregator.events.detection.postings import Postings, TermPostings
 
@@ -59,8 +60,7 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
 
     terms        term -> weight, an integer 1..255, so that sums are exact
     is_counted   whether it counts towards the burst rule
-    cosine       similarity to its cluster when it joined, 0..1
-    cluster_key  -1: no cluster
+    cosine       similarity to its cluster when it joined, 0..1; ``cluster_key`` -1: no cluster
     space        only fingerprints of one space are comparable
     desk_prefix  what was removed from the start of the headline as it was sent ("UPDATE 2-")
     """
@@ -89,12 +89,9 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
 class Cluster(msgspec.Struct, array_like=True, gc=False):
     """Items of one centroid. The order of the fields is part of the saved state.
 
-    members         items by first version, in order of joining
-    term_sums       term -> sum of the members' weights
-    counted_items   members that count towards the burst rule
-    sightings       duplicates that do not count
+    members         items by first version, in order of joining; term_sums: term -> sum of their weights
+    counted_items   members that count towards the burst rule; sightings: duplicates that do not
     norm            weighted norm of the sums, computed at ``norm_size`` members in ``norm_minute``
-    event_id        the event that the cluster became
     new_items       members that joined since the cluster was last examined for merges
     """
 
@@ -120,11 +117,7 @@ def latest_counted_items(cluster: Cluster) -> list[WindowItem]:
 
 
 class ClusterIndex:
-    """The open clusters: by key, by article number, and by term (inverted index).
-
-    ``changed_keys``: clusters that grew by ``EXAMINED_GROWTH_RATIO`` and may have converged with others, for
-    the next round of merging.
-    """
+    """The open clusters by key, number and term; ``changed_keys``: those that grew, for the next merging."""
 
     def __init__(self) -> None:
         self.by_key: dict[int, Cluster] = {}
@@ -150,9 +143,13 @@ class ClusterIndex:
             if key in self.by_key and minute - self.by_key[key].norm_minute >= NORM_STALE_MINUTES:
                 self._norms[self._slots[key]] = _UNKNOWN_NORM
 
-    def create(self, id_: str) -> Cluster:
-        """Return a new, empty cluster."""
-        cluster = Cluster(self.next_key, id_)
+    def create(self, member: WindowItem, suffix: str = "") -> Cluster:
+        """Return a new, empty cluster, whose id depends on its first item and ``suffix`` alone.
+
+        ``suffix``: of a part of a divided cluster, whose first item may be that of the other part.
+        """
+        seed = f"{member.first_version}:{member.id}{suffix}".encode("utf-8", "surrogatepass")
+        cluster = Cluster(self.next_key, xxhash.xxh3_64_hexdigest(seed))
         self.next_key += 1
         self._assign_slot(cluster)
         return cluster
@@ -178,10 +175,7 @@ class ClusterIndex:
     def _candidate_products(
         self, parts: Sequence[tuple[float, str, float]], length: float
     ) -> dict[int, float]:
-        """Dot products with the candidate clusters by slot, of ``parts``: (negative square, term, factor).
-
-        With many postings, only candidates that reach ``JOIN_COSINE`` or whose norm is unknown.
-        """
+        """Dot products by slot of ``parts``, (negative square, term, factor); of many only the near ones."""
         postings = self._postings.lookup([term for _, term, _ in parts])
         factors, prefix = [factor for _, _, factor in parts], _prefix_length(parts, length)
         if sum(postings.lengths) < ARRAY_MIN_POSTINGS:
@@ -200,11 +194,8 @@ class ClusterIndex:
         """Return the similarity of an item to one cluster, 0..1."""
         squares, length = _squared_weights(terms, weigh)
         dot = sum(square * cluster.term_sums.get(term, 0) for term, square in squares)
-        return (
-            min(1.0, dot / (length * self._refreshed_norm(cluster, weigh, NORM_STALE_MINUTES)))
-            if dot
-            else 0.0
-        )
+        norm = self._refreshed_norm(cluster, weigh, NORM_STALE_MINUTES) if dot else 1.0
+        return min(1.0, dot / (length * norm)) if dot else 0.0
 
     def add_item(self, cluster: Cluster, member: WindowItem) -> None:
         """Add an item. Its first version must not be in any cluster."""
@@ -266,10 +257,7 @@ class ClusterIndex:
     def find_merge_candidate(
         self, cluster: Cluster, top_terms: Iterable[str], weigh: TermWeigher, may_merge: MergePredicate
     ) -> Cluster | None:
-        """The nearest cluster with a cosine of at least ``MERGE_COSINE`` for which ``may_merge`` holds.
-
-        Only ``top_terms``, the key terms of ``cluster``, are compared.
-        """
+        """The nearest cluster by the key terms ``top_terms``, from ``MERGE_COSINE`` on, that may merge."""
         own_norm = self._refreshed_norm(cluster, weigh)
         best, nearest = None, MERGE_COSINE
         for key, dot, squares in self._merge_products(cluster, top_terms, weigh, nearest * own_norm):
@@ -319,10 +307,7 @@ class ClusterIndex:
     def _merge_products(
         self, cluster: Cluster, top_terms: Iterable[str], weigh: TermWeigher, min_product: float
     ) -> list[tuple[int, float, float]]:
-        """Merge candidates, oldest first: (key, dot product over ``top_terms``, sum of their squares).
-
-        With many postings, only products of at least ``min_product`` times the root of the squares.
-        """
+        """Merge candidates, oldest first: (key, dot product over ``top_terms``, sum of their squares)."""
         terms = list(top_terms)
         weights = [weigh(term) for term in terms]
         own_sums = [weight * cluster.term_sums[term] for weight, term in zip(weights, terms, strict=True)]

@@ -1,8 +1,7 @@
 """Burst detector: a deterministic state machine that turns stream items and time into event changes.
 
-``observe`` processes one item: advance the clock, find the item's cluster, join it, check whether the cluster
-fires. At the start of each minute of virtual time the clock also merges clusters and updates the events. No
-function reads a clock: equal calls give equal bytes (``dump``).
+``observe`` processes one item; at the start of each minute of virtual time the clock also merges clusters and
+updates the events. No function reads a clock: equal calls give equal bytes (``dump``).
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ from aggregator.time_units import HOUR_MS, MINUTE_MS
 class BurstDetector(DetectorParts):
     """Detector under one rule. All times are virtual, in ms since 1970 UTC, and only move forward.
 
-    ``rates``: how frequent terms are in news in general, for the first day (``expectation.py``); None: no
-    rules for the first day.
+    ``rates``: how frequent terms are in news in general; None: no rules for the first day.
 
     The ``*_steps`` and ``*_chunks`` methods are for a caller that shares an event loop: it may run other
     work after each step (at most 40 ms), but must not use the detector before the last one.
@@ -43,8 +41,9 @@ class BurstDetector(DetectorParts):
 
     def __init__(self, rule: BurstRule, rates: TermRates | None = None) -> None:
         super().__init__(rule, rates)
-        self.assignment = ClusterAssignment(self)
-        self.merger = ClusterMerger(self, self._check_burst)
+        parts = self.clusters, self.open_events, self.term_weights
+        self.assignment = ClusterAssignment(rule, *parts, self.hamming_mode)
+        self.merger = ClusterMerger(*parts, self._check_burst)
         self.overrides = EditorOverrides()
 
     # -- interface -----------------------------------------------------------------------------
@@ -84,10 +83,7 @@ class BurstDetector(DetectorParts):
             self._observe_late(member, placed_ms(item, now_ms), duplicate_cluster)
 
     def tick(self, now_ms: int) -> None:
-        """Advance the clock to ``now_ms`` without an item and merge the clusters that grew.
-
-        A time over one window behind the clock resets the clock.
-        """
+        """Advance the clock without an item, and merge; a time over one window behind resets the clock."""
         _run(self.tick_steps(now_ms))
 
     def tick_steps(self, now_ms: int) -> Iterator[None]:

@@ -9,12 +9,10 @@ On a timeline (window 4 h)::
     not dated,       arrives 12:00           counts at its arrival
     backfill, published at any time          late, also within the window; ignored without a date
 
-**Bulk loads.** An archive of undated articles that is sent at once would look like a burst. The limit per
-minute is what the stream usually has in a whole window, and ``MAX_PER_MINUTE`` while less than a day is
-known. What exceeds it is ignored, and so is the rest of the load until a minute below the limit has passed.
+**Bulk loads.** An archive of undated articles that is sent at once would look like a burst. What exceeds a
+limit per minute, the usual number of a whole window, is ignored until a minute below it has passed.
 
-**Name variants.** News writes countries and their adjectives ("Egypt", "Egyptian") for one thing; both count
-as one term. Stems of English words, as the tokenizer gives them.
+**Name variants.** Countries and their adjectives ("Egypt", "Egyptian") count as one term, by English stems.
 """
 
 from __future__ import annotations
@@ -71,11 +69,7 @@ def terms_of_word(word: str, lang: str) -> list[str]:
 
 
 def to_window_item(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> WindowItem:
-    """Convert ``item``, which arrived at ``now_ms``, for a detector whose clock is at ``clock_ms``.
-
-    Term weights become integers 1..255 (255 the item's largest), so that sums of them are exact. A late item
-    and a backfill get the time ``clock_ms`` and do not count.
-    """
+    """Convert an item that arrived at ``now_ms``; late ones and backfills get ``clock_ms``, do not count."""
     largest = max([weight for _, weight in item.terms], default=0.0) or 1.0
     desk_prefix, title = split_headline(item.title)
     at_ms = placed_ms(item, now_ms)
@@ -122,9 +116,7 @@ def _to_integer_weights(terms: Iterable[tuple[str, float]], largest: float) -> d
 class UndatedArticles(msgspec.Struct, array_like=True):
     """Undated articles of the present minute. The order of the fields is part of the saved state.
 
-    minute    minute of the latest one, since 1970
-    count     those that arrived in it
-    ignored   articles of the present bulk load so far, 0 without one
+    ``ignored``: articles of the present bulk load so far, 0 without one.
     """
 
     minute: int = 0

@@ -33,10 +33,7 @@ HABIT_DAYS = 14
 def find_known_hour(
     documents_by_hour: Mapping[int, int], first_hour: int | None, window_hours: int
 ) -> int | None:
-    """Return the hour since which documents are dense enough; ``first_hour`` where all are live and dense.
-
-    ``first_hour``: hour since 1970 UTC of the first document that was not late, None without any.
-    """
+    """Return the hour since which documents are dense enough; ``first_hour``: of the first live one."""
     if not documents_by_hour:
         return first_hour
     live_from = max(documents_by_hour) + 1 if first_hour is None else first_hour
@@ -77,7 +74,7 @@ def _skip_trial(documents_by_hour: Mapping[int, int], first_hour: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LearningStatus:
-    """``known_days``: 0 to 7."""
+    """How many of the last days a detector knows, 0 to 7."""
 
     known_days: float
     needed_days: int = HISTORY_DAYS
@@ -92,11 +89,7 @@ class LearningStatus:
 
 
 class LearnedHistory(msgspec.Struct, array_like=True, frozen=True):
-    """What a baseline knows, without its terms. Hours are numbered since 1970 UTC.
-
-    known_hour         first hour of the known history; None: no document yet
-    documents_by_hour  documents of each hour that has any
-    """
+    """What a baseline knows, without terms; ``known_hour``: the first, since 1970; None: no document."""
 
     known_hour: int | None
     documents_by_hour: dict[int, int]

@@ -16,11 +16,17 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from aggregator.events.detection import key_terms
+from aggregator.events.detection import description
 from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
 from aggregator.events.detection.clustering import Cluster, ClusterIndex, TermWeigher, WindowItem
-from aggregator.events.detection.hamming_mode import RADIUS_BITS
-from aggregator.events.detection.model import BurstRule, ChangeKind, DetectedEvent, EventChange, EventStatus
+from aggregator.events.detection.model import (
+    RADIUS_BITS,
+    BurstRule,
+    ChangeKind,
+    DetectedEvent,
+    EventChange,
+    EventStatus,
+)
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 TIMELINE_BUCKET_MS = 600_000
@@ -37,9 +43,8 @@ _EQUAL_FIELDS = (
 class OpenEvent(msgspec.Struct, array_like=True):
     """Mutable counterpart of ``DetectedEvent``. The order of the fields is part of the saved state.
 
-    pending_numbers  article numbers not yet in a drained change
+    pending_numbers, released_numbers   articles that joined and left, not yet in a drained change
     announced_size   size when it fired or last doubled
-    released_numbers numbers of articles that left, not yet in a drained change
     surface_forms    term -> word shown for it; "" for a term that is not shown, since no headline contains it
     """
 
@@ -134,10 +139,7 @@ def _bucket(at_ms: int) -> int:
 
 
 class OpenEvents:
-    """Open events by id, in order of detection, and their changes since the last ``drain_changes``.
-
-    ``weigh``: weight of a term now; ``idf``: its weight independent of the time.
-    """
+    """Open events in order of detection, and their changes; ``idf``: weight of a term at any time."""
 
     def __init__(self, rule: BurstRule, clusters: ClusterIndex, weigh: TermWeigher, idf: TermWeigher) -> None:
         self.by_id: dict[str, OpenEvent] = {}
@@ -155,13 +157,10 @@ class OpenEvents:
 
     def similarity(self, event: OpenEvent, member: WindowItem) -> float:
         """Return how similar an item is to what the event was about when it broke, 0..1."""
-        return key_terms.similarity(event.profile, member.terms, self._idf)
+        return description.similarity(event.profile, member.terms, self._idf)
 
     def drain_changes(self) -> list[EventChange]:
-        """Return the changes since the last call: transitions in order, then other events that were updated.
-
-        Each has the present version of its event and the articles that joined since its previous change.
-        """
+        """Return the changes since the last call: transitions in order, then other updates."""
         transitions = [
             EventChange(kind, at_ms, event.to_event(), *_drain_pending_numbers(event))
             for kind, at_ms, event in self._transitions
@@ -276,12 +275,12 @@ class OpenEvents:
         if event.status == "fading" and event.title:
             return
         cluster = self._clusters.by_key[event.cluster_key]
-        headline = key_terms.typical_headline(cluster, self._weigh)
+        headline = description.typical_headline(cluster, self._weigh)
         event.title, event.headline_id = headline.title, headline.id
-        event.terms = key_terms.top_terms(cluster, self._weigh)
+        event.terms = description.top_terms(cluster, self._weigh)
         if not event.surface_forms.keys() >= set(event.terms):
-            event.surface_forms = key_terms.surface_forms(event.terms, cluster.members.values())
-        event.profile = key_terms.build_profile(cluster, self._idf)
+            event.surface_forms = description.surface_forms(event.terms, cluster.members.values())
+        event.profile = description.build_profile(cluster, self._idf)
 
     def _format_reason(self, event: OpenEvent, cluster: Cluster) -> str:
         minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS

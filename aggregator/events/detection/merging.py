@@ -10,7 +10,7 @@ Yu, Yu & Lu 2005). Two clusters that are both events must also have half of thei
 
 **Division.** One word can connect two topics: headlines about one bank join the cluster of another bank while
 "bank" is most of what both hold. A cluster is divided when the items with one of its key terms and the items
-without it have no key terms in common but the connecting one (``key_terms.py``)::
+without it have no key terms in common but the connecting one (``description.py``)::
 
     cluster of 130 items   key terms "bank" (97 %), "clothier" (48 %), "governor" (22 %)
     with "clothier"      bank, clothier, offer, suit
@@ -28,7 +28,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter, mul, neg
 
-from aggregator.events.detection.assignment import create_cluster
 from aggregator.events.detection.clustering import (
     JOIN_RELATED_COSINE,
     MAX_TERM_WEIGHT,
@@ -39,15 +38,15 @@ from aggregator.events.detection.clustering import (
     TermWeigher,
     WindowItem,
 )
-from aggregator.events.detection.key_terms import (
+from aggregator.events.detection.description import (
     KEY_TERMS_PER_CLUSTER,
     KeyTermCache,
     heaviest_terms,
     terms_support_merge,
 )
+from aggregator.events.detection.expectation import TermWeights
+from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.model import EditorOverrides
-from aggregator.events.detection.state import DetectorParts
-from aggregator.events.detection.term_weights import TermWeights
 
 # Share of the documents with the rarer key term that must hold the other too.
 MERGE_SHARE = 0.2
@@ -130,15 +129,18 @@ def _required_weight(term_weights: TermWeights, term: str, other_term: str) -> f
 class ClusterMerger:
     """Merges and divides the clusters of a detector. ``check_burst``: called for a cluster that changed."""
 
-    def __init__(self, parts: DetectorParts, check_burst: Callable[[Cluster], None]) -> None:
-        self._clusters, self._open_events = parts.clusters, parts.open_events
-        self._term_weights, self._check_burst = parts.term_weights, check_burst
+    def __init__(
+        self,
+        clusters: ClusterIndex,
+        open_events: OpenEvents,
+        term_weights: TermWeights,
+        check_burst: Callable[[Cluster], None],
+    ) -> None:
+        self._clusters, self._open_events = clusters, open_events
+        self._term_weights, self._check_burst = term_weights, check_burst
 
     def merge_changed_steps(self, overrides: EditorOverrides, clock_ms: int) -> Iterator[None]:
-        """Merge, then divide, the clusters that grew since the last call, oldest first; one step per search.
-
-        What editors merged by ``overrides`` is not divided.
-        """
+        """Merge, then divide, what grew, oldest first, in steps; what editors merged is not divided."""
         key_terms = KeyTermCache(self._term_weights)
         for key in sorted(self._clusters.changed_keys):
             yield from self._merge_with_candidates(key, key_terms, clock_ms)
@@ -186,7 +188,7 @@ class ClusterMerger:
         if part is None:
             return
         self._open_events.release_items(cluster, part)
-        divided = create_cluster(self._clusters, part[0], f":{clock_ms}")
+        divided = self._clusters.create(part[0], f":{clock_ms}")
         for member in part:
             self._clusters.remove_item(member)
             self._clusters.add_item(divided, member)
@@ -202,7 +204,7 @@ class ClusterMerger:
         self._open_events.release_items(cluster, outliers)
         for member in outliers:
             self._clusters.remove_item(member)
-            self._clusters.add_item(create_cluster(self._clusters, member, f":{clock_ms}"), member)
+            self._clusters.add_item(self._clusters.create(member, f":{clock_ms}"), member)
         self._open_events.refresh_headlines()
 
     def _related_items(self, cluster: Cluster, moved: Iterable[WindowItem]) -> Iterator[WindowItem]:
@@ -231,10 +233,7 @@ def _is_merged_by_editor(cluster: Cluster, overrides: EditorOverrides) -> bool:
 def find_division(
     cluster: Cluster, top_terms: Sequence[str], weigh: TermWeigher, expected: Callable[[str], float]
 ) -> list[WindowItem] | None:
-    """Return the smaller of the two topics of ``cluster``, in order of joining; None if it has one topic.
-
-    ``expected``: documents per window that usually hold a term.
-    """
+    """Return the smaller of two topics, in order of joining, or None; ``expected``: usual documents."""
     members = list(cluster.members.values())
     min_items = max(MIN_PART_ITEMS, MIN_PART_SHARE * len(members))
     ordered: list[tuple[float, str]] = []
@@ -268,8 +267,7 @@ def _heaviest_of_rest(
 ) -> list[str]:
     """The heaviest terms of the cluster without ``part``, the sums of some of its items.
 
-    ``ordered``: (negative weight, term) of the cluster. A term has no more weight in the rest, so that few
-    of hundreds are examined.
+    ``ordered``: (negative weight, term) of the cluster, upper bounds: few of hundreds are examined.
     """
     found: list[tuple[float, str]] = []
     for bound, term in ordered:

@@ -21,6 +21,8 @@ ChangeKind = Literal["fired", "updated", "doubled", "merged", "closed"]
 MuteScope = Literal["story", "routine"]
 RuleMode = Literal["stories", "literal"]
 Profile = Iterable[tuple[str, float]]
+# Hamming distance up to which fingerprints are near under the literal rule.
+RADIUS_BITS = 7
 # Cosine of two profiles from which an editor's instruction for one event also applies to the other.
 SAME_STORY_COSINE = 0.5
 # A muted story may continue in new events for this time; then its baseline covers it. A routine has no limit.
@@ -35,8 +37,7 @@ class BurstRule:
 
     min_sources   distinct sources that a firing cluster needs
     sensitivity   a cluster must have 4 / sensitivity times its expectation
-    mode          "stories", or "literal" for the rule of Hu & You (2017): an item with more than ``items``
-                  items (itself included) within 7 bits in the window fires
+    mode          "stories", or "literal": more than ``items`` items within 7 bits of one (Hu & You 2017)
     """
 
     items: int = 15
@@ -47,11 +48,7 @@ class BurstRule:
 
 
 class SourceFamilies(msgspec.Struct, frozen=True, array_like=True):
-    """Syndication families, each of which counts as one source. An input of the detector, part of its state.
-
-    version    hash of the families
-    family_of  source -> name of its family
-    """
+    """Syndication families, each of which counts as one source: family by source; ``version``: hash."""
 
     version: int = 0
     family_of: dict[str, str] = {}
@@ -68,21 +65,17 @@ class SourceFamilies(msgspec.Struct, frozen=True, array_like=True):
 class DetectedEvent:
     """The detector's half of one version of an event. Its id never changes; every other field may.
 
-    status        see the package docstring; "emerging" is reserved for clusters that have not fired
     size          number of items, of any age; ``sightings``: duplicates that do not count
-    peak          maximum number of items within one window so far
-    rate          maximum number of items within one bucket of ``timeline``
+    peak, rate    maximum number of items within one window so far, within one bucket of ``timeline``
     expected      items per window that were expected for this cluster when it fired
     sources       names in order of joining; ``languages``: ISO 639-1 codes
     items         article ids in order of joining (the first MAX_EVENT_ITEMS)
     cosines       by item: similarity to the cluster when it joined, 0..1 (1.0 for a duplicate)
     terms         most distinctive terms, heaviest first
     timeline      (start of 10 minutes in ms, items in them), without empty buckets
-    reason        why it fired, one sentence
-    merged_into   the event that absorbed it, if it was closed by a merge
-    headline_id   article whose headline is the title (``headline_choice.py``)
+    merged_into   the event that absorbed it; ``absorbed``: events that it absorbed
+    headline_id   article whose headline is the title
     profile       (term, weight) of the common terms, of norm 1, to recognize the cluster later
-    absorbed      events that it absorbed
     """
 
     id: str
@@ -115,11 +108,7 @@ class DetectedEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventChange:
-    """A change of an event since it was last drained.
-
-    kind             "doubled": twice the size it had when it fired or last doubled
-    article_numbers  articles that joined; released_numbers: articles that left, as another topic
-    """
+    """A change of an event since it was last drained, and the articles that joined it and that left it."""
 
     kind: ChangeKind
     at_ms: int
@@ -138,9 +127,8 @@ class Mute(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EditorOverrides(msgspec.Struct, frozen=True, array_like=True):
-    """All overrides in force. The order of the fields is part of the stored format.
+    """All overrides in force; every action increments the revision. The order is the stored format.
 
-    revision       incremented by every editor action
     merges         absorbed event id -> (id of the surviving event, time of the action in ms)
     removed_items  article id -> its first version: articles that belong to no event
     """

@@ -128,10 +128,7 @@ def _is_title_case(title: str) -> bool:
 
 
 def is_routine(cluster: Cluster, window: deque[WindowItem]) -> bool:
-    """Whether the cluster is one publisher's template, releases at round times, or press releases.
-
-    ``window``: all items, for the share of round times and the style that are usual.
-    """
+    """Whether it is one publisher's template, releases at round times, or press releases."""
     members = latest_counted_items(cluster)
     if not members:
         return False
@@ -183,11 +180,9 @@ def _words(title: str) -> tuple[str, ...]:
 
 
 class Burst(msgspec.Struct, array_like=True):
-    """One burst. The order of the fields is part of the saved state.
+    """One burst: when a cluster exceeded its expectation, its most counted items, its common terms.
 
-    at_ms   time at which its cluster first exceeded its expectation
-    peak    maximum number of counted items
-    terms   common terms without those of the calendar
+    The order of the fields is part of the saved state.
     """
 
     cluster_key: int

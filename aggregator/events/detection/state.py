@@ -11,16 +11,15 @@ from collections.abc import Iterator
 import msgspec
 
 from aggregator.analysis.term_frequencies import TermRates
+from aggregator.events.detection.assignment import HammingMode
 from aggregator.events.detection.baseline import Baseline
 from aggregator.events.detection.clustering import Cluster, ClusterIndex, WindowItem
-from aggregator.events.detection.expectation import ColdStart
-from aggregator.events.detection.hamming_mode import HammingMode
+from aggregator.events.detection.expectation import ColdStart, TermWeights
 from aggregator.events.detection.items import UndatedArticles
 from aggregator.events.detection.known_history import LearnedHistory
 from aggregator.events.detection.lifecycle import OpenEvent, OpenEvents
 from aggregator.events.detection.model import BurstRule, SourceFamilies
 from aggregator.events.detection.routine import Burst, SeriesMemory
-from aggregator.events.detection.term_weights import TermWeights
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 FORMAT_BYTE = b"\x03"
@@ -30,14 +29,11 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class DetectorState(msgspec.Struct, array_like=True):
-    """Everything a detector remembers, without its rule and the editor overrides.
-
-    The order of the fields is part of the format.
+    """Everything a detector remembers, without rule and overrides. The order is the saved format.
 
     window    (cluster key or -1, first version) of each item, in order of time
-    pending   items of no cluster (Hamming mode only); seeds: items that fired
+    pending   items of no cluster (literal rule only); seeds: items that fired
     hours     (hour since 1970, documents, documents by term)
-    bursts    of the memory of series, in order of time
     """
 
     clock_ms: int
@@ -96,11 +92,7 @@ def decode(data: bytes) -> DetectorState:
 
 
 class DetectorParts:
-    """Everything that a detector remembers, except for the editor overrides.
-
-    undated         articles without a date that arrived lately
-    hamming_mode    None except under the literal rule
-    """
+    """Everything that a detector remembers; ``hamming_mode``: None except under the literal rule."""
 
     def __init__(self, rule: BurstRule, rates: TermRates | None = None) -> None:
         self.rule = rule
@@ -162,7 +154,9 @@ class DetectorParts:
             for key, first in state.window
         )
         if self.hamming_mode is not None:
-            self.hamming_mode.restore(state.pending, state.seeds)
+            for member in state.pending:
+                self.hamming_mode.insert(member)
+            self.hamming_mode.seeds = state.seeds
         baseline, hour = self.baseline, state.clock_ms // HOUR_MS
         baseline.first_hour, baseline.known_hour = state.first_hour, state.known_hour
         baseline.idf_documents = state.idf_documents

@@ -72,10 +72,7 @@ MIN_NAMING_HEADLINES = 100
 def fills_template(
     cluster: Cluster, expected: float, rates: TermRates | None, busy_days: Callable[[str], int] = lambda _: 0
 ) -> bool:
-    """Whether the cluster is one text filled in with names; False without ``rates``.
-
-    ``expected``: items per window that are usual for it; ``busy_days``: see ``EVERYDAY_BUSY_DAYS``.
-    """
+    """Whether it is one text filled in with names; ``expected``: usual items; ``busy_days``: of a term."""
     if rates is None:
         return False
     members = latest_counted_items(cluster)

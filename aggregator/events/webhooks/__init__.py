@@ -10,9 +10,3 @@
 Delivery is at least once: a delivery is saved before it is sent, and its result afterwards. After a crash in
 between, it is sent again under the same ``webhook-id``, by which receivers recognize it.
 """
-
-from aggregator.events.webhooks.dispatcher import WebhookDispatcher
-from aggregator.events.webhooks.outbox import Delivery
-from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
-
-__all__ = ["Delivery", "Subscription", "Subscriptions", "WebhookDispatcher"]

@@ -14,9 +14,9 @@ from aggregator.contract.encoding import to_datetime
 from aggregator.contract.validation import ErrorCollector
 from aggregator.errors import InvalidInput
 from aggregator.events.desks import Desk, time_zone, view_filter
-from aggregator.events.webhooks import Subscription
 from aggregator.events.webhooks.mail import validate_mail_address
 from aggregator.events.webhooks.sender import validate_url
+from aggregator.events.webhooks.subscriptions import Subscription
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import BASE_PATH, SERVICE, caller_id, caller_name
 from aggregator.http.handlers.events import load_watch, parse_filter, watch_query

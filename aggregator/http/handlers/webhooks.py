@@ -11,10 +11,9 @@ from aggregator.app import Service
 from aggregator.contract import requests, responses
 from aggregator.contract.encoding import fields_of, to_datetime, to_datetime_or_none
 from aggregator.errors import Conflict
-from aggregator.events.webhooks import Subscription
 from aggregator.events.webhooks.outbox import Attempt
 from aggregator.events.webhooks.sender import validate_url
-from aggregator.events.webhooks.subscriptions import PayloadFormat
+from aggregator.events.webhooks.subscriptions import PayloadFormat, Subscription
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.handlers.events import (

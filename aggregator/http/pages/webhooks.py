@@ -14,8 +14,8 @@ from aiohttp import web
 from aggregator.app import Service
 from aggregator.errors import AggregatorError, Conflict, InvalidInput
 from aggregator.events.event import Event, title_of
-from aggregator.events.webhooks import Delivery, Subscription
-from aggregator.events.webhooks.outbox import Attempt
+from aggregator.events.webhooks.outbox import Attempt, Delivery
+from aggregator.events.webhooks.subscriptions import Subscription
 from aggregator.http.app_keys import SERVICE, caller_name
 from aggregator.http.body import read_form
 from aggregator.http.handlers.webhooks import apply_action, register

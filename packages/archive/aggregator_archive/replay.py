@@ -19,7 +19,8 @@ from aggregator.analysis.text import language
 from aggregator.analysis.text.normalization import normalize
 from aggregator.domain import Article, StreamItem, WeightedTerms, article_number_at
 from aggregator.errors import AggregatorError
-from aggregator.events.detection import BurstDetector, BurstRule, DetectedEvent
+from aggregator.events.detection.detector import BurstDetector
+from aggregator.events.detection.model import BurstRule, DetectedEvent
 from aggregator.events.event import Event
 from aggregator.events.storylines import Storylines
 from aggregator.time_units import MINUTE_MS, format_rfc3339

@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 from aggregator.errors import InvalidInput
-from aggregator.events.detection import BurstRule
+from aggregator.events.detection.model import BurstRule
 from aggregator.runtime import demo
 from aggregator_archive.notebook import EventDetector
 from aggregator_archive.notebook.event_detector import EVENT_COLUMNS

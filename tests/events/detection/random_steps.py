@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from hypothesis import strategies as st
 
-from aggregator.events.detection import BurstDetector
+from aggregator.events.detection.detector import BurstDetector
 from tests.support.detector_stream import DetectorStream, time_ms
 
 Kind = Literal["new", "duplicate", "related", "deleted", "tick"]

@@ -9,8 +9,10 @@ import sys
 import pytest
 from hypothesis import given, settings
 
-from aggregator.events.detection import BurstDetector, BurstRule, clustering
+from aggregator.events.detection import clustering
 from aggregator.events.detection.clustering import JOIN_COSINE, MAX_TERM_WEIGHT, NORM_STALE_MINUTES, Cluster
+from aggregator.events.detection.detector import BurstDetector
+from aggregator.events.detection.model import BurstRule
 from tests.events.detection.random_steps import Step, feed_steps, steps
 from tests.events.detection.window_items import sums_by_term, window_item
 from tests.support.detector_stream import DetectorStream
@@ -30,7 +32,7 @@ def test_a_cluster_does_not_grow_by_a_chain_of_neighbors() -> None:
 def test_a_cluster_is_examined_again_when_a_twentieth_of_it_is_new(items: int, examined_after: int) -> None:
     """A small one with every item, but not below the size at which clusters merge."""
     index = clustering.ClusterIndex()
-    cluster = index.create("s")
+    cluster = index.create(window_item(0))
     for number in range(items):
         index.add_item(cluster, window_item(number, "storm"))
     assert bool(index.changed_keys) == (items >= clustering.MIN_ITEMS_TO_MERGE)

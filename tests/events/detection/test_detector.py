@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aggregator.domain import article_number_at
-from aggregator.events.detection import BurstDetector
+from aggregator.events.detection.detector import BurstDetector
 from aggregator.time_units import MINUTE_MS
 from tests.support.detector_stream import RULE, START_MS, DetectorStream
 

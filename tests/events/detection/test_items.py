@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from aggregator.analysis.text import tokenizer
-from aggregator.events.detection import BurstRule
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
+from aggregator.events.detection.description import surface_forms
 from aggregator.events.detection.items import (
     MAX_PER_MINUTE,
     MIN_PER_MINUTE,
@@ -19,7 +19,7 @@ from aggregator.events.detection.items import (
     placed_ms,
     to_window_item,
 )
-from aggregator.events.detection.key_terms import surface_forms
+from aggregator.events.detection.model import BurstRule
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from tests.events.detection.test_expectation import REACTIONS, terms
 from tests.support.detector_stream import START_MS, DetectorStream

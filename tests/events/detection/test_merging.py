@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 
-from aggregator.events.detection import BurstDetector, BurstRule, key_terms, merging
+from aggregator.events.detection import description, merging
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, MIN_ITEMS_TO_BE_MERGED, Cluster
-from aggregator.events.detection.key_terms import KeyTermCache, top_terms
+from aggregator.events.detection.description import KeyTermCache, top_terms
+from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.merging import MERGE_SHARE, find_division, find_outliers
-from aggregator.events.detection.model import EditorOverrides
+from aggregator.events.detection.model import BurstRule, EditorOverrides
 from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import DetectorStream, time_ms
 
@@ -44,10 +45,10 @@ def test_fragments_that_only_burst_at_the_same_time_stay_apart() -> None:
 def partner_by_exhaustive_search(detector: BurstDetector, cluster: Cluster) -> Cluster | None:
     """``find_merge_partner`` without its shortcuts."""
     weights, weight_share = detector.term_weights, MAX_TERM_WEIGHT * MERGE_SHARE
-    own_term = key_terms.top_term(cluster, weights.weigh)
+    own_term = description.top_term(cluster, weights.weigh)
     best, best_share = None, 0.0
     for other in detector.clusters.by_key.values():
-        other_term = key_terms.top_term(other, weights.weigh)
+        other_term = description.top_term(other, weights.weigh)
         if other is cluster or len(other.members) < MIN_ITEMS_TO_BE_MERGED:
             continue
         if other.event_id and cluster.event_id and not KeyTermCache(weights).agree(cluster, other):

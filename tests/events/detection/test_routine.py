@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from aggregator.events.detection import BurstDetector, routine
+from aggregator.events.detection import routine
+from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.routine import (
     SeriesMemory,
     is_routine,

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregator.events.detection import BurstDetector, BurstRule, state
+from aggregator.events.detection import state
+from aggregator.events.detection.detector import BurstDetector
+from aggregator.events.detection.model import BurstRule
 from tests.events.detection.random_steps import Step, feed_steps, steps
 from tests.support.detector_stream import RULE, DetectorStream
 

@@ -13,8 +13,9 @@ from aiohttp.test_utils import TestServer
 
 from aggregator.errors import StoreUnavailable
 from aggregator.events.repository import EventRepository
-from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
+from aggregator.events.webhooks.dispatcher import WebhookDispatcher
 from aggregator.events.webhooks.outbox import DeliveryQueue
+from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import EVENT_MS, Clock, commit_event, event

@@ -15,10 +15,10 @@ from aiohttp.test_utils import TestServer
 
 from aggregator.events.desks import Desk, Desks
 from aggregator.events.repository import EventRepository
-from aggregator.events.webhooks import Subscription, Subscriptions, WebhookDispatcher
-from aggregator.events.webhooks.dispatcher import DESK_STATES_KEY
+from aggregator.events.webhooks.dispatcher import DESK_STATES_KEY, WebhookDispatcher
 from aggregator.events.webhooks.mail import SmtpServer
 from aggregator.events.webhooks.outbox import MAX_ATTEMPTS, OUTBOX_KEY, Attempt
+from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
 from aggregator.store.base import Put, Store
 from aggregator.time_units import MINUTE_MS
 from tests.support.factories import EVENT_MS, Clock, commit_event, event

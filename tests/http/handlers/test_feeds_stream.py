@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aggregator.app import Service, open_service
-from aggregator.events.detection import ChangeKind
+from aggregator.events.detection.model import ChangeKind
 from aggregator.http.app_keys import STREAM_LIMIT
 from aggregator.http.handlers import feeds
 from aggregator.settings import Settings

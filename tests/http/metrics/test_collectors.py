@@ -10,7 +10,7 @@ import pytest
 
 from aggregator.app import Service
 from aggregator.background.wiring import BackgroundServices
-from aggregator.events.detection import LearningStatus
+from aggregator.events.detection.known_history import LearningStatus
 from aggregator.http.metrics import collectors
 from aggregator.http.metrics.collectors import MetricSpec, ScrapeContext, ServiceCollector, store_info
 from aggregator.store.base import Store, StoreInfo

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aggregator.errors import InvalidInput
-from aggregator.events.detection import BurstRule
+from aggregator.events.detection.model import BurstRule
 from aggregator_lab.evaluation.event_metrics import format_table
 from aggregator_lab.evaluation.events import evaluate, read_known_events
 from aggregator_lab.evaluation.plots import draw_windows

@@ -21,7 +21,7 @@ from aggregator_archive.replay import ServiceFingerprints
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aggregator.events.detection import BurstRule
+    from aggregator.events.detection.model import BurstRule
 
     Rows = Iterable[dict[str, Any]]
     Write = Callable[[bytes], None]

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from aggregator.errors import InvalidInput
-from aggregator.events.detection import BurstRule, RuleMode
+from aggregator.events.detection.model import BurstRule, RuleMode
 from aggregator_archive import replay
 from aggregator_archive.notebook.tables import Columns, Row, read_rows, rename_fields
 from aggregator_archive.replay import ServiceFingerprints

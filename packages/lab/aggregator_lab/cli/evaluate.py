@@ -26,7 +26,7 @@ from aggregator_lab.evaluation.calibration import Curve
 from aggregator_lab.labeled import load_articles, load_labeled, originals_first, shuffle
 
 if TYPE_CHECKING:
-    from aggregator.events.detection import RuleMode
+    from aggregator.events.detection.model import RuleMode
     from aggregator_lab.labeled import LabeledArticle
 
 RULE_MODES: tuple[RuleMode, ...] = ("stories", "literal")

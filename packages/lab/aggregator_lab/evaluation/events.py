@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from aggregator.errors import InvalidInput
-from aggregator.events.detection import BurstRule
+from aggregator.events.detection.model import BurstRule
 from aggregator.events.event import Event
 from aggregator.time_units import DAY_MS
 from aggregator_archive.replay import ServiceFingerprints, changed_events, parse_time_ms

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
-from aggregator.events.detection import BurstDetector, BurstRule
+from aggregator.events.detection.assignment import HammingMode
 from aggregator.events.detection.clustering import WindowItem
-from aggregator.events.detection.hamming_mode import RADIUS_BITS, HammingMode
+from aggregator.events.detection.detector import BurstDetector
+from aggregator.events.detection.model import RADIUS_BITS, BurstRule
 from tests.support.detector_stream import DetectorStream
 
 
@@ -66,7 +67,8 @@ def test_blocks_find_the_same_neighbors_as_brute_force() -> None:
             for expired in items[:50]:
                 mode.remove(expired)
             restored = HammingMode()
-            restored.restore(list(mode.pending.values()), [])
+            for pending in mode.pending.values():
+                restored.insert(pending)
             mode = restored
         window = items[50 if number >= 200 else 0 : number]
         near = [m for m in window if (m.fingerprint ^ item.fingerprint).bit_count() <= RADIUS_BITS]

@@ -8,18 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.events.detection import BurstRule, key_terms
+from aggregator.events.detection import description
 from aggregator.events.detection.baseline import Baseline
 from aggregator.events.detection.clustering import Cluster
-from aggregator.events.detection.expectation import ColdStart
-from aggregator.events.detection.key_terms import (
+from aggregator.events.detection.description import (
     KEY_TERMS_PER_CLUSTER,
     PROFILE_TERMS,
+    Candidate,
     KeyTermCache,
     build_profile,
+    choose_headline,
+    news_value,
 )
-from aggregator.events.detection.model import is_same_story
-from aggregator.events.detection.term_weights import TermWeights
+from aggregator.events.detection.expectation import ColdStart, TermWeights
+from aggregator.events.detection.model import BurstRule, is_same_story
 from aggregator.time_units import HOUR_MS
 from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import DetectorStream
@@ -69,7 +71,7 @@ def test_two_common_terms_or_one_rare_term_support_a_merge(other_terms: str, sup
     terms = ["plane", "crash", "thornby", "summerton"]
 
     assert (
-        key_terms.terms_support_merge(
+        description.terms_support_merge(
             set(terms).intersection(other_terms.split()), lambda term: expected.get(term, 0.0)
         )
         is supported
@@ -84,11 +86,11 @@ def test_the_fast_top_term_is_the_first_of_all(sums: dict[str, int]) -> None:
     """Also on ties, which the term decides; a cluster without terms has none."""
     cluster = Cluster(1, "s1", term_sums=sums)
 
-    terms = key_terms.top_terms(cluster, lambda term: float(len(term)))
+    terms = description.top_terms(cluster, lambda term: float(len(term)))
 
     assert len(terms) == min(KEY_TERMS_PER_CLUSTER, len(sums))
     assert terms == sorted(sums, key=lambda term: (-sums[term] * len(term), term))[:KEY_TERMS_PER_CLUSTER]
-    assert key_terms.top_term(cluster, lambda term: float(len(term))) == (terms[0] if terms else "")
+    assert description.top_term(cluster, lambda term: float(len(term))) == (terms[0] if terms else "")
 
 
 @given(term_sums, st.lists(st.sampled_from(["a", "b", "ab", "ba", "c"]), max_size=40))
@@ -113,7 +115,7 @@ def test_the_headline_has_the_common_terms() -> None:
     background.desk_prefix = "FACTBOX-"
     cluster = cluster_of(background, plain, window_item(3, "market closes early on friday"))
 
-    assert key_terms.typical_headline(cluster, lambda _: 1.0) is plain
+    assert description.typical_headline(cluster, lambda _: 1.0) is plain
 
 
 def test_of_equal_items_the_older_gives_the_headline() -> None:
@@ -123,9 +125,9 @@ def test_of_equal_items_the_older_gives_the_headline() -> None:
         for number, words in ((1, "storm pier"), (2, "storm pier"), (3, ""))
     )
 
-    assert key_terms.typical_headline(cluster_of(first, second), lambda _: 1.0) is first
-    assert key_terms.typical_headline(cluster_of(empty, second), lambda _: 1.0) is second
-    assert key_terms.typical_headline(cluster_of(empty), lambda _: 1.0) is empty
+    assert description.typical_headline(cluster_of(first, second), lambda _: 1.0) is first
+    assert description.typical_headline(cluster_of(empty, second), lambda _: 1.0) is second
+    assert description.typical_headline(cluster_of(empty), lambda _: 1.0) is empty
 
 
 def test_an_invalidated_cluster_gets_new_terms() -> None:
@@ -235,3 +237,71 @@ def test_an_empty_profile_describes_no_cluster() -> None:
     """A mute without a profile would otherwise silence everything."""
     assert not is_same_story([], [])
     assert not is_same_story([], [("storm", 1.0)])
+
+
+def choose(*titles: str, minutes: int = 0) -> int:
+    """The choice among headlines whose terms are their words, one every ``minutes``."""
+    return choose_headline(
+        [
+            Candidate(title, number * minutes * 60_000, dict.fromkeys(title.lower().split(), 1.0))
+            for number, title in enumerate(titles)
+        ]
+    )
+
+
+def test_the_headline_with_most_in_common_is_chosen() -> None:
+    """The older one on a tie; a single one needs no terms."""
+    assert (
+        choose("Harbour market closed on Friday", "Harbour bridge collapses in Wenlow", "Bridge in Wenlow")
+        == 1
+    )
+    assert choose("Bridge closed in Wenlow", "Bridge closed in Wenlow") == 0
+    assert choose_headline([Candidate("", 0, {})]) == 0
+
+
+def test_a_specific_headline_is_preferred_to_a_bare_one() -> None:
+    """A cosine would prefer the words that all have, and nothing else."""
+    assert (
+        choose("Bridge collapses", "Wenlow bridge collapses in storm", "Old bridge collapses in storm") != 0
+    )
+
+
+def test_of_similar_headlines_the_latest_is_chosen() -> None:
+    """Its figures are the newest."""
+    assert choose("Storm kills 3 in Wenlow harbour", "Storm kills 8 in Wenlow harbour", minutes=30) == 1
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        "FACTBOX-Bridges that collapsed in storms",
+        "Analysis: what the bridge collapse means",
+        "GLOBAL MARKETS-Wenlow bridge collapse hits builders",
+        "Did a storm bring down the Wenlow bridge?",
+        "Premier expresses shock at Wenlow bridge collapse",
+        "Builders' shares slide after Wenlow bridge collapse",
+        "Premier says Wenlow bridge will be rebuilt",
+        "Wenlow bridge will be rebuilt soon: Miller",
+        "Wenlow bridge",
+        "Video shows Wenlow bridge collapse",
+    ],
+)
+def test_reactions_and_background_have_less_news_value(less: str) -> None:
+    """Than a plain statement, with or without a mark of an update; a toll has more."""
+    plain = news_value("Wenlow bridge collapses in storm")
+
+    assert plain == news_value("UPDATE 2-Wenlow bridge collapses in storm") == 1.0
+    assert news_value(less) < plain < news_value("At least 8 dead as Wenlow bridge collapses")
+
+
+def test_who_reports_what_happened_does_not_make_it_a_statement() -> None:
+    """Police, officials, witnesses and media; nor does a statement about oneself."""
+    assert news_value("Wenlow bridge collapses in storm: police source") == 1.0
+    assert news_value("Wenlow bridge collapses in storm -official") == 1.0
+    assert news_value("Builder says has closed the Wenlow bridge") == 1.0
+
+
+def test_other_scripts_have_no_word_lists() -> None:
+    """Only a question mark counts; a headline without spaces is not short."""
+    assert news_value("\u6865\u6881\u5728\u66b4\u98ce\u96e8\u4e2d\u5012\u584c") == 1.0
+    assert news_value("\u6865\u6881\u5012\u584c\u4e86\uff1f") == 0.5

@@ -1,49 +1,52 @@
-"""Composition root: ``open_service`` builds a wired service from settings."""
+"""Composition root: every process and command gets its parts from here, built from settings.
+
+``open_service`` opens a web process or a command, ``open_background`` the background process, which loads no
+models but their term frequencies: it needs only the ``IndexLayout``.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-from aggregator.analysis.analyzer import Analyzer, group_of
-from aggregator.analysis.extractor_model import Model
-from aggregator.analysis.models import load_models
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.models import load_models, load_term_rates
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.auth.api_keys import ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
-from aggregator.background.wiring import BackgroundServices, build_background, build_index
-from aggregator.dedup.policy import Policy, PolicyProfiles
-from aggregator.domain import Analysis, Article, ArticleRecord, IndexLayout
-from aggregator.errors import AggregatorError, StoreUnavailable
+from aggregator.background.tasks import DetectorTask, IndexMaintenance, Scheduler
+from aggregator.concurrency import TimeSlicer, YieldControl
+from aggregator.dedup.policy import PolicyProfiles
+from aggregator.domain import IndexLayout
+from aggregator.errors import StoreUnavailable
 from aggregator.events.broadcast import ChangeBroadcaster
+from aggregator.events.consumer import DetectorRunner
 from aggregator.events.desks import Desks
+from aggregator.events.detection.model import BurstRule, RuleMode, SourceFamilies
 from aggregator.events.editor_actions import EditorActions
 from aggregator.events.filter import OwnSources
 from aggregator.events.idempotency import IdempotentAnswers
 from aggregator.events.read_marks import ReadMarks
-from aggregator.events.repository import EventRepository
+from aggregator.events.repository import NUMBER_KEY_PREFIX, EventRepository
 from aggregator.events.search import EventSearch
 from aggregator.events.webhooks.dispatcher import WebhookDispatcher
+from aggregator.events.webhooks.mail import parse_smtp_url
 from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.index import Index
+from aggregator.index.blocks import PLANS
 from aggregator.index.upkeep import format_version
-from aggregator.index.upkeep.spaces import (
-    UNREAD_INDEX_CHECK,
-    Registry,
-    StoredSpace,
-    UnreadIndex,
-    describe,
-    registry_of,
-)
+from aggregator.index.upkeep.clock_guard import ClockGuard
+from aggregator.index.upkeep.spaces import UNREAD_INDEX_CHECK, Registry, UnreadIndex, describe
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.load_control import LoadControl
 from aggregator.ingest.pipeline import ASYNCIO
 from aggregator.ingest.service import IngestService
-from aggregator.policy_file import load_policy_profiles
-from aggregator.provenance.directory import SourceDirectory
+from aggregator.policy_file import load_policies
+from aggregator.provenance.directory import SourceCollector, SourceDirectory
 from aggregator.provenance.queries import ProvenanceQueries
 from aggregator.queries.explain import Explainer
 from aggregator.queries.headline_index import HeadlineIndex
@@ -53,48 +56,9 @@ from aggregator.readiness import Readiness
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.base import Store
 from aggregator.store.factory import open_store
-from aggregator.time_units import wall_clock_ms
+from aggregator.time_units import DAY_MS, HOUR_MS, wall_clock_ms
 
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """Everything that the HTTP server and the command line use."""
-
-    settings: Settings
-    store: Store
-    layout: IndexLayout
-    index: Index
-    analyzer: Analyzer
-    analysis_pool: AnalysisPool
-    policies: PolicyProfiles
-    ingest: IngestService
-    dual_writer: DualWriter | None
-    related: RelatedArticles
-    explain: Explainer
-    provenance: ProvenanceQueries
-    search: ArticleSearch
-    sources: SourceDirectory
-    events: EventRepository
-    event_search: EventSearch
-    change_broadcaster: ChangeBroadcaster
-    desks: Desks
-    read_marks: ReadMarks
-    idempotent_answers: IdempotentAnswers
-    editor_actions: EditorActions
-    own_sources: OwnSources
-    api_keys: ApiKeys
-    rate_limiter: RateLimiter
-    background: BackgroundServices
-    load_control: LoadControl
-    webhook_subscriptions: Subscriptions
-    webhook_dispatcher: WebhookDispatcher
-    readiness: Readiness
-    unread_index: UnreadIndex
-    clock: Callable[[], int]
-
-    async def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        """Analyze articles, in order, in this process or its workers; an unusable one yields its error."""
-        return await self.analysis_pool.analyze_many(articles)
+Clock = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +68,15 @@ class AnalysisPools:
     serving: AnalysisPool
     shadow: AnalysisPool | None
 
+    @property
+    def layout(self) -> IndexLayout:
+        """The serving spaces, and the shadow spaces: those that only the shadow analyzer has."""
+        serving, shadow_plans = self.serving.analyzer, dict[str, str]()
+        if self.shadow is not None:
+            shadow = self.shadow.analyzer
+            shadow_plans = {s: shadow.plan_name for s in shadow.spaces if s not in serving.spaces}
+        return IndexLayout(serving.spaces, serving.plan_name, shadow_plans)
+
     def close(self) -> None:
         """Stop the worker processes. Idempotent."""
         self.serving.close()
@@ -111,19 +84,85 @@ class AnalysisPools:
             self.shadow.close()
 
 
-def build_pools(settings: Settings, processes: int) -> AnalysisPools:
-    """Analysis pools that have started no process. Raises ModelError."""
-    serving, shadow = build_analyzers(settings)
-    return AnalysisPools(
-        AnalysisPool(serving, processes), AnalysisPool(shadow, processes) if shadow is not None else None
-    )
+@dataclass(frozen=True, slots=True)
+class Articles:
+    """What decides on articles and finds them."""
+
+    index: Index
+    unread_index: UnreadIndex
+    policies: PolicyProfiles
+    load_control: LoadControl
+    ingest: IngestService
+    dual_writer: DualWriter | None
+    related: RelatedArticles
+    explain: Explainer
+    search: ArticleSearch
+    provenance: ProvenanceQueries
+    sources: SourceDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What the newsroom reads and edits."""
+
+    repository: EventRepository
+    search: EventSearch
+    broadcaster: ChangeBroadcaster
+    editor_actions: EditorActions
+    desks: Desks
+    subscriptions: Subscriptions
+    read_marks: ReadMarks
+    own_sources: OwnSources
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Who may send requests, how many, and whether now."""
+
+    api_keys: ApiKeys
+    rate_limiter: RateLimiter
+    idempotent_answers: IdempotentAnswers
+    readiness: Readiness
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """The background work of one process; end it with ``scheduler.stop()``, then ``close``."""
+
+    index: Index
+    detector: DetectorRunner
+    webhook_dispatcher: WebhookDispatcher
+    maintenance: IndexMaintenance
+    source_collector: SourceCollector
+    clock_guard: ClockGuard
+    scheduler: Scheduler
+
+    async def close(self) -> None:
+        """Release all leases so that other replicas can continue immediately. Idempotent."""
+        await self.webhook_dispatcher.close()
+        await self.maintenance.close()
+        await self.source_collector.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Everything that the HTTP server and the commands use, in five groups."""
+
+    settings: Settings
+    store: Store
+    clock: Clock
+    analysis: AnalysisPools
+    articles: Articles
+    events: Events
+    edge: Edge
+    background: Background
 
 
 @asynccontextmanager
 async def open_service(
     settings: Settings,
     *,
-    clock: Callable[[], int] = wall_clock_ms,
+    clock: Clock = wall_clock_ms,
     processes: int = 0,
     pools: AnalysisPools | None = None,
 ) -> AsyncIterator[Service]:
@@ -135,100 +174,170 @@ async def open_service(
     """
     async with open_store(settings, format_version.write) as store:
         pools = pools or build_pools(settings, processes)
-        service = _build_service(settings, store, clock, pools.serving, pools.shadow)
+        index, load_control = build_index(settings, store, pools.layout), LoadControl.create(store)
+        background = build_background(settings, index, clock, load_control.gate.yield_control)
+        events = build_events(settings, index, background)
+        articles = build_articles(settings, index, clock, pools, load_control, events, background.clock_guard)
+        edge = build_edge(settings, store, clock, articles.unread_index, background.clock_guard)
         try:
             with contextlib.suppress(StoreUnavailable):  # the readiness check repeats it
-                await service.unread_index.register()
-            yield service
+                await articles.unread_index.register()
+            yield Service(settings, store, clock, pools, articles, events, edge, background)
         finally:
-            await service.search.headlines.close()
-            await service.load_control.activity.close()
-            await service.api_keys.last_use.finish()
-            await service.background.close()
+            await articles.search.headlines.close()
+            await load_control.activity.close()
+            await edge.api_keys.last_use.finish()
+            await background.close()
             pools.close()
+
+
+@asynccontextmanager
+async def open_background(settings: Settings, layout: IndexLayout) -> AsyncIterator[Background]:
+    """The background work of a process that does nothing else. Raises StoreUnavailable."""
+    async with open_store(settings, format_version.write) as store:
+        index = build_index(settings, store, layout)
+        background = build_background(settings, index, wall_clock_ms, TimeSlicer().yield_control)
+        try:
+            yield background
+        finally:
+            await background.close()
+
+
+def build_pools(settings: Settings, processes: int) -> AnalysisPools:
+    """Analysis pools that have started no process. Raises ModelError."""
+    serving, shadow = build_analyzers(settings)
+    shadow_pool = AnalysisPool(shadow, processes) if shadow is not None else None
+    return AnalysisPools(AnalysisPool(serving, processes), shadow_pool)
 
 
 def build_analyzers(settings: Settings) -> tuple[Analyzer, Analyzer | None]:
     """The serving analyzer, and that of the shadow spaces during a migration."""
-    current = Analyzer(_load_models(settings.models_dir), settings.block_plan)
+    current = Analyzer(load_models(_models_dir(settings.models_dir)), settings.block_plan)
     if not (settings.migration_models_dir or settings.migration_block_plan):
         return current, None
     migrated = Analyzer(
-        _load_models(settings.migration_models_dir or settings.models_dir),
+        load_models(_models_dir(settings.migration_models_dir or settings.models_dir)),
         settings.migration_block_plan or settings.block_plan,
     )
     return (migrated, current) if settings.migration_serve else (current, migrated)
 
 
-def _load_models(directory: str) -> Mapping[str, Model]:
-    return load_models(Path(directory) if directory else None)
+def _models_dir(name: str) -> Path | None:
+    return Path(name) if name else None
 
 
-def build_layout(serving: Analyzer, shadow: Analyzer | None) -> IndexLayout:
-    """The serving spaces, and the shadow spaces: those that only the shadow analyzer has."""
-    shadow_spaces = shadow.spaces if shadow is not None else ()
-    plan_name = shadow.plan_name if shadow is not None else ""
-    return IndexLayout(
-        serving.spaces,
-        serving.plan_name,
-        {space: plan_name for space in shadow_spaces if space not in serving.spaces},
+def build_index(settings: Settings, store: Store, layout: IndexLayout) -> Index:
+    """The index of the spaces of ``layout``, with the retention of the settings."""
+    return Index(
+        store,
+        layout.spaces,
+        retention_ms=int(settings.retention_days * DAY_MS) or None,
+        plan=PLANS[layout.plan_name],
+        shadow_plans={space: PLANS[plan] for space, plan in layout.shadow_plans.items()},
+        segment_max_articles=settings.segment_max_articles,
     )
 
 
-def build_dual_writer(index: Index, serving: Analyzer, shadow_pool: AnalysisPool | None) -> DualWriter | None:
-    """The writer of the shadow spaces; None without shadow spaces."""
-    if shadow_pool is None or not index.shadow_spaces:
-        return None
-    shadow = shadow_pool.analyzer
-    return DualWriter(index, shadow_pool.analyze_many, lambda record: shadow.convert_record(record, serving))
-
-
-async def build_unread_migration(service: Service, spaces: Sequence[str]) -> tuple[Index, DualWriter]:
-    """The index of unread ``spaces`` and the writer that copies it to the others; newer articles stay."""
-    registry, own = await registry_of(service.store).read(), service.analyzer.space_parts
-    stored = {space: registry.get(space, StoredSpace()) for space in spaces}
-    plan_name = service.layout.plan_name
-    layout = IndexLayout(tuple(spaces), plan_name, dict.fromkeys(service.layout.spaces, plan_name))
-
-    def convert(record: ArticleRecord) -> ArticleRecord | None:
-        target = service.analyzer.space_of(record.lang)
-        entry = stored[record.space]
-        if (entry.model, entry.recipe) != (own[target].model, own[target].recipe):
-            return None
-        return replace(record, space=target)
-
-    recipes = {(group_of(space), parts.recipe) for space, parts in own.items()}
-    index = build_index(service.settings, service.store, layout)
-    writer = DualWriter(
+def build_articles(
+    settings: Settings,
+    index: Index,
+    clock: Clock,
+    pools: AnalysisPools,
+    load_control: LoadControl,
+    events: Events,
+    clock_guard: ClockGuard,
+) -> Articles:
+    """Ingest and queries on ``index``. Raises ConfigurationError."""
+    analyze_many = pools.serving.analyze_many
+    policies, dual_writer = load_policies(settings), build_dual_writer(index, pools)
+    ingest = IngestService(
         index,
-        service.analyze_many,
-        convert,
-        newer_stays=True,
-        other_recipe=any((group_of(space), entry.recipe) not in recipes for space, entry in stored.items()),
+        analyze_many,
+        policies,
+        clock=clock,
+        store_texts=settings.store_texts or settings.demo,
+        event_ids_of=events.repository.event_ids_of,
+        on_delete=events.editor_actions.remove_article,
+        dual_writer=dual_writer,
+        load_control=load_control,
+        before_write=clock_guard.ensure_plausible,
+        execution=ASYNCIO,
     )
-    return index, writer
-
-
-def build_policy(settings: Settings) -> Policy:
-    """The verdict thresholds of the settings."""
-    return Policy(
-        name=settings.policy,
-        duplicate_bits=settings.duplicate_bits,
-        related_bits=settings.related_bits,
-        min_containment=settings.min_containment,
-        min_shared_shingles=settings.min_shared_shingles,
-        min_similarity=settings.min_similarity,
-        strong_containment=settings.strong_containment,
-        updates_are_new=settings.updates_are_new,
+    related = RelatedArticles(
+        index,
+        analyze_many,
+        clock=clock,
+        related_bits=policies.default.policy.related_bits,
+        min_similarity=settings.related_min_cosine,
+        members_of_event=events.repository.event_article_ids,
+    )
+    return Articles(
+        index=index,
+        unread_index=build_unread_index(settings, index.store, pools, clock),
+        policies=policies,
+        load_control=load_control,
+        ingest=ingest,
+        dual_writer=dual_writer,
+        related=related,
+        explain=Explainer(index, analyze_many, policies),
+        search=ArticleSearch(index, HeadlineIndex(index, settings.search_headlines)),
+        provenance=ProvenanceQueries(index),
+        sources=SourceDirectory(index.store),
     )
 
 
-def build_policies(settings: Settings) -> PolicyProfiles:
-    """The policy of the settings and the profiles of ``policy_profiles_file``. Raises ConfigurationError."""
-    return load_policy_profiles(settings.policy_profiles_file, build_policy(settings))
+def build_dual_writer(index: Index, pools: AnalysisPools) -> DualWriter | None:
+    """The writer of the shadow spaces; None without shadow spaces."""
+    if pools.shadow is None or not index.shadow_spaces:
+        return None
+    serving, shadow = pools.serving.analyzer, pools.shadow.analyzer
+    return DualWriter(index, pools.shadow.analyze_many, lambda record: shadow.convert_record(record, serving))
 
 
-def build_api_keys(settings: Settings, store: Store, clock: Callable[[], int]) -> ApiKeys:
+def build_unread_index(settings: Settings, store: Store, pools: AnalysisPools, clock: Clock) -> UnreadIndex:
+    """The check for unread spaces; under ``migration_serve`` the former spaces must have been copied."""
+    serving = pools.serving.analyzer
+    current_dir, migrated_dir = settings.models_dir, settings.migration_models_dir or settings.models_dir
+    serves_target = pools.shadow is not None and settings.migration_serve
+    own = _registry(serving, migrated_dir if serves_target else current_dir)
+    if pools.shadow is not None:
+        own = _registry(pools.shadow.analyzer, current_dir if serves_target else migrated_dir) | own
+    return UnreadIndex(store, own, serving.spaces, serving.spaces if serves_target else tuple(own), clock)
+
+
+def _registry(analyzer: Analyzer, models_dir: str) -> Registry:
+    directory = str(Path(models_dir).absolute()) if models_dir else ""
+    return {space: describe(parts, directory) for space, parts in analyzer.space_parts.items()}
+
+
+def build_events(settings: Settings, index: Index, background: Background) -> Events:
+    """What reads and edits the events of the detector of ``background``."""
+    repository = background.detector.repository
+    return Events(
+        repository=repository,
+        search=EventSearch(repository),
+        broadcaster=ChangeBroadcaster(repository),
+        editor_actions=EditorActions(repository, index.articles.get),
+        desks=background.webhook_dispatcher.desks,
+        subscriptions=Subscriptions(index.store),
+        read_marks=ReadMarks(index.store),
+        own_sources=OwnSources(settings.own_sources),
+    )
+
+
+def build_edge(
+    settings: Settings, store: Store, clock: Clock, unread_index: UnreadIndex, clock_guard: ClockGuard
+) -> Edge:
+    """The guards in front of the handlers."""
+    return Edge(
+        api_keys=build_api_keys(settings, store, clock),
+        rate_limiter=RateLimiter(store, clock, settings.rate_limit_per_second),
+        idempotent_answers=IdempotentAnswers(store, clock),
+        readiness=Readiness({UNREAD_INDEX_CHECK: unread_index.check, "clock": clock_guard.observe}),
+    )
+
+
+def build_api_keys(settings: Settings, store: Store, clock: Clock) -> ApiKeys:
     """The API keys of a store; enforced unless the service listens on loopback only and signs nobody in."""
     return ApiKeys(
         store,
@@ -239,91 +348,49 @@ def build_api_keys(settings: Settings, store: Store, clock: Callable[[], int]) -
     )
 
 
-def build_unread_index(
-    settings: Settings, store: Store, serving: Analyzer, shadow: Analyzer | None, clock: Callable[[], int]
-) -> UnreadIndex:
-    """The check for unread spaces; under ``migration_serve`` the former spaces must have been copied."""
-    migrated_dir = settings.migration_models_dir or settings.models_dir
-    current_is_serving = shadow is None or not settings.migration_serve
-    own: Registry = {}
-    for analyzer, is_current in ((shadow, not current_is_serving), (serving, current_is_serving)):
-        if analyzer is not None:
-            directory = settings.models_dir if is_current else migrated_dir
-            models_dir = str(Path(directory).absolute()) if directory else ""
-            own |= {space: describe(parts, models_dir) for space, parts in analyzer.space_parts.items()}
-    read = serving.spaces if not current_is_serving else tuple(own)
-    return UnreadIndex(store, own, serving.spaces, read, clock)
+def build_burst_rule(settings: Settings) -> BurstRule:
+    """The burst rule of the settings."""
+    return BurstRule(
+        items=settings.burst_items,
+        window_ms=int(settings.burst_window_hours * HOUR_MS),
+        min_sources=settings.min_sources,
+        sensitivity=settings.sensitivity,
+        mode=cast("RuleMode", settings.event_rule),
+    )
 
 
-def _build_service(
-    settings: Settings,
-    store: Store,
-    clock: Callable[[], int],
-    pool: AnalysisPool,
-    shadow_pool: AnalysisPool | None,
-) -> Service:
-    layout = build_layout(pool.analyzer, shadow_pool.analyzer if shadow_pool is not None else None)
-    index = build_index(settings, store, layout)
-    dual_writer = build_dual_writer(index, pool.analyzer, shadow_pool)
-    load_control = LoadControl.create(store)
-    background = build_background(settings, index, clock, yield_control=load_control.gate.yield_control)
-    unread = build_unread_index(
-        settings, store, pool.analyzer, shadow_pool.analyzer if shadow_pool is not None else None, clock
+def build_background(
+    settings: Settings, index: Index, clock: Clock, yield_control: YieldControl
+) -> Background:
+    """Event detector, index maintenance, webhooks and source statistics on the store of ``index``."""
+    repository, clock_guard = EventRepository(index.store), ClockGuard(index, clock)
+    collector = SourceCollector(index, clock, yield_control=yield_control)
+    detector = DetectorRunner(
+        repository,
+        build_burst_rule(settings),
+        yield_control=yield_control,
+        trusted_clock=lambda: clock_guard.trusted_ms or 0,
+        families=lambda: SourceFamilies.of(collector.family_of if settings.source_families else {}),
+        term_rates=lambda: load_term_rates(_models_dir(settings.models_dir)),
     )
-    events = background.detector.repository
-    editor_actions = EditorActions(events, index.articles.get)
-    policies = build_policies(settings)
-    ingest = IngestService(
-        index,
-        pool.analyze_many,
-        policies,
-        clock=clock,
-        store_texts=settings.store_texts or settings.demo,
-        event_ids_of=events.event_ids_of,
-        on_delete=editor_actions.remove_article,
-        dual_writer=dual_writer,
-        load_control=load_control,
-        before_write=background.clock_guard.ensure_plausible,
-        execution=ASYNCIO,
+    maintenance = IndexMaintenance(
+        index, clock, clock_guard, expiring_prefixes={NUMBER_KEY_PREFIX: repository.retention_ms}
     )
-    related = RelatedArticles(
-        index,
-        pool.analyze_many,
-        clock=clock,
-        related_bits=policies.default.policy.related_bits,
-        min_similarity=settings.related_min_cosine,
-        members_of_event=events.event_article_ids,
+    dispatcher = WebhookDispatcher(
+        repository,
+        Subscriptions(index.store),
+        clock,
+        base_url=settings.public_url.rstrip("/"),
+        allow_private=settings.webhook_allow_private_addresses,
+        smtp=parse_smtp_url(settings.smtp_url, settings.smtp_sender) if settings.smtp_url else None,
+        pause_reason=clock_guard.pause_reason,
     )
-    return Service(
-        settings=settings,
-        store=store,
-        layout=layout,
-        index=index,
-        analyzer=pool.analyzer,
-        analysis_pool=pool,
-        policies=policies,
-        ingest=ingest,
-        dual_writer=dual_writer,
-        related=related,
-        explain=Explainer(index, pool.analyze_many, policies),
-        provenance=ProvenanceQueries(index),
-        search=ArticleSearch(index, HeadlineIndex(index, settings.search_headlines)),
-        sources=SourceDirectory(store),
-        events=events,
-        event_search=EventSearch(events),
-        change_broadcaster=ChangeBroadcaster(events),
-        desks=background.webhook_dispatcher.desks,
-        read_marks=ReadMarks(store),
-        idempotent_answers=IdempotentAnswers(store, clock),
-        editor_actions=editor_actions,
-        own_sources=OwnSources(settings.own_sources),
-        api_keys=build_api_keys(settings, store, clock),
-        rate_limiter=RateLimiter(store, clock, settings.rate_limit_per_second),
-        background=background,
-        load_control=load_control,
-        webhook_subscriptions=background.webhook_subscriptions,
-        webhook_dispatcher=background.webhook_dispatcher,
-        readiness=Readiness({UNREAD_INDEX_CHECK: unread.check, "clock": background.clock_guard.observe}),
-        unread_index=unread,
-        clock=clock,
+    detector_task = DetectorTask(
+        detector,
+        index.stream,
+        clock,
+        settings.detector_interval_seconds,
+        pause_reason=clock_guard.pause_reason,
     )
+    scheduler = Scheduler(detector_task, (maintenance, dispatcher, collector))
+    return Background(index, detector, dispatcher, maintenance, collector, clock_guard, scheduler)

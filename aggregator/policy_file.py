@@ -39,7 +39,15 @@ _POLICY_FIELDS = {
     if field.init
 }
 _SETTING_FIELDS = {option.name: option for option in dataclasses.fields(Settings)}
+# Fields of ``Policy`` that are settings; the others are keys of profiles only.
+_POLICY_SETTINGS = [field for key, field in _POLICY_FIELDS.items() if key in _SETTING_FIELDS]
 _TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+
+
+def load_policies(settings: Settings) -> PolicyProfiles:
+    """The policy of the settings and the profiles of ``policy_profiles_file``. Raises ConfigurationError."""
+    own = {name: getattr(settings, "policy" if name == "name" else name) for name in _POLICY_SETTINGS}
+    return load_policy_profiles(settings.policy_profiles_file, Policy(**own))
 
 
 def load_policy_profiles(file: str, default: Policy) -> PolicyProfiles:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import TypeAlias
 
 import pytest
 
@@ -10,21 +12,28 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.app import (
+    AnalysisPools,
+    Background,
     build_analyzers,
     build_api_keys,
+    build_background,
+    build_burst_rule,
     build_dual_writer,
-    build_layout,
-    build_policy,
+    build_index,
     open_service,
 )
-from aggregator.background.wiring import build_index
-from aggregator.dedup.policy import Policy
-from aggregator.domain import Analysis, Article
+from aggregator.concurrency import yield_control
+from aggregator.domain import Analysis, Article, IndexLayout
 from aggregator.errors import AggregatorError, ConfigurationError, ModelError
+from aggregator.events.detection.model import BurstRule
+from aggregator.events.webhooks.outbox import DeliveryQueue
+from aggregator.events.webhooks.subscriptions import Subscriptions
+from aggregator.index.blocks import PLANS
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
-from tests.support.factories import START_MS, story
+from aggregator.time_units import DAY_MS, HOUR_MS, wall_clock_ms
+from tests.support.factories import EVENT_MS, START_MS, Clock, commit_event, event, story
 
 
 def hashed(plan_name: str) -> Analyzer:
@@ -32,58 +41,38 @@ def hashed(plan_name: str) -> Analyzer:
     return Analyzer({"xx": HashedModel()}, plan_name)
 
 
-def test_the_default_settings_are_the_default_policy() -> None:
-    """Both state the thresholds; a difference would make the documentation wrong."""
-    assert build_policy(Settings()) == Policy()
-
-
-def test_every_threshold_of_the_settings_reaches_the_policy() -> None:
-    """Also one that is 0 or False. Those without a setting, for profiles only, keep their defaults."""
-    changed = {
-        "duplicate_bits": 2,
-        "related_bits": 5,
-        "min_containment": 0.3,
-        "min_shared_shingles": 7.0,
-        "min_similarity": 0.0,
-        "strong_containment": 0.9,
-        "updates_are_new": True,
-    }
-    policy = build_policy(Settings(policy="hamming", **changed))  # type: ignore[arg-type]  # fields of Settings
-
-    assert policy == Policy(name="hamming", **changed)  # type: ignore[arg-type]
-    named = {f.name for f in fields(Policy)} & {f.name for f in fields(Settings)}
-    assert named == set(changed)
+def pools(serving: Analyzer, shadow: Analyzer | None = None) -> AnalysisPools:
+    """Pools without processes."""
+    return AnalysisPools(AnalysisPool(serving), AnalysisPool(shadow) if shadow is not None else None)
 
 
 def test_without_a_migration_there_is_no_shadow_space() -> None:
     """Nothing is written twice."""
     serving = hashed("4x16")
-    layout = build_layout(serving, None)
+    alone = pools(serving)
+    layout = alone.layout
 
     assert (layout.spaces, layout.plan_name, layout.shadow_plans) == (serving.spaces, "4x16", {})
-    assert build_dual_writer(build_index(Settings(), MemoryStore(), layout), serving, None) is None
+    assert build_dual_writer(build_index(Settings(), MemoryStore(), layout), alone) is None
 
 
 def test_the_spaces_of_a_migration_target_are_shadow_spaces() -> None:
     """They have the block plan of the target, and the serving spaces keep theirs."""
     serving, shadow = hashed("4x16"), hashed("8x8")
+    both = pools(serving, shadow)
 
-    layout = build_layout(serving, shadow)
-
-    assert layout.spaces == serving.spaces
-    assert layout.shadow_plans == dict.fromkeys(shadow.spaces, "8x8")
-    index = build_index(Settings(), MemoryStore(), layout)
-    assert build_dual_writer(index, serving, AnalysisPool(shadow, 0)) is not None
+    assert both.layout.spaces == serving.spaces
+    assert both.layout.shadow_plans == dict.fromkeys(shadow.spaces, "8x8")
+    index = build_index(Settings(), MemoryStore(), both.layout)
+    assert build_dual_writer(index, both) is not None
 
 
 def test_a_target_with_the_same_spaces_is_not_written_twice() -> None:
     """A migration to the present models and plan has nothing to do."""
-    serving, shadow = hashed("4x16"), hashed("4x16")
-    layout = build_layout(serving, shadow)
+    both = pools(hashed("4x16"), hashed("4x16"))
 
-    assert layout.shadow_plans == {}
-    index = build_index(Settings(), MemoryStore(), layout)
-    assert build_dual_writer(index, serving, AnalysisPool(shadow, 0)) is None
+    assert both.layout.shadow_plans == {}
+    assert build_dual_writer(build_index(Settings(), MemoryStore(), both.layout), both) is None
 
 
 @pytest.mark.parametrize(("serve", "plans"), [(False, ("4x16", "8x8")), (True, ("8x8", "4x16"))])
@@ -130,7 +119,7 @@ async def test_an_unusable_article_does_not_affect_the_others() -> None:
         Article("c", text=story(2), lang="en"),
     ]
     async with open_service(Settings(store_url="memory")) as service:
-        first, error, last = await service.analyze_many(articles)
+        first, error, last = await service.analysis.serving.analyze_many(articles)
 
     assert isinstance(error, AggregatorError)
     assert isinstance(first, Analysis) and isinstance(last, Analysis)
@@ -144,3 +133,91 @@ async def test_a_missing_model_directory_prevents_the_start(tmp_path_factory: py
     with pytest.raises((ModelError, ConfigurationError)):
         async with open_service(Settings(store_url="memory", models_dir=str(empty))):
             pytest.fail("The service started.")
+
+
+LAYOUT = IndexLayout(("en.0000",), "4x16", {"en.1111": "8x8"})
+Build: TypeAlias = Callable[[Settings], Background]
+
+
+@pytest.fixture
+async def build(store: Store) -> AsyncIterator[Build]:
+    """Builds the background work of one more process on the same store; all are closed at the end."""
+    built: list[Background] = []
+
+    def build_one(settings: Settings) -> Background:
+        built.append(
+            build_background(
+                settings, build_index(settings, store, LAYOUT), Clock(wall_clock_ms()), yield_control
+            )
+        )
+        return built[-1]
+
+    yield build_one
+    for services in built:
+        await services.close()
+
+
+def test_the_default_settings_are_the_documented_rule() -> None:
+    """More than 15 items within 4 hours."""
+    assert build_burst_rule(Settings()) == BurstRule()
+
+
+def test_every_setting_of_the_rule_is_used() -> None:
+    """A window may be a fraction of an hour."""
+    settings = Settings(burst_items=5, burst_window_hours=0.5, min_sources=3, sensitivity=2.0)
+
+    assert build_burst_rule(settings) == BurstRule(
+        items=5, window_ms=HOUR_MS // 2, min_sources=3, sensitivity=2.0
+    )
+
+
+@pytest.mark.parametrize(("days", "period_ms"), [(0, None), (0.5, DAY_MS // 2), (30, 30 * DAY_MS)])
+def test_no_retention_period_means_indefinitely(days: float, period_ms: int | None) -> None:
+    """0 days do not mean that every article expires at once."""
+    index = build_index(Settings(retention_days=days), MemoryStore(), LAYOUT)
+
+    assert index.retention.period_ms == period_ms
+
+
+def test_every_space_has_the_plan_of_the_layout() -> None:
+    """Shadow spaces have their own."""
+    index = build_index(Settings(segment_max_articles=5_000), MemoryStore(), LAYOUT)
+
+    assert (index.spaces, index.shadow_spaces) == (("en.0000",), ("en.1111",))
+    assert index.plan("en.0000") is PLANS["4x16"]
+    assert index.plan("en.1111") is PLANS["8x8"]
+
+
+async def test_links_in_calls_have_one_slash_after_the_public_url(build: Build, store: Store) -> None:
+    """The setting may end with one. The call to a private address is refused and remains pending."""
+    services = build(Settings(public_url="https://news.example/"))
+    await Subscriptions(store).subscribe("https://127.0.0.1/in", (), "standard", EVENT_MS)
+    await services.webhook_dispatcher.run_once()
+    await commit_event(services.detector.repository, "fired", event("e1", "Storm"), EVENT_MS)
+    await services.webhook_dispatcher.run_once()
+
+    (call,) = (await DeliveryQueue(store).read())[1].calls
+
+    assert json.loads(call.body)["data"]["url"] == "https://news.example/events/e1"
+    assert services.webhook_dispatcher.failed_attempts == 1
+
+
+async def test_another_process_continues_after_the_first_was_closed(build: Build, store: Store) -> None:
+    """All leases are released, also if it is closed twice."""
+    first, second = build(Settings()), build(Settings())
+    await Subscriptions(store).subscribe("https://127.0.0.1/in", (), "standard", EVENT_MS)
+    for services in (first, second):
+        await services.maintenance.run_once()
+        await services.webhook_dispatcher.run_once()
+    await commit_event(first.detector.repository, "fired", event("e1", "Storm"), EVENT_MS)
+    await second.webhook_dispatcher.run_once()
+    assert (first.maintenance.runs, second.maintenance.runs, second.maintenance.skipped) == (1, 0, 1)
+    assert await second.webhook_dispatcher.queue.pending() == {}
+
+    await first.close()
+    await first.close()
+    await second.maintenance.run_once()
+    await second.webhook_dispatcher.run_once()
+
+    assert second.maintenance.runs == 1
+    assert list((await second.webhook_dispatcher.queue.pending()).values()) == [1]

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from aggregator import policy_file
-from aggregator.app import build_policies
 from aggregator.dedup.policy import Policy, PolicyProfiles
 from aggregator.errors import ConfigurationError
-from aggregator.policy_file import load_policy_profiles
+from aggregator.policy_file import load_policies, load_policy_profiles
 from aggregator.settings import Settings, load
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "deploy" / "policy-profiles.toml"
@@ -35,7 +34,7 @@ def problems(directory: Path, text: str) -> list[str]:
 
 def test_without_a_file_there_is_the_default_policy_alone() -> None:
     """The default of the setting."""
-    assert build_policies(Settings()).names == ("default",)
+    assert load_policies(Settings()).names == ("default",)
 
 
 def test_an_empty_file_has_no_profiles(tmp_path: Path) -> None:
@@ -47,7 +46,7 @@ def test_a_profile_inherits_from_the_policy_of_the_settings(tmp_path: Path) -> N
     """What it does not name has the value of the service."""
     settings = load({}, {"min_containment": 0.5, "related_bits": 6})
     (tmp_path / "p.toml").write_text('[profiles.wire]\npolicy = "hamming"\nduplicate_bits = 2\n')
-    policies = build_policies(dataclasses.replace(settings, policy_profiles_file=str(tmp_path / "p.toml")))
+    policies = load_policies(dataclasses.replace(settings, policy_profiles_file=str(tmp_path / "p.toml")))
     default, wire = policies.default.policy, policies.named("wire").policy
 
     assert wire == dataclasses.replace(default, name="hamming", duplicate_bits=2)
@@ -180,3 +179,26 @@ def test_a_threshold_without_a_setting_is_a_finite_number_of_at_least_0(
 
     assert problem == f"profiles.a.min_similarity: {float(value)} must be a number of at least 0."
     assert read(tmp_path, "[profiles.a]\nmin_similarity = 7").named("a").policy.min_similarity == 7
+
+
+def test_the_default_settings_are_the_default_policy() -> None:
+    """Both state the thresholds; a difference would make the documentation wrong."""
+    assert load_policies(Settings()).default.policy == Policy()
+
+
+def test_every_threshold_of_the_settings_reaches_the_policy() -> None:
+    """Also one that is 0 or False. Those without a setting, for profiles only, keep their defaults."""
+    changed = {
+        "duplicate_bits": 2,
+        "related_bits": 5,
+        "min_containment": 0.3,
+        "min_shared_shingles": 7.0,
+        "min_similarity": 0.0,
+        "strong_containment": 0.9,
+        "updates_are_new": True,
+    }
+    policy = load_policies(Settings(policy="hamming", **changed)).default.policy  # type: ignore[arg-type]  # fields of Settings
+
+    assert policy == Policy(name="hamming", **changed)  # type: ignore[arg-type]
+    named = {f.name for f in dataclasses.fields(Policy)} & {f.name for f in dataclasses.fields(Settings)}
+    assert named == set(changed)

@@ -200,9 +200,9 @@ def requested_profile(args: argparse.Namespace) -> str:
 
 def selected_policy(args: argparse.Namespace, settings: Settings) -> tuple[str, Policy]:
     """Name and policy of a command that judges all articles alike. Raises ConfigurationError."""
-    from aggregator.app import build_policies
+    from aggregator.policy_file import load_policies
 
-    policies = build_policies(settings)
+    policies = load_policies(settings)
     profile = requested_profile(args)
     if not profile:
         return policies.default.policy.name, policies.default.policy

@@ -23,7 +23,7 @@ import aiohttp
 from aggregator import __version__
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.app import build_policies, open_service
+from aggregator.app import open_service
 from aggregator.cli.doctor_contents import (
     CONTENTS_SUBJECT,
     Finding,
@@ -38,6 +38,7 @@ from aggregator.errors import AggregatorError, ConfigurationError, DamagedValue
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.integrity_check import IntegrityReport, check_integrity
 from aggregator.index.upkeep.recall_check import RecallReport, check_recall
+from aggregator.policy_file import load_policies
 from aggregator.runtime.addresses import command, describe_store, redact_url, service_url
 from aggregator.runtime.exit_codes import (
     EXIT_CONFIGURATION_ERROR,
@@ -141,7 +142,7 @@ def _check_policies(settings: Settings) -> Iterator[Finding]:
     if not settings.policy_profiles_file:
         return
     try:
-        policies = build_policies(settings)
+        policies = load_policies(settings)
     except ConfigurationError as error:
         for problem in error.problems:
             yield wrong("policies", problem, EXIT_CONFIGURATION_ERROR)
@@ -237,12 +238,12 @@ async def _check_recall(settings: Settings, sample: int) -> list[Finding]:
     async with open_service(running) as service:
         if not running.store_url:  # else part of the checks of a running store
             findings += await check_unread(service)
-        for space in service.index.spaces:
-            integrity = await check_integrity(service.index, space, service.clock())
+        for space in service.articles.index.spaces:
+            integrity = await check_integrity(service.articles.index, space, service.clock())
             if integrity.records or integrity.postings:
                 findings.append(_integrity_finding(integrity))
             try:
-                report = await check_recall(service.index, space, sample, service.clock())
+                report = await check_recall(service.articles.index, space, sample, service.clock())
             except DamagedValue as error:
                 findings.append(wrong("audit", str(error), EXIT_PARTIAL_FAILURE))
                 continue

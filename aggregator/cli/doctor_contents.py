@@ -78,7 +78,7 @@ async def check_contents(settings: Settings) -> list[Finding]:
 
 async def check_unread(service: Service) -> list[Finding]:
     """Indexes that the settings do not read: a fault if they hold articles that no other index has."""
-    unread = service.unread_index
+    unread = service.articles.unread_index
     findings = []
     for found in await unread.find():
         findings.append(wrong("index", unread.sentence(found), EXIT_PARTIAL_FAILURE))
@@ -129,7 +129,7 @@ async def _check_clock(service: Service) -> list[Finding]:
 
 async def _check_keys(service: Service) -> list[Finding]:
     now_ms = service.clock()
-    keys = await service.api_keys.list_keys()
+    keys = await service.edge.api_keys.list_keys()
     active = [key for key in keys if key.is_active(now_ms)]
     bootstrap_key = service.settings.bootstrap_key
     if not active and not bootstrap_key:
@@ -162,12 +162,12 @@ def _no_keys_finding(settings: Settings, expired_count: int) -> Finding:
 
 
 async def _check_detector(service: Service) -> list[Finding]:
-    lag = await service.background.detector.lag(service.index.stream, MAX_LAG_COUNTED_ARTICLES)
+    lag = await service.background.detector.lag(service.articles.index.stream, MAX_LAG_COUNTED_ARTICLES)
     shown = f"more than {lag}" if lag >= MAX_LAG_COUNTED_ARTICLES else str(lag)
     finding = note if lag > LAG_NOTE_ABOVE_ARTICLES else ok
     findings = [finding("events", f"The detector is {shown} articles behind since its last checkpoint.")]
     if service.settings.event_rule != "literal":  # which compares with no history
-        learning = await service.events.learning(service.clock()) or LearningStatus(0.0)
+        learning = await service.events.repository.learning(service.clock()) or LearningStatus(0.0)
         sentence = f"{learning}.".capitalize()
         if learning.is_complete:
             findings.append(ok("events", sentence))
@@ -179,10 +179,10 @@ async def _check_detector(service: Service) -> list[Finding]:
 
 async def _check_events(service: Service) -> list[Finding]:
     """Read everything that requests and the webhook dispatcher read: one corrupt value would block them."""
-    newest = await service.events.list_events(limit=EVENTS_READ_LIMIT)
-    for stored_map in (service.desks, service.webhook_subscriptions):
+    newest = await service.events.repository.list_events(limit=EVENTS_READ_LIMIT)
+    for stored_map in (service.events.desks, service.events.subscriptions):
         await stored_map.values()
-    pending = sum((await service.webhook_dispatcher.queue.pending()).values())
+    pending = sum((await service.background.webhook_dispatcher.queue.pending()).values())
     return [
         ok("events", f"The newest {len(newest)} events can be read; {pending} webhook deliveries pending.")
     ]
@@ -191,7 +191,7 @@ async def _check_events(service: Service) -> list[Finding]:
 async def _check_index(service: Service) -> list[Finding]:
     findings = []
     memory_bytes = (await service.store.info()).memory_bytes
-    samples = [await sample_buckets(service.index, space) for space in service.index.spaces]
+    samples = [await sample_buckets(service.articles.index, space) for space in service.articles.index.spaces]
     for sample in samples:
         if sample.articles:
             segments = ", ".join(_segment_summary(segment) for segment in sample.segments)

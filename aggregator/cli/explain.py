@@ -70,8 +70,8 @@ async def _compare_in_store(args: argparse.Namespace, settings: Settings, a: Sid
     profile = requested_profile(args)
     async with open_service(settings) as service:
         if profile:
-            check_profile(service.policies, profile)
-        explanation = await service.explain.explain_pair(first, second, profile=profile)
+            check_profile(service.articles.policies, profile)
+        explanation = await service.articles.explain.explain_pair(first, second, profile=profile)
     result: dict[str, Any] = msgspec.to_builtins(encoding.explain_out(explanation))
     return result
 

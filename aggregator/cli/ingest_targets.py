@@ -156,17 +156,17 @@ class LocalTarget:
     ) -> AsyncIterator[LocalTarget]:
         """Open the store and load the models. Raises ConfigurationError, ModelError, StoreUnavailable."""
         async with open_service(settings, processes=processes) as service:
-            if problem := await service.unread_index.check():
+            if problem := await service.articles.unread_index.check():
                 raise ConfigurationError(f"store: {problem}")
             if defaults.profile:
-                check_profile(service.policies, defaults.profile)
-            await service.unread_index.record_exclusive_writes()
+                check_profile(service.articles.policies, defaults.profile)
+            await service.articles.unread_index.record_exclusive_writes()
             yield cls(service, defaults)
 
     @property
     def throttled_s(self) -> float:
         """Seconds that this process has paused for interactive requests of a service."""
-        return self._service.load_control.throttle.throttled_s
+        return self._service.articles.load_control.throttle.throttled_s
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
         """One Reply per line, in order; waits while lines cannot be processed."""
@@ -183,7 +183,7 @@ class LocalTarget:
 
     async def _submit(self, articles: Sequence[Article], dry_run: bool) -> list[Answer | AggregatorError]:
         """Process like a batch of the service: the next chunk is analyzed while this one is committed."""
-        ingest = self._service.ingest
+        ingest = self._service.articles.ingest
         answers: list[Answer | AggregatorError] = []
         analyses = Prefetcher(_single_batch(articles), CHUNK_ARTICLES, ingest.analyze_many)
         try:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from aggregator import jsonl
 from aggregator.analysis.analyzer import group_of
-from aggregator.app import Service, build_unread_migration, open_service
+from aggregator.app import Service, build_index, open_service
 from aggregator.cli.ingest import strip_labels
 from aggregator.cli.progress import ItemProgress
 from aggregator.cli.retry_forever import until_available
 from aggregator.contract.decoding import decode_article
-from aggregator.domain import Article
+from aggregator.domain import Article, ArticleRecord, IndexLayout
 from aggregator.errors import ConfigurationError, InvalidInput
 from aggregator.index import Index
 from aggregator.index.upkeep.spaces import (
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
     is_migrating = bool(settings.migration_models_dir or settings.migration_block_plan)
     async with open_service(settings) as service:
-        unread = [found.space for found in await service.unread_index.find()]
+        unread = [found.space for found in await service.articles.unread_index.find()]
         if not unread and not is_migrating:
             raise ConfigurationError(
                 "migration_models_dir: set it to the models, or migration_block_plan to the plan, to migrate "
@@ -63,15 +64,15 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
             )
         complete, rejected = True, dict[str, Line]()
         if unread:
-            index, writer = await build_unread_migration(service, unread)
+            index, writer = await _unread_migration(service, unread)
             versions = {space: await space_version(service.store, space) for space in unread}
             complete = await _copy(args, service, index, writer, rejected)
             await remove_deleted(index, writer)
             if complete:
-                await set_copied(service.store, versions, service.index.spaces)
-        if service.dual_writer is not None:
-            index = service.index
-            if await _copy(args, service, index, service.dual_writer, rejected):
+                await set_copied(service.store, versions, service.articles.index.spaces)
+        if service.articles.dual_writer is not None:
+            index = service.articles.index
+            if await _copy(args, service, index, service.articles.dual_writer, rejected):
                 await _record_dual_written(index)
             else:
                 complete = False
@@ -80,6 +81,32 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     for line in rejected.values():
         print(f"aggregator: {line.location}: {line.error}", file=sys.stderr)
     return EXIT_OK if complete and not rejected else EXIT_PARTIAL_FAILURE
+
+
+async def _unread_migration(service: Service, spaces: Sequence[str]) -> tuple[Index, DualWriter]:
+    """The index of unread ``spaces`` and the writer that copies it to the others; newer articles stay."""
+    analyzer, layout = service.analysis.serving.analyzer, service.analysis.layout
+    registry, own = await registry_of(service.store).read(), analyzer.space_parts
+    stored = {space: registry.get(space, StoredSpace()) for space in spaces}
+    targets = dict.fromkeys(layout.spaces, layout.plan_name)
+
+    def convert(record: ArticleRecord) -> ArticleRecord | None:
+        target, entry = analyzer.space_of(record.lang), stored[record.space]
+        is_same = (entry.model, entry.recipe) == (own[target].model, own[target].recipe)
+        return replace(record, space=target) if is_same else None
+
+    recipes = {(group_of(space), parts.recipe) for space, parts in own.items()}
+    index = build_index(
+        service.settings, service.store, IndexLayout(tuple(spaces), layout.plan_name, targets)
+    )
+    writer = DualWriter(
+        index,
+        service.analysis.serving.analyze_many,
+        convert,
+        newer_stays=True,
+        other_recipe=any((group_of(space), entry.recipe) not in recipes for space, entry in stored.items()),
+    )
+    return index, writer
 
 
 async def _record_dual_written(index: Index) -> None:
@@ -93,7 +120,7 @@ async def _copy(
     args: argparse.Namespace, service: Service, index: Index, writer: DualWriter, rejected: dict[str, Line]
 ) -> bool:
     """Copy from the files, then whatever is missing; True if nothing is. Adds to ``rejected``."""
-    throttle, not_stored = service.load_control.throttle, 0
+    throttle, not_stored = service.articles.load_control.throttle, 0
     if without_text := await until_available(partial(count_without_text, index, writer)):
         source = "only those in the files can be copied" if args.files else "they cannot be copied"
         print(f"The text of {without_text} articles is not stored: {source}.", file=sys.stderr)
@@ -158,12 +185,12 @@ async def _delete(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _check_deletable(space: str, service: Service, registry: dict[str, StoredSpace]) -> None:
-    if space in service.index.all_spaces:
+    if space in service.articles.index.all_spaces:
         raise ConfigurationError(
             f"index: {space} is in use by these settings; only other indexes are deleted."
         )
     if space not in registry:
-        others = sorted(registry.keys() - set(service.index.all_spaces))
+        others = sorted(registry.keys() - set(service.articles.index.all_spaces))
         stored = f"those not in use are {', '.join(others)}" if others else "every index is in use"
         raise ConfigurationError(f"index: the store holds no index {space}; {stored}.")
 

@@ -35,9 +35,9 @@ log = logging.getLogger("aggregator.serve")
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT. Raises ConfigurationError, ModelError or StoreUnavailable at start."""
     if settings.policy_profiles_file:  # each process reads it; a fault is reported once, before they start
-        from aggregator.app import build_policies
+        from aggregator.policy_file import load_policies
 
-        build_policies(settings)
+        load_policies(settings)
     with _demo_directory(args, settings) as chosen:
         if args.config_file is not None:
             print(f"aggregator: configuration file: {args.config_file.path.absolute()}", flush=True)

@@ -50,7 +50,7 @@ def make_app(service: Service) -> web.Application:
     prefix = hosts.base_path(settings)
     app = web.Application(middlewares=[process_request])
     app[SERVICE] = service
-    app[METRICS] = Metrics(service.policies.names)
+    app[METRICS] = Metrics(service.articles.policies.names)
     app[DISTANCE_THRESHOLDS] = DistanceThresholds(settings.duplicate_bits, settings.related_bits)
     app[LOAD_SHEDDER] = LoadShedder(settings.max_inflight_articles)
     app[BODY_LIMITS] = BodyLimits(

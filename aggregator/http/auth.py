@@ -43,7 +43,7 @@ async def authorize(request: web.Request, permission: Permission) -> None:
     is_scrape = request.path == METRICS_PATH
     if permission == "nothing" or (is_scrape and service.settings.metrics_public):
         return
-    if not (service.settings.user_header or await service.api_keys.is_required()):
+    if not (service.settings.user_header or await service.edge.api_keys.is_required()):
         return
     key = await authenticate(request)
     if key is None:
@@ -59,13 +59,13 @@ async def authorize(request: web.Request, permission: Permission) -> None:
         )
     current_caller.set(key.id)
     if not is_scrape:
-        await service.rate_limiter.acquire(key.id)
+        await service.edge.rate_limiter.acquire(key.id)
 
 
 async def is_still_authorized(request: web.Request) -> bool:
     """Whether the caller's key is still valid, for responses that stay open for hours."""
     key = request.get(CALLER_KEY)
-    return key is None or await request.app[SERVICE].api_keys.is_still_valid(key)
+    return key is None or await request.app[SERVICE].edge.api_keys.is_still_valid(key)
 
 
 async def authenticate(request: web.Request) -> ApiKey | None:
@@ -73,7 +73,7 @@ async def authenticate(request: web.Request) -> ApiKey | None:
 
     Raises CrossSiteRequest for a change without an Origin, Forbidden and InvalidApiKey for a user header.
     """
-    api_keys = request.app[SERVICE].api_keys
+    api_keys = request.app[SERVICE].edge.api_keys
     if len(request.headers.getall("Authorization", ())) > 1:
         return None  # a proxy in front may have checked a different one
     scheme, _, presented = request.headers.get("Authorization", "").partition(" ")
@@ -93,7 +93,7 @@ async def charge(request: web.Request, articles: int) -> None:
     """Charge the caller's rate limit for ``articles`` articles of a batch. Raises RateLimited."""
     key = request.get(CALLER_KEY)
     if key is not None:
-        await request.app[SERVICE].rate_limiter.acquire(key.id, articles)
+        await request.app[SERVICE].edge.rate_limiter.acquire(key.id, articles)
 
 
 def caller_sources(request: web.Request) -> tuple[str, ...]:

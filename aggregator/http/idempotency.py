@@ -32,7 +32,7 @@ async def run_once(
     if not key:
         return await handler(request, query)
     service, owner = request.app[SERVICE], caller_id(request)
-    answers = service.idempotent_answers
+    answers = service.edge.idempotent_answers
     address = f"{request.method} {request.rel_url.raw_path_qs}\n"
     fingerprint = hashlib.sha256(address.encode() + await bodies.keep_body(request)).digest()
     reservation = StoredAnswer(key, fingerprint, service.clock())

@@ -95,7 +95,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         elif request.method == "OPTIONS":
             return _options_response(request)
         if request.path.startswith(ARTICLE_PATHS):  # stored ones that are not read would be unknown here
-            problem = request.app[SERVICE].readiness.problems.get(UNREAD_INDEX_CHECK)
+            problem = request.app[SERVICE].edge.readiness.problems.get(UNREAD_INDEX_CHECK)
             if problem is not None:
                 return errors.not_ready_response(problem)
         return await handler(request)
@@ -150,7 +150,7 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     if settings.cors_origins:
         _add_cors_headers(request, headers)
     key = request.get(CALLER_KEY)
-    limit = request.app[SERVICE].rate_limiter.status(key.id) if key is not None else None
+    limit = request.app[SERVICE].edge.rate_limiter.status(key.id) if key is not None else None
     if limit is not None:
         headers["RateLimit-Policy"] = f'"key";q={limit.quota};w={limit.window_s}'
         headers["RateLimit"] = f'"key";r={limit.remaining};t={limit.reset_s}'

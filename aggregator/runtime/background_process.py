@@ -5,13 +5,12 @@ processes to itself. It needs no models and has a lower priority. When it dies o
 its state is in the store, and requests are not affected. The first one of a single web process is forked
 from it and shares its libraries and dictionaries; later ones are spawned. With a memory store, which only
 one process can use, the web process does this work itself.
-
-This module is the parent's side and the entry point; ``background_main`` runs in the child.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import sys
@@ -20,8 +19,17 @@ from pathlib import Path
 
 from aggregator.concurrency import lower_priority
 from aggregator.domain import IndexLayout
-from aggregator.http.metrics.multiprocess import RestartCounts, Supervised
-from aggregator.runtime.processes import ChildProcess, ForkedProcess, keep_running, run_child
+from aggregator.http.metrics.multiprocess import BACKGROUND_PROCESS, PeerMetrics, RestartCounts, Supervised
+from aggregator.runtime.event_loop import tune_interpreter
+from aggregator.runtime.exit_codes import EXIT_OK
+from aggregator.runtime.processes import (
+    ChildProcess,
+    ForkedProcess,
+    follow_parent,
+    keep_running,
+    report_ready,
+    run_child,
+)
 from aggregator.settings import Settings
 
 # Twice ``background.tasks.STOP_TIMEOUT_S`` (the detector's last run, its extra tasks) and some margin.
@@ -67,10 +75,37 @@ def child_main(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe:
     """Entry point of the child: work until SIGTERM, or until the parent is gone."""
     lower_priority(NICE_INCREMENT)
 
-    async def main() -> int:
-        # Imported here: a parent that only supervises needs none of the packages of index and detector.
-        from aggregator.runtime.background_main import run_background
+    run_child(
+        lambda: _run(settings, layout, runtime_dir, pipe),
+        settings, log, ignored_signals=(signal.SIGINT, signal.SIGHUP),
+    )  # fmt: skip
 
-        return await run_background(settings, layout, runtime_dir, pipe, STOP_TIMEOUT_S)
 
-    run_child(main, settings, log, ignored_signals=(signal.SIGINT, signal.SIGHUP))
+async def _run(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe: Connection) -> int:
+    """Run the background work until SIGTERM, or until the parent, at the other end of ``pipe``, is gone.
+
+    It then ends within STOP_TIMEOUT_S, even if the store hangs. Raises StoreUnavailable at start.
+    """
+    # Imported here: a parent that only supervises needs none of the packages of index and detector.
+    from aggregator.analysis.text import tokenizer
+    from aggregator.app import open_background
+    from aggregator.http.metrics.collectors import ScrapeContext, store_info
+    from aggregator.http.metrics.registry import BackgroundMetrics
+
+    stop, metrics = asyncio.Event(), BackgroundMetrics()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    follow_parent(pipe, stop, STOP_TIMEOUT_S)
+    async with open_background(settings, layout) as background:
+
+        async def exposition() -> bytes:
+            store = await store_info(background.index.store)
+            return metrics.render(ScrapeContext(store, background=background))
+
+        with contextlib.closing(await PeerMetrics(runtime_dir, BACKGROUND_PROCESS).listen(exposition)):
+            tokenizer.tokenize("", "en")  # load stemmers and stop words now (0.2 s), not at the first event
+            tune_interpreter()
+            background.scheduler.start()
+            report_ready(pipe, "ready")
+            await stop.wait()
+        await background.scheduler.stop()
+    return EXIT_OK

@@ -149,7 +149,7 @@ def worker_main(
         follow_parent(pipe, stop, SHUTDOWN_TIMEOUT_S)
 
         async def on_ready(service: Service, port: int) -> None:
-            report_ready(pipe, service.layout)
+            report_ready(pipe, service.analysis.layout)
 
         return await run_server(
             settings, pools, on_ready=on_ready,

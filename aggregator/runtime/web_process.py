@@ -89,7 +89,7 @@ async def run_server(
     if wait_for_store and not await _store_opens(settings, stop):
         return EXIT_OK
     async with open_service(settings, pools=pools) as service:
-        if not settings.user_header and await service.api_keys.is_missing_keys():
+        if not settings.user_header and await service.edge.api_keys.is_missing_keys():
             raise ConfigurationError(NO_API_KEYS_MESSAGE.format(host=settings.host))
         await check_readiness(service)
         await warm_up(service)
@@ -138,15 +138,16 @@ async def warm_up(service: Service) -> None:
     A client would wait for that. The thread lets the fork server start meanwhile.
     """
     await asyncio.gather(
-        service.analysis_pool.start(), asyncio.to_thread(load_resources, service.analyzer, html=False)
+        service.analysis.serving.start(),
+        asyncio.to_thread(load_resources, service.analysis.serving.analyzer, html=False),
     )
 
 
 async def check_readiness(service: Service) -> None:
     """Run the readiness checks, whose results the request handlers use; never raises."""
-    if not await service.readiness.run():
+    if not await service.edge.readiness.run():
         with contextlib.suppress(AggregatorError):
-            await service.unread_index.record_exclusive_writes()
+            await service.articles.unread_index.record_exclusive_writes()
 
 
 async def _check_readiness_periodically(service: Service) -> None:
@@ -171,7 +172,7 @@ async def _run_background(
     refreshing = asyncio.create_task(_refresh_maintenance(service.background.maintenance))
     if restarts is not None:
         await keep_background_running(
-            service.settings, service.layout, peer_metrics.directory, restarts, stop, forked
+            service.settings, service.analysis.layout, peer_metrics.directory, restarts, stop, forked
         )
     await stop.wait()
     refreshing.cancel()

@@ -43,10 +43,10 @@ async def test_the_manifest_describes_the_store(valkey_url: str, tmp_path: Path)
     """Versions, models, about how many articles, number of keys; only this user can read the directory."""
     async with open_service(Settings(store_url=valkey_url)) as service:
         for number in range(3):
-            await service.ingest.submit(
+            await service.articles.ingest.submit(
                 Article(id=f"a{number}", title=f"Title {number}", text="A text. " * 40)
             )
-        spaces = service.index.spaces
+        spaces = service.articles.index.spaces
         summary = await creation.summarize_store(service.store)
 
     backup, manifest = creation.create_backup(valkey_url, tmp_path / "backups", summary, NOW_MS)

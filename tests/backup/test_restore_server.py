@@ -123,11 +123,11 @@ async def test_all_keys_of_the_service_are_copied(valkey_url: str) -> None:
     settings = Settings(store_url=valkey_url, store_texts=True, retention_days=1)
     async with open_service(settings) as service:
         for row in demo.load_rows():
-            await service.ingest.submit(Article(id=row["id"], title=row["title"], text=row["text"]))
-        key, text = await service.api_keys.add("Desk", "admin")
-        await service.api_keys.sessions.start(key.id)
-        await service.api_keys.authenticate(text)
-        await service.rate_limiter.acquire(key.id)
+            await service.articles.ingest.submit(Article(id=row["id"], title=row["title"], text=row["text"]))
+        key, text = await service.edge.api_keys.add("Desk", "admin")
+        await service.edge.api_keys.sessions.start(key.id)
+        await service.edge.api_keys.authenticate(text)
+        await service.edge.rate_limiter.acquire(key.id)
         await service.background.clock_guard.observe()
     with direct_client(valkey_url) as client:
         stored = list(client.scan_iter())

@@ -77,7 +77,7 @@ def _ms(time: str) -> int:
 
 async def submit(service: Service, articles: Sequence[Article], metrics: Metrics) -> None:
     """Submit a batch and record its metrics, as the batch endpoint does."""
-    for answer in await service.ingest.submit_many(articles):
+    for answer in await service.articles.ingest.submit_many(articles):
         if isinstance(answer, Answer):
             metrics.record_answer(answer)
 

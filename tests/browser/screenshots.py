@@ -50,17 +50,17 @@ DOCUMENTED = {
 
 async def make_desks(service: Service) -> None:
     """A desk for the most frequent terms of the events, with two targets, and one for large events."""
-    events = await service.events.list_events(limit=50)
+    events = await service.events.repository.list_events(limit=50)
     terms = [term for term, _ in Counter(term for event in events for term in event.terms[:2]).most_common(3)]
     at_ms = service.clock()
-    await service.desks.create(Desk("", "Everything large", at_ms, alert_size=100))
-    desk, _ = await service.desks.create(
+    await service.events.desks.create(Desk("", "Everything large", at_ms, alert_size=100))
+    desk, _ = await service.events.desks.create(
         Desk(
             "", "Front page", at_ms + 1, terms=tuple(terms), alert_size=30, quiet_from="22:00",
             quiet_until="06:00", quiet_size=100,
         )
     )  # fmt: skip
-    subscribe = service.webhook_subscriptions.subscribe
+    subscribe = service.events.subscriptions.subscribe
     await subscribe("desk@newsroom.example", (), "standard", at_ms, kind="mail", desk=desk.id)
     await subscribe("https://chat.newsroom.example/hooks/invented", (), "slack", at_ms, desk=desk.id)
 

@@ -32,7 +32,7 @@ async def test_opened_operations_fit_and_are_accessible(
 async def test_a_request_is_tried_with_a_key(browser: Browser) -> None:
     """The key of the field is sent and stored nowhere; the answers are shown, by keyboard alone."""
     service = FakeService()
-    _, key = await service.api_keys.add("Ada", "admin")
+    _, key = await service.edge.api_keys.add("Ada", "admin")
     async with serving(service) as client, opened(browser, client.make_url("/docs#postWatch")) as page:
         form = page.locator("#postWatch form.try")
         await page.locator("#try-key").fill(key)

@@ -89,7 +89,7 @@ async def test_pages_fit_and_load_nothing_from_other_hosts(
     async with opened(browser, client.make_url("/"), **options) as page:
         await expect(page.locator("pre")).to_have_count(1)
         await post_articles(client)
-        service.events.stored = events()
+        service.fake_events.stored = events()
         for path in PATHS:
             await page.goto(str(client.make_url(path)))
             assert await overflow_px(page) <= 0, path
@@ -104,7 +104,7 @@ async def test_pages_are_accessible(
     async with opened(browser, client.make_url("/"), **options) as page:
         assert await accessibility_violations(page) == []
         await post_articles(client, 10)
-        service.events.stored = events()
+        service.fake_events.stored = events()
         for path in PATHS:
             await page.goto(str(client.make_url(path)))
             parts = DOCS_PARTS if path == "/docs" else ()
@@ -113,7 +113,7 @@ async def test_pages_are_accessible(
 
 async def test_events_are_in_their_lists(browser: Browser, client: Client, service: FakeService) -> None:
     """Open events are listed, muted and closed ones are collapsed."""
-    service.events.stored = events()
+    service.fake_events.stored = events()
     async with opened(browser, client.make_url("/")) as page:
         listed = await page.eval_on_selector_all("#events > li", "nodes => nodes.map(n => n.dataset.key)")
         assert sorted(listed) == ["ee1", "ee2", "ee3", "ee4"]
@@ -144,7 +144,7 @@ async def test_new_entries_do_not_move_what_is_in_view(
         before = await top_of(page, key)
         await page.evaluate("key => { document.querySelector(`[data-key='${key}']`).mark = 'same'; }", key)
 
-        service.events.stored = events()
+        service.fake_events.stored = events()
         late = {"id": "late", "title": "A late headline", "text": "Brand new."}
         await client.post("/v1/articles", json=late)
         await page.get_by_text("A late headline").wait_for()
@@ -166,10 +166,13 @@ async def top_of(page: Page, key: str | None) -> float:
 
 async def test_an_event_changes_in_place(browser: Browser, client: Client, service: FakeService) -> None:
     """Growth and status of an event are updated in its own row; the focus stays."""
-    service.events.stored = events()
+    service.fake_events.stored = events()
     async with opened(browser, client.make_url("/")) as page:
         await page.locator("[data-key=ee2] [data-action=mute]").focus()
-        service.events.stored = [replace(service.events.stored[1], size=99), service.events.stored[0]]
+        service.fake_events.stored = [
+            replace(service.fake_events.stored[1], size=99),
+            service.fake_events.stored[0],
+        ]
         await page.get_by_text("99").wait_for()
 
         await expect(page.locator("#events > li")).to_have_count(2)
@@ -208,7 +211,7 @@ async def pass_time_until(page: Page, is_expected: Callable[[str], bool]) -> Non
 async def test_keyboard_navigation(browser: Browser, client: Client, service: FakeService) -> None:
     """The first tab stop skips the navigation; events and actions can be reached."""
     await post_articles(client, 2)
-    service.events.stored = events()
+    service.fake_events.stored = events()
     async with opened(browser, client.make_url("/")) as page:
         await page.keyboard.press("Tab")
         assert await page.evaluate("document.activeElement.textContent") == "Skip to content"

@@ -91,15 +91,15 @@ async def store_hostile_text(client: Client, service: FakeService) -> None:
             "url": "https://a.example/",
         }
         assert (await client.post("/v1/articles", json=body)).status in (201, 200)
-        object.__setattr__(service.articles[f"a{n}"].record, "url", url)
-    service.events.stored = [
+        object.__setattr__(service.stored[f"a{n}"].record, "url", url)
+    service.fake_events.stored = [
         event(
             f"e{n}", word, [f"a{n}" for n in range(len(URLS))], size=20, reason=word, sources=(word, "b"),
             acknowledged_by=word,
         )
         for n, word in enumerate(WORDS)
     ]  # fmt: skip
-    service.events.stored.append(replace(service.events.stored[0], id="e9", muted="routine"))
+    service.fake_events.stored.append(replace(service.fake_events.stored[0], id="e9", muted="routine"))
 
 
 async def assert_harmless(page: Page, host: str | None, path: str) -> None:

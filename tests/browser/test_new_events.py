@@ -40,11 +40,11 @@ async def test_a_new_event_is_on_top_and_counted(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
     """However low its rank: first in its own section, and a number in the tab title and the icon."""
-    service.events.stored = rows(20)
+    service.fake_events.stored = rows(20)
     async with opened(browser, client.make_url("/"), viewport={"width": 1000, "height": 600}) as page:
         assert await page.title() == TITLE
         await expect(page.locator("#new-section")).not_to_be_visible()
-        service.events.stored = [*rows(20), LATE]
+        service.fake_events.stored = [*rows(20), LATE]
         await page.locator("#events-new").get_by_text("The late story").wait_for()
 
         assert (await listed(page, "events-new"), await listed(page, "events")) == (
@@ -62,11 +62,11 @@ async def test_the_button_leads_to_a_new_event_out_of_view(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
     """While the list is scrolled: what is in view stays, and a button goes to the new section."""
-    service.events.stored = rows(20)
+    service.fake_events.stored = rows(20)
     async with opened(browser, client.make_url("/"), viewport={"width": 1000, "height": 600}) as page:
         await page.locator("[data-key=ee15]").scroll_into_view_if_needed()
         before = await page.locator("[data-key=ee15]").bounding_box()
-        service.events.stored = [*rows(20), LATE]
+        service.fake_events.stored = [*rows(20), LATE]
         button = page.get_by_role("button", name="1 new event")
         await button.wait_for()
         assert await page.title() == f"(1) {TITLE}"
@@ -85,10 +85,10 @@ async def test_events_stay_new_until_the_reader_looked(
     context = await browser.new_context(bypass_csp=True)  # for wait_for_function
     page = await context.new_page()
     address = str(client.make_url("/"))
-    service.events.stored = rows(2)
+    service.fake_events.stored = rows(2)
     await page.goto(address)
     await page.wait_for_function("localStorage['aggregator.read']")
-    service.events.stored = [*rows(4), LATE]
+    service.fake_events.stored = [*rows(4), LATE]
     await page.goto(address)
     await page.goto(address)
     assert await listed(page, "events-new") == ["elate", "ee3", "ee2"]
@@ -111,8 +111,8 @@ async def test_events_stay_new_until_the_reader_looked(
 
 async def test_two_browsers_of_a_user_agree(browser: Browser, client: Client, service: FakeService) -> None:
     """With access keys the mark is on the server; another user has another one."""
-    keys = [(await service.api_keys.add(name, "editor"))[1] for name in ("Ann", "Ben")]
-    service.events.stored = rows(1)
+    keys = [(await service.edge.api_keys.add(name, "editor"))[1] for name in ("Ann", "Ben")]
+    service.fake_events.stored = rows(1)
     pages = []
     for key in (keys[0], keys[0], keys[1]):
         page = await (await browser.new_context(bypass_csp=True)).new_page()
@@ -121,7 +121,7 @@ async def test_two_browsers_of_a_user_agree(browser: Browser, client: Client, se
         await page.keyboard.press("Enter")
         await page.wait_for_function("localStorage['aggregator.read']")
         pages.append(page)
-    service.events.stored = [*rows(1), LATE]
+    service.fake_events.stored = [*rows(1), LATE]
     for page in pages:
         await page.locator("#events-new").get_by_text("The late story").wait_for()
 
@@ -137,15 +137,15 @@ async def test_a_report_opened_by_its_link_is_seen(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
     """Also in a browser that has shown no front page yet, such as one that opens the link of a message."""
-    _, key = await service.api_keys.add("Ann", "editor")
-    service.events.stored = rows(2)
+    _, key = await service.edge.api_keys.add("Ann", "editor")
+    service.fake_events.stored = rows(2)
     for first in ("/", "/events/late"):
         async with opened(browser, client.make_url(f"/sign-in?next={first}")) as page:
             await page.locator("input[name=key]").fill(key)
             async with page.expect_response("**/v1/read-mark"):
                 await page.keyboard.press("Enter")
             if first == "/":
-                service.events.stored = [*rows(2), LATE]
+                service.fake_events.stored = [*rows(2), LATE]
                 continue
             await page.goto(str(client.make_url("/")))
             await expect(page.locator("#events .event")).to_have_count(3)
@@ -161,7 +161,7 @@ async def test_a_filtered_page_marks_only_what_it_lists(
     address = str(client.make_url("/"))
     await page.goto(address)
     await page.wait_for_function("localStorage['aggregator.read']")
-    service.events.stored = [*rows(1), LATE]
+    service.fake_events.stored = [*rows(1), LATE]
     await page.goto(f"{address}?term=late")
     await page.get_by_role("button", name="Mark all as seen").click()
     await page.locator("#new-section").wait_for(state="hidden")

@@ -56,7 +56,7 @@ async def client() -> AsyncIterator[Client]:
             body = {"id": id_, "title": title, "source": source, "published_at": published, "text": text}
             assert (await http.post("/v1/articles", json=body)).status in (200, 201)
         found = event("bridge", "Harbour bridge closed after storm", [id_ for id_, *_ in ARTICLES])
-        await commit_event(service.events, "fired", found, found.last_seen_ms)
+        await commit_event(service.events.repository, "fired", found, found.last_seen_ms)
         await service.background.source_collector.run_once()
         yield http
 

@@ -49,7 +49,7 @@ async def store_articles(client: Client, service: FakeService, count: int) -> No
             "url": f"https://a.example/{n}",
         }
         assert (await client.post("/v1/articles", json=body)).status == 201 or copied
-    service.events.stored = [
+    service.fake_events.stored = [
         event(
             "e1", "Harbour bridge closed after storm", [f"a{n}" for n in range(count)],
             first_seen_ms=START_MS, last_seen_ms=START_MS + 20 * MINUTE_MS,
@@ -226,7 +226,9 @@ async def test_a_headline_is_chosen_and_undone(
     await store_articles(client, service, 5)
     other = {"id": "b", "title": "Commuters wait for ferries", "text": "They wait.", "source": "Quay"}
     await client.post("/v1/articles", json=other)
-    service.events.stored[0] = replace(service.events.stored[0], items=("a1", "b"), cosines=(1.0, 0.5))
+    service.fake_events.stored[0] = replace(
+        service.fake_events.stored[0], items=("a1", "b"), cosines=(1.0, 0.5)
+    )
     async with opened(browser, client.make_url("/events/e1")) as page:
         await page.evaluate("localStorage.setItem('aggregator.actor', 'Ann')")
         await page.locator(".alternative").get_by_role("button", name="Use as headline").first.click()
@@ -265,7 +267,7 @@ async def test_an_arabic_report_runs_from_right_to_left(
         body = {"id": f"a{n}", "title": f"{title} {n}", "text": f"{title} " * n, "lang": "ar"}
         await client.post("/v1/articles", json={**body, "source": f"جريدة الميناء {n}"})
     reason = "16 items from 6 sources in 1 h about الميناء, جسر, where 0.4 are usual in 4 h; more than 15 ..."
-    service.events.stored = [
+    service.fake_events.stored = [
         event(
             "e1", title, [f"a{n}" for n in range(6)], terms=("الميناء", "جسر", "العاصفة"), reason=reason,
             sources=tuple(f"جريدة الميناء {n}" for n in range(6)), story_id="e0",

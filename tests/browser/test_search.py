@@ -28,7 +28,7 @@ async def store_dam(service: Service, client: Client) -> None:
         body = {"id": id_, "title": title, "source": source, "text": text, "lang": "en"}
         assert (await client.post("/v1/articles", json=body)).status == 201
     found = event("dam", "Dam above Kareth bursts", ["d1", "d2"], languages=("en",))
-    await commit_event(service.events, "fired", found, found.last_seen_ms)
+    await commit_event(service.events.repository, "fired", found, found.last_seen_ms)
 
 
 async def test_an_editor_who_types_dam_finds_the_event_and_the_articles(browser: Browser) -> None:
@@ -61,7 +61,7 @@ async def test_the_box_works_on_every_page_by_keyboard(
 ) -> None:
     """A slash focuses it and types nothing; in a field it is a character; Escape leaves the box."""
     await post_articles(client, 5)
-    service.events.stored = events()
+    service.fake_events.stored = events()
     focused = "document.activeElement?.id"
     async with opened(browser, client.make_url("/")) as page:
         for path in PAGES:

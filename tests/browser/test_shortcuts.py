@@ -32,7 +32,7 @@ async def test_events_are_handled_without_a_mouse(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
     """j, k, a, m, z, o: select, acknowledge, mute, undo, open; the name is asked for once."""
-    service.events.stored = stories()
+    service.fake_events.stored = stories()
     async with opened(browser, client.make_url("/")) as page:
         for key, expected in (("j", "Story number 0"), ("j", "Story number 1"), ("k", "Story number 0")):
             await page.keyboard.press(key)
@@ -68,7 +68,7 @@ async def test_help_lists_the_shortcuts_and_turns_them_off(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
     """The dialog closes with Escape; without shortcuts its button still opens it (WCAG 2.1.4)."""
-    service.events.stored = stories()
+    service.fake_events.stored = stories()
     async with opened(browser, client.make_url("/")) as page:
         await page.keyboard.press("?")
         dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
@@ -96,7 +96,7 @@ async def test_compact_rows_are_low_and_remembered(
     browser: Browser, client: Client, service: FakeService, width: int, height_px: int
 ) -> None:
     """One line on a desk, three on a phone, where they are the default; long headlines are cut."""
-    service.events.stored = [*stories(), event("long", "A long headline " * 9, ("a",) * 9)]
+    service.fake_events.stored = [*stories(), event("long", "A long headline " * 9, ("a",) * 9)]
     async with opened(browser, client.make_url("/"), viewport={"width": width, "height": 844}) as page:
         if width == 1280:
             await page.get_by_role("button", name="Compact rows").click()
@@ -117,7 +117,10 @@ async def test_filters_are_chosen_by_clicking_and_removed_as_chips(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
     """From what is there; each filter in force is a chip in the address."""
-    service.events.stored = [*stories(), event("de", "Hafen gesperrt", ("a",) * 60, languages=("de",))]
+    service.fake_events.stored = [
+        *stories(),
+        event("de", "Hafen gesperrt", ("a",) * 60, languages=("de",)),
+    ]
     async with opened(browser, client.make_url("/?sort=size")) as page:
         await page.locator(".filter summary").click()
         await page.get_by_role("link", name="de 1").click()
@@ -159,7 +162,7 @@ async def test_the_kiosk_shows_its_age_and_a_lost_connection(
     browser: Browser, client: Client, service: FakeService
 ) -> None:
     """No controls; a lost connection is stated with the last update, and ends by itself; Escape leaves."""
-    service.events.stored = stories()
+    service.fake_events.stored = stories()
     context = await browser.new_context(viewport={"width": 1920, "height": 1080})
     page = await context.new_page()
     await page.goto(str(client.make_url("/?kiosk=1")))
@@ -184,7 +187,9 @@ async def test_the_kiosk_turns_its_pages(
     browser: Browser, client: Client, service: FakeService, motion: str, turns: bool
 ) -> None:
     """The next rows after 12 s, then the first again; not with reduced motion."""
-    service.events.stored = [event(f"e{n}", f"Story number {n}", ("a",) * 9, peak=500 - n) for n in range(9)]
+    service.fake_events.stored = [
+        event(f"e{n}", f"Story number {n}", ("a",) * 9, peak=500 - n) for n in range(9)
+    ]
     context = await browser.new_context(viewport={"width": 1280, "height": 700}, reduced_motion=motion)  # type: ignore[arg-type]
     page = await context.new_page()
     await page.clock.install()

@@ -47,7 +47,7 @@ async def test_the_client_example_stores_what_it_inserts(monkeypatch: pytest.Mon
     ):
         code = example.replace("http://127.0.0.1:8080", str(server.make_url("")))
         await asyncio.to_thread(exec, code, {"insert": inserted.append})
-        stored = await service.index.articles.get("ferry-1")
+        stored = await service.articles.index.articles.get("ferry-1")
 
     assert [article["id"] for article in inserted] == [stored.record.id]
 
@@ -106,7 +106,7 @@ async def test_the_news_please_example_drops_duplicates() -> None:
         await pipeline.process_item(NewsPleaseItem(known, url="https://coast.example/a"))
         with pytest.raises(DropItem, match=r"b: duplicate of coast\.example/a"):
             await pipeline.process_item(NewsPleaseItem(known, url="https://coast.example/b"))
-        record = (await service.index.articles.get("coast.example/a")).record
+        record = (await service.articles.index.articles.get("coast.example/a")).record
         await pipeline.close_spider()
 
     assert (record.source, record.title) == ("coast.example", "Ferry runs again")

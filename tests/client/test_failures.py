@@ -48,8 +48,8 @@ async def real_service() -> AsyncIterator[tuple[str, str, str]]:
         open_service(Settings(store_url="memory", request_timeout_seconds=HANG_LIMIT_S)) as service,
         TestServer(make_app(service)) as server,
     ):
-        _, crawler = await service.api_keys.add("crawler", "crawler")
-        _, reader = await service.api_keys.add("reader", "reader")
+        _, crawler = await service.edge.api_keys.add("crawler", "crawler")
+        _, reader = await service.edge.api_keys.add("reader", "reader")
         yield str(server.make_url("")).rstrip("/"), crawler, reader
 
 

@@ -109,7 +109,7 @@ async def guarded(keys: dict[str, str]) -> AsyncIterator[Client]:
     """A client of a service that requires keys."""
     service = FakeService(Settings(store_url="memory"))
     for role in ROLE_PERMISSIONS:
-        _, keys[role] = await service.api_keys.add(f"the {role}", role)
+        _, keys[role] = await service.edge.api_keys.add(f"the {role}", role)
     keys[UNKNOWN_KEY] = keys["admin"][:-1] + ("a" if keys["admin"][-1] != "a" else "b")
     async with serving(service) as client:
         yield client
@@ -267,8 +267,8 @@ async def test_actions_are_recorded_under_the_name_of_the_key(caplog: pytest.Log
     """Not under the name in the body; the audit log has one line with key and request id."""
     caplog.set_level(logging.INFO, "aggregator.audit")
     service = FakeService()
-    key, text = await service.api_keys.add("Ada", "editor")
-    service.events.stored = [event("e1", "Bridge closed")]
+    key, text = await service.edge.api_keys.add("Ada", "editor")
+    service.fake_events.stored = [event("e1", "Bridge closed")]
     async with serving(service) as client:
         headers = {"Authorization": f"Bearer {text}", "X-Request-Id": "r-1"}
         body = {"action": "acknowledge", "actor": "Somebody else"}
@@ -335,7 +335,7 @@ async def test_the_audit_log_cannot_be_forged(
 async def test_metrics_may_be_public(caplog: pytest.LogCaptureFixture) -> None:
     """With the setting metrics_public; nothing else is then."""
     service = FakeService(Settings(store_url="memory", metrics_public=True))
-    _, text = await service.api_keys.add("Ada", "reader")
+    _, text = await service.edge.api_keys.add("Ada", "reader")
     async with serving(service) as client:
         metrics = await client.get("/metrics")
         events = await client.get("/v1/events")
@@ -349,7 +349,7 @@ async def test_metrics_may_be_public(caplog: pytest.LogCaptureFixture) -> None:
 async def test_a_key_for_one_source_cannot_touch_others(client: Client, service: FakeService) -> None:
     """Single articles, lines of a batch, and deletions."""
     await client.post("/v1/articles", json={"id": "other", "source": "Radio", "text": "One text."})
-    _, text = await service.api_keys.add("Gazette", "crawler", sources=("Gazette",))
+    _, text = await service.edge.api_keys.add("Gazette", "crawler", sources=("Gazette",))
     headers = {"Authorization": f"Bearer {text}"}
     body = {"id": "own", "source": "Gazette", "text": "Another text."}
     lines = b'{"source": "Gazette", "text": "Third."}\n{"source": "Radio", "text": "Fourth."}\n'
@@ -374,9 +374,9 @@ async def test_a_key_bound_to_sources_grants_no_more_than_a_crawler(
     roles: tuple[Role, ...] = ("reader", "editor", "admin")
     for role in roles:
         with pytest.raises(InvalidInput, match="only keys with the role crawler"):
-            await service.api_keys.add("Gazette", role, sources=("Gazette",))
+            await service.edge.api_keys.add("Gazette", role, sources=("Gazette",))
     assert not ApiKey("i", "n", "admin", b"", 0, sources=("Gazette",)).allows("reader")
-    _, text = await service.api_keys.add("Both", "crawler", sources=(" Gazette ", "Radio"))
+    _, text = await service.edge.api_keys.add("Both", "crawler", sources=(" Gazette ", "Radio"))
     headers = {"Authorization": f"Bearer {text}"}
     bodies = [{"text": "One."}, {"text": "One.", "source": "Gazette"}, {"text": "Two.", "source": "Radio"}]
     responses = [await client.post("/v1/articles", json=body, headers=headers) for body in bodies]
@@ -387,7 +387,7 @@ async def test_a_key_bound_to_sources_grants_no_more_than_a_crawler(
 async def test_a_key_over_its_rate_limit_gets_retry_after() -> None:
     """429 with Retry-After; the lines of a batch count."""
     service = FakeService(Settings(store_url="memory", rate_limit_per_second=2.0))
-    _, text = await service.api_keys.add("Crawler", "crawler")
+    _, text = await service.edge.api_keys.add("Crawler", "crawler")
     headers = {"Authorization": f"Bearer {text}"}
     async with serving(service) as client:
         statuses = [
@@ -405,7 +405,7 @@ async def test_a_key_over_its_rate_limit_gets_retry_after() -> None:
 async def test_invalid_lines_of_a_batch_are_charged() -> None:
     """Reading them is work, too: a key cannot send any number of them."""
     service = FakeService(Settings(store_url="memory", rate_limit_per_second=2.0))
-    _, text = await service.api_keys.add("Crawler", "crawler")
+    _, text = await service.edge.api_keys.add("Crawler", "crawler")
     headers = {"Authorization": f"Bearer {text}"}
     async with serving(service) as client:
         await (await client.post("/v1/articles/batch", data=b"{}\n" * 100, headers=headers)).read()
@@ -417,7 +417,7 @@ async def test_invalid_lines_of_a_batch_are_charged() -> None:
 async def test_scrapes_are_not_rate_limited() -> None:
     """Monitoring must show that a limit is too low or that the store is unavailable."""
     service = FakeService(Settings(store_url="memory", rate_limit_per_second=0.001))
-    _, text = await service.api_keys.add("Prometheus", "reader")
+    _, text = await service.edge.api_keys.add("Prometheus", "reader")
     headers = {"Authorization": f"Bearer {text}"}
     async with serving(service) as client:
         statuses = [(await client.get(path, headers=headers)).status
@@ -429,7 +429,7 @@ async def test_scrapes_are_not_rate_limited() -> None:
 async def test_sign_in_is_rate_limited() -> None:
     """Each session is stored for half a day; a reader must not fill the store."""
     service = FakeService(Settings(store_url="memory", rate_limit_per_second=1.0))
-    _, text = await service.api_keys.add("Reader", "reader")
+    _, text = await service.edge.api_keys.add("Reader", "reader")
     async with serving(service) as client:
         answers = [await client.post("/sign-in", data={"key": text}, allow_redirects=False) for _ in range(3)]
 

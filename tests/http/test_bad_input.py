@@ -173,7 +173,7 @@ async def test_an_invalid_article_gets_one_sentence(
     assert problem["detail"].startswith(f"{field}: ")
     assert "\n" not in problem["detail"]
     assert sentence is None or problem["detail"] == sentence
-    assert service.articles == {}
+    assert service.stored == {}
 
 
 @pytest.mark.parametrize("text", ["Storm", "新闻", "عاصفة", "🌪", "x" * 1_000_000, "e" + "\u0301" * 500])

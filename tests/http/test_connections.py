@@ -97,7 +97,7 @@ async def test_a_kept_connection_is_served_repeatedly() -> None:
 async def test_a_client_with_a_large_body_is_told_that_its_key_is_invalid() -> None:
     """Its connection does not break before it has read the answer."""
     service = FakeService()
-    await service.api_keys.add("a key", "crawler")
+    await service.edge.api_keys.add("a key", "crawler")
     async with serving(service) as client:
         response = await client.post(
             "/v1/articles", data=bytes(1_000_000), headers={"Authorization": "Bearer agg_wrong"}
@@ -120,7 +120,7 @@ async def test_the_lines_of_a_batch_may_be_more_than_one_body_together() -> None
 async def test_refused_requests_are_not_asked_for_their_body() -> None:
     """``Expect: 100-continue`` is answered only once the body is going to be read."""
     service = FakeService()
-    await service.api_keys.add("a key", "crawler")
+    await service.edge.api_keys.add("a key", "crawler")
     async with serving(service) as client:
         reader, writer = await asyncio.open_connection(client.host, client.port)
         writer.write(
@@ -206,7 +206,7 @@ async def test_the_body_of_a_refused_request_is_read_for_a_short_time(
     """A client that sends on is disconnected, whatever the limit of the body."""
     monkeypatch.setattr("aggregator.http.server.LINGERING_S", 0.3)
     service = FakeService()
-    await service.api_keys.add("a key", "crawler")
+    await service.edge.api_keys.add("a key", "crawler")
     head = b"POST /v1/articles HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     async with serving(service) as client:
         answer = await send_slowly(client, head, b"1\r\n \r\n")

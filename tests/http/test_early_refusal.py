@@ -101,8 +101,8 @@ class _BlockedService(FakeService):
 async def test_one_callers_flood_does_not_refuse_anothers_single_posts() -> None:
     """The flood gets three quarters of the slots and 503 beyond; every post of the other caller is stored."""
     service = _BlockedService()
-    _, flood_key = await service.api_keys.add("flood", "crawler")
-    _, other_key = await service.api_keys.add("other", "crawler")
+    _, flood_key = await service.edge.api_keys.add("flood", "crawler")
+    _, other_key = await service.edge.api_keys.add("other", "crawler")
     flood, other = ({"Authorization": f"Bearer {key}"} for key in (flood_key, other_key))
     async with serving(service) as client:
         posts = [

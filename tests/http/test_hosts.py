@@ -28,7 +28,7 @@ UNKNOWN_HOSTS = (
 
 async def served(**settings: Any) -> AsyncIterator[Client]:
     service = FakeService(Settings(store_url="memory", **settings))
-    service.events.stored = [event("e1", "Bridge closed", ("a",))]
+    service.fake_events.stored = [event("e1", "Bridge closed", ("a",))]
     async with serving(service) as client:
         yield client
 
@@ -39,7 +39,7 @@ async def any_access(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Clie
     service = FakeService(Settings(store_url="memory", auth_disabled=request.param == "auth_disabled"))
     headers = {}
     if request.param == "key":
-        headers = {"Authorization": f"Bearer {(await service.api_keys.add('Desk', 'admin'))[1]}"}
+        headers = {"Authorization": f"Bearer {(await service.edge.api_keys.add('Desk', 'admin'))[1]}"}
     async with serving(service) as client:
         yield client, headers
 
@@ -155,7 +155,7 @@ async def proxied(
     """Public URL of a service behind nginx as documented, and the service."""
     url = f"http://127.0.0.1:{free_port}{PREFIX}"
     service = FakeService(Settings(store_url="memory", public_url=url, trusted_proxies="127.0.0.1"))
-    service.events.stored = [event("e1", "Bridge closed"), event("e/2", "Ferry sails")]
+    service.fake_events.stored = [event("e1", "Bridge closed"), event("e/2", "Ferry sails")]
     block = documented_blocks()[0].replace("/dedup/", f"{PREFIX}/").replace("$scheme", "https")
     async with serving(service) as client:
         target = origin(client) + ("" if request.param else "/")
@@ -215,7 +215,7 @@ async def test_scripts_add_the_path_to_addresses_that_they_make() -> None:
 async def test_redirects_cookies_and_addresses_in_answers(proxied: tuple[str, FakeService]) -> None:
     """Location, Set-Cookie, OpenAPI servers, feeds, addresses in JSON; the session is Secure behind https."""
     url, service = proxied
-    _, key = await service.api_keys.add("Ada", "admin")
+    _, key = await service.edge.api_keys.add("Ada", "admin")
     bearer = {"Authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession(headers={"Accept": "text/html"}) as session:
         asked = await session.get(url + "/events/e1?x=1", allow_redirects=False)
@@ -254,7 +254,7 @@ async def test_the_log_has_the_address_of_the_client(
 ) -> None:
     """Not the proxy's, and not what the client claims."""
     url, service = proxied
-    await service.api_keys.add("Ada", "admin")
+    await service.edge.api_keys.add("Ada", "admin")
     connector = aiohttp.TCPConnector(local_addr=("127.0.0.2", 0))
     headers = {"Authorization": "Bearer agg_0_x", "X-Forwarded-For": "198.51.100.7"}
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:

@@ -53,7 +53,7 @@ async def test_errors_are_not_recorded(client: Client) -> None:
 async def test_one_of_simultaneous_requests_acts(monkeypatch: pytest.MonkeyPatch) -> None:
     """While the first one is in its handler, nine others are 409 and one with another body is 422."""
     service, entered, may_finish = FakeService(), asyncio.Event(), asyncio.Event()
-    subscribe, calls = service.webhook_subscriptions.subscribe, list[Any]()
+    subscribe, calls = service.events.subscriptions.subscribe, list[Any]()
 
     async def slow_subscribe(*args: Any, **kwargs: Any) -> Any:
         calls.append(args)
@@ -61,7 +61,7 @@ async def test_one_of_simultaneous_requests_acts(monkeypatch: pytest.MonkeyPatch
         await may_finish.wait()
         return await subscribe(*args, **kwargs)
 
-    monkeypatch.setattr(service.webhook_subscriptions, "subscribe", slow_subscribe)
+    monkeypatch.setattr(service.events.subscriptions, "subscribe", slow_subscribe)
     hook, headers = {"url": "https://hooks.example/a"}, {"Idempotency-Key": "k"}
     async with serving(service) as client:
         first = asyncio.create_task(client.post("/v1/webhooks", json=hook, headers=headers))
@@ -84,11 +84,11 @@ async def test_one_of_simultaneous_requests_acts(monkeypatch: pytest.MonkeyPatch
 async def test_an_unexpected_failure_releases_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The repeated request acts, at once."""
     service = FakeService()
-    create = service.desks.create
-    monkeypatch.setattr(service.desks, "create", raise_error)
+    create = service.events.desks.create
+    monkeypatch.setattr(service.events.desks, "create", raise_error)
     async with serving(service) as client:
         failed = await client.post("/v1/watches", json=WATCH, headers={"Idempotency-Key": "k"})
-        monkeypatch.setattr(service.desks, "create", create)
+        monkeypatch.setattr(service.events.desks, "create", create)
         repeated = await client.post("/v1/watches", json=WATCH, headers={"Idempotency-Key": "k"})
 
     assert (failed.status, repeated.status) == (500, 201)
@@ -111,7 +111,7 @@ async def test_an_invalid_key_is_refused(client: Client, key: str) -> None:
 async def test_two_api_keys_have_independent_keys() -> None:
     """Neither gets the answer of the other."""
     service = FakeService()
-    texts = [(await service.api_keys.add(name, "editor"))[1] for name in ("One", "Two")]
+    texts = [(await service.edge.api_keys.add(name, "editor"))[1] for name in ("One", "Two")]
     async with serving(service) as client:
         answers = [
             await client.post(

@@ -220,7 +220,7 @@ async def test_the_preflight_of_another_origin_permits_nothing() -> None:
 async def test_answers_state_the_limit_and_what_is_left() -> None:
     """The quota of 2 s, less with each request; a refused one has nothing left and says when to retry."""
     service = FakeService(Settings(store_url="memory", rate_limit_per_second=2.0))
-    _, text = await service.api_keys.add("Reader", "reader")
+    _, text = await service.edge.api_keys.add("Reader", "reader")
     async with serving(service) as client:
         answers = [
             await client.get("/v1/events", headers={"Authorization": f"Bearer {text}"}) for _ in range(5)
@@ -238,7 +238,7 @@ async def test_without_a_limit_or_a_key_nothing_is_stated() -> None:
     """There is no limit without keys, and none with the setting 0."""
     limited = FakeService(Settings(store_url="memory", rate_limit_per_second=2.0))
     unlimited = FakeService(Settings(store_url="memory", rate_limit_per_second=0.0))
-    _, text = await unlimited.api_keys.add("Reader", "reader")
+    _, text = await unlimited.edge.api_keys.add("Reader", "reader")
     async with serving(limited) as client:
         anonymous = await client.get("/v1/events")
     async with serving(unlimited) as client:

@@ -38,13 +38,13 @@ async def service() -> AsyncIterator[Service]:
 @pytest.fixture
 async def api(service: Service) -> AsyncIterator[Client]:
     """An HTTP client of it with the key of an administrator."""
-    _, key = await service.api_keys.add("Ada", "admin")
+    _, key = await service.edge.api_keys.add("Ada", "admin")
     async with serving(service) as opened:
         opened.session.headers["Authorization"] = f"Bearer {key}"
         for article in (BODY_EXAMPLES["postArticle"]["article"], BODY_EXAMPLES["postArticle"]["copy"]):
             assert (await opened.post("/v1/articles", json=article)).status in (200, 201)
         fired = event("pool-1", "Brackwater swimming hall opens again", ["pool-1", "pool-2"])
-        await commit_event(service.events, "fired", fired, service.clock())
+        await commit_event(service.events.repository, "fired", fired, service.clock())
         await service.background.source_collector.run_once()
         yield opened
 

@@ -189,8 +189,8 @@ async def test_profiles_are_listed_on_the_health_page_only(client: Client) -> No
 async def test_a_key_bound_to_a_source_selects_its_profile(service: Service) -> None:
     """The source comes from the key; a crawler's key may name a profile."""
     async with serving(service) as client:
-        await service.api_keys.add("Desk", "admin")
-        _, key = await service.api_keys.add("Wire", "crawler", sources=("Coastline Wire",))
+        await service.edge.api_keys.add("Desk", "admin")
+        _, key = await service.edge.api_keys.add("Wire", "crawler", sources=("Coastline Wire",))
         headers = {"Authorization": f"Bearer {key}"}
 
         async def post(body: dict[str, Any]) -> str:

@@ -78,7 +78,7 @@ async def test_who_is_believed(proxies: str, sent: str, status: int) -> None:
 async def test_without_the_setting_the_header_means_nothing() -> None:
     """A service with keys; also if the proxy is trusted for addresses."""
     service = FakeService(Settings(store_url="memory", trusted_proxies=TRUSTED))
-    await service.api_keys.add("root", "admin")
+    await service.edge.api_keys.add("root", "admin")
     async with serving(service) as client:
         assert (await client.get("/v1/events", headers={"X-Forwarded-User": "ada"})).status == 401
 
@@ -95,8 +95,8 @@ async def test_a_refusal_names_the_address_to_trust() -> None:
 async def test_actions_are_recorded_under_the_name_of_the_user() -> None:
     """Each user has an own read mark; a service key still works, and names the program."""
     service = behind()
-    service.events.stored = [event("e1", "Bridge closed")]
-    _, key = await service.api_keys.add("importer", "editor")
+    service.fake_events.stored = [event("e1", "Bridge closed")]
+    _, key = await service.edge.api_keys.add("importer", "editor")
     async with serving(service) as client:
         ada = {"X-Forwarded-User": "ada", **ORIGIN}
         acted = await client.post("/v1/events/e1/actions", json={"action": "acknowledge"}, headers=ada)
@@ -161,7 +161,7 @@ async def test_nginx_with_a_sign_in_as_documented(tmp_path: Path) -> None:
     port, sign_in_port = free_ports(2)
     url = f"http://127.0.0.1:{port}/dedup"
     service = FakeService(replace(behind("127.0.0.1").settings, public_url=url))
-    _, key = await service.api_keys.add("importer", "reader")
+    _, key = await service.edge.api_keys.add("importer", "reader")
     forged = {"X-Forwarded-User": "ada", "X-Forwarded-Groups": "newsroom", "X-Auth-Request-User": "ada"}
     program, stranger = {"Authorization": f"Bearer {key}"}, {"Authorization": "Bearer agg_0_x"}
     async with serving(service) as client, aiohttp.ClientSession(headers=forged) as session:

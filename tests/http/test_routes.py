@@ -71,7 +71,7 @@ async def test_a_change_that_has_begun_is_completed() -> None:
         late = await client.delete("/v1/articles/a")
         service.proceed.set()
         async with asyncio.timeout(HANG_LIMIT_S):
-            while service.articles:  # noqa: ASYNC110 (no event to wait for)
+            while service.stored:  # noqa: ASYNC110 (no event to wait for)
                 await asyncio.sleep(0.01)
         again = await client.delete("/v1/articles/a")
 

@@ -54,7 +54,7 @@ class Keys:
 async def open_keys(service: Service, client: Client) -> Keys:
     async def header(name: str, *sources: str) -> dict[str, str]:
         role: Role = "crawler" if sources else "admin"
-        _, text = await service.api_keys.add(name, role, sources=sources)
+        _, text = await service.edge.api_keys.add(name, role, sources=sources)
         return {"Authorization": f"Bearer {text}"}
 
     return Keys(

@@ -117,7 +117,7 @@ async def test_each_plan_has_spaces_of_its_own() -> None:
     spaces: list[set[str]] = []
     for name, plan in PLANS.items():
         async with open_service(Settings(store_url="memory", block_plan=name)) as service:
-            assert all(service.index.plan(space) == plan for space in service.index.spaces)
-            spaces.append(set(service.index.spaces))
+            assert all(service.articles.index.plan(space) == plan for space in service.articles.index.spaces)
+            spaces.append(set(service.articles.index.spaces))
 
     assert len(set.union(*spaces)) == sum(map(len, spaces))

@@ -9,7 +9,7 @@ import pytest
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import FloatArray, HashedModel, IndexTerms
 from aggregator.analysis.pool.pool import AnalysisPool
-from aggregator.app import build_dual_writer
+from aggregator.app import AnalysisPools, build_dual_writer
 from aggregator.cli import retry_forever
 from aggregator.cli.retry_forever import until_available
 from aggregator.dedup.policy import Policy
@@ -50,7 +50,8 @@ class Process:
     ) -> None:
         plans = dict.fromkeys(shadow.spaces, PLANS[shadow.plan_name]) if shadow else {}
         self.index = Index(store, serving.spaces, plan=PLANS[serving.plan_name], shadow_plans=plans)
-        self.dual_writer = build_dual_writer(self.index, serving, AnalysisPool(shadow) if shadow else None)
+        pools = AnalysisPools(AnalysisPool(serving), AnalysisPool(shadow) if shadow else None)
+        self.dual_writer = build_dual_writer(self.index, pools)
         self.ingest = build_core(
             self.index,
             in_process(serving),

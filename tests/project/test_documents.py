@@ -142,5 +142,7 @@ async def test_the_tour_of_the_readme_gets_its_documented_verdicts() -> None:
     assert [promised for promised, _ in tour] == ["new", "duplicate", "related"]
     async with open_service(Settings(store_url="memory")) as service:
         for promised, body in tour:
-            answer = await service.ingest.submit(decode_article(json.dumps(json.loads(body)).encode()))
+            answer = await service.articles.ingest.submit(
+                decode_article(json.dumps(json.loads(body)).encode())
+            )
             assert answer.outcome.verdict == promised, answer

@@ -43,7 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     "dedup": {"analysis"},
     "index": {"store", "analysis", "dedup"},
     **dict.fromkeys(("ingest", "queries", "provenance", "events", "auth"), DOMAIN_LAYERS),
-    "background": DOMAIN_LAYERS | {"events", "provenance"},
+    "background": DOMAIN_LAYERS | {"events"},
     "contract": {"analysis", "queries"},
     "policy_file": {"dedup"},
     "backup": {"store", "index", "background"},

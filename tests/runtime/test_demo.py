@@ -222,8 +222,10 @@ async def test_the_event_contains_only_dam_articles_wherever_a_minute_begins() -
     dam_ids = {id_ for id_, role in roles.items() if role == "event" or roles.get(role) == "event"}
     async with open_service(QUICK) as service:
         for row in rows:
-            await service.ingest.submit(decode_article(json.dumps(demo.article_body(row, now)).encode()))
-        items, _ = await service.index.stream.read({}, len(rows))
+            await service.articles.ingest.submit(
+                decode_article(json.dumps(demo.article_body(row, now)).encode())
+            )
+        items, _ = await service.articles.index.stream.read({}, len(rows))
 
     for before_minute_ms in range(8_000, 16_000, 500):
         event = detect_event(items, round(now.timestamp() * 1000) - before_minute_ms)

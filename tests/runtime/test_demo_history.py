@@ -43,9 +43,9 @@ async def test_a_newcomer_sees_what_the_pictures_show(
 ) -> None:
     """Events in three languages, ended ones, a storyline, copies; then live articles, and where to look."""
     async with served(tmp_path) as (settings, service, url):
-        before = {event.id: event for event in await service.events.list_events(limit=50)}
+        before = {event.id: event for event in await service.events.repository.list_events(limit=50)}
         await addresses.run_demo(url)
-        after = {event.id: event for event in await service.events.list_events(limit=50)}
+        after = {event.id: event for event in await service.events.repository.list_events(limit=50)}
         repeated = await history.load_history(settings)
 
     languages = {language for event in before.values() for language in event.languages}

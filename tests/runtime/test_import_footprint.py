@@ -19,7 +19,7 @@ from aggregator.analysis.analyzer import warm_up
 warm_up(Analyzer(load_models()))
 """
 BACKGROUND = """
-import aggregator.runtime.background_main
+import aggregator.app, aggregator.runtime.background_process
 from aggregator.analysis.models import load_term_rates
 from aggregator.analysis.text import tokenizer
 tokenizer.tokenize("The ferry runs again.", "en")

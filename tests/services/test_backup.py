@@ -92,7 +92,7 @@ async def test_nothing_acknowledged_before_a_backup_is_lost(tmp_path: Path, kind
         name, _, value = option.removeprefix("--").partition("=")
         async with open_service(load(overrides={name.replace("-", "_"): value})) as service:
             for id_, verdict in before:
-                assert (await service.index.articles.get(id_)).outcome.verdict == verdict, id_
+                assert (await service.articles.index.articles.get(id_)).outcome.verdict == verdict, id_
 
 
 async def test_an_old_backup_is_not_used_before_its_clock_is_confirmed(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ async def test_an_old_backup_is_not_used_before_its_clock_is_confirmed(tmp_path:
     used_ms = wall_clock_ms() - 40 * DAY_MS
     async with open_service(Settings(data_dir=str(tmp_path / "data"))) as service:
         for article in ARTICLES[:10]:
-            await service.ingest.submit(article)
+            await service.articles.ingest.submit(article)
         stored = PLAIN + msgspec.msgpack.encode(TrustedTime(used_ms, used_ms))
         await service.store.put([Put(TRUSTED_TIME_KEY, stored)])
     backed_up = aggregator("backup", str(tmp_path / "backups"), f"--data-dir={tmp_path / 'data'}")
@@ -114,10 +114,10 @@ async def test_an_old_backup_is_not_used_before_its_clock_is_confirmed(tmp_path:
     async with open_service(Settings(data_dir=str(tmp_path / "again"))) as service:
         guard = service.background.clock_guard
         with pytest.raises(ImplausibleClock, match=r"40\.0 days after this data was last in use"):
-            await service.ingest.submit(ARTICLES[20])
+            await service.articles.ingest.submit(ARTICLES[20])
         await guard.accept()
         assert guard.problem is None and guard.trusted_ms is not None
         assert guard.trusted_ms - used_ms < DAY_MS
-        answers = [await service.ingest.submit(article) for article in ARTICLES[:10]]
+        answers = [await service.articles.ingest.submit(article) for article in ARTICLES[:10]]
 
     assert not any(answer.stored for answer in answers)

@@ -92,7 +92,7 @@ async def test_a_full_disk_makes_the_service_readable_only_until_space_returns(
         settings = Settings(data_dir=str(disk / "data"), appendfsync=appendfsync)
         async with open_service(settings) as service:  # what a new start of the store loads
             for id_ in site.acknowledged:
-                assert (await service.index.articles.get(id_)).record.text_hash, id_
+                assert (await service.articles.index.articles.get(id_)).record.text_hash, id_
 
 
 async def test_a_store_that_dies_on_a_full_disk_is_restarted_readable(tmp_path: Path) -> None:

@@ -146,13 +146,13 @@ async def test_articles_of_other_settings_are_reported_and_carried_over(
             assert "is left over from a migration" in capsys.readouterr().out
 
         async with open_service(load(overrides={"store_url": valkey_url, **settings})) as service:
-            problem = await service.unread_index.check()
+            problem = await service.articles.unread_index.check()
             assert problem is not None
             assert "about 300 articles" in problem  # the exact copy shares entries
         assert await command("reindex", *store, *as_options(settings), "--no-progress") == 0
         async with open_service(load(overrides={"store_url": valkey_url, **settings})) as service:
-            assert await service.unread_index.check() is None
-            assert (await service.index.articles.get("again")).outcome.verdict == "duplicate"
+            assert await service.articles.unread_index.check() is None
+            assert (await service.articles.index.articles.get("again")).outcome.verdict == "duplicate"
     finally:
         environment.undo()
 
@@ -175,14 +175,16 @@ async def test_without_texts_nothing_is_said_to_be_copied(
     assert await command("reindex", *store, "--no-progress") == 2, "nothing is left to copy"
 
     async with open_service(load(overrides={"store_url": valkey_url})) as service:
-        (left,) = [space for space in await service.unread_index.leftovers() if space.startswith("en.")]
-        (own,) = [space for space in service.index.spaces if space.startswith("en.")]
+        (left,) = [
+            space for space in await service.articles.unread_index.leftovers() if space.startswith("en.")
+        ]
+        (own,) = [space for space in service.articles.index.spaces if space.startswith("en.")]
     assert await command("delete-index", *store, own, "--yes") == 2, "it is in use"
     assert await command("delete-index", *store, left, "--yes") == 0
     async with open_service(load(overrides={"store_url": valkey_url})) as service:
         assert not await service.store.scan(b"{%s" % left.encode())
         assert not await service.store.scan(b"r:%s:" % left.encode())
-        assert (await service.index.articles.get("a7")).outcome.verdict == "new"
+        assert (await service.articles.index.articles.get("a7")).outcome.verdict == "new"
 
 
 @pytest.mark.services
@@ -193,23 +195,23 @@ async def test_what_the_former_version_stores_and_deletes_meanwhile_is_carried_o
     articles = [Article(id=id_, text=text, lang="en") for id_, text in list(TEXTS.items())[:20]]
     async with open_service(former) as serving_one:
         for article in articles:
-            await serving_one.ingest.submit(article)
+            await serving_one.articles.ingest.submit(article)
         assert await command("reindex", "--store", valkey_url, "--no-progress") == 0
         async with open_service(present) as service:
-            assert await service.unread_index.check() is None
+            assert await service.articles.unread_index.check() is None
 
-        await serving_one.ingest.delete("a3")
-        await serving_one.ingest.submit(Article(id="a4", text=english_text(900), lang="en"))
-        await serving_one.ingest.submit(Article(id="late", text=english_text(901), lang="en"))
+        await serving_one.articles.ingest.delete("a3")
+        await serving_one.articles.ingest.submit(Article(id="a4", text=english_text(900), lang="en"))
+        await serving_one.articles.ingest.submit(Article(id="late", text=english_text(901), lang="en"))
     async with open_service(present) as service:
-        assert "about 20 articles" in str(await service.unread_index.check())
+        assert "about 20 articles" in str(await service.articles.unread_index.check())
     assert await command("reindex", "--store", valkey_url, "--no-progress") == 0
 
     async with open_service(present) as service:
-        assert await service.unread_index.check() is None
-        assert (await service.index.articles.get("late")).record.text_hash
+        assert await service.articles.unread_index.check() is None
+        assert (await service.articles.index.articles.get("late")).record.text_hash
         with pytest.raises(NotFound):
-            await service.index.articles.get("a3")
-        moved = await service.ingest.submit(Article(id="x4", text=english_text(900), lang="en"))
+            await service.articles.index.articles.get("a3")
+        moved = await service.articles.ingest.submit(Article(id="x4", text=english_text(900), lang="en"))
         assert moved.outcome.match is not None
         assert moved.outcome.match.id == "a4"

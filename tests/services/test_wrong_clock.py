@@ -68,7 +68,7 @@ async def test_nothing_is_lost_when_a_service_starts_with_a_wrong_clock(
     """Meanwhile it serves reads, refuses writes and is not ready; afterwards all is as before."""
     async with open_service(Settings(data_dir=str(tmp_path), appendfsync="always")) as service:
         for i in range(ARTICLES):
-            stored = await service.ingest.submit(Article(id=f"a{i}", text=story(i), lang="en"))
+            stored = await service.articles.ingest.submit(Article(id=f"a{i}", text=story(i), lang="en"))
             assert stored.outcome.verdict == "new"
 
     for offset in WRONG:

@@ -31,7 +31,6 @@ from aggregator.index import keys, lookup
 from aggregator.index.codec import lazy_record, record_codec
 from aggregator.index.upkeep import clock_guard
 from aggregator.queries import related
-from aggregator.runtime import background_main
 from aggregator.store.redis import RedisStore
 from tests.chaos.crawl import VOCABULARY, random_words
 from tests.chaos.crawl import WORDS as WORDS_PER_ARTICLE
@@ -78,7 +77,7 @@ def fill_stored(service: app.Service) -> None:
     for number in range(max(related.CACHE_ENTRIES, *map(maxsize, (*RECORD_CACHES, *KEY_CACHES)))):
         words = random_words(FILLER_SEED + number, WORDS_PER_ARTICLE)
         article = Article(id=f"filler-{number}", title=" ".join(words[:6]), text=" ".join(words), lang="eo")
-        analysis = service.analyzer.analyze(article)
+        analysis = service.analysis.serving.analyzer.analyze(article)
         data = record_codec.encode_record(build_record(article, analysis, number, number))
         record = record_codec.decode_record(data, analysis.space, number)
         record_codec.decode_record_summary(data, analysis.space, number)
@@ -87,7 +86,7 @@ def fill_stored(service: app.Service) -> None:
         keys.untagged_state(number)
         copy = Outcome("duplicate", 0, Match(article.id, number, article.id, number, 0, 1.0, "exact"))
         subject = related.Subject(article.id, record, number, (number, copy))
-        related._cache_put(service.related._subject_cache, article.id, subject)
+        related._cache_put(service.articles.related._subject_cache, article.id, subject)
 
 
 def accelerated_clock(start_and_speed: str) -> Callable[[], int]:
@@ -141,7 +140,7 @@ def run() -> int:
     @asynccontextmanager
     async def open_instrumented(*args: Any, **options: Any) -> AsyncIterator[app.Service]:
         async with open_service(*args, clock=clock, **options) as service:
-            fill_vocabulary(service.analyzer)
+            fill_vocabulary(service.analysis.serving.analyzer)
             fill_stored(service)
             counting = asyncio.create_task(append_counts())
             yield service
@@ -156,6 +155,6 @@ if __name__ == "__main__":
 elif __name__ == "__mp_main__":  # background and analysis processes
     clock = accelerated_clock(os.environ[CLOCK_VARIABLE])
     accelerate_trusted_time(clock)
-    background_main.wall_clock_ms = clock  # type: ignore[attr-defined]  # imported name
+    app.wall_clock_ms = clock  # type: ignore[attr-defined]  # imported name
     if LEAK_VARIABLE in os.environ:
         leak(int(os.environ[LEAK_VARIABLE]))

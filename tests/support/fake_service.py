@@ -86,35 +86,55 @@ class FakeService:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings(store_url="memory")
         self.store = FakeStore()
-        self.policies = PolicyProfiles(Policy())
-        self.own_sources = OwnSources(self.settings.own_sources)
-        self.ingest = self.related = self.explain = self
-        self.events = self.editor_actions = FakeEvents(self)
-        self.search, self.event_search = FakeSearch(self), FakeEventSearch(self)
-        self.change_broadcaster = ChangeBroadcaster(EventRepository(MemoryStore()), poll_interval_s=0.01)
-        filter_store = MemoryStore()
-        self.desks = Desks(filter_store)
-        self.read_marks = ReadMarks(MemoryStore())
-        self.idempotent_answers = IdempotentAnswers(MemoryStore(), self.clock)
-        self.api_keys = ApiKeys(MemoryStore(), self.clock)
-        self.rate_limiter = RateLimiter(MemoryStore(), self.clock, self.settings.rate_limit_per_second)
-        webhook_store = filter_store
-        self.webhook_subscriptions = Subscriptions(webhook_store)
-        self.webhook_dispatcher = WebhookDispatcher(
-            EventRepository(webhook_store), self.webhook_subscriptions, self.clock
-        )
-        self.background = None
-        self.readiness = Readiness({})
-        self.index = SimpleNamespace(
+        index: Any = SimpleNamespace(
             articles=self, stream=self, spaces=("en.0000",), arrival_counts=self, shadow_spaces=()
         )
-        self.provenance = ProvenanceQueries(cast("Index", self.index))
-        self.sources = SourceDirectory(MemoryStore())
+        counters = SimpleNamespace(lookups=0, entries_read=0, largest_bucket_entries=0)
+        index.lookup = SimpleNamespace(counters=counters)
+        self.analysis = SimpleNamespace(serving=SimpleNamespace(restarts=0))
+        self.articles = SimpleNamespace(
+            unread_index=SimpleNamespace(articles=0),
+            load_control=SimpleNamespace(throttle=SimpleNamespace(throttled_s=0.0)),
+            index=index,
+            policies=PolicyProfiles(Policy()),
+            ingest=self,
+            related=self,
+            explain=self,
+            search=FakeSearch(self),
+            provenance=ProvenanceQueries(cast("Index", index)),
+            sources=SourceDirectory(MemoryStore()),
+        )
+        self.fake_events, hooks = FakeEvents(self), MemoryStore()
+        self.events = SimpleNamespace(
+            repository=self.fake_events,
+            editor_actions=self.fake_events,
+            search=FakeEventSearch(self),
+            broadcaster=ChangeBroadcaster(EventRepository(MemoryStore()), poll_interval_s=0.01),
+            desks=Desks(hooks),
+            subscriptions=Subscriptions(hooks),
+            read_marks=ReadMarks(MemoryStore()),
+            own_sources=OwnSources(self.settings.own_sources),
+        )
+        self.edge = SimpleNamespace(
+            api_keys=ApiKeys(MemoryStore(), self.clock),
+            rate_limiter=RateLimiter(MemoryStore(), self.clock, self.settings.rate_limit_per_second),
+            idempotent_answers=IdempotentAnswers(MemoryStore(), self.clock),
+            readiness=Readiness({}),
+        )
+        dispatcher = WebhookDispatcher(EventRepository(hooks), self.events.subscriptions, self.clock)
+        self.background = SimpleNamespace(
+            webhook_dispatcher=dispatcher,
+            scheduler=SimpleNamespace(is_running=False),
+            detector=SimpleNamespace(lag=self.no_lag),
+        )
         self.commit_retries = 0
         self.failure: Exception | None = None
-        self.articles: dict[str, StoredArticle] = {}
+        self.stored: dict[str, StoredArticle] = {}
         self.related_filter = NO_FILTER
         self.submitted: list[Article] = []
+
+    async def no_lag(self, *_: object) -> int:
+        return 0
 
     def clock(self) -> int:
         return START_MS
@@ -155,16 +175,16 @@ class FakeService:
         if article.html and "<p" not in article.html:
             return NoText("html: no main text was found in it.", field="html")
         text = article.text or article.html or article.title
-        known = self.articles.get(article.id)
+        known = self.stored.get(article.id)
         if known is not None:
             return self._answer(known, stored=False)
         stored = StoredArticle(self._record(article, text), self._decide(text))
         if not dry_run:
-            self.articles[article.id] = stored
+            self.stored[article.id] = stored
         return self._answer(stored, stored=not dry_run)
 
     def _record(self, article: Article, text: str) -> ArticleRecord:
-        number = article_number_at(START_MS + len(self.articles), 0)
+        number = article_number_at(START_MS + len(self.stored), 0)
         return ArticleRecord(
             number=number,
             first_version=number,
@@ -183,7 +203,7 @@ class FakeService:
 
     def _decide(self, text: str) -> Outcome:
         same = xxhash.xxh3_128_digest(text.encode())
-        for id_, stored in self.articles.items():
+        for id_, stored in self.stored.items():
             if stored.record.text_hash == same:
                 first = stored.record.first_version
                 return Outcome("duplicate", 0, Match(id_, first, id_, first, 0, 1.0, "exact"))
@@ -205,41 +225,39 @@ class FakeService:
         stored = await self.get(id_)
         if sources and stored.record.source not in sources:
             raise foreign_article_error(id_, sources)
-        del self.articles[id_]
+        del self.stored[id_]
 
     # -- index
 
     async def get(self, id_: str) -> StoredArticle:
         self.check()
-        if id_ not in self.articles:
+        if id_ not in self.stored:
             raise NotFound(f"No article is stored under the id {id_[:200]!r}.")
-        return self.articles[id_]
+        return self.stored[id_]
 
     async def group_members(self, id_: str, limit: int | None = None) -> list[ArticleRecord]:
         text_hash = (await self.get(id_)).record.text_hash
-        return [s.record for s in self.articles.values() if s.record.text_hash == text_hash][:limit]
+        return [s.record for s in self.stored.values() if s.record.text_hash == text_hash][:limit]
 
     async def get_many(self, ids: Sequence[str]) -> dict[str, StoredArticle]:
         self.check()
-        return {id_: self.articles[id_] for id_ in ids if id_ in self.articles}
+        return {id_: self.stored[id_] for id_ in ids if id_ in self.stored}
 
     async def length(self) -> int:
         self.check()
-        return len(self.articles)
+        return len(self.stored)
 
     async def update(self, now_ms: int) -> Arrivals:
         self.check()
-        verdicts = Counter(stored.outcome.verdict for stored in self.articles.values())
-        return Arrivals(
-            ((START_MS // 60_000 * 60_000, len(self.articles)),), dict(verdicts), is_complete=True
-        )
+        verdicts = Counter(stored.outcome.verdict for stored in self.stored.values())
+        return Arrivals(((START_MS // 60_000 * 60_000, len(self.stored)),), dict(verdicts), is_complete=True)
 
     async def recent_entries(self, limit: int) -> list[StreamItem]:
         return await self.recent(limit)
 
     async def recent(self, limit: int) -> list[StreamItem]:
         self.check()
-        newest = list(self.articles.values())[::-1][:limit]
+        newest = list(self.stored.values())[::-1][:limit]
         return [
             StreamItem(
                 number=s.record.number,
@@ -269,7 +287,7 @@ class FakeService:
         self, ids: Sequence[str], *, limit: int = 10, **options: object
     ) -> tuple[list[RelatedItem], list[str]]:
         self.check()
-        unknown = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.articles]
+        unknown = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.stored]
         return self._others(set(ids), limit) if len(unknown) < len(ids) else [], unknown
 
     async def of_article(self, article: Article, *, limit: int = 10, **options: object) -> list[RelatedItem]:
@@ -279,7 +297,7 @@ class FakeService:
     def _others(self, read: set[str], limit: int) -> list[RelatedItem]:
         return [
             RelatedItem(r.id, r.title, r.url, r.source, r.published_at_ms, 5, 0.5)
-            for r in (s.record for s in self.articles.values())
+            for r in (s.record for s in self.stored.values())
             if r.id not in read
         ][:limit]
 
@@ -397,7 +415,7 @@ class FakeSearch:
         self._service.check()
         found = [
             FoundArticle(stored, 0, (1, stored.record.number))
-            for stored in reversed(self._service.articles.values())
+            for stored in reversed(self._service.stored.values())
             if query.lower() in stored.record.title.lower()
         ]
         behind = [result for result in found if after is None or result.key < after]
@@ -415,7 +433,9 @@ class FakeEventSearch:
 
     async def find(self, query: str, conditions: object, limit: int) -> tuple[list[Event], int]:
         self._service.check()
-        found = [event for event in self._service.events.stored if EventFilter(term=query).matches(event)]
+        found = [
+            event for event in self._service.fake_events.stored if EventFilter(term=query).matches(event)
+        ]
         return found[:limit], len(found)
 
 

@@ -56,7 +56,7 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
         body = await bodies.read_body(request)
         with request.app[LOAD_SHEDDER].slot(caller):
             article = _decode_article(request, body, query)
-            answer = await service.ingest.submit(
+            answer = await service.articles.ingest.submit(
                 article, dry_run=query.dry_run, sources=auth.caller_sources(request)
             )
     except (InvalidInput, Overloaded) as error:
@@ -76,7 +76,7 @@ async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResp
     bodies.check_encoding(request)
     if query.policy:
         with query_params.errors_in_parameters():
-            request.app[SERVICE].policies.named(query.policy)
+            request.app[SERVICE].articles.policies.named(query.policy)
     try:
         with request.app[BATCH_LIMIT].slot(current_caller.get()):
             return await _stream_batch(request, query)
@@ -116,11 +116,11 @@ async def _stream_batch(request: web.Request, query: IngestQuery) -> web.StreamR
 async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """A stored article; a key bound to sources reads only its own."""
     service, id_ = request.app[SERVICE], path_id(request)
-    stored = await service.index.articles.get(id_)
+    stored = await service.articles.index.articles.get(id_)
     sources = auth.caller_sources(request)
     if sources and stored.record.source not in sources:
         raise foreign_article_error(id_, sources)
-    event = (await service.events.event_ids_of([stored.group])).get(stored.group)
+    event = (await service.events.repository.event_ids_of([stored.group])).get(stored.group)
     return struct_response(
         encoding.article_out(stored.record, stored.outcome, event, request.app[DISTANCE_THRESHOLDS])
     )
@@ -129,14 +129,14 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
 async def delete(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """Undo a reservation, or delete an article."""
     service, id_ = request.app[SERVICE], path_id(request)
-    await service.ingest.delete(id_, sources=auth.caller_sources(request))
+    await service.articles.ingest.delete(id_, sources=auth.caller_sources(request))
     return web.Response(status=204)
 
 
 async def get_copies(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """The stored articles of an article's duplicate group, the first MAX_COPIES of them."""
     id_ = path_id(request)
-    records = await request.app[SERVICE].index.articles.group_members(id_, MAX_COPIES + 1)
+    records = await request.app[SERVICE].articles.index.articles.group_members(id_, MAX_COPIES + 1)
     return struct_response(
         CopiesOut(
             id=id_,
@@ -180,7 +180,7 @@ async def _prepare(
     try:
         await auth.charge(request, len(lines))  # invalid lines cost work, too
         if articles:
-            analyses = await request.app[SERVICE].ingest.analyze_many(articles)
+            analyses = await request.app[SERVICE].articles.ingest.analyze_many(articles)
     except Exception as error:
         analyses = [_log_unexpected(request, error)] * len(articles)
     each_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
@@ -229,7 +229,7 @@ async def _commit_lines(
     if not usable:
         return []
     try:
-        return await request.app[SERVICE].ingest.process_analyzed(
+        return await request.app[SERVICE].articles.ingest.process_analyzed(
             articles,
             [line.analysis for line in usable],
             sum(line.analysis_ms for line in usable) / len(usable),

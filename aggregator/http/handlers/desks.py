@@ -32,19 +32,19 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, requests.DeskIn)
     desk = to_desk(body, service.clock(), caller_id(request), caller_name(request))
-    stored, is_new = await service.desks.create(desk)
+    stored, is_new = await service.events.desks.create(desk)
     return created("/v1/desks", desk_out(stored, request.app[BASE_PATH]), is_new=is_new)
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """All desks, without their targets."""
-    desks, base = await request.app[SERVICE].desks.values(), request.app[BASE_PATH]
+    desks, base = await request.app[SERVICE].events.desks.values(), request.app[BASE_PATH]
     return struct_response(responses.DesksOut([desk_out(desk, base) for desk in desks]))
 
 
 async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """One desk, without its targets."""
-    desk = await request.app[SERVICE].desks.get(path_id(request))
+    desk = await request.app[SERVICE].events.desks.get(path_id(request))
     return struct_response(desk_out(desk, request.app[BASE_PATH]))
 
 
@@ -53,21 +53,21 @@ async def put(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
     service, id_ = request.app[SERVICE], path_id(request)
     body = await bodies.read_struct(request, requests.DeskIn)
     desk = to_desk(body, service.clock(), editor=caller_name(request))
-    changed = await service.desks.change(id_, lambda _: desk)
+    changed = await service.events.desks.change(id_, lambda _: desk)
     return struct_response(desk_out(changed, request.app[BASE_PATH]))
 
 
 async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Delete a desk and its targets."""
     service, id_ = request.app[SERVICE], path_id(request)
-    await service.desks.remove(id_)
-    await service.webhook_subscriptions.remove_of_desk(id_)
+    await service.events.desks.remove(id_)
+    await service.events.subscriptions.remove_of_desk(id_)
     return web.Response(status=204)
 
 
 async def post_target(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Add a target to a desk; its secret is returned only here, and to the key that added it."""
-    desk = await request.app[SERVICE].desks.get(path_id(request))
+    desk = await request.app[SERVICE].events.desks.get(path_id(request))
     body = await bodies.read_struct(request, requests.TargetIn)
     return await target_response(request, *await add_target(request, desk, body))
 
@@ -91,7 +91,7 @@ async def post_watch(request: web.Request, query: requests.NoQuery) -> web.Strea
         min_size=view.min_size,
         status=view.status,
     )
-    stored, is_new = await service.desks.create(
+    stored, is_new = await service.events.desks.create(
         desk, lambda other: other.name == name and view_filter(other) == view_filter(desk)
     )
     return created("/v1/watches", watch_out(stored, request.app[BASE_PATH]), is_new=is_new)
@@ -99,7 +99,7 @@ async def post_watch(request: web.Request, query: requests.NoQuery) -> web.Strea
 
 async def list_watches(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """All desks that are watches."""
-    desks, base = await request.app[SERVICE].desks.values(), request.app[BASE_PATH]
+    desks, base = await request.app[SERVICE].events.desks.values(), request.app[BASE_PATH]
     return struct_response(
         responses.WatchesOut([watch_out(desk, base) for desk in desks if watch_query(desk) is not None])
     )
@@ -107,13 +107,13 @@ async def list_watches(request: web.Request, query: requests.NoQuery) -> web.Str
 
 async def get_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """One watch."""
-    watch = await load_watch(request.app[SERVICE].desks, path_id(request))
+    watch = await load_watch(request.app[SERVICE].events.desks, path_id(request))
     return struct_response(watch_out(watch, request.app[BASE_PATH]))
 
 
 async def delete_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Delete a watch; feeds and streams that name it answer 404 from then on."""
-    await load_watch(request.app[SERVICE].desks, path_id(request))
+    await load_watch(request.app[SERVICE].events.desks, path_id(request))
     return await delete(request, query)
 
 
@@ -148,7 +148,7 @@ async def add_target(request: web.Request, desk: Desk, body: requests.TargetIn) 
     else:
         allow_private = service.settings.webhook_allow_private_addresses
         address = validate_url(body.address.strip(), allow_private=allow_private)
-    return await service.webhook_subscriptions.subscribe(
+    return await service.events.subscriptions.subscribe(
         address, (), body.format, service.clock(), caller_id(request), kind=body.kind, desk=desk.id
     )
 

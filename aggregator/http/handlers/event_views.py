@@ -50,8 +50,8 @@ class Storyline:
 
 async def load_storyline(service: Service, story_id: str) -> Storyline:
     """The storyline with this id. Raises NotFound, StoreUnavailable."""
-    events = await service.events.story_events(story_id)
-    stored = await service.index.articles.get_many(sample_items(events))
+    events = await service.events.repository.story_events(story_id)
+    stored = await service.articles.index.articles.get_many(sample_items(events))
     articles = {id_: article.record for id_, article in stored.items()}
     return Storyline(story_id, tuple(events), tuple(developments(events, articles)))
 
@@ -198,7 +198,7 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
     records: list[ArticleRecord] = []
     for start in range(0, len(event.items), ARTICLES_PER_READ):
         ids = event.items[start : start + ARTICLES_PER_READ]
-        stored = await service.index.articles.get_many(ids)
+        stored = await service.articles.index.articles.get_many(ids)
         found = [stored[id_] for id_ in ids if id_ in stored]
         items += [_item(article, similarities.get(article.record.id, 1.0)) for article in found]
         records = (records + [article.record for article in found])[-MAX_HEADLINES:]
@@ -226,7 +226,7 @@ def item_of(record: ArticleRecord, similarity: float = 1.0, copy_of: str = "") -
 
 def first_own(items: Iterable[EventItem], service: Service) -> EventItem | None:
     """The first article of one of the newsroom's own sources."""
-    return next((item for item in items if service.own_sources.is_own(item.source)), None)
+    return next((item for item in items if service.events.own_sources.is_own(item.source)), None)
 
 
 def _item(article: StoredArticle, similarity: float) -> EventItem:
@@ -289,7 +289,7 @@ def _safe_cell(value: str) -> str:
 
 async def _load(request: web.Request) -> tuple[Event, tuple[EventItem, ...]]:
     service = request.app[SERVICE]
-    event = await service.events.get(path_id(request))
+    event = await service.events.repository.get(path_id(request))
     return event, (await request.app[EVENT_ITEMS].load(service, event)).items
 
 

@@ -60,11 +60,11 @@ async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
         raise InvalidInput(
             f"cursor: sort={query.sort} has one page, of open events; raise `limit` instead.", field="cursor"
         )
-    events = await service.events.list_events(
+    events = await service.events.repository.list_events(
         status=query.status,
         since_ms=to_unix_ms(query.since, "since"),
         limit=query.limit + 1,
-        event_filter=await build_filter(service.desks, query),
+        event_filter=await build_filter(service.events.desks, query),
         after=decode_cursor(query.cursor, query.sort) if query.cursor else None,
         order=query.sort,
         now_ms=now_ms,
@@ -72,7 +72,7 @@ async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
     page = events[: query.limit]
     has_next = is_paged and len(events) > len(page)
     next_cursor = encode_cursor(page_key_of(page[-1], query.sort), query.sort) if has_next else None
-    learning = event_views.learning_out(await service.events.learning(now_ms))
+    learning = event_views.learning_out(await service.events.repository.learning(now_ms))
     return struct_response(
         EventsOut([event_views.event_out(event, now_ms) for event in page], next_cursor, learning)
     )
@@ -81,14 +81,14 @@ async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
 async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """The report on one event; a merged event redirects to the event that absorbed it."""
     service = request.app[SERVICE]
-    event = await service.events.get(path_id(request))
+    event = await service.events.repository.get(path_id(request))
     if event.merged_into is not None:
         return web.Response(
             status=308, headers={"Location": f"/v1/events/{quote(event.merged_into, safe='')}"}
         )
-    previous, following = await service.events.story_neighbors(event)
+    previous, following = await service.events.repository.story_neighbors(event)
     ids = event.items[-MAX_DETAIL_ARTICLES:]
-    stored = await service.index.articles.get_many(ids)
+    stored = await service.articles.index.articles.get_many(ids)
     articles = [encoding.article_ref(stored[id_].record) for id_ in ids if id_ in stored]
     return struct_response(
         event_views.event_detail_out(event, service.clock(), articles, previous, following)
@@ -108,7 +108,7 @@ async def post_action(request: web.Request, query: NoQuery) -> web.StreamRespons
     id_ = path_id(request)
     body = await bodies.read_struct(request, ActionIn)
     body.actor = auth.actor_name(request, body.actor)
-    event = await service.editor_actions.apply(_to_action(body, id_, service.clock()))
+    event = await service.events.editor_actions.apply(_to_action(body, id_, service.clock()))
     return struct_response(event_views.event_out(event, service.clock()))
 
 
@@ -138,7 +138,7 @@ def _to_action(body: ActionIn, event_id: str, now_ms: int) -> EditorAction:
 
 async def get_read_mark(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """The read mark of the caller's key."""
-    return _read_mark_response(await request.app[SERVICE].read_marks.get(_user(request)) or ReadMark())
+    return _read_mark_response(await request.app[SERVICE].events.read_marks.get(_user(request)) or ReadMark())
 
 
 async def post_read_mark(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -147,7 +147,7 @@ async def post_read_mark(request: web.Request, query: NoQuery) -> web.StreamResp
     user = _user(request)
     body = await bodies.read_struct(request, ReadMarkIn)
     looked_ms = min(to_unix_ms(body.looked_at, "looked_at") or 0, service.clock())
-    return _read_mark_response(await service.read_marks.advance(user, looked_ms, body.seen))
+    return _read_mark_response(await service.events.read_marks.advance(user, looked_ms, body.seen))
 
 
 def _user(request: web.Request) -> str:

@@ -65,8 +65,8 @@ async def json_feed(request: web.Request, query: FeedQuery) -> web.StreamRespons
 
 async def _load_events(request: web.Request, query: FeedQuery) -> Sequence[Event]:
     service = request.app[SERVICE]
-    return await service.events.list_events(
-        status=query.status, limit=query.limit, event_filter=await build_filter(service.desks, query)
+    return await service.events.repository.list_events(
+        status=query.status, limit=query.limit, event_filter=await build_filter(service.events.desks, query)
     )
 
 
@@ -173,12 +173,12 @@ async def stream_events(request: web.Request, query: EventStreamQuery) -> web.St
 
 async def close_streams(app: web.Application) -> None:
     """Close all streams, so that the shutdown does not wait for their clients."""
-    app[SERVICE].change_broadcaster.close()
+    app[SERVICE].events.broadcaster.close()
 
 
 async def _stream(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
     service = request.app[SERVICE]
-    broadcaster, event_filter = service.change_broadcaster, await build_filter(service.desks, query)
+    broadcaster, event_filter = service.events.broadcaster, await build_filter(service.events.desks, query)
     if broadcaster.is_full:
         raise TooManyStreams("No more streams can be opened at the moment; retry in a few seconds.")
     after = request.headers.get("Last-Event-ID", "") or query.after

@@ -29,10 +29,10 @@ async def ready(request: web.Request, query: None) -> web.StreamResponse:
     info = await service.store.info()
     if not info.ready:
         return errors.not_ready_response(info.problem or "The store is not ready.")
-    if problems := await service.readiness.run():
+    if problems := await service.edge.readiness.run():
         return errors.not_ready_response(" ".join(problems.values()))
     store = StoreOut(info.kind, info.version, info.memory_bytes, info.durability)
-    return struct_response(ReadyOut("ready", store, list(service.index.spaces)))
+    return struct_response(ReadyOut("ready", store, list(service.articles.index.spaces)))
 
 
 async def metrics(request: web.Request, query: None) -> web.StreamResponse:
@@ -56,11 +56,10 @@ async def render_metrics(app: web.Application) -> bytes:
     info = await store_info(service.store)
     pending: Mapping[str, int] = {}
     with contextlib.suppress(StoreUnavailable):
-        pending = await service.webhook_dispatcher.queue.pending() if info.ready else {}
+        pending = await service.background.webhook_dispatcher.queue.pending() if info.ready else {}
     if info.ready:
-        await service.readiness.run()
-    background = service.background
-    running = background if background is not None and background.scheduler.is_running else None
+        await service.edge.readiness.run()
+    running = service.background if service.background.scheduler.is_running else None
     return app[METRICS].render(ScrapeContext(info, service, running, pending))
 
 

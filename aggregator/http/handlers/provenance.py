@@ -26,7 +26,7 @@ TEXT_FIELDS = tuple(field.name for field in dataclasses.fields(TextChanges))
 async def of_article(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """First publisher and followers of an article's text."""
     id_ = path_id(request)
-    found = await request.app[SERVICE].provenance.of_article(id_)
+    found = await request.app[SERVICE].articles.provenance.of_article(id_)
     first = article_ref(found.first.record)
     return struct_response(
         fields_of(_text_out(found), out.ProvenanceOut, id=id_, first=first, truncated=found.truncated)
@@ -36,10 +36,10 @@ async def of_article(request: web.Request, query: NoQuery) -> web.StreamResponse
 async def of_event(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """First publisher and followers of an event."""
     service = request.app[SERVICE]
-    event = await service.events.get(path_id(request))
-    found = await service.provenance.of_event(event.items)
+    event = await service.events.repository.get(path_id(request))
+    found = await service.articles.provenance.of_event(event.items)
     names = {entry.publication.source for entry in found.outlets}
-    families = families_among(await service.sources.report(), names)
+    families = families_among(await service.articles.sources.report(), names)
     return struct_response(
         fields_of(
             found,
@@ -56,7 +56,7 @@ async def of_event(request: web.Request, query: NoQuery) -> web.StreamResponse:
 
 async def list_sources(request: web.Request, query: SourcesQuery) -> web.StreamResponse:
     """The outlets with their statistics, and the syndication families."""
-    report = await request.app[SERVICE].sources.report()
+    report = await request.app[SERVICE].articles.sources.report()
     selection = select(report, query.q, query.sort, query.offset, query.limit)
     return struct_response(
         fields_of(
@@ -72,7 +72,7 @@ async def list_sources(request: web.Request, query: SourcesQuery) -> web.StreamR
 
 async def get_source(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """One outlet."""
-    sources = request.app[SERVICE].sources
+    sources = request.app[SERVICE].articles.sources
     source, family = await sources.get(request.match_info["name"])
     report = await sources.report()
     return struct_response(

@@ -51,11 +51,13 @@ async def search(request: web.Request, query: SearchQuery) -> web.StreamResponse
     if not query.q.strip():
         raise InvalidInput("q: give the words, the id or the URL to search for.", field="q")
     conditions = article_filter(query)
-    found = await service.search.find(query.q, conditions, limit=query.limit, after=_after(query.cursor))
+    found = await service.articles.search.find(
+        query.q, conditions, limit=query.limit, after=_after(query.cursor)
+    )
     events: list[Event] = []
     total, now_ms = 0, service.clock()
     if not query.cursor:
-        events, total = await service.event_search.find(query.q, event_conditions(conditions), MAX_EVENTS)
+        events, total = await service.events.search.find(query.q, event_conditions(conditions), MAX_EVENTS)
     return struct_response(
         SearchOut(
             **await _page_out(service, found),
@@ -69,7 +71,7 @@ async def search(request: web.Request, query: SearchQuery) -> web.StreamResponse
 async def list_articles(request: web.Request, query: ArticlesQuery) -> web.StreamResponse:
     """Stored articles that meet the conditions, newest first."""
     service = request.app[SERVICE]
-    found = await service.search.find(
+    found = await service.articles.search.find(
         "", article_filter(query, query.url), limit=query.limit, after=_after(query.cursor)
     )
     return struct_response(ArticlesOut(**await _page_out(service, found)))
@@ -94,7 +96,7 @@ def event_conditions(conditions: SearchFilter) -> EventConditions:
 
 async def _page_out(service: Service, found: SearchResult) -> dict[str, Any]:
     """The fields that all pages of found articles have."""
-    events = await service.events.event_ids_of([result.article.group for result in found.articles])
+    events = await service.events.repository.event_ids_of([result.article.group for result in found.articles])
     return {
         "articles": [encoding.found_article(r, events.get(r.article.group)) for r in found.articles],
         "total": found.total,
@@ -110,7 +112,7 @@ def _after(cursor: str) -> tuple[int, int] | None:
 async def get_related(request: web.Request, query: RelatedQuery) -> web.StreamResponse:
     """Articles related to a stored one."""
     id_ = path_id(request)
-    found = await request.app[SERVICE].related.of_id(id_, **_related_arguments(query))
+    found = await request.app[SERVICE].articles.related.of_id(id_, **_related_arguments(query))
     return struct_response(RelatedListOut([encoding.related_out(item) for item in found]))
 
 
@@ -124,13 +126,15 @@ async def post_related(request: web.Request, query: RelatedQuery) -> web.StreamR
             raise InvalidInput(
                 "text: give an article by text, html or title, or the ids of stored articles.", field="text"
             )
-        found = await service.related.of_article(
+        found = await service.articles.related.of_article(
             to_article(body, for_storage=False), **_related_arguments(query)
         )
     elif _has_content(body):
         raise InvalidInput("ids: give either ids or an article, not both.", field="ids")
     else:
-        found, not_found = await service.related.of_ids(check_ids(body.ids), **_related_arguments(query))
+        found, not_found = await service.articles.related.of_ids(
+            check_ids(body.ids), **_related_arguments(query)
+        )
     return struct_response(RelatedToManyOut([encoding.related_out(item) for item in found], not_found))
 
 
@@ -138,7 +142,7 @@ async def explain(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """Compare two articles by the deduplication rules."""
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, ExplainIn)
-    found = await service.explain.explain_pair(
+    found = await service.articles.explain.explain_pair(
         _explain_side(body.a, "a"), _explain_side(body.b, "b"), profile=body.policy or ""
     )
     return struct_response(encoding.explain_out(found))

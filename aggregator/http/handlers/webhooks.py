@@ -30,7 +30,7 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     """Register a webhook; its secret is returned only here, and to the key that registered it."""
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, requests.WebhookIn)
-    watch = await load_watch(service.desks, body.watch) if body.watch else None
+    watch = await load_watch(service.events.desks, body.watch) if body.watch else None
     queries = [body.query, (watch_query(watch) or "") if watch else ""]
     return await target_response(request, *await register(request, body.url, queries, body.format))
 
@@ -44,7 +44,7 @@ async def target_response(request: web.Request, target: Subscription, is_new: bo
 
 
 async def _pending(service: Service, target: Subscription) -> int:
-    return (await service.webhook_dispatcher.queue.pending()).get(target.id, 0)
+    return (await service.background.webhook_dispatcher.queue.pending()).get(target.id, 0)
 
 
 async def register(
@@ -54,7 +54,7 @@ async def register(
     service = request.app[SERVICE]
     validate_url(url, allow_private=service.settings.webhook_allow_private_addresses)
     canonical = (canonical_query_string(parse_filter(query)) for query in queries)
-    return await service.webhook_subscriptions.subscribe(
+    return await service.events.subscriptions.subscribe(
         url, tuple(filter(None, canonical)), payload_format, service.clock(), caller_id(request)
     )
 
@@ -62,8 +62,8 @@ async def register(
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """All webhooks and targets of desks with their delivery status."""
     service = request.app[SERVICE]
-    pending = await service.webhook_dispatcher.queue.pending()
-    hooks = await service.webhook_subscriptions.values()
+    pending = await service.background.webhook_dispatcher.queue.pending()
+    hooks = await service.events.subscriptions.values()
     return struct_response(
         responses.WebhooksOut([webhook_out(hook, pending.get(hook.id, 0)) for hook in hooks])
     )
@@ -72,12 +72,12 @@ async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResp
 async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """One webhook with its dead letters and the history of its deliveries."""
     service = request.app[SERVICE]
-    hook = await service.webhook_subscriptions.get(path_id(request))
+    hook = await service.events.subscriptions.get(path_id(request))
     dead = [
         fields_of(letter, responses.DeadLetterOut, event_id=letter.event, made_at=to_datetime(letter.made_ms))
-        for letter in await service.webhook_dispatcher.queue.dead_letters(hook.id)
+        for letter in await service.background.webhook_dispatcher.queue.dead_letters(hook.id)
     ]
-    attempts = await service.webhook_dispatcher.queue.attempts(frozenset((hook.id,)))
+    attempts = await service.background.webhook_dispatcher.queue.attempts(frozenset((hook.id,)))
     return struct_response(
         responses.WebhookDetailOut(
             **msgspec.structs.asdict(webhook_out(hook, await _pending(service, hook))),
@@ -89,7 +89,7 @@ async def get(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
 
 async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Delete a webhook; no further deliveries."""
-    await request.app[SERVICE].webhook_subscriptions.remove(path_id(request))
+    await request.app[SERVICE].events.subscriptions.remove(path_id(request))
     return web.Response(status=204)
 
 
@@ -98,9 +98,9 @@ async def post_action(request: web.Request, query: requests.NoQuery) -> web.Stre
     service = request.app[SERVICE]
     id_ = path_id(request)  # checked before the body is read
     body = await bodies.read_struct(request, requests.WebhookActionIn)
-    hook = await service.webhook_subscriptions.get(id_)
+    hook = await service.events.subscriptions.get(id_)
     if body.action == "ping":
-        result = await service.webhook_dispatcher.ping(hook)
+        result = await service.background.webhook_dispatcher.ping(hook)
         if result.error is not None:
             shown = webhook_out(hook, 0).url
             raise Conflict(f"The test delivery to {shown} failed: {result.error}.")
@@ -115,11 +115,11 @@ async def apply_action(
     """Apply an action other than ``ping``; returns the webhook as it is then. Raises NotFound."""
     if action in ("enable", "disable"):
         reason = f"suspended by {editor or 'an editor'}" if action == "disable" else ""
-        return await service.webhook_subscriptions.suspend(hook.id, reason)
+        return await service.events.subscriptions.suspend(hook.id, reason)
     if action == "resend":
-        await service.webhook_dispatcher.queue.resend(hook.id, delivery_id, service.clock())
+        await service.background.webhook_dispatcher.queue.resend(hook.id, delivery_id, service.clock())
     else:
-        await service.webhook_dispatcher.queue.retry_now(hook.id, service.clock())
+        await service.background.webhook_dispatcher.queue.retry_now(hook.id, service.clock())
     return hook
 
 

@@ -20,8 +20,7 @@ from aggregator.store.decoding import damage
 from aggregator.time_units import DAY_MS, SECOND_MS
 
 if TYPE_CHECKING:
-    from aggregator.app import Service
-    from aggregator.background.wiring import BackgroundServices
+    from aggregator.app import Background, Service
 
 Sample = tuple[tuple[str, ...], float]
 
@@ -45,7 +44,7 @@ class ScrapeContext:
 
     store: StoreInfo
     service: Service | None = None  # None in the background process
-    background: BackgroundServices | None = None  # None in a process without background services
+    background: Background | None = None  # None in a process without background services
     pending_deliveries: Mapping[str, int] = field(default_factory=dict)  # queue length per webhook id
 
     @property
@@ -55,7 +54,7 @@ class ScrapeContext:
         return self.service
 
     @property
-    def active_background(self) -> BackgroundServices:
+    def active_background(self) -> Background:
         """``background`` of the process that runs it."""
         assert self.background is not None
         return self.background
@@ -85,9 +84,7 @@ def from_service(read: Callable[[Service], float]) -> Callable[[ScrapeContext], 
     return lambda context: [((), float(read(context.active_service)))]
 
 
-def from_background(
-    read: Callable[[BackgroundServices], float],
-) -> Callable[[ScrapeContext], Iterable[Sample]]:
+def from_background(read: Callable[[Background], float]) -> Callable[[ScrapeContext], Iterable[Sample]]:
     """A ``read`` for a metric without labels, from the background services."""
     return lambda context: [((), float(read(context.active_background)))]
 
@@ -99,14 +96,14 @@ def from_store(read: Callable[[StoreInfo], float]) -> Callable[[ScrapeContext], 
 
 def _index_spaces(context: ScrapeContext) -> Iterator[Sample]:
     service = context.active_service
-    for space in service.index.spaces:
+    for space in service.articles.index.spaces:
         yield (__version__, space, "serving"), 1.0
-    for space in service.index.shadow_spaces:
+    for space in service.articles.index.shadow_spaces:
         yield (__version__, space, "shadow"), 1.0
 
 
 def _readiness_problems(context: ScrapeContext) -> Iterator[Sample]:
-    readiness = context.active_service.readiness
+    readiness = context.active_service.edge.readiness
     for name in readiness.names:
         yield (name,), float(name in readiness.problems)
 
@@ -131,7 +128,7 @@ def _detector_known_seconds(context: ScrapeContext) -> Iterator[Sample]:
 
 
 def _per_space(
-    read: Callable[[BackgroundServices, str], float],
+    read: Callable[[Background, str], float],
 ) -> Callable[[ScrapeContext], Iterable[Sample]]:
     return lambda context: [
         ((space,), read(context.active_background, space))
@@ -155,27 +152,27 @@ SERVICE_METRICS = (
     MetricSpec("aggregator_not_ready", "gauge",
         "1 while this readiness check fails; /readyz and the log say why.", _readiness_problems, ("check",)),
     MetricSpec(RESTARTS_NAME, "counter", RESTARTS_HELP,
-        lambda context: [(("analysis",), float(context.active_service.analysis_pool.restarts))],
+        lambda context: [(("analysis",), float(context.active_service.analysis.serving.restarts))],
         (RESTARTS_LABEL,)),
     MetricSpec("aggregator_damaged_values", "counter", "Damaged stored values met; the log names them.",
         lambda context: [((), float(damage.values))]),
     MetricSpec("aggregator_unread_articles", "gauge",
         "Stored articles of indexes that the settings do not read, estimated.",
-        from_service(lambda s: s.unread_index.articles)),
+        from_service(lambda s: s.articles.unread_index.articles)),
     MetricSpec("aggregator_commit_retries", "counter", "Commits retried after a conflict.",
-        from_service(lambda s: s.ingest.commit_retries)),
+        from_service(lambda s: s.articles.ingest.commit_retries)),
     MetricSpec("aggregator_bulk_throttled_seconds", "counter",
         "Time that batches were paused in favor of interactive requests.",
-        from_service(lambda s: s.load_control.throttle.throttled_s)),
+        from_service(lambda s: s.articles.load_control.throttle.throttled_s)),
     MetricSpec("aggregator_webhook_queue_length", "gauge", "Pending webhook deliveries of all processes.",
         lambda context: [((), float(sum(context.pending_deliveries.values())))]),
     MetricSpec("aggregator_index_lookups", "counter", "Index lookups.",
-        from_service(lambda s: s.index.lookup.counters.lookups)),
+        from_service(lambda s: s.articles.index.lookup.counters.lookups)),
     MetricSpec("aggregator_index_candidates", "counter", "Bucket entries compared by lookups.",
-        from_service(lambda s: s.index.lookup.counters.entries_read)),
+        from_service(lambda s: s.articles.index.lookup.counters.entries_read)),
     MetricSpec("aggregator_index_largest_bucket_entries", "gauge",
         "Entries of the largest bucket read by a lookup since the start.",
-        from_service(lambda s: s.index.lookup.counters.largest_bucket_entries)),
+        from_service(lambda s: s.articles.index.lookup.counters.largest_bucket_entries)),
 )  # fmt: skip
 BACKGROUND_METRICS = (
     MetricSpec("aggregator_leader", "gauge", "1 in the process that runs the event detector.",
@@ -236,9 +233,7 @@ class ServiceCollector(Collector):
         context = self.context
         if context is None:
             return
-        service = context.service
-        yield from (spec.to_family(context) for spec in STORE_METRICS if service is not None)
-        if service is not None and service.background is not None:
-            yield from (spec.to_family(context) for spec in SERVICE_METRICS)
+        if context.service is not None:
+            yield from (spec.to_family(context) for spec in (*STORE_METRICS, *SERVICE_METRICS))
         if context.background is not None:
             yield from (spec.to_family(context) for spec in BACKGROUND_METRICS)

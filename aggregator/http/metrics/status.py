@@ -60,7 +60,7 @@ class DetectorStatus:
 async def detector_status(app: web.Application) -> DetectorStatus | None:
     """Status of the detector; None if it does not run or its process does not answer."""
     background = app[SERVICE].background
-    if background is not None and background.scheduler.is_running:
+    if background.scheduler.is_running:
         scheduler, detector = background.scheduler, background.scheduler.detector
         return DetectorStatus(detector.is_leader, detector.last_run_ms, scheduler.misfires, detector.errors)
     peers = app.get(PEER_METRICS)

@@ -66,7 +66,7 @@ async def create(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
         desk = to_desk(form_to_request(form), service.clock(), caller_id(request), caller_name(request))
         if form.action == "preview":
             return await desk_list(request, query, form=form, preview=await _preview(request, desk))
-        stored, is_new = await service.desks.create(desk)
+        stored, is_new = await service.events.desks.create(desk)
         if not is_new:
             raise Conflict(f"name: there is a desk {desk.name!r} already; choose another name.")
     except (InvalidInput, Conflict) as error:
@@ -76,18 +76,18 @@ async def create(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
 
 async def desk(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
     """One desk."""
-    stored = await request.app[SERVICE].desks.get(path_id(request))
+    stored = await request.app[SERVICE].events.desks.get(path_id(request))
     return await _desk_page(request, query, stored)
 
 
 async def change(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
     """Save, preview or delete a desk, or add a target."""
     service = request.app[SERVICE]
-    stored = await service.desks.get(path_id(request))
+    stored = await service.events.desks.get(path_id(request))
     form = await read_form(request, DeskForm)
     if form.action == "delete":
-        await service.desks.remove(stored.id)
-        await service.webhook_subscriptions.remove_of_desk(stored.id)
+        await service.events.desks.remove(stored.id)
+        await service.events.subscriptions.remove_of_desk(stored.id)
         return redirect("/desks", "deleted")
     try:
         if form.action == "add_target":
@@ -96,7 +96,7 @@ async def change(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
         if form.action == "preview":
             preview = await _preview(request, edited)
             return await _desk_page(request, query, stored, form=form, preview=preview)
-        await service.desks.change(stored.id, lambda _: edited)
+        await service.events.desks.change(stored.id, lambda _: edited)
     except (InvalidInput, Conflict) as error:
         is_target = form.action == "add_target"
         shown = desk_to_form(stored) if is_target else form
@@ -126,7 +126,7 @@ async def desk_list(
 ) -> web.Response:
     """All desks, and the form for a new desk."""
     service = request.app[SERVICE]
-    desks, targets = await service.desks.values(), await service.webhook_subscriptions.values()
+    desks, targets = await service.events.desks.values(), await service.events.subscriptions.values()
     view = await load_deliveries(service, targets if may_edit(request) else [])
     return html_response(
         request,
@@ -160,7 +160,7 @@ async def _desk_page(
 ) -> web.Response:
     service = request.app[SERVICE]
     can_edit = may_edit(request)
-    everything = await service.webhook_subscriptions.values() if can_edit else []
+    everything = await service.events.subscriptions.values() if can_edit else []
     view = await load_deliveries(service, [target for target in everything if target.desk == stored.id])
     return html_response(
         request,
@@ -187,7 +187,7 @@ async def _desk_page(
 async def _preview(request: web.Request, desk: Desk) -> Preview:
     service = request.app[SERVICE]
     now_ms = service.clock()
-    events = await service.events.list_events(
+    events = await service.events.repository.list_events(
         since_ms=now_ms - PREVIEW_DAYS * DAY_MS, limit=MAX_PREVIEW, event_filter=view_filter(desk)
     )
     reached = [is_reportable(e) and meets_thresholds(desk, e, busiest_hour(e)) for e in events]

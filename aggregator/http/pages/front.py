@@ -37,7 +37,7 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
     """Events in the reader's order and recent verdicts; 304 while nothing has changed."""
     service = request.app[SERVICE]
     # Read before the list, so that the stream repeats changes made in between.
-    position = await service.change_broadcaster.latest_position()
+    position = await service.events.broadcaster.latest_position()
     read_mark = await _read_mark(request)
 
     async def render() -> bytes:
@@ -45,7 +45,7 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
 
     if position == NO_CHANGES:  # there is no version to cache by
         return conditional_response(request, await render(), "text/html")
-    newest = await service.index.stream.recent_entries(1)
+    newest = await service.articles.index.stream.recent_entries(1)
     shown = (tuple(given_values(query).items()), caller_id(request), base_url(request))
     number = newest[0].number if newest else 0
     version = (position, read_mark, number, service.clock() // MAX_CACHED_MS)
@@ -55,20 +55,22 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
 
 async def _render(request: web.Request, query: FrontQuery, position: bytes, read_mark: str | None) -> bytes:
     service = request.app[SERVICE]
-    event_filter = await build_filter(service.desks, query)
-    events = await service.events.list_events(limit=MAX_EVENTS, event_filter=event_filter)
-    recent = await _recent(service.index.stream, query)
+    event_filter = await build_filter(service.events.desks, query)
+    events = await service.events.repository.list_events(limit=MAX_EVENTS, event_filter=event_filter)
+    recent = await _recent(service.articles.index.stream, query)
     articles = [item for item in recent if item.kind == "article"]
-    event_ids = await service.events.event_ids_of([item.first_version for item in articles])
+    event_ids = await service.events.repository.event_ids_of([item.first_version for item in articles])
     settings, now_ms = service.settings, service.clock()
     only_ours = None if query.ours is None else query.ours == "yes"
-    lists = cards.event_lists(events, now_ms, query.sort, query.severity, service.own_sources, only_ours)
-    desks = {desk.id: desk.name for desk in await service.desks.values()}
+    lists = cards.event_lists(
+        events, now_ms, query.sort, query.severity, service.events.own_sources, only_ours
+    )
+    desks = {desk.id: desk.name for desk in await service.events.desks.values()}
     return request.app[PAGES].render(
         "front.html",
         page="events",
         user=caller_name(request),
-        learning=await service.events.learning(now_ms),
+        learning=await service.events.repository.learning(now_ms),
         lists=lists,
         verdicts=[(item, event_ids.get(item.first_version)) for item in articles],
         view=view(query, (*lists.open, *lists.closed), desks),
@@ -100,7 +102,7 @@ async def _read_mark(request: web.Request) -> str | None:
     user = caller_id(request)
     if not user:
         return None
-    mark = await request.app[SERVICE].read_marks.get(user)
+    mark = await request.app[SERVICE].events.read_marks.get(user)
     return json.dumps({"at": mark.looked_ms, "seen": mark.seen} if mark and mark.looked_ms else None)
 
 

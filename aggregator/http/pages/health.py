@@ -71,9 +71,9 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
     keys: Mapping[str, int] | None = None
     problem = info.problem or ""
     try:
-        arrivals = await service.index.arrival_counts.update(service.clock())
+        arrivals = await service.articles.index.arrival_counts.update(service.clock())
         queues = await _queues(service)
-        history = await service.events.learned_history()
+        history = await service.events.repository.learned_history()
         keys = await _keys_by_role(request)
     except StoreUnavailable as error:
         problem = problem or str(error)
@@ -101,14 +101,14 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
         max_backlog=MAX_BACKLOG,
         latency=stage_latencies(list(app[METRICS].recent_timings_ms)),
         answered=len(app[METRICS].recent_timings_ms),
-        spaces=_space_rows(service.index.spaces),
+        spaces=_space_rows(service.articles.index.spaces),
         detector=await detector_status(app),
         learning=history.status(now_ms) if history else None,
         known=known_documents(history, now_ms),
         keys=keys,
         stream_clients=totals.sum("aggregator_event_stream_clients"),
         settings=service.settings,
-        policies=service.policies,
+        policies=service.articles.policies,
         version=__version__,
     )
 
@@ -168,13 +168,13 @@ def stage_latencies(timings_ms: Sequence[Mapping[str, float]]) -> list[StageLate
 
 
 async def _queues(service: Service) -> Queues:
-    webhooks = await service.webhook_subscriptions.values()
-    detector = service.background.detector if service.background is not None else None
+    webhooks = await service.events.subscriptions.values()
+    stream, queue = service.articles.index.stream, service.background.webhook_dispatcher.queue
     return Queues(
-        stream_entries=await service.index.stream.length(),
-        backlog=await detector.lag(service.index.stream, MAX_BACKLOG) if detector is not None else None,
-        deliveries=sum((await service.webhook_dispatcher.queue.pending()).values()),
-        dead_letters=await service.webhook_dispatcher.queue.dead_letter_count(),
+        stream_entries=await stream.length(),
+        backlog=await service.background.detector.lag(stream, MAX_BACKLOG),
+        deliveries=sum((await queue.pending()).values()),
+        dead_letters=await queue.dead_letter_count(),
         webhooks=len(webhooks),
         suspended_webhooks=sum(1 for webhook in webhooks if webhook.disabled),
     )
@@ -186,7 +186,7 @@ async def _keys_by_role(request: web.Request) -> dict[str, int] | None:
     if key is not None and not key.allows("admin"):
         return None
     now_ms = service.clock()
-    counts = Counter(key.role for key in await service.api_keys.list_keys() if key.is_active(now_ms))
+    counts = Counter(key.role for key in await service.edge.api_keys.list_keys() if key.is_active(now_ms))
     return {role: counts[role] for role in ROLES if counts[role]}
 
 

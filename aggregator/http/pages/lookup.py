@@ -117,10 +117,10 @@ async def _resolve_id(request: web.Request, given: str) -> str:
     service = request.app[SERVICE]
     is_url = given.lower().startswith(("http://", "https://"))
     for id_ in (given, canonical_url(given)) if is_url else (given,):
-        if is_id_or_url(id_) and await service.index.articles.get_many([validate_id(id_, "q")]):
+        if is_id_or_url(id_) and await service.articles.index.articles.get_many([validate_id(id_, "q")]):
             return id_
     if is_url:  # stored with another id than its URL
-        found = await service.search.find("", SearchFilter(url=given), limit=1)
+        found = await service.articles.search.find("", SearchFilter(url=given), limit=1)
         for result in found.articles:
             return result.article.record.id
     raise NotFound(f"No article is stored under {given[:200]!r}. Paste the text itself to get its verdict.")
@@ -128,10 +128,10 @@ async def _resolve_id(request: web.Request, given: str) -> str:
 
 async def _look_up_stored(request: web.Request, id_: str) -> LookupResult:
     service = request.app[SERVICE]
-    stored = await service.index.articles.get(id_)
+    stored = await service.articles.index.articles.get(id_)
     match = stored.outcome.match
-    group = await service.index.articles.group_members(id_, MAX_DUPLICATES)
-    events = await service.events.event_ids_of([stored.group])
+    group = await service.articles.index.articles.group_members(id_, MAX_DUPLICATES)
+    events = await service.events.repository.event_ids_of([stored.group])
     return LookupResult(
         outcome=stored.outcome,
         analysis=stored.record,
@@ -139,16 +139,17 @@ async def _look_up_stored(request: web.Request, id_: str) -> LookupResult:
         event_id=events.get(stored.group),
         canonical=next((r for r in group if match and r.id == match.canonical_id), None),
         duplicates=tuple(r for r in group if r.id != id_)[:MAX_DUPLICATES],
-        related=await service.related.of_id(id_, limit=MAX_RELATED),
+        related=await service.articles.related.of_id(id_, limit=MAX_RELATED),
         record=stored.record,
     )
 
 
 async def _look_up_pasted(request: web.Request, text: str) -> LookupResult:
     service = request.app[SERVICE]
-    answer = await service.ingest.submit(to_article(ArticleIn(text=text)), dry_run=True)
+    answer = await service.articles.ingest.submit(to_article(ArticleIn(text=text)), dry_run=True)
     match = answer.outcome.match
-    group = await service.index.articles.group_members(match.canonical_id, MAX_DUPLICATES) if match else []
+    group_members = service.articles.index.articles.group_members
+    group = await group_members(match.canonical_id, MAX_DUPLICATES) if match else []
     return LookupResult(
         outcome=answer.outcome,
         analysis=answer,
@@ -166,7 +167,9 @@ async def _events_about(request: web.Request, given: str) -> list[Card]:
     if not given or "\n" in given or len(given) > MAX_TERM_CHARS:
         return []
     service = request.app[SERVICE]
-    events = await service.events.list_events(limit=MAX_EVENTS, event_filter=EventFilter(term=given))
+    events = await service.events.repository.list_events(
+        limit=MAX_EVENTS, event_filter=EventFilter(term=given)
+    )
     return [make_card(event, service.clock()) for event in events]
 
 
@@ -200,10 +203,10 @@ async def _compare_page(request: web.Request, a: str, b: str) -> web.Response:
 async def _load_comparison(request: web.Request, a: str, b: str) -> Comparison:
     service = request.app[SERVICE]
     sides = [await _article_or_id(request, side) for side in (a, b)]
-    first, second = await service.explain.load_pair(sides[0], sides[1])
-    stored = await service.index.articles.get_many([side for side in sides if isinstance(side, str)])
+    first, second = await service.articles.explain.load_pair(sides[0], sides[1])
+    stored = await service.articles.index.articles.get_many([side for side in sides if isinstance(side, str)])
     records = [stored[s].record if isinstance(s, str) and s in stored else None for s in sides]
-    explanation = await service.explain.compare(first, second)
+    explanation = await service.articles.explain.compare(first, second)
     diffs = None
     if first.text is not None and second.text is not None:
         langs = first.record.lang, second.record.lang
@@ -248,10 +251,11 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.StreamResp
         if given or conditions != SearchFilter():
             after = query_params.decode_result_cursor(query.cursor) if query.cursor else None
             service = request.app[SERVICE]
-            result = await service.search.find(given, conditions, limit=PAGE_ARTICLES, after=after)
-            event_ids = await service.events.event_ids_of([found.article.group for found in result.articles])
+            result = await service.articles.search.find(given, conditions, limit=PAGE_ARTICLES, after=after)
+            groups = [found.article.group for found in result.articles]
+            event_ids = await service.events.repository.event_ids_of(groups)
             if after is None:
-                about, _ = await service.event_search.find(given, event_conditions(conditions), MAX_EVENTS)
+                about, _ = await service.events.search.find(given, event_conditions(conditions), MAX_EVENTS)
                 events = [make_card(event, service.clock()) for event in about]
     except InvalidInput as error:
         problem = str(error)

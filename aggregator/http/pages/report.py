@@ -46,9 +46,9 @@ MAX_NAMED_OUTLETS = 4
 async def report(request: web.Request, query: ReportQuery) -> web.StreamResponse:
     """The report of an event."""
     service = request.app[SERVICE]
-    position = await service.change_broadcaster.latest_position()
-    event = await service.events.get(path_id(request))
-    previous, following = await service.events.story_neighbors(event)
+    position = await service.events.broadcaster.latest_position()
+    event = await service.events.repository.get(path_id(request))
+    previous, following = await service.events.repository.story_neighbors(event)
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     page = await _item_page(service, loaded.items, query)
     days = {at_ms // DAY_MS for at_ms, _ in event.timeline}
@@ -65,9 +65,9 @@ async def report(request: web.Request, query: ReportQuery) -> web.StreamResponse
         window=f"{service.settings.burst_window_hours:g} h",
         alternatives=loaded.alternatives,
         first=next(iter(loaded.items), None),
-        has_own_sources=bool(service.own_sources),
+        has_own_sources=bool(service.events.own_sources),
         own=first_own(loaded.items, service),
-        is_own_source=service.own_sources.is_own,
+        is_own_source=service.events.own_sources.is_own,
         editors=sorted({event.assignee, *(action.actor for action in event.actions)} - {""}),
         item_page=page,
         stored_count=len(loaded.items),
@@ -102,7 +102,7 @@ async def _with_further_copies(service: Service, entries: Sequence[Entry]) -> tu
         if not entry.item.copy_of and not entry.copies:
             return entry
         try:
-            members = await service.index.articles.group_members(canonical_id, MAX_COPIES)
+            members = await service.articles.index.articles.group_members(canonical_id, MAX_COPIES)
         except NotFound:  # deleted in the meantime
             return entry
         return add_copies(entry, [item_of(record) for record in members])
@@ -127,7 +127,7 @@ def _url(event: Event, view: ReportView, page: int = 1) -> str:
 async def story(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """The storyline of events, the newest day first."""
     service = request.app[SERVICE]
-    position = await service.change_broadcaster.latest_position()
+    position = await service.events.broadcaster.latest_position()
     found = await load_storyline(service, path_id(request))
     days = [(day, list(group)) for day, group in groupby(found.developments, key=lambda d: d.day_ms)]
     return html_response(
@@ -228,7 +228,7 @@ SHOWN_OUTLETS = 30  # of an event; the others are folded
 async def article_provenance(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """First publisher and followers of an article's text."""
     service, id_ = request.app[SERVICE], path_id(request)
-    found = await service.provenance.of_article(id_)
+    found = await service.articles.provenance.of_article(id_)
     own = next(step.record for step in found.steps if step.record.id == id_)
     return html_response(request, "article_provenance.html", page="provenance", article=own, text=found)
 
@@ -236,8 +236,8 @@ async def article_provenance(request: web.Request, query: NoQuery) -> web.Stream
 async def event_provenance(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """First publisher and followers of an event, and the texts that its outlets share."""
     service = request.app[SERVICE]
-    event = await service.events.get(path_id(request))
-    found = await service.provenance.of_event(event.items)
+    event = await service.events.repository.get(path_id(request))
+    found = await service.articles.provenance.of_event(event.items)
     names = {entry.publication.source for entry in found.outlets}
     return html_response(
         request,
@@ -246,14 +246,14 @@ async def event_provenance(request: web.Request, query: NoQuery) -> web.StreamRe
         event=event,
         card=cards.make_card(event, service.clock()),
         found=found,
-        families=families_among(await service.sources.report(), names),
+        families=families_among(await service.articles.sources.report(), names),
         shown_outlets=SHOWN_OUTLETS,
     )
 
 
 async def sources(request: web.Request, query: SourcesPageQuery) -> web.StreamResponse:
     """The outlets with their statistics, and the syndication families."""
-    report = await request.app[SERVICE].sources.report()
+    report = await request.app[SERVICE].articles.sources.report()
     selection = select(report, query.q, query.sort, query.offset, SOURCES_PER_PAGE)
     return html_response(
         request, "sources.html", page="sources", report=report, selection=selection, query=query
@@ -262,7 +262,7 @@ async def sources(request: web.Request, query: SourcesPageQuery) -> web.StreamRe
 
 async def source(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """One outlet."""
-    directory = request.app[SERVICE].sources
+    directory = request.app[SERVICE].articles.sources
     found, family = await directory.get(request.match_info["name"])
     return html_response(
         request, "source.html", page="sources", source=found, family=family, report=await directory.report()

@@ -24,7 +24,7 @@ async def sign_in_form(request: web.Request, query: SignInQuery) -> web.StreamRe
 
 async def sign_in(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """Start a session for the submitted key and redirect to ``next``. Raises InvalidApiKey, RateLimited."""
-    api_keys = request.app[SERVICE].api_keys
+    api_keys = request.app[SERVICE].edge.api_keys
     form = await read_form(request, SignInForm, MAX_FORM_BYTES)
     key = await api_keys.authenticate(form.key.strip())
     if key is None:
@@ -32,7 +32,7 @@ async def sign_in(request: web.Request, query: NoQuery) -> web.StreamResponse:
             "key: unknown, revoked or expired access key; ask the administrator for a new one."
         )
     request[CALLER_KEY] = key
-    await request.app[SERVICE].rate_limiter.acquire(key.id)  # a session is stored for 12 hours
+    await request.app[SERVICE].edge.rate_limiter.acquire(key.id)  # a session is stored for 12 hours
     response = web.Response(status=303, headers={"Location": safe_redirect_path(form.next)})
     _set_session_cookie(request, response, await api_keys.sessions.start(key.id), SESSION_TTL_MS // 1000)
     return response
@@ -42,7 +42,7 @@ async def sign_out(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """End the session: delete the cookie and the stored session."""
     token = request.cookies.get(SESSION_COOKIE)
     if token:
-        await request.app[SERVICE].api_keys.sessions.end(token)
+        await request.app[SERVICE].edge.api_keys.sessions.end(token)
     location = request.app[SERVICE].settings.sign_out_url or "/sign-in"
     response = web.Response(status=303, headers={"Location": location})
     _set_session_cookie(request, response, "", 0)

@@ -69,9 +69,9 @@ async def create(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
 async def webhook(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
     """One webhook or target."""
     service = request.app[SERVICE]
-    target = await service.webhook_subscriptions.get(path_id(request))
+    target = await service.events.subscriptions.get(path_id(request))
     view = await load_deliveries(service, [target], detail=True)
-    desks = await service.desks.all()
+    desks = await service.events.desks.all()
     return html_response(
         request,
         "webhook.html",
@@ -87,14 +87,14 @@ async def webhook(request: web.Request, query: DeskPageQuery) -> web.StreamRespo
 async def change(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
     """Apply one action to a webhook or target and return to the page that it was sent from."""
     service = request.app[SERVICE]
-    target = await service.webhook_subscriptions.get(path_id(request))
+    target = await service.events.subscriptions.get(path_id(request))
     form = await read_form(request, WebhookForm)
     back = safe_redirect_path(form.next or f"/webhooks/{target.id}").partition("?")[0]
     done = form.action
     if form.action == "ping":
         await _test(request, target)
     elif form.action == "remove":
-        await service.webhook_subscriptions.remove(target.id)
+        await service.events.subscriptions.remove(target.id)
         back, done = "/webhooks" if back == f"/webhooks/{target.id}" else back, "removed"  # type: ignore[assignment]
     elif form.action != "add":
         await apply_action(service, target, form.action, form.delivery, caller_name(request))
@@ -104,7 +104,7 @@ async def change(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
 async def _test(request: web.Request, target: Subscription) -> None:
     async def send() -> None:
         try:
-            await request.app[SERVICE].webhook_dispatcher.ping(target)
+            await request.app[SERVICE].background.webhook_dispatcher.ping(target)
         except AggregatorError as error:
             log.warning("The result of a test of the webhook %s was not stored: %s", target.id, error)
 
@@ -124,13 +124,13 @@ async def webhook_list(
 ) -> web.Response:
     """All webhooks and targets with the latest deliveries."""
     service = request.app[SERVICE]
-    view = await load_deliveries(service, await service.webhook_subscriptions.values())
+    view = await load_deliveries(service, await service.events.subscriptions.values())
     return html_response(
         request,
         "webhooks.html",
         page="desks",
         view=view,
-        desks={desk.id: desk.name for desk in await service.desks.values()},
+        desks={desk.id: desk.name for desk in await service.events.desks.values()},
         names={row.target.id: row.target.service for row in view.targets},
         form=form or WebhookForm(action="add"),
         problem=problem,
@@ -202,7 +202,7 @@ async def load_deliveries(
     service: Service, targets: Collection[Subscription], *, detail: bool = False
 ) -> DeliveryView:
     """What is known of some targets. ``detail``: pending and abandoned deliveries of the only one, too."""
-    queue = service.webhook_dispatcher.queue
+    queue = service.background.webhook_dispatcher.queue
     ids = frozenset(target.id for target in targets)
     (_, outbox), history = await asyncio.gather(queue.read(), queue.attempts(ids, MAX_HISTORY))
     pending = [delivery for delivery in outbox.calls if delivery.hook in ids]
@@ -211,7 +211,7 @@ async def load_deliveries(
     dead = [delivery for delivery in dead if delivery.id not in waiting]
     shown = pending[:MAX_HISTORY] if detail else []
     wanted = {attempt.event for attempt in history} | {delivery.event for delivery in (*shown, *dead)}
-    events = await service.events.get_many(sorted(filter(None, wanted)))
+    events = await service.events.repository.get_many(sorted(filter(None, wanted)))
     last = {attempt.delivery: attempt for attempt in reversed(history)}
     return DeliveryView(
         targets=tuple(target_row(target, pending, history) for target in targets),

@@ -57,11 +57,11 @@ async def load_history(settings: Settings) -> int:
     articles = history_articles(now)
     clock_ms = articles[0][0]
     async with open_service(settings, clock=lambda: clock_ms) as service:
-        if await service.index.stream.recent_entries(1):
+        if await service.articles.index.stream.recent_entries(1):
             return 0
         for step_ms, group in _steps(articles):
             clock_ms = step_ms
-            await service.ingest.submit_many(group)
+            await service.articles.ingest.submit_many(group)
             await service.background.scheduler.detector.run_once()
         clock_ms = round(now.timestamp() * 1000)
         await service.background.scheduler.detector.run_once()

@@ -72,7 +72,7 @@ async def test_dry_run_stores_nothing(client: Client, service: FakeService) -> N
     response = await client.post("/v1/articles?dry_run=true", json={"id": "a", "text": TEXT})
 
     assert response.status == 200
-    assert service.articles == {}
+    assert service.stored == {}
 
 
 async def test_null_fields_count_as_missing(client: Client, service: FakeService) -> None:
@@ -123,7 +123,7 @@ async def test_html_without_text_is_422(client: Client, service: FakeService) ->
 
     assert response.status == 422
     assert (body["code"], body["field"]) == ("no_text", "html")
-    assert service.articles == {}
+    assert service.stored == {}
 
 
 async def test_a_gzip_body_is_decompressed(client: Client) -> None:

@@ -47,7 +47,7 @@ async def test_invalid_lines_are_answered_with_their_error(client: Client, servi
     assert [row.get("id") or row["line"] for row in rows] == ["a", 2, 5, 6, "b"]
     assert [row["error"]["field"] for row in rows if "error" in row] == ["body", "id", "text"]
     assert {row["error"]["status"] for row in rows if "error" in row} == {400}
-    assert set(service.articles) == {"a", "b"}
+    assert set(service.stored) == {"a", "b"}
 
 
 async def test_byte_order_mark_and_carriage_returns_are_ignored(client: Client) -> None:
@@ -84,7 +84,7 @@ async def test_a_dry_run_stores_nothing(client: Client, service: FakeService) ->
     rows = await answers(await client.post("/v1/articles/batch?dry_run=1", data=line("a")))
 
     assert rows[0]["verdict"] == "new"
-    assert service.articles == {}
+    assert service.stored == {}
 
 
 @pytest.mark.parametrize("query", ["", "?backfill=true"])
@@ -128,7 +128,7 @@ async def test_long_lines_and_too_many_lines_are_rejected() -> None:
 
     assert [row.get("id") or row["line"] for row in rows] == ["a", 2, "b", "c", 5]
     assert [row["error"]["code"] for row in rows if "error" in row] == ["too_large", "too_large"]
-    assert set(service.articles) == {"a", "b", "c"}
+    assert set(service.stored) == {"a", "b", "c"}
 
 
 async def test_the_line_length_limit_is_exact() -> None:

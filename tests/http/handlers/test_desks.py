@@ -56,7 +56,10 @@ async def test_the_view_of_a_desk_is_a_filter(
     client: Client, service: FakeService, desk: dict[str, Any]
 ) -> None:
     """Its id is accepted as a watch by the list."""
-    service.events.stored = [event("e1", "Harbour bridge closed"), event("e2", "Bakery opens", terms=())]
+    service.fake_events.stored = [
+        event("e1", "Harbour bridge closed"),
+        event("e2", "Bakery opens", terms=()),
+    ]
     listed = await (await client.get(desk["events"])).json()
 
     assert [found["id"] for found in listed["events"]] == ["e1"]

@@ -120,7 +120,7 @@ async def test_all_articles_are_exported(client: Client, service: FakeService) -
     """As JSON and as a file; a copy names what it copies; deleted articles are left out."""
     for id_, text in (("a", "One text."), ("b", "Another text."), ("c", "One text.")):
         await client.post("/v1/articles", json={"id": id_, "title": f"Title {id_}", "text": text})
-    service.events.stored = [event("e1", "Bridge closed", ("a", "b", "gone", "c"))]
+    service.fake_events.stored = [event("e1", "Bridge closed", ("a", "b", "gone", "c"))]
     listed = await (await client.get("/v1/events/e1/items")).json()
     file = await client.get("/v1/events/e1/items.csv")
 

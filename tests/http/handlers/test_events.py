@@ -16,7 +16,7 @@ from tests.support.fake_service import START_MS, Client, FakeService
 
 async def test_the_list_applies_filters(client: Client, service: FakeService) -> None:
     """Items are omitted from the list; filters are passed on as plain values."""
-    service.events.stored = [
+    service.fake_events.stored = [
         event("e1", "Bridge closed", ("a", "b")),
         event("e2", "Old", (), status="closed"),
     ]
@@ -28,14 +28,18 @@ async def test_the_list_applies_filters(client: Client, service: FakeService) ->
     assert everything["events"][0]["detected_at"].endswith("Z")
     assert "items" not in everything["events"][0]
     assert [item["id"] for item in closed["events"]] == ["e2"]
-    assert service.events.last_query == {"status": "closed", "since_ms": 1_795_132_800_000, "limit": 6}
+    assert service.fake_events.last_query == {
+        "status": "closed",
+        "since_ms": 1_795_132_800_000,
+        "limit": 6,
+    }
 
 
 async def test_the_list_says_how_much_the_detector_knows(client: Client, service: FakeService) -> None:
     """Rounded down; null when it knows its week, and before it has read anything."""
     answers = []
     for status in (None, LearningStatus(2.97), LearningStatus(7.0)):
-        service.events.learning_status = status
+        service.fake_events.learning_status = status
         answers.append((await (await client.get("/v1/events")).json())["learning"])
 
     assert answers == [None, {"known_days": 2.9, "needed_days": 7}, None]
@@ -44,7 +48,7 @@ async def test_the_list_says_how_much_the_detector_knows(client: Client, service
 async def test_the_report_lists_items_and_stored_articles(client: Client, service: FakeService) -> None:
     """All item ids, and the articles that are still stored."""
     await client.post("/v1/articles", json={"id": "a", "title": "Bridge closed", "text": "It is closed."})
-    service.events.stored = [event("e1", "Bridge closed", ("a", "gone"))]
+    service.fake_events.stored = [event("e1", "Bridge closed", ("a", "gone"))]
     body = await (await client.get("/v1/events/e1")).json()
 
     assert body["items"] == ["a", "gone"] and body["cosines"] == [1.0, 1.0]
@@ -58,7 +62,7 @@ async def test_a_storyline_has_its_events_and_their_headlines_by_day(
 ) -> None:
     """An event names its neighbors; an unknown storyline is 404."""
     await client.post("/v1/articles", json={"id": "a", "title": "Bridge closed", "text": "It is closed."})
-    service.events.stored = [
+    service.fake_events.stored = [
         event("e1", "Bridge closed", ("a",), story_id="e1"),
         event("e2", "Bridge open again", ("gone",), story_id="e1"),
     ]
@@ -90,7 +94,10 @@ async def test_an_unknown_status_is_rejected_with_the_allowed_ones(client: Clien
 
 async def test_a_merged_event_redirects_to_its_successor(client: Client, service: FakeService) -> None:
     """308, so that old addresses stay valid."""
-    service.events.stored = [event("e1", "Old", merged_into="e2", status="closed"), event("e2", "New")]
+    service.fake_events.stored = [
+        event("e1", "Old", merged_into="e2", status="closed"),
+        event("e2", "New"),
+    ]
 
     redirect = await client.get("/v1/events/e1", allow_redirects=False)
     followed = await client.get("/v1/events/e1")
@@ -101,7 +108,7 @@ async def test_a_merged_event_redirects_to_its_successor(client: Client, service
 
 async def test_an_action_is_applied_and_returned(client: Client, service: FakeService) -> None:
     """The response is the changed event with the action in its audit trail."""
-    service.events.stored = [event("e1", "Bridge closed")]
+    service.fake_events.stored = [event("e1", "Bridge closed")]
     body = {"action": "mute", "actor": " Ada\n", "scope": "routine"}
 
     answer = await (await client.post("/v1/events/e1/actions", json=body)).json()
@@ -137,7 +144,7 @@ async def test_an_invalid_action_is_rejected(
     client: Client, service: FakeService, body: dict[str, str], field: str
 ) -> None:
     """400, and the message names the field."""
-    service.events.stored = [event("e1", "Bridge closed")]
+    service.fake_events.stored = [event("e1", "Bridge closed")]
 
     response = await client.post("/v1/events/e1/actions", json=body)
 
@@ -147,7 +154,7 @@ async def test_an_invalid_action_is_rejected(
 
 async def test_notes_and_assignment_are_in_the_report(client: Client, service: FakeService) -> None:
     """With author and time; the list has their number only."""
-    service.events.stored = [event("e1", "Bridge closed", ("a",))]
+    service.fake_events.stored = [event("e1", "Bridge closed", ("a",))]
     for body in (
         {"action": "note", "actor": "Ada", "text": " Called the port.\r\nNo answer.\x07 "},
         {"action": "set_work_status", "actor": "Ben", "work_status": "on_it"},
@@ -202,7 +209,9 @@ async def test_a_conflicting_action_is_409(client: Client, service: FakeService)
 
 async def test_cursors_page_through_a_long_list(client: Client, service: FakeService) -> None:
     """Every event once; the last page has no cursor."""
-    service.events.stored = [event(f"e{i}", f"Event {i}", last_seen_ms=10_000 - i // 2) for i in range(7)]
+    service.fake_events.stored = [
+        event(f"e{i}", f"Event {i}", last_seen_ms=10_000 - i // 2) for i in range(7)
+    ]
     seen: list[str] = []
     cursor: str | None = ""
     for _ in range(4):
@@ -216,7 +225,7 @@ async def test_cursors_page_through_a_long_list(client: Client, service: FakeSer
 
 async def test_a_mark_belongs_to_the_key(client: Client, service: FakeService) -> None:
     """Posts add to it; the front page has it; a time in the future counts as now."""
-    (_, ada), (_, bea) = [await service.api_keys.add(name, "reader") for name in ("Ada", "Bea")]
+    (_, ada), (_, bea) = [await service.edge.api_keys.add(name, "reader") for name in ("Ada", "Bea")]
     as_ada, as_bea = ({"Authorization": f"Bearer {key}"} for key in (ada, bea))
     early, late = (to_datetime(START_MS + ms).isoformat() for ms in (-5, 5))
 

@@ -18,7 +18,7 @@ HOSTILE = "Bridge \x00\x0b<script>alert(1)</script> & \ufffe \ud800 桥 جسر"
 @pytest.fixture
 def with_events(service: FakeService) -> FakeService:
     """A service with two events, one with a headline that XML cannot represent."""
-    service.events.stored = [
+    service.fake_events.stored = [
         event("e1", HOSTILE, ("a", "b")),
         event("a/b c", "Harbour on fire", ("c",), status="fading"),
     ]
@@ -73,10 +73,10 @@ async def test_json_feed_has_the_required_members(client: Client, with_events: F
 
 async def test_entries_keep_their_id_when_they_change(client: Client, service: FakeService) -> None:
     """An entry is updated in place; an editor's action is an update, too."""
-    service.events.stored = [event("e1", "Bridge closed", ("a",))]
+    service.fake_events.stored = [event("e1", "Bridge closed", ("a",))]
     before = (await (await client.get("/v1/events.json")).json(content_type=None))["items"][0]
     action = EditorAction(action="acknowledge", actor="Ada", at_ms=EVENT_MS + 9_000, event="e1")
-    service.events.stored = [event("e1", "Bridge opens", ("a", "b"), actions=(action,))]
+    service.fake_events.stored = [event("e1", "Bridge opens", ("a", "b"), actions=(action,))]
     after = (await (await client.get("/v1/events.json")).json(content_type=None))["items"][0]
 
     assert (before["id"], before["url"]) == (after["id"], after["url"])
@@ -91,7 +91,7 @@ async def test_an_unchanged_feed_is_304(client: Client, with_events: FakeService
     tag, modified = first.headers["ETag"], first.headers["Last-Modified"]
     same = await client.get(path, headers={"If-None-Match": tag})
     since = await client.get(path, headers={"If-Modified-Since": modified})
-    with_events.events.stored = [event("e1", "Another", last_seen_ms=EVENT_MS + 60_000)]
+    with_events.fake_events.stored = [event("e1", "Another", last_seen_ms=EVENT_MS + 60_000)]
     new = await client.get(path, headers={"If-None-Match": tag, "If-Modified-Since": modified})
     newer = await client.get(path, headers={"If-Modified-Since": modified})
 

@@ -25,14 +25,14 @@ ReadMessage = Callable[[], Awaitable[dict[str, str]]]
 async def service() -> AsyncIterator[Service]:
     """A service with the memory store whose broadcaster polls every 10 ms."""
     async with open_service(Settings(store_url="memory")) as opened:
-        opened.change_broadcaster._poll_interval_s = 0.01
+        opened.events.broadcaster._poll_interval_s = 0.01
         yield opened
 
 
 async def change_event(service: Service, kind: ChangeKind, size: int, **fields: Any) -> None:
     """Commit a new version of the event e1."""
     changed = replace(event("e1", "Bridge closed\nafter storm", ["a"]), size=size, **fields)
-    await commit_event(service.events, kind, changed, size)
+    await commit_event(service.events.repository, kind, changed, size)
 
 
 @asynccontextmanager
@@ -109,14 +109,16 @@ async def test_a_stream_ends_with_its_key(
 ) -> None:
     """A revoked key's stream ends at its next message or heartbeat; another key's stream continues."""
     monkeypatch.setattr(feeds, "HEARTBEAT_S", 0.05)
-    (revoked, text), (_, other) = [await service.api_keys.add(name, "reader") for name in ("one", "other")]
+    (revoked, text), (_, other) = [
+        await service.edge.api_keys.add(name, "reader") for name in ("one", "other")
+    ]
     async with (
         stream(client, Authorization=f"Bearer {text}") as read_revoked,
         stream(client, Authorization=f"Bearer {other}") as read_other,
     ):
         assert (await read_revoked()).keys() == {"retry", "id"}
         assert await read_revoked() == {"": "heartbeat"}
-        await service.api_keys.revoke(revoked.id)
+        await service.edge.api_keys.revoke(revoked.id)
         async with asyncio.timeout(HANG_LIMIT_S):
             while await read_revoked() != {"": ""}:  # end of the stream
                 pass
@@ -127,7 +129,7 @@ async def test_a_stream_ends_with_its_key(
 
 async def test_a_full_broadcaster_refuses_streams(client: Client, service: Service) -> None:
     """503 with Retry-After; browsers reconnect automatically."""
-    service.change_broadcaster._max_subscribers = 1
+    service.events.broadcaster._max_subscribers = 1
     async with stream(client) as read_message:
         await read_message()
         response = await client.get("/v1/events/stream")
@@ -140,7 +142,7 @@ async def test_a_full_broadcaster_refuses_streams(client: Client, service: Servi
 async def test_one_key_gets_half_of_the_slots(client: Client, service: Service) -> None:
     """Also for simultaneous requests: the slot is taken before the first await."""
     client.app[STREAM_LIMIT]._slots = 4
-    (_, text), (_, other) = [await service.api_keys.add(name, "reader") for name in ("greedy", "other")]
+    (_, text), (_, other) = [await service.edge.api_keys.add(name, "reader") for name in ("greedy", "other")]
     ended: list[tuple[str, int]] = []
 
     async def listen(key: str) -> None:
@@ -160,7 +162,7 @@ async def test_one_key_gets_half_of_the_slots(client: Client, service: Service) 
         while len(ended) < 2:  # noqa: ASYNC110 (no event to wait for)
             await asyncio.sleep(0)
         refused = list(ended)
-        service.change_broadcaster.close()
+        service.events.broadcaster.close()
 
     assert refused == [(text, 503)] * 2
     assert sorted(status for _, status in ended) == [200, 200, 200, 503, 503]

@@ -41,7 +41,7 @@ async def test_readiness_names_every_failing_check(client: Client, service: Fake
 
         return result
 
-    service.readiness = Readiness({name: check(sentence) for name, sentence in sentences.items()})
+    service.edge.readiness = Readiness({name: check(sentence) for name, sentence in sentences.items()})
     response = await client.get("/readyz")
 
     assert response.status == 503
@@ -110,7 +110,7 @@ async def test_metrics_without_a_readable_webhook_outbox(
     async def damaged() -> dict[str, int]:
         raise StoreUnavailable("The outbox in the store is corrupt.")
 
-    monkeypatch.setattr(service.webhook_dispatcher.queue, "pending", damaged)
+    monkeypatch.setattr(service.background.webhook_dispatcher.queue, "pending", damaged)
     response = await client.get("/metrics")
 
     assert response.status == 200

@@ -84,7 +84,7 @@ async def test_unknown_articles_and_events(client: Client) -> None:
 async def test_provenance_of_an_event(client: Client, service: Service, stored: None) -> None:
     """Outlets in order, and the texts that they share."""
     changed = event("e1", "Ferry aground", ("b/1", "a/1"))
-    await commit_event(service.events, "fired", changed, EVENT_MS)
+    await commit_event(service.events.repository, "fired", changed, EVENT_MS)
     body = await (await client.get("/v1/events/e1/provenance")).json()
     page = await (await client.get("/events/e1/provenance")).text()
 
@@ -128,8 +128,10 @@ async def test_sources(client: Client, service: Service, stored: None) -> None:
 async def test_outlets_of_one_family_on_an_event(client: Client, service: Service, stored: None) -> None:
     """They count as one independent outlet; the number of names is shown too."""
     family = Family(("A", "B <i>"), 6, (Partner("A", 6),))
-    await service.sources.write(SourcesReport(EVENT_MS, None, 0, 0, (), (family,)))
-    await commit_event(service.events, "fired", event("e1", "Ferry aground", ("b/1", "a/1")), EVENT_MS)
+    await service.articles.sources.write(SourcesReport(EVENT_MS, None, 0, 0, (), (family,)))
+    await commit_event(
+        service.events.repository, "fired", event("e1", "Ferry aground", ("b/1", "a/1")), EVENT_MS
+    )
     body = await (await client.get("/v1/events/e1/provenance")).json()
     page = await (await client.get("/events/e1/provenance")).text()
 

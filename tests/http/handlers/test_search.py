@@ -35,7 +35,7 @@ async def client(service: Service) -> AsyncIterator[Client]:
             }
             assert (await opened.post("/v1/articles", json=body)).status == 201
         found = event("dam", "Dam above Kareth bursts", ["d1"], languages=("en",))
-        await commit_event(service.events, "fired", found, found.last_seen_ms)
+        await commit_event(service.events.repository, "fired", found, found.last_seen_ms)
         yield opened
 
 
@@ -54,7 +54,7 @@ def ids(body: dict[str, Any]) -> list[str]:
 
 async def test_events_and_articles_are_found(service: Service, client: Client) -> None:
     """The newest article first among equals; the answer says what was searched."""
-    await service.search.headlines.load_all()
+    await service.articles.search.headlines.load_all()
     body = await get(client, "/v1/search", q="dams")
 
     assert [found["id"] for found in body["events"]] == ["dam"]

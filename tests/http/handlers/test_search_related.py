@@ -44,7 +44,7 @@ async def test_related_by_content_and_by_ids(client: Client, stored: None, servi
 
     assert [item["id"] for item in by_text["related"]] == ["a", "b"]
     assert [item["id"] for item in by_ids["related"]] == ["b"]
-    assert set(service.articles) == {"a", "b"}
+    assert set(service.stored) == {"a", "b"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.support.fake_service import Client, FakeService, serving
 @pytest.fixture
 async def watch(client: Client, service: FakeService) -> dict[str, str]:
     """A watch for events about a bridge with at least 2 items."""
-    service.events.stored = [
+    service.fake_events.stored = [
         event("e1", "Bridge closed", tuple("abc")),
         event("e2", "Bridge painted", ("d",)),
         event("e3", "Bakery opens", tuple("efg"), terms=("bakery",)),
@@ -89,11 +89,11 @@ async def test_a_repeated_post_creates_one_watch(client: Client, watch: dict[str
 async def test_one_key_creates_half_of_the_watches() -> None:
     """The error names the share and how to free some; another key's first one is still stored."""
     service = FakeService()
-    keys = [await service.api_keys.add(name, "editor") for name in ("Ada", "Bob")]
+    keys = [await service.edge.api_keys.add(name, "editor") for name in ("Ada", "Bob")]
     headers = [{"Authorization": f"Bearer {text}"} for _, text in keys]
     share = MAX_DESKS // 2
     own = {f"w{n}": Desk(f"w{n}", f"{n}", 0, keys[0][0].id) for n in range(share)}
-    await service.desks.mutate(lambda known: known.update(own))
+    await service.events.desks.mutate(lambda known: known.update(own))
     async with serving(service) as client:
         responses = [
             await client.post("/v1/watches", json={"name": "More", "query": ""}, headers=header)

@@ -76,7 +76,7 @@ async def test_ping_sends_a_test_delivery(service: FakeService) -> None:
     app = web.Application()
     app.router.add_post("/in", receive)
     service.settings = replace(service.settings, webhook_allow_private_addresses=True)
-    service.webhook_dispatcher.sender.allow_private = True
+    service.background.webhook_dispatcher.sender.allow_private = True
     async with TestServer(app) as receiver, serving(service) as client:
         created = await (
             await client.post("/v1/webhooks", json={"url": str(receiver.make_url("/in"))})
@@ -85,7 +85,7 @@ async def test_ping_sends_a_test_delivery(service: FakeService) -> None:
         good = await client.post(path, json={"action": "ping"})
         bad = await client.post(path, json={"action": "ping"})
         detail = (await bad.json(content_type=None))["detail"]
-    await service.webhook_dispatcher.close()
+    await service.background.webhook_dispatcher.close()
 
     assert (good.status, bad.status) == (200, 409)
     assert "answered with status 500" in detail
@@ -106,7 +106,7 @@ async def test_a_repeated_post_creates_one_webhook(client: Client, hook: dict[st
 async def test_only_the_key_that_registered_a_webhook_gets_its_secret_again() -> None:
     """Another editor's registration of the same URL finds the webhook, without the secret."""
     service, answers = FakeService(), []
-    keys = [(await service.api_keys.add(name, "editor"))[1] for name in ("Ada", "Bob")]
+    keys = [(await service.edge.api_keys.add(name, "editor"))[1] for name in ("Ada", "Bob")]
     async with serving(service) as client:
         for key in (keys[0], keys[1], keys[0]):
             response = await client.post(
@@ -125,10 +125,10 @@ async def test_only_the_key_that_registered_a_webhook_gets_its_secret_again() ->
 async def test_one_key_registers_half_of_the_webhooks() -> None:
     """Another key's first one is still registered."""
     service = FakeService()
-    keys = [await service.api_keys.add(name, "editor") for name in ("Ada", "Bob")]
+    keys = [await service.edge.api_keys.add(name, "editor") for name in ("Ada", "Bob")]
     async with serving(service) as client:
         for n in range(MAX_SUBSCRIPTIONS // 2):
-            await service.webhook_subscriptions.subscribe(
+            await service.events.subscriptions.subscribe(
                 f"https://desk.example/{n}", (), "standard", 0, keys[0][0].id
             )
         responses = [

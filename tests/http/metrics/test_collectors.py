@@ -8,8 +8,7 @@ from typing import cast
 
 import pytest
 
-from aggregator.app import Service
-from aggregator.background.wiring import BackgroundServices
+from aggregator.app import Background, Service
 from aggregator.events.detection.known_history import LearningStatus
 from aggregator.http.metrics import collectors
 from aggregator.http.metrics.collectors import MetricSpec, ScrapeContext, ServiceCollector, store_info
@@ -67,21 +66,26 @@ def test_before_the_first_scrape_there_are_no_metrics() -> None:
 def test_the_time_that_the_detector_knows(learning: LearningStatus | None, values: list[float]) -> None:
     """No sample in a process that has not led: another process has it."""
     spec = next(s for s in collectors.BACKGROUND_METRICS if s.name == "aggregator_detector_known_seconds")
-    background = cast(BackgroundServices, SimpleNamespace(detector=SimpleNamespace(learning=learning)))
+    background = cast(Background, SimpleNamespace(detector=SimpleNamespace(learning=learning)))
 
     samples = spec.to_family(ScrapeContext(READY, background=background)).samples
 
     assert [sample.value for sample in samples] == values
 
 
-def test_a_process_without_background_services_exports_the_store_only() -> None:
+def test_a_process_that_handles_requests_exports_the_store_and_its_index() -> None:
     """Nothing is read that this process does not have."""
     collector = ServiceCollector()
     collector.context = ScrapeContext(READY, service=cast(Service, FakeService()))
     values = {s.name: s.value for family in collector.collect() for s in family.samples}
 
-    assert values == {
-        "aggregator_store_ready": 1.0,
+    names = {
+        f"{spec.name}_total" if spec.kind == "counter" else spec.name for spec in collectors.STORE_METRICS
+    }
+    assert {name: values[name] for name in sorted(names)} == {
         "aggregator_store_memory_bytes": 4096.0,
+        "aggregator_store_ready": 1.0,
         "aggregator_store_warning": 0.0,
     }
+    assert values["aggregator_index_lookups_total"] == 0.0
+    assert "aggregator_leader" not in values

@@ -29,7 +29,8 @@ async def make_desk(client: Client, service: FakeService) -> Desk:
     """A desk made by the form."""
     created = await client.post("/desks", data=FORM, allow_redirects=False)
     assert created.status == 303
-    return (await service.desks.values())[-1]
+    desks: list[Desk] = await service.events.desks.values()
+    return desks[-1]
 
 
 async def add_webhook(client: Client, desk: Desk, url: str = "https://desk.example/secret-path") -> str:
@@ -43,7 +44,7 @@ async def test_a_desk_is_made_by_a_form(client: Client, service: FakeService) ->
     """Lists are separated by commas, empty fields have their defaults."""
     response = await client.post("/desks", data=FORM)
     page = await response.text()
-    (desk,) = await service.desks.values()
+    (desk,) = await service.events.desks.values()
 
     assert (desk.name, desk.terms, desk.alert_size, desk.pause_minutes) == (
         "Harbour", ("bridge", "Brackwater"), 2, 5,
@@ -56,7 +57,7 @@ async def test_a_desk_is_made_by_a_form(client: Client, service: FakeService) ->
 
 async def test_a_preview_saves_nothing(client: Client, service: FakeService) -> None:
     """It counts the events of the view, and those above the thresholds."""
-    service.events.stored = [
+    service.fake_events.stored = [
         event("e1", "Harbour bridge closed", "abc"),
         event("e2", "Old bridge <opens>", "a"),
         event("e3", "Bakery opens", "abc", terms=()),
@@ -64,7 +65,7 @@ async def test_a_preview_saves_nothing(client: Client, service: FakeService) -> 
     response = await client.post("/desks", data={**FORM, "action": "preview"})
     page = await response.text()
 
-    assert response.status == 200 and await service.desks.values() == []
+    assert response.status == 200 and await service.events.desks.values() == []
     assert "2 events in this view in the last 7 days, 1 of which reached the thresholds." in page
     assert "Old bridge &lt;opens&gt;" in page and "Bakery" not in page
     assert 'value="Harbour"' in page
@@ -93,7 +94,7 @@ async def test_a_desk_is_changed_and_deleted(client: Client, service: FakeServic
     desk = await make_desk(client, service)
     same = await client.post("/desks", data=FORM)
     saved = await client.post(f"/desks/{desk.id}", data={**FORM, "terms": "", "paused": "on"})
-    (changed,) = await service.desks.values()
+    (changed,) = await service.events.desks.values()
     await add_webhook(client, desk)
     deleted = await client.post(f"/desks/{desk.id}", data={"action": "delete"})
 
@@ -102,7 +103,7 @@ async def test_a_desk_is_changed_and_deleted(client: Client, service: FakeServic
     assert (changed.id, changed.terms, changed.paused) == (desk.id, (), True)
     assert "All events. Notifications are paused." in await saved.text()
     assert deleted.url.path == "/desks" and "There is no desk yet." in await deleted.text()
-    assert await service.webhook_subscriptions.values() == []
+    assert await service.events.subscriptions.values() == []
 
 
 async def test_targets_are_shown_masked(client: Client, service: FakeService) -> None:
@@ -140,14 +141,14 @@ async def test_a_test_is_sent_and_its_result_shown(client: Client, service: Fake
     app = web.Application()
     app.router.add_post("/in", receive)
     service.settings = replace(service.settings, webhook_allow_private_addresses=True)
-    service.webhook_dispatcher.sender.allow_private = True
+    service.background.webhook_dispatcher.sender.allow_private = True
     async with TestServer(app) as receiver:
         desk = await make_desk(client, service)
         target = await add_webhook(client, desk, str(receiver.make_url("/in")))
         form = {"action": "ping", "next": f"/desks/{desk.id}"}
         delivered = await client.post(f"/webhooks/{target}", data=form)
         failed = await client.post(f"/webhooks/{target}", data=form)
-    await service.webhook_dispatcher.close()
+    await service.background.webhook_dispatcher.close()
 
     assert [call["type"] for call in calls] == ["ping", "ping"]
     assert calls[0]["data"]["desk"] == {"id": desk.id, "name": "Harbour"}
@@ -155,15 +156,15 @@ async def test_a_test_is_sent_and_its_result_shown(client: Client, service: Fake
     assert "was delivered." in await delivered.text()
     assert "failed: answered with status 500." in await failed.text()
     assert "Failing" in await failed.text()
-    assert (await service.webhook_subscriptions.get(target)).delivered == 0
+    assert (await service.events.subscriptions.get(target)).delivered == 0
 
 
 async def test_the_history_of_a_target(client: Client, service: FakeService) -> None:
     """Attempts with results and the next one, pending and abandoned deliveries; the latter are sent again."""
     desk = await make_desk(client, service)
     target = await add_webhook(client, desk)
-    service.events.stored = [event("e1", "Harbour bridge closed")]
-    queue = service.webhook_dispatcher.queue
+    service.fake_events.stored = [event("e1", "Harbour bridge closed")]
+    queue = service.background.webhook_dispatcher.queue
     waiting = Delivery("m1", target, "e1", "alert", b"{}", START_MS, START_MS + 300_000, 1, "busy", 7)
     dead = Delivery("m0", target, "gone", "alert", b"{}", START_MS, START_MS, 8, "answered with status 500")
     tried = Attempt("m1", target, "alert", START_MS, 1, "busy", START_MS + 300_000, "e1", 7)
@@ -190,7 +191,7 @@ async def test_a_repeated_attempt_announces_no_next_one(client: Client, service:
         Attempt("m2", target, "alert", START_MS, 1, "busy", START_MS + 300_000),
         Attempt("m1", target, "alert", START_MS + 5_000, 2),
     ]
-    await service.webhook_dispatcher.queue.save(None, Outbox(), [], tried)
+    await service.background.webhook_dispatcher.queue.save(None, Outbox(), [], tried)
     page = await (await client.get(f"/webhooks/{target}")).text()
 
     assert page.count("busy") == 2
@@ -221,7 +222,7 @@ async def test_webhooks_are_registered_on_their_page(client: Client, service: Fa
     added = await client.post(
         "/webhooks", data={"action": "add", "url": "https://desk.example/in", "query": "min_size=20"}
     )
-    (hook,) = await service.webhook_subscriptions.values()
+    (hook,) = await service.events.subscriptions.values()
 
     assert "public addresses only" in await refused.text()
     assert hook.secret in await added.text() and hook.queries == ("min_size=20",)
@@ -231,8 +232,8 @@ async def test_a_reader_sees_desks_but_no_targets(client: Client, service: FakeS
     """The page of webhooks and every change need the role editor."""
     desk = await make_desk(client, service)
     await add_webhook(client, desk)
-    await service.api_keys.add("Ada", "admin")
-    _, reader = await service.api_keys.add("Ben", "reader")
+    await service.edge.api_keys.add("Ada", "admin")
+    _, reader = await service.edge.api_keys.add("Ben", "reader")
     headers = {"Authorization": f"Bearer {reader}"}
     page = await (await client.get(f"/desks/{desk.id}", headers=headers)).text()
     listed = await (await client.get("/desks", headers=headers)).text()
@@ -251,13 +252,16 @@ async def test_pages_of_other_sites_change_nothing(client: Client, service: Fake
     """A form that a browser sends for another site's page."""
     response = await client.post("/desks", data=FORM, headers={"Origin": "https://evil.example"})
 
-    assert response.status == 403 and await service.desks.values() == []
+    assert response.status == 403 and await service.events.desks.values() == []
 
 
 async def test_the_front_page_links_to_desks(client: Client, service: FakeService) -> None:
     """The one in force is marked, and named in the filter."""
     desk = await make_desk(client, service)
-    service.events.stored = [event("e1", "Harbour bridge closed"), event("e2", "Bakery opens", terms=())]
+    service.fake_events.stored = [
+        event("e1", "Harbour bridge closed"),
+        event("e2", "Bakery opens", terms=()),
+    ]
     everything = await (await client.get("/")).text()
     view = await (await client.get(f"/?watch={desk.id}")).text()
 

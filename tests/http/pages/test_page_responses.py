@@ -125,7 +125,9 @@ async def test_forms_of_other_sites_are_refused(client: Client) -> None:
 
 async def test_a_report_folds_copies_under_their_original(client: Client, real: Service) -> None:
     """In order of time, the newest first; the outlets of the copies, the first source, the reason."""
-    await commit_event(real.events, "fired", event("e1", "Bridge closed", ["one", "two", "three", "gone"]), 1)
+    await commit_event(
+        real.events.repository, "fired", event("e1", "Bridge closed", ["one", "two", "three", "gone"]), 1
+    )
     page = await (await client.get("/events/e1")).text()
     oldest = await (await client.get("/events/e1?view=oldest")).text()
 
@@ -138,7 +140,9 @@ async def test_a_report_folds_copies_under_their_original(client: Client, real: 
 
 async def test_a_report_by_outlet_folds_nothing(client: Client, real: Service) -> None:
     """Outlets in order of their first article; a copy names the outlet that it copies."""
-    await commit_event(real.events, "fired", event("e1", "Bridge closed", ["one", "two", "three"]), 1)
+    await commit_event(
+        real.events.repository, "fired", event("e1", "Bridge closed", ["one", "two", "three"]), 1
+    )
     page = await (await client.get("/events/e1?view=outlets")).text()
 
     names = ("one.example", "two.example", "three.example")
@@ -153,7 +157,7 @@ async def test_all_articles_of_a_report_can_be_reached(client: Client, real: Ser
     ids = [f"n{n}" for n in range(120)]
     for id_ in ids:
         await client.post("/v1/articles", json={"id": id_, "title": id_, "text": story(1000 + int(id_[1:]))})
-    await commit_event(real.events, "fired", event("e1", "Bridge closed", ids), 1)
+    await commit_event(real.events.repository, "fired", event("e1", "Bridge closed", ids), 1)
 
     listed: list[set[str]] = []
     for number in (1, 2, 3, 9):
@@ -187,7 +191,9 @@ async def test_a_report_says_whether_the_newsroom_published_it(
         for id_, text in (("one", ORIGINAL), ("two", OTHER)):
             body = {"id": id_, "title": f"Title {id_}", "text": text, "source": f"{id_}.example"}
             await client.post("/v1/articles", json=body)
-        await commit_event(service.events, "fired", event("e1", "Bridge closed", ["one", "two"]), 1)
+        await commit_event(
+            service.events.repository, "fired", event("e1", "Bridge closed", ["one", "two"]), 1
+        )
         page = await (await client.get("/events/e1")).text()
 
     said = [text for text in (PUBLISHED, "Not published by us yet") if text in page]
@@ -199,7 +205,9 @@ async def test_an_event_marked_as_published_is_not_called_unpublished() -> None:
     """Neither in the list nor in its report, although no own article is stored yet."""
     settings = Settings(store_url="memory", own_sources="ours.example")
     async with open_service(settings) as service, serving(service) as client:
-        await commit_event(service.events, "fired", event("e1", "Bridge closed", work_status="published"), 1)
+        await commit_event(
+            service.events.repository, "fired", event("e1", "Bridge closed", work_status="published"), 1
+        )
         front, report = [await (await client.get(path)).text() for path in ("/", "/events/e1")]
 
     assert "Not published by us yet" not in report and "our article is not in this event yet" in report
@@ -209,7 +217,7 @@ async def test_an_event_marked_as_published_is_not_called_unpublished() -> None:
 
 async def test_the_filter_applies_to_the_list_and_to_its_stream(client: Client, real: Service) -> None:
     """The page receives changes only of events that it lists."""
-    await commit_event(real.events, "fired", event("e1", "Bridge closed", ["one"]), 1)
+    await commit_event(real.events.repository, "fired", event("e1", "Bridge closed", ["one"]), 1)
     found = await (await client.get("/?term=bridge&min_size=1")).text()
     nothing = await (await client.get("/?term=volcano")).text()
 
@@ -244,13 +252,13 @@ async def test_health_shows_the_state_of_the_service(
     """Counts, models and latency; also a page when the store is unavailable."""
     page = await (await client.get("/health")).text()
     assert "The service is ready" in page
-    assert all(f"<code>{space}</code>" in page for space in real.index.spaces)
+    assert all(f"<code>{space}</code>" in page for space in real.articles.index.spaces)
     assert "total" in page
 
     async def fail(self: object, now_ms: int) -> None:
         raise StoreUnavailable("The store does not answer; try again.")
 
-    monkeypatch.setattr(type(real.index.arrival_counts), "update", fail)
+    monkeypatch.setattr(type(real.articles.index.arrival_counts), "update", fail)
     response = await client.get("/health")
     assert response.status == 200
     assert "The store is unavailable." in await response.text()
@@ -261,10 +269,10 @@ async def test_health_counts_refusals_errors_queues_and_keys(client: Client, rea
     await client.post("/v1/articles", data=b"{}")
     await client.post("/v1/articles", json={"id": "x", "text": " "})
     await client.get("/v1/events/none")
-    await real.webhook_subscriptions.subscribe("https://a.example/", ("",), "standard", 1)
+    await real.events.subscriptions.subscribe("https://a.example/", ("",), "standard", 1)
     page = await (await client.get("/health")).text()
-    _, admin = await real.api_keys.add("Root", "admin")
-    _, editor = await real.api_keys.add("Desk", "editor")
+    _, admin = await real.edge.api_keys.add("Root", "admin")
+    _, editor = await real.edge.api_keys.add("Desk", "editor")
     pages = [
         await (await client.get("/health", headers={"Authorization": f"Bearer {key}"})).text()
         for key in (admin, editor)
@@ -286,8 +294,8 @@ async def test_health_counts_refusals_errors_queues_and_keys(client: Client, rea
 
 async def test_look_up_finds_events_by_their_words(client: Client, real: Service) -> None:
     """By URL and by form, in any case; nothing is listed for other words or for a whole text."""
-    await commit_event(real.events, "fired", event("e1", "Dam <breaks>", ["one"]), 1)
-    await commit_event(real.events, "fired", event("e2", "Election", ["two"]), 2)
+    await commit_event(real.events.repository, "fired", event("e1", "Dam <breaks>", ["one"]), 1)
+    await commit_event(real.events.repository, "fired", event("e2", "Election", ["two"]), 2)
 
     for found in (
         await (await client.get("/lookup?q=dam")).text(),

@@ -29,7 +29,7 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
     """Headline, size, sources and rate of events; verdicts newest first."""
     await client.post("/v1/articles", json={"id": "a", "title": "First", "text": "One text."})
     await client.post("/v1/articles", json={"id": "b", "title": "Second", "text": "One text."})
-    service.events.stored = [event("e1", "Harbour bridge closed", ("a",) * 16)]
+    service.fake_events.stored = [event("e1", "Harbour bridge closed", ("a",) * 16)]
     page = await (await client.get("/")).text()
 
     assert "Harbour bridge closed" in page
@@ -44,7 +44,7 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
 
 async def test_a_storyline_is_shown_by_day(client: Client, service: FakeService) -> None:
     """The report links to the storyline and to its neighbor; the page lists every event."""
-    service.events.stored = [
+    service.fake_events.stored = [
         event("e1", "Harbour bridge closed", story_id="e1"),
         event("e2", "Harbour bridge <open>", story_id="e1"),
         event("e3", "Election", story_id="e3"),
@@ -72,11 +72,13 @@ async def test_markup_in_articles_and_events_is_escaped(client: Client, service:
             "source": "<b>bold</b>",
         },
     )
-    service.events.stored = [event("<i>", "<img src=x onerror=alert(3)>", (), reason="<u>", sources=("<s>",))]
-    stored = service.articles["a"]
+    service.fake_events.stored = [
+        event("<i>", "<img src=x onerror=alert(3)>", (), reason="<u>", sources=("<s>",))
+    ]
+    stored = service.stored["a"]
     looked_up = await (await client.get("/lookup?q=a")).text()
     object.__setattr__(stored.record, "id", "<a>")
-    service.articles["<a>"] = stored
+    service.stored["<a>"] = stored
     front = await (await client.get("/")).text()
     report = await (await client.get("/events/%3Ci%3E")).text()
     unknown = await (await client.get("/lookup", params={"q": "<u>"})).text()
@@ -90,7 +92,7 @@ async def test_markup_in_articles_and_events_is_escaped(client: Client, service:
 async def test_script_urls_are_not_links(client: Client, service: FakeService) -> None:
     """A javascript: URL in the store is shown without a link."""
     await client.post("/v1/articles", json={"id": "a", "title": "Title", "text": "x"})
-    object.__setattr__(service.articles["a"].record, "url", "javascript:alert(1)")
+    object.__setattr__(service.stored["a"].record, "url", "javascript:alert(1)")
     page = await (await client.get("/lookup?q=a")).text()
 
     assert "javascript:" not in page
@@ -101,7 +103,7 @@ async def test_an_unchanged_page_is_304(client: Client, service: FakeService) ->
     """Polling transfers nothing while nothing changes."""
     first = await client.get("/")
     again = await client.get("/", headers={"If-None-Match": first.headers["ETag"]})
-    service.events.stored = [event("e1", "News", (), last_seen_ms=START_MS)]
+    service.fake_events.stored = [event("e1", "News", (), last_seen_ms=START_MS)]
     changed = await client.get("/", headers={"If-None-Match": first.headers["ETag"]})
 
     assert (first.status, again.status, changed.status) == (200, 304, 200)
@@ -162,7 +164,7 @@ async def test_pages_load_nothing_from_other_hosts(client: Client) -> None:
 
 async def test_the_address_holds_order_filter_and_kiosk(client: Client, service: FakeService) -> None:
     """The largest first; only one state; the stream and the feed have the filter, not the order."""
-    service.events.stored = [
+    service.fake_events.stored = [
         event("e1", "Small story", ("a",) * 16, expected=0.0),
         event("e2", "Large story", ("a",) * 99, expected=50.0, languages=("de",), timeline=()),
     ]
@@ -183,8 +185,8 @@ async def test_the_address_holds_order_filter_and_kiosk(client: Client, service:
 async def test_an_article_leads_to_its_event(client: Client, service: FakeService) -> None:
     """In the list of the latest articles."""
     await client.post("/v1/articles", json={"id": "a", "title": "Bridge closed", "text": "It is closed."})
-    number = service.articles["a"].record.first_version
-    service.events.event_ids = {number: "e/1"}
+    number = service.stored["a"].record.first_version
+    service.fake_events.event_ids = {number: "e/1"}
     page = await (await client.get("/")).text()
 
     assert '<a href="/events/e%2F1">event<span class="visually-hidden"> of Bridge closed</span></a>' in page

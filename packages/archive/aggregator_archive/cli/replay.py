@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from aggregator import jsonl
-from aggregator.background.wiring import build_burst_rule
+from aggregator.app import build_burst_rule
 from aggregator.cli.progress import ItemProgress
 from aggregator.errors import InvalidInput
 from aggregator.runtime.exit_codes import EXIT_OK

@@ -193,7 +193,7 @@ def open_benchmark(args: argparse.Namespace, settings: Settings) -> int:
 
 def events(args: argparse.Namespace, settings: Settings) -> int:
     """Score event detection on known events."""
-    from aggregator.background.wiring import build_burst_rule
+    from aggregator.app import build_burst_rule
     from aggregator_archive.replay import ServiceFingerprints
     from aggregator_lab.evaluation import event_metrics
     from aggregator_lab.evaluation import events as protocol

@@ -14,7 +14,7 @@ from aggregator.analysis.extractor_model import Model
 from aggregator.analysis.features import FeatureModel, HashedModel
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.term_profile import LEAD_TERMS, MINOR_TERMS, encode_minor_terms, opening_mask
-from aggregator.analysis.text import chinese, tokenizer
+from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.html import extract_article
 from aggregator.analysis.text.language import (
     CANDIDATE_LANGUAGES,
@@ -23,8 +23,8 @@ from aggregator.analysis.text.language import (
     detect_language,
     language_group,
 )
+from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, simplifier, stemmer
 from aggregator.analysis.text.normalization import figures, nfkc, normalize_spelling
-from aggregator.analysis.text.stemming import SNOWBALL_LANGUAGES, stemmer
 from aggregator.analysis.vocabulary import InternIds, Vocabulary
 from aggregator.domain import TERM_WEIGHT_STEPS, Analysis, Article, ArticleRecord
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
@@ -181,7 +181,7 @@ def group_of(space: str) -> str:
 
 def _recipes(group: str, *plan_name: str) -> list[str]:
     """The recipes of a language group, in the order of the hash; the conversion is part of Chinese."""
-    conversion = [chinese.conversion_id()] if group == "zh" and chinese.conversion_id() else []
+    conversion = ["t2s"] if group == "zh" and simplifier() else []
     return [tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, *plan_name, *conversion]
 
 

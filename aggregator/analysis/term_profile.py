@@ -25,7 +25,7 @@ import numpy.typing as npt
 import xxhash
 
 from aggregator.analysis.text import tokenizer
-from aggregator.analysis.text.headline import strip_desk_prefix
+from aggregator.analysis.text.normalization import strip_desk_prefix
 from aggregator.domain import WeightedTerms
 
 MINOR_TERMS = 16

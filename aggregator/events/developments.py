@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from aggregator.analysis.text.headline import strip_desk_prefix
+from aggregator.analysis.text.normalization import strip_desk_prefix
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.description import Candidate, choose_headline, rank_headlines

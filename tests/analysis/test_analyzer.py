@@ -24,7 +24,7 @@ from aggregator.analysis.analyzer import (
 )
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.shingles import build_sketch, estimate_overlap
-from aggregator.analysis.text import chinese, tokenizer
+from aggregator.analysis.text import morphology, tokenizer
 from aggregator.domain import TERM_WEIGHT_STEPS, Article, Sketch
 from aggregator.errors import InputTooLarge, NoText
 from tests.analysis.bulletins import bulletins
@@ -239,7 +239,7 @@ def test_traditional_characters_give_the_sketch_of_simplified_ones() -> None:
 def test_space_names_of_the_parts() -> None:
     """The name hashes model, recipes, plan and conversion in this order; the recipe lists the others."""
     model = HashedModel("zh")
-    parts = [model.id, tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, "4x16", chinese.conversion_id()]
+    parts = [model.id, tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, "4x16", "t2s"]
     digits = xxhash.xxh3_64_intdigest("|".join(parts).encode()) & 0xFFFF
 
     assert space_name("zh", model, "4x16") == f"zh.{digits:04x}"
@@ -255,11 +255,11 @@ def test_spaces_with_and_without_opencc_differ(monkeypatch: pytest.MonkeyPatch) 
     traditional = "港務局週二宣布關閉東碼頭"
     assert tokenizer.words(traditional, "zh") == tokenizer.words("港务局周二宣布关闭东码头", "zh")
 
-    chinese.simplifier.cache_clear()
+    morphology.simplifier.cache_clear()
     monkeypatch.setitem(sys.modules, "opencc", None)
     without = Analyzer({"zh": model, "xx": HashedModel()}).spaces
     assert tokenizer.words(traditional, "zh") == list(traditional)
-    chinese.simplifier.cache_clear()
+    morphology.simplifier.cache_clear()
 
     assert with_it[0] != without[0]
     assert with_it[1] == without[1]
@@ -310,7 +310,7 @@ PROGRAM = """
 import json, sys
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.analysis.text import chinese, stemming, tokenizer
+from aggregator.analysis.text import morphology, tokenizer
 from aggregator.analysis.text.language import _identifier
 from aggregator.analysis.analyzer import warm_up
 from aggregator.domain import Article
@@ -320,7 +320,9 @@ if "cold" not in sys.argv:
     warm_up(analyzer)
 opened = []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
-caches = (tokenizer.stop_words, stemming.stemmer, chinese.segmenter, chinese.simplifier, _identifier)
+caches = (
+    tokenizer.stop_words, morphology.stemmer, morphology.segmenter, morphology.simplifier, _identifier
+)
 loaded = {}
 for lang, text in json.load(sys.stdin).items():
     page = f"<html><body><article><h1>{text}</h1><p>{text}</p></article></body></html>"

@@ -31,7 +31,7 @@ PARTS = {
     "detector": ("aggregator/events/",),
     "analysis: language": ("text/language.py", "py3langid/"),
     "analysis: words and stems": ("text/tokenizer.py", "text/normalization.py", "text/normalization.py",
-                                  "text/stemming.py", "nltk/", "collections/__init__.py",
+                                  "text/morphology.py", "nltk/", "collections/__init__.py",
                                   "analysis/vocabulary.py"),
     "analysis: fingerprint": ("analysis/features.py", "analysis/simhash.py"),
     "between processes": ("analysis/pool/",),

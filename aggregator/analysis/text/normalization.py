@@ -1,4 +1,4 @@
-"""Text normalization, orthographic variants, figures, and the character classes that make up words.
+"""Text normalization, orthographic variants, figures, newswire prefixes, and the character classes of words.
 
 Orthographic variants get one spelling, so that duplicates match: texts without umlauts (``Muenchen``),
 capitals without accents or dots (``ΑΘΗΝΑ``), optional marks (``ё``, ``أ``), letters typed on the keyboard of
@@ -233,3 +233,34 @@ def _normalize_figure(figure: str) -> str:
     whole = whole.lstrip("0") or "0"
     fraction = fraction.rstrip("0")
     return f"{whole}.{fraction}" if fraction else whole
+
+
+# "UPDATE 2-", "WRAPUP 1-", "US STOCKS SNAPSHOT-": at most four words in capitals.
+_DESK_PREFIX = re.compile(
+    r"^\s*(?:[A-Z][A-Z&/]{1,15}\.?(?: [A-Z][A-Z&/]{1,15}\.?){0,3}(?: {0,2}\d{1,3})?\s?[-–—]\s?)+(?=\S)"
+)
+
+
+def split_headline(title: str) -> tuple[str, str]:
+    """Return (newswire prefixes, headline without them).
+
+    >>> split_headline("FACTBOX-Bridges closed by storms")
+    ('FACTBOX-', 'Bridges closed by storms')
+    """
+    stripped, sent = strip_desk_prefix(title), title.strip()
+    return sent[: len(sent) - len(stripped)], stripped
+
+
+def strip_desk_prefix(title: str) -> str:
+    """Return the headline without its newswire prefixes.
+
+    >>> strip_desk_prefix("RPT-UPDATE 2-Bridge closed after storm")
+    'Bridge closed after storm'
+    >>> strip_desk_prefix("NATO-led force leaves")
+    'NATO-led force leaves'
+    """
+    if title.isupper():
+        return title.strip()
+    stripped = _DESK_PREFIX.sub("", title)
+    # A headline starts with a capital, a digit or a quotation mark; a small letter continues a compound word.
+    return title.strip() if stripped[:1].islower() else stripped.strip()

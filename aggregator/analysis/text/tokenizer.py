@@ -19,7 +19,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from aggregator.analysis.text.chinese import DICTIONARY_RANGE, segmenter, to_simplified
+from aggregator.analysis.text.morphology import DICTIONARY_RANGE, segmenter, simplifier, stemmer
 from aggregator.analysis.text.normalization import (
     COMBINING_MARKS,
     MODEL_LANGUAGES,
@@ -33,7 +33,6 @@ from aggregator.analysis.text.normalization import (
     normalize_letters,
     normalize_spelling,
 )
-from aggregator.analysis.text.stemming import stemmer
 
 TOKENIZER_RECIPE = "tokens/1 nfkc-casefold jieba-hmm bigrams snowball stopwordsiso"
 MAX_WORD_CHARS = 40
@@ -146,8 +145,8 @@ def _split_pieces(text: str, lang: str) -> tuple[list[str], bool]:
     By the fastest of three patterns that finds them (times 1 : 2 : 6).
     """
     folded = _THOUSANDS_COMMA.sub("", fold(ascii_if_equivalent(text)))
-    if lang == "zh":
-        folded = to_simplified(folded)
+    if lang == "zh" and (convert := simplifier()):
+        folded = convert(folded)
     if lang == "en" and "'" in folded:
         folded = _ENGLISH_CLITIC.sub("", folded).replace("'", "")
     if lang not in MODEL_LANGUAGES:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from aggregator.analysis.term_frequencies import TermRates
-from aggregator.analysis.text.headline import split_headline
+from aggregator.analysis.text.normalization import split_headline
 from aggregator.domain import StreamItem
 from aggregator.events.detection import expectation, routine, state
 from aggregator.events.detection.assignment import ClusterAssignment

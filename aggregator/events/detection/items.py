@@ -22,7 +22,7 @@ from collections.abc import Iterable
 import msgspec
 
 from aggregator.analysis.text import tokenizer
-from aggregator.analysis.text.headline import split_headline
+from aggregator.analysis.text.normalization import split_headline
 from aggregator.domain import ArticleRecord, StreamItem, publication_time
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, WindowItem

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.analysis.text import normalization
+from aggregator.analysis.text.morphology import stemmer
 from aggregator.analysis.text.normalization import (
     MAX_MARK_RUN,
     ORTHOGRAPHY_VERSION,
@@ -23,8 +24,8 @@ from aggregator.analysis.text.normalization import (
     normalize_letters,
     normalize_spelling,
     source_key,
+    strip_desk_prefix,
 )
-from aggregator.analysis.text.stemming import stemmer
 from aggregator.analysis.text.tokenizer import tokenize, words
 from tests.analysis.text.any_text import ANY_TEXT, DIFFICULT_TEXT
 
@@ -232,3 +233,22 @@ def test_digits_of_other_scripts_give_the_same_figures(numbers: list[int]) -> No
     assert figures("; ".join(expected).translate(arabic)) == expected
     assert figures("; ".join(f"{number:,}" for number in numbers)) == expected
     assert figures("; ".join(f"{number:,}" for number in numbers).translate(full_width)) == expected
+
+
+@pytest.mark.parametrize(
+    ("title", "stripped"),
+    [
+        ("UPDATE 2-Bridge closed", "Bridge closed"),
+        ("RPT-WRAPUP 1-Bridge closed", "Bridge closed"),
+        ("US STOCKS SNAPSHOT-Shares fall", "Shares fall"),
+        ("HARBOUR NEWS 12 - Bridge closed", "Bridge closed"),
+        ("Bridge-builder honoured", "Bridge-builder honoured"),
+        ("NATO-led force leaves", "NATO-led force leaves"),
+        ("UPDATE 2-", "UPDATE 2-"),
+        ("WHEAT HARVEST - MINISTRY", "WHEAT HARVEST - MINISTRY"),
+        ("", ""),
+    ],
+)
+def test_newswire_prefixes_are_recognized_by_their_shape(title: str, stripped: str) -> None:
+    """Capitals, optionally a number, a dash."""
+    assert strip_desk_prefix(title) == stripped

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from aggregator.analysis.analyzer import uses_spaces
-from aggregator.analysis.text.chinese import DICTIONARY_RANGE, segmenter
+from aggregator.analysis.text.morphology import DICTIONARY_RANGE, segmenter
 from aggregator.domain import Article
 from aggregator_lab.evaluation.boilerplate import page_parts
 

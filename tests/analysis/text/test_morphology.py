@@ -1,4 +1,4 @@
-"""Chinese segmentation: rjieba, the fast implementation, gives the words of jieba, the reference."""
+"""Stemmers, and what a process loads for them; rjieba, the fast segmenter, gives the words of jieba."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregator.analysis.text import chinese
-from aggregator.analysis.text.chinese import jieba_segmenter, rjieba_segmenter, segmenter
+from aggregator.analysis.text.morphology import (
+    DICTIONARY_RANGE,
+    SNOWBALL_LANGUAGES,
+    Segmenter,
+    jieba_segmenter,
+    segmenter,
+    stemmer,
+)
 from aggregator.analysis.text.tokenizer import tokenize
 from tests.support.hang_limit import HANG_LIMIT_S
 
-pytest.importorskip("rjieba", reason="rjieba is not installed on this platform: nothing to compare")
+rjieba = pytest.importorskip("rjieba", reason="rjieba is not installed on this platform: nothing to compare")
 
 TEXTS = [
     "市议会周二投票决定关闭旧桥进行维修，交通将改道三周，官员们表示已通知附近居民。",
@@ -36,7 +42,7 @@ TEXTS = [
 ]
 
 
-def _terms(text: str, monkeypatch: pytest.MonkeyPatch, cut: chinese.Segmenter) -> list[str]:
+def _terms(text: str, monkeypatch: pytest.MonkeyPatch, cut: Segmenter) -> list[str]:
     monkeypatch.setattr("aggregator.analysis.text.tokenizer.segmenter", lambda: cut)
     return tokenize(text, "zh")
 
@@ -44,7 +50,7 @@ def _terms(text: str, monkeypatch: pytest.MonkeyPatch, cut: chinese.Segmenter) -
 @pytest.mark.parametrize("text", TEXTS)
 def test_same_terms_from_both(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The terms are equal with both segmenters, also for unusual Unicode."""
-    assert _terms(text, monkeypatch, rjieba_segmenter()) == _terms(text, monkeypatch, jieba_segmenter())
+    assert _terms(text, monkeypatch, rjieba.cut) == _terms(text, monkeypatch, jieba_segmenter())
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -53,19 +59,19 @@ def test_same_words_from_both(text: str) -> None:
     text = text.encode("utf-8", "ignore").decode()
     runs = chinese_runs(text)
 
-    assert [rjieba_segmenter()(run) for run in runs] == [jieba_segmenter()(run) for run in runs]
+    assert [rjieba.cut(run) for run in runs] == [jieba_segmenter()(run) for run in runs]
 
 
 def chinese_runs(text: str) -> list[str]:
     """Return what the tokenizer passes to a segmenter: runs within jieba's dictionary range."""
-    return re.findall(f"[{chinese.DICTIONARY_RANGE}]+", text)
+    return re.findall(f"[{DICTIONARY_RANGE}]+", text)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FD5), max_size=30))
 def test_same_words_for_any_ideographs(run: str) -> None:
     """Random ideographs, mostly unknown words for the hidden Markov model."""
-    assert rjieba_segmenter()(run) == jieba_segmenter()(run)
+    assert rjieba.cut(run) == jieba_segmenter()(run)
 
 
 @settings(max_examples=200, deadline=None)
@@ -85,12 +91,12 @@ def test_same_words_for_common_ideographs(characters: list[str]) -> None:
     """
     run = "".join(characters)
 
-    assert rjieba_segmenter()(run) == jieba_segmenter()(run)
+    assert rjieba.cut(run) == jieba_segmenter()(run)
 
 
 def test_rjieba_is_used_if_installed() -> None:
     """It is installed in this environment."""
-    assert segmenter() is rjieba_segmenter()
+    assert segmenter() == rjieba.cut
 
 
 @pytest.mark.integration
@@ -111,3 +117,54 @@ assert "jieba" in sys.modules
 
     assert completed.stdout.split() == ["渡轮", "公司", "宣布"]
     assert completed.stderr == ""
+
+
+NAMES = ("nltk.text", "nltk.corpus", "scipy", "sklearn")
+PROGRAM = """
+import sys
+{before}
+from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, stemmer
+assert stemmer("en")("swimming") == "swim"
+print(*(name for name in {names} if name in sys.modules))
+words = "running مدرسة skiløbere laufenden stories corriendo juoksemassa marchaient futottak correndo бегущий"
+stems = [stemmer(lang)(word) for lang in SNOWBALL_LANGUAGES for word in words.split()]
+import scipy.stats, sklearn.base, nltk.stem.snowball
+from aggregator.analysis.text.normalization import restore_umlauts
+for lang, name in SNOWBALL_LANGUAGES.items():
+    for word in words.split():
+        prepared = restore_umlauts(word) if lang == "de" else word
+        whole = getattr(nltk.stem.snowball, name + "Stemmer")().stem(prepared) or word
+        assert stems.pop(0) == whole, (lang, word)
+"""
+
+
+def loaded_packages(before: str = "") -> list[str]:
+    """Return which of ``NAMES`` a new process has loaded after stemming a word.
+
+    The program also checks that they can be imported afterwards, and that nltk as a whole gives the same
+    stems.
+    """
+    completed = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(before=before, names=NAMES)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.split()
+
+
+@pytest.mark.integration
+def test_a_stemmer_loads_neither_the_rest_of_nltk_nor_scipy() -> None:
+    """They would cost about 1.5 s and 100 MB per process."""
+    assert loaded_packages() == []
+
+
+@pytest.mark.integration
+def test_packages_imported_before_stay_imported() -> None:
+    """A fit uses scikit-learn before the first word is stemmed; another library may use nltk."""
+    assert loaded_packages("import nltk, sklearn.base") == list(NAMES)
+
+
+def test_every_listed_language_has_a_stemmer() -> None:
+    """Other languages have none."""
+    assert all(stemmer(lang) is not None for lang in SNOWBALL_LANGUAGES)
+    assert stemmer("zh") is None

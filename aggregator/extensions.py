@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 # Name of a command -> function that adds it to argparse's subparsers.
 COMMANDS = "aggregator.commands"
-# Name of a feature extractor -> its class, an ``extractor_model.Extractor``.
+# Name of a feature extractor -> its class, an ``analysis.models.Extractor``.
 EXTRACTORS = "aggregator.extractors"
 TFIDF_PCA = "tfidf-pca"  # the features of the service itself
 

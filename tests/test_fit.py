@@ -11,7 +11,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from aggregator.analysis.features import FeatureModel
-from aggregator.analysis.simhash import fingerprint_from_sums, hamming_distance, simhash
+from aggregator.analysis.simhash import fingerprint_from_sums, hamming_distance, hashed_sums
 from aggregator.errors import InvalidInput, ModelError
 from aggregator.fit import FitResult, FitSettings, fit, fit_file
 
@@ -188,7 +188,7 @@ def test_hashed_hyperplanes_give_the_simhash_of_the_components() -> None:
     ):
         named = {f"pca:{j}": value for j, value in enumerate(components)}
 
-        assert simhash(named) == fingerprint_from_sums(sums)
+        assert fingerprint_from_sums(hashed_sums(named)) == fingerprint_from_sums(sums)
 
 
 def test_edited_copies_are_nearer_than_others() -> None:

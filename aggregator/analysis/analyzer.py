@@ -10,10 +10,16 @@ import numpy as np
 import xxhash
 
 from aggregator.analysis import shingles
-from aggregator.analysis.extractor_model import Model
 from aggregator.analysis.features import FeatureModel, HashedModel
+from aggregator.analysis.models import Model
 from aggregator.analysis.simhash import fingerprint_from_sums
-from aggregator.analysis.term_profile import LEAD_TERMS, MINOR_TERMS, encode_minor_terms, opening_mask
+from aggregator.analysis.term_profile import (
+    LEAD_TERMS,
+    MINOR_TERMS,
+    OPENING_UNITS,
+    encode_minor_terms,
+    opening_mask,
+)
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.html import extract_article
 from aggregator.analysis.text.language import (
@@ -34,6 +40,7 @@ SHORT_BELOW_WORDS = 40
 HEADLINE_COUNTS_BELOW_WORDS = 80
 # Characters of a text after Unicode normalization, so that the same texts are accepted on every machine.
 MAX_TEXT_CHARS = 3_000_000
+NORMALIZED_CHARS_PER_CHAR = 18  # at most
 _CHUNK_CHARS = 50_000
 MAX_TERMS = 24
 MAX_FIGURES = 48
@@ -81,20 +88,24 @@ class Analyzer:
             for group, model in self._models.items()
         }
 
-    def analyze(self, article: Article, *, max_new_strings: int | None = None) -> Analysis:
-        """Return the analysis of one article.
-
-        Raises NoText when it has no words, InputTooLarge above ``MAX_TEXT_CHARS``, and TooManyNewStrings when
-        more than ``max_new_strings`` of its words or terms are unknown (None: no limit).
-        """
-        return self.analyze_with_words(article, max_new_strings=max_new_strings)[0]
+    def analyze(self, article: Article) -> Analysis:
+        """The analysis of one article, without limit on unknown words; raises as ``analyze_with_words``."""
+        return self.analyze_with_words(article)[0]
 
     def analyze_with_words(
         self, article: Article, *, max_new_strings: int | None = None
     ) -> tuple[Analysis, list[str]]:
-        """As ``analyze``, and the words that are compared, in compared spelling."""
-        title, text = _title_and_text(article)
-        _check_length(text)
+        """The analysis of one article, and the words that are compared, in compared spelling.
+
+        Raises NoText when it has no words, InputTooLarge above ``MAX_TEXT_CHARS``, and TooManyNewStrings when
+        more than ``max_new_strings`` of its words or terms are unknown (None: no limit).
+        """
+        title, text = article.title, article.text
+        if article.html and not text:
+            extracted = extract_article(article.html)
+            title, text = title or extracted.title, extracted.text
+        if NORMALIZED_CHARS_PER_CHAR * len(text) > MAX_TEXT_CHARS:
+            _check_length(text)
         lang = detect_language(f"{title}\n{text[:_LANGUAGE_SAMPLE_CHARS]}", article.lang)
         group, model = self._group_and_model(lang)
         in_title, in_text = tokenizer.split_text(title, lang), tokenizer.split_text(text, lang)
@@ -104,13 +115,16 @@ class Analyzer:
         vocabulary = self._vocabulary_for(lang, model)
         vocabulary.words.max_new = vocabulary.terms.max_new = max_new_strings
         unit_ids = vocabulary.words.ids_of(in_title.units + in_text.units)
-        fingerprint, terms, minor_terms = _fingerprint_and_terms((in_title, in_text), unit_ids, vocabulary)
+        fingerprint, terms, minor_terms, mask = _fingerprint_and_terms(
+            in_title, in_text, unit_ids, vocabulary
+        )
         if not isinstance(model, FeatureModel | HashedModel):
-            extracted = model.fingerprint(f"{title}\n{text}", lang)
-            fingerprint = fingerprint if extracted is None else extracted
+            extracted_bits = model.fingerprint(f"{title}\n{text}", lang)
+            fingerprint = fingerprint if extracted_bits is None else extracted_bits
         compared = normalize_spelling(words, lang)
         # Unchanged spelling: ``units`` are the last of the units that have been looked up already.
         compared_ids = unit_ids[-len(units) :] if compared is words else vocabulary.words.ids_of(compared)
+        numbers = list(dict.fromkeys(figures(f"{title}\n{text}")))[:MAX_FIGURES]
         analysis = Analysis(
             lang=lang,
             space=self._spaces[group],
@@ -119,11 +133,11 @@ class Analyzer:
             short=len(words) < SHORT_BELOW_WORDS,
             sketch=vocabulary.sketch(compared_ids, shingle_width(lang)),
             terms=terms,
-            figures=figure_hashes(f"{title}\n{text}"),
+            figures=tuple(map(xxhash.xxh32_intdigest, numbers)),  # of the UTF-8 bytes
             title=title,
             text=text,
             minor_terms=minor_terms,
-            opening_mask=opening_mask(terms, in_text, lang),
+            opening_mask=mask,
         )
         return analysis, compared
 
@@ -207,11 +221,11 @@ def select_compared(title: tokenizer.SplitText, text: tokenizer.SplitText) -> tu
 
 
 def _check_length(text: str) -> None:
-    """Raise InputTooLarge above ``MAX_TEXT_CHARS``, counted after normalization (up to 18 times as many)."""
-    if 18 * len(text) > MAX_TEXT_CHARS and not text.isascii():
-        length = sum(len(nfkc(text[i : i + _CHUNK_CHARS])) for i in range(0, len(text), _CHUNK_CHARS))
-    else:
+    """Raise InputTooLarge above ``MAX_TEXT_CHARS``, counted after normalization."""
+    if text.isascii():
         length = len(text)
+    else:
+        length = sum(len(nfkc(text[i : i + _CHUNK_CHARS])) for i in range(0, len(text), _CHUNK_CHARS))
     if length > MAX_TEXT_CHARS:
         raise InputTooLarge(
             f"text has {length:,} characters after Unicode normalization; the limit is {MAX_TEXT_CHARS:,}: "
@@ -220,39 +234,25 @@ def _check_length(text: str) -> None:
         )
 
 
-def _title_and_text(article: Article) -> tuple[str, str]:
-    if article.text or not article.html:
-        return article.title, article.text
-    extracted = extract_article(article.html)
-    return article.title or extracted.title, extracted.text
-
-
 def _fingerprint_and_terms(
-    tokenized: Sequence[tokenizer.SplitText], unit_ids: InternIds, vocabulary: Vocabulary
-) -> tuple[int, tuple[tuple[str, float], ...], bytes]:
-    """Return fingerprint, top terms and encoded rest of the term profile.
+    title: tokenizer.SplitText, text: tokenizer.SplitText, unit_ids: InternIds, vocabulary: Vocabulary
+) -> tuple[int, tuple[tuple[str, float], ...], bytes, int]:
+    """Return fingerprint, top terms, encoded rest of the term profile and opening mask.
 
     ``unit_ids``: the ids of the units of headline and text, in order.
     """
-    if tokenized[0].terms is tokenized[1].terms is None:
-        terms = vocabulary.term_ids_of_words(unit_ids)
-    else:
-        parts = np.split(unit_ids, [len(part.units) for part in tokenized[:-1]])
-        terms = np.concatenate(
-            [
-                vocabulary.term_ids_of_words(ids)
-                if part.terms is None
-                else vocabulary.terms.ids_of(part.terms)
-                for ids, part in zip(parts, tokenized, strict=True)
-            ]
-        )
-    if not len(terms):
-        terms = vocabulary.terms.ids_of([word for part in tokenized for word in part.words])
-    counts = vocabulary.count_terms(terms)
-    weights = vocabulary.tf_idf(counts)
-    fingerprint = fingerprint_from_sums(vocabulary.project(counts, weights))
-    top_terms = vocabulary.top_terms(counts, weights, MAX_TERMS + MINOR_TERMS)
-    return fingerprint, *_top_terms(top_terms, vocabulary.terms_of_ids(terms[:LEAD_TERMS]))
+    text_ids = unit_ids[len(title.units) :]
+    ids = np.concatenate(
+        [vocabulary.term_ids(title, unit_ids[: len(title.units)]), vocabulary.term_ids(text, text_ids)]
+    )
+    opening = vocabulary.terms_of_ids(vocabulary.term_ids(text, text_ids, OPENING_UNITS))
+    if not len(ids):
+        ids = vocabulary.terms.ids_of(title.words + text.words)
+    distinct, counts, weights = vocabulary.count_terms(ids)
+    fingerprint = fingerprint_from_sums(vocabulary.project(distinct, counts, weights))
+    heaviest = vocabulary.top_terms(distinct, weights, MAX_TERMS + MINOR_TERMS)
+    terms, minor_terms = _top_terms(heaviest, vocabulary.terms_of_ids(ids[:LEAD_TERMS]))
+    return fingerprint, terms, minor_terms, opening_mask(terms, set(opening))
 
 
 def _top_terms(
@@ -267,12 +267,6 @@ def _top_terms(
     scale = TERM_WEIGHT_STEPS / norm
     rounded = tuple([(term, round(weight * scale) / TERM_WEIGHT_STEPS) for term, weight in kept])
     return rounded, encode_minor_terms(kept, minor, set(lead))
-
-
-def figure_hashes(text: str) -> tuple[int, ...]:
-    """Return the hashes (uint32) of the first ``MAX_FIGURES`` distinct numbers of a text, in order."""
-    distinct = list(dict.fromkeys(figures(text)))[:MAX_FIGURES]
-    return tuple(map(xxhash.xxh32_intdigest, distinct))  # of the UTF-8 bytes
 
 
 # One text per resource: both scripts of Chinese (segmenter, conversion), and one whose language only the

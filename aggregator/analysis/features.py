@@ -22,13 +22,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis import model_file
-from aggregator.analysis.simhash import FINGERPRINT_BITS, HASH_SEED, hash_signs
+from aggregator.analysis.simhash import FINGERPRINT_BITS, HASH_SEED, FloatArray, hashed_sums, l2_normalize
 from aggregator.analysis.term_frequencies import EQUAL_IDF, TermIdf
 from aggregator.analysis.text.language import FALLBACK_GROUP, UNDETERMINED
 from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenizer_recipe
@@ -39,7 +39,6 @@ LOG_TF_WEIGHT = "1+ln(tf)"
 RAW_TF_WEIGHT = "tf"
 POWER_TF_WEIGHT = "tf^.75"
 
-FloatArray = npt.NDArray[np.float64]
 # Index terms of one text in order, or term -> count in order of first occurrence.
 IndexTerms = Sequence[str] | Mapping[str, int]
 _TF_TABLE_SIZE = 64
@@ -68,10 +67,7 @@ class FeatureModel:
     term_weight: str = LOG_TF_WEIGHT
     content_hash: str = field(init=False)
     _row_of_term: dict[str, int] = field(init=False, repr=False)
-    _idf: list[float] = field(init=False, repr=False)
-    _tf_weight: Callable[[int], float] = field(init=False, repr=False)
     _max_idf: float = field(init=False, repr=False)
-    _tf_weight_table: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         # float16 saves disk space; converting it once (exactly) halves the time of ``project_rows``.
@@ -87,12 +83,7 @@ class FeatureModel:
                 *(array.tobytes() for array in _stored_arrays(self).values()),
             ),
             "_row_of_term": {term: row for row, term in enumerate(self.vocabulary)},
-            "_idf": self.idf.tolist(),
-            "_tf_weight": _TF_WEIGHTS[self.term_weight],
             "_max_idf": float(self.idf.max()),
-            "_tf_weight_table": np.array(
-                [0.0, *map(_TF_WEIGHTS[self.term_weight], range(1, _TF_TABLE_SIZE))]
-            ),
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
@@ -105,14 +96,12 @@ class FeatureModel:
     def project(self, terms: IndexTerms) -> FloatArray:
         """Return the (64,) float64 sums of the index terms of one text; no terms give zeros."""
         counts = Counter(terms)
-        row_of, idf, tf_weight = self._row_of_term, self._idf, self._tf_weight
-        known = [(row_of[term], count) for term, count in counts.items() if term in row_of]
+        known = {self._row_of_term[term]: n for term, n in counts.items() if term in self._row_of_term}
         if not known:
-            return _project_weights({term: _log_tf(count) for term, count in counts.items()})
-        return self.project_rows(
-            np.array([row for row, _ in known]),
-            np.array([tf_weight(count) * idf[row] for row, count in known]),
-        )
+            return hashed_sums({term: _log_tf(count) for term, count in counts.items()})
+        rows = np.array(list(known))
+        tf_idf = tf_weights(self.term_weight, np.array(list(known.values()))) * self.idf[rows]
+        return self.project_rows(rows, tf_idf)
 
     def project_rows(self, rows: npt.NDArray[np.int64], tf_idf: npt.NDArray[np.float64]) -> FloatArray:
         """``project`` of known terms: ``rows`` and ``tf_idf``, (n,), n > 0, in order of occurrence."""
@@ -128,13 +117,7 @@ class FeatureModel:
     def row_and_idf(self, term: str) -> tuple[int, float]:
         """Return the matrix row and the idf of a term; for an unknown term -1 and the largest idf."""
         row = self._row_of_term.get(term, -1)
-        return row, self._idf[row] if row >= 0 else self._max_idf
-
-    def tf_weights(self, counts: npt.NDArray[np.int64]) -> FloatArray:
-        """Return the weights before idf, (n,) float64, of terms with these ``counts``, (n,), all > 0."""
-        if counts.max() < _TF_TABLE_SIZE:
-            return self._tf_weight_table[counts]
-        return np.array([self._tf_weight(count) for count in counts.tolist()])
+        return row, float(self.idf[row]) if row >= 0 else self._max_idf
 
     def save(self, path: Path | str) -> None:
         """Write the model to one file atomically. Raises ModelError."""
@@ -181,13 +164,14 @@ class HashedModel:
     group: str = FALLBACK_GROUP
     term_idf: TermIdf | None = None
     lang: str = UNDETERMINED
+    term_weight: ClassVar[str] = LOG_TF_WEIGHT
 
     @property
     def content_hash(self) -> str:
         """SHA-256 of everything that the fingerprints depend on."""
         table = (self.term_idf.content_hash,) if self.term_idf is not None else ()
         return hash_of_parts(
-            "hashed", self.group, tokenizer_recipe(self.group), LOG_TF_WEIGHT, str(HASH_SEED), *table
+            "hashed", self.group, tokenizer_recipe(self.group), self.term_weight, str(HASH_SEED), *table
         )
 
     def for_language(self, lang: str) -> HashedModel:
@@ -202,22 +186,15 @@ class HashedModel:
     def project(self, terms: IndexTerms) -> FloatArray:
         """Return the (64,) float64 sums of the index terms of one text; no terms give zeros."""
         weights = {term: _log_tf(count) * self.row_and_idf(term)[1] for term, count in Counter(terms).items()}
-        return _project_weights(weights)
+        return hashed_sums(weights)
 
     def row_and_idf(self, term: str) -> tuple[int, float]:
         """Return -1 (no term has a row) and the idf, as in ``FeatureModel.row_and_idf``."""
         return -1, EQUAL_IDF if self.term_idf is None else self.term_idf.idf(self.lang, term)
 
-    def tf_weights(self, counts: npt.NDArray[np.int64]) -> FloatArray:
-        """Return the weights, (n,) float64, of terms with these ``counts``, (n,), all > 0."""
-        return np.array([_log_tf(count) for count in counts.tolist()])
-
-
-_LOG_TF_TABLE = (0.0, *(1.0 + math.log(count) for count in range(1, _TF_TABLE_SIZE)))
-
 
 def _log_tf(count: int) -> float:
-    return _LOG_TF_TABLE[count] if count < _TF_TABLE_SIZE else 1.0 + math.log(count)
+    return 1.0 + math.log(count)
 
 
 def _power_tf(count: int) -> float:
@@ -232,28 +209,17 @@ _TF_WEIGHTS: Mapping[str, Callable[[int], float]] = {
 }
 
 
-def l2_normalize(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return a nonzero vector, (n,) float64, divided by its L2 norm."""
-    # fsum is correctly rounded; a numpy sum depends on the machine's vector instructions.
-    return vector / math.sqrt(math.fsum((vector * vector).tolist()))
+_TF_TABLES = {
+    name: np.array([0.0, *map(weight, range(1, _TF_TABLE_SIZE))]) for name, weight in _TF_WEIGHTS.items()
+}
 
 
-def term_weights(model: FeatureModel | HashedModel, terms: IndexTerms) -> dict[str, float]:
-    """Return term -> TF-IDF weight in order of first occurrence, L2 norm 1; ``Vocabulary`` is faster."""
-    counts = Counter(terms)
-    if not counts:
-        return {}
-    idf = np.array([model.row_and_idf(term)[1] for term in counts])
-    weights = l2_normalize(model.tf_weights(np.array(list(counts.values()))) * idf)
-    return dict(zip(counts, weights.tolist(), strict=True))
-
-
-def _project_weights(weights: Mapping[str, float]) -> FloatArray:
-    # Not normalized: terms that occur once weigh exactly 1, or a multiple of 1/16, so that ties, common in
-    # short texts, are exactly 0 in any order of the terms.
-    x = np.fromiter(weights.values(), np.float64, len(weights))
-    sums: FloatArray = np.add.reduce(hash_signs(weights) * x[:, None], axis=0)
-    return sums
+def tf_weights(term_weight: str, counts: npt.NDArray[np.int64]) -> FloatArray:
+    """The weights before idf, (n,) float64, of terms with these ``counts``, (n,), all > 0."""
+    if counts.max() < _TF_TABLE_SIZE:
+        table: FloatArray = _TF_TABLES[term_weight]
+        return table[counts]
+    return np.array([_TF_WEIGHTS[term_weight](count) for count in counts.tolist()])
 
 
 def _stored_arrays(model: FeatureModel) -> dict[str, npt.NDArray[Any]]:

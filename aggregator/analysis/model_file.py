@@ -22,7 +22,7 @@ from contextlib import suppress
 from hashlib import sha256
 from math import prod
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -39,15 +39,7 @@ _ALLOWED_DTYPES = frozenset({"|u1", "<u2", "<u4", "<f2", "<f4", "<f8"})
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-class HashedContent(Protocol):
-    """A model with a digest of everything that its fingerprints depend on."""
-
-    @property
-    def content_hash(self) -> str:
-        """SHA-256, 64 hex digits."""
-
-
-M = TypeVar("M", bound=HashedContent)
+M = TypeVar("M", bound=Any)  # a model, with the digest ``content_hash`` of all that fingerprints depend on
 
 
 class _Header(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""Simhash: the 64-bit fingerprint of a weighted set of features.
+"""Simhash: from the weights of features to 64 sums, whose signs are the fingerprint.
 
 The weighted simhash of Charikar (2002) as used by Hu & You (MECS 2017, section 3.2): every feature name is
 hashed to 64 bits; with ``x_i`` the weight of feature i, ``V_k = sum(x_i * s_ik)`` where ``s_ik`` is +1 if bit
@@ -9,6 +9,7 @@ the order of bits invalidates all stored fingerprints.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -17,6 +18,8 @@ from xxhash import xxh3_64_intdigest
 
 FINGERPRINT_BITS = 64
 HASH_SEED = 0x5EED_2017
+
+FloatArray = npt.NDArray[np.float64]
 
 
 def fingerprint_from_sums(sums: npt.ArrayLike) -> int:
@@ -31,16 +34,19 @@ def fingerprint_from_sums(sums: npt.ArrayLike) -> int:
     return int.from_bytes(np.packbits(positive, bitorder="little").tobytes(), "little")
 
 
-def simhash(weights: Mapping[str, float]) -> int:
-    """Return the fingerprint of weights by feature name; no weights give 0."""
-    if not weights:
-        return 0
+def hashed_sums(weights: Mapping[str, float]) -> FloatArray:
+    """``V`` of weights by feature name, (64,), zeros without any; not normalized.
+
+    Terms that occur once weigh exactly 1, or a multiple of 1/16, so that ties, common in short texts, are
+    exactly 0 in any order of the terms.
+    """
     x = np.fromiter(weights.values(), np.float64, len(weights))
-    # Reducing the first axis sums in the order of the mapping, on every machine.
-    return fingerprint_from_sums(np.add.reduce(x[:, None] * hash_signs(weights), axis=0))
+    # Reducing the first axis adds row after row, in the order of the mapping, on every machine.
+    sums: FloatArray = np.add.reduce(hash_signs(weights) * x[:, None], axis=0)
+    return sums
 
 
-def hash_signs(names: Iterable[str]) -> npt.NDArray[np.float64]:
+def hash_signs(names: Iterable[str]) -> FloatArray:
     """Return (n, 64) of +1.0 and -1.0: column k of row i is the sign of bit k of the hash of name i."""
     hashes = np.array([feature_hash(name) for name in names], dtype="<u8")
     bits = np.unpackbits(hashes.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
@@ -48,23 +54,21 @@ def hash_signs(names: Iterable[str]) -> npt.NDArray[np.float64]:
 
 
 def feature_hash(name: str) -> int:
-    """Return the unsigned 64-bit hash of a feature name."""
-    # Lone surrogates are hashed like other characters; rejecting them is up to input validation.
+    """The unsigned 64-bit hash of a feature name; lone surrogates are hashed like other characters."""
     return xxh3_64_intdigest(name.encode("utf-8", "surrogatepass"), HASH_SEED)
 
 
-def hyperplanes(count: int) -> npt.NDArray[np.float64]:
+def hyperplanes(count: int) -> FloatArray:
     """The normals, (count, 64) of +-1.0: the hash signs of the features ``pca:0``, ``pca:1``, ..."""
     return hash_signs(f"pca:{j}" for j in range(count))
+
+
+def l2_normalize(vector: FloatArray) -> FloatArray:
+    """A nonzero vector, (n,), divided by its L2 norm."""
+    # fsum is correctly rounded; a numpy sum depends on the machine's vector instructions.
+    return vector / math.sqrt(math.fsum((vector * vector).tolist()))
 
 
 def hamming_distance(a: int, b: int) -> int:
     """Return the number of bits in which two fingerprints differ, 0..64."""
     return (a ^ b).bit_count()
-
-
-def to_hex(fingerprint: int) -> str:
-    """Return a fingerprint as 16 lower-case hex digits, most significant bit first."""
-    if not 0 <= fingerprint < 1 << FINGERPRINT_BITS:
-        raise ValueError(f"A fingerprint is an unsigned 64-bit number, not {fingerprint}.")
-    return f"{fingerprint:016x}"

@@ -130,14 +130,8 @@ def _hash(term: str, chars: int) -> int:
     return xxhash.xxh3_64_intdigest(prefix, _HASH_SEED) & ((1 << _HASH_BITS) - 1)
 
 
-def opening_mask(terms: WeightedTerms, text: tokenizer.SplitText, lang: str) -> int:
-    """Return an integer whose bit i says whether ``terms[i]`` occurs in the opening of the text."""
-    if not text.units:
-        return 0
-    if text.terms is None:
-        opening = set(tokenizer.terms_of_words(text.units[:OPENING_UNITS], lang))
-    else:
-        opening = set(text.terms[:OPENING_UNITS])
+def opening_mask(terms: WeightedTerms, opening: Collection[str]) -> int:
+    """Return an integer whose bit i says whether ``terms[i]`` is one of the ``opening`` terms."""
     return sum(1 << i for i, (term, _) in enumerate(terms) if term in opening)
 
 

@@ -7,7 +7,6 @@ An article is two arrays of ids. The results are bit for bit those of ``tokenize
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
@@ -17,7 +16,8 @@ from numpy.typing import DTypeLike
 from xxhash import xxh3_64_intdigest
 
 from aggregator.analysis import shingles
-from aggregator.analysis.features import FeatureModel, FloatArray, HashedModel, l2_normalize
+from aggregator.analysis.features import FeatureModel, HashedModel, tf_weights
+from aggregator.analysis.simhash import FloatArray, l2_normalize
 from aggregator.analysis.text import tokenizer
 from aggregator.domain import Sketch
 
@@ -30,6 +30,7 @@ _SLOTS_PER_ENTRY = 4  # cache slots per string of the table; 1 % of the words of
 _HASH_SEED = hash(__name__) & ((1 << 64) - 1)
 
 InternIds = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int64]
 
 
 class TooManyNewStrings(Exception):
@@ -94,14 +95,6 @@ def _empty_cache(capacity: int) -> npt.NDArray[np.int64]:
     return np.zeros((capacity * _SLOTS_PER_ENTRY, 2), np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class TermCounts:
-    """The distinct index terms of a text: ids in order of first occurrence, (n,), n > 0, and counts, (n,)."""
-
-    terms: InternIds
-    counts: npt.NDArray[np.int64]
-
-
 class Vocabulary:
     """Interned words and terms of one language for one model; only grows. Not thread-safe."""
 
@@ -115,56 +108,51 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words) + len(self.terms)
 
-    def term_ids_of_words(self, words: InternIds) -> InternIds:
-        """Return the ids of the index terms of words, (m,), m <= n, in order; stop words have no term."""
-        terms = self.words.columns[1][words]
-        kept: InternIds = terms[terms != NO_TERM]
+    def term_ids(self, text: tokenizer.SplitText, units: InternIds, first: int | None = None) -> InternIds:
+        """The ids, (m,), of the index terms of a text, in order; ``units``: the ids of its units.
+
+        ``first``: only of so many units, or so many terms where these do not follow from units.
+        """
+        if text.terms is not None:
+            return self.terms.ids_of(text.terms[:first])
+        terms = self.words.columns[1][units[:first]]
+        kept: InternIds = terms[terms != NO_TERM]  # stop words have no term
         return kept
 
     def sketch(self, words: InternIds, width: int) -> Sketch:
         """Return the sketch of words given by their ids (``shingles.build_sketch``)."""
         return shingles.sketch_of_word_hashes(self.words.columns[0][words], width)
 
-    def count_terms(self, terms: InternIds) -> TermCounts:
-        """Return the distinct terms and their counts."""
+    def count_terms(self, terms: InternIds) -> tuple[InternIds, Counts, FloatArray]:
+        """Distinct terms in order of first occurrence, their counts and tf-idf, not normalized; all (n,)."""
         if len(self._first_position) < len(self.terms):
             self._first_position = np.empty(len(self.terms.columns[0]), np.int64)
         # Written back to front, so the first occurrence of a term is the value that remains.
         self._first_position[terms[::-1]] = np.arange(len(terms) - 1, -1, -1)
         counts = np.bincount(self._first_position[terms])
         (positions,) = counts.nonzero()
-        return TermCounts(terms[positions], counts[positions])
+        terms, counts = terms[positions], counts[positions]
+        return terms, counts, tf_weights(self._model.term_weight, counts) * self.terms.columns[1][terms]
 
-    def project(self, term_counts: TermCounts, weights: FloatArray) -> FloatArray:
-        """Return the model's (64,) sums of terms with these tf-idf ``weights``, (n,)."""
+    def project(self, terms: InternIds, counts: Counts, weights: FloatArray) -> FloatArray:
+        """The model's (64,) sums of distinct terms with these counts and tf-idf ``weights``, (n,), n > 0."""
         if isinstance(self._model, FeatureModel):
-            rows = self.terms.columns[0][term_counts.terms]
+            rows = self.terms.columns[0][terms]
             known = rows >= 0
             if known.all():
                 return self._model.project_rows(rows, weights)
             if known.any():
                 return self._model.project_rows(rows[known], weights[known])
-        return self._model.project(
-            dict(zip(self.terms_of_ids(term_counts.terms), term_counts.counts.tolist(), strict=True))
-        )
+        return self._model.project(dict(zip(self.terms_of_ids(terms), counts.tolist(), strict=True)))
 
-    def tf_idf(self, term_counts: TermCounts) -> FloatArray:
-        """Return the tf-idf of terms, (n,) float64, not normalized."""
-        weights: FloatArray = (
-            self._model.tf_weights(term_counts.counts) * self.terms.columns[1][term_counts.terms]
-        )
-        return weights
-
-    def top_terms(
-        self, term_counts: TermCounts, weights: FloatArray, at_least: int
-    ) -> list[tuple[str, float]]:
+    def top_terms(self, terms: InternIds, weights: FloatArray, at_least: int) -> list[tuple[str, float]]:
         """The heaviest (term, weight), ``at_least`` or all, unordered; the L2 norm of all weights is 1."""
-        ids, normalized = term_counts.terms, l2_normalize(weights)
+        normalized = l2_normalize(weights)
         if len(normalized) > at_least:
             threshold = np.partition(normalized, len(normalized) - at_least)[len(normalized) - at_least]
             kept = np.flatnonzero(normalized >= threshold)
-            ids, normalized = ids[kept], normalized[kept]
-        return list(zip(self.terms_of_ids(ids), normalized.tolist(), strict=True))
+            terms, normalized = terms[kept], normalized[kept]
+        return list(zip(self.terms_of_ids(terms), normalized.tolist(), strict=True))
 
     def terms_of_ids(self, terms: InternIds) -> list[str]:
         """Return index terms by their ids."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aggregator.analysis.analyzer import space_name
-from aggregator.analysis.extractor_model import Model, extractor_class
+from aggregator.analysis.models import Model, extractor_class
 from aggregator.cli.progress import ItemProgress
 from aggregator.errors import InvalidInput
 from aggregator.extensions import TFIDF_PCA

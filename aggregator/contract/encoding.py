@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from aggregator.analysis.simhash import to_hex
 from aggregator.domain import Answer, ArticleRecord, Match, Outcome, RelatedItem, VerdictName, arrival_ms_of
 from aggregator.queries.explain import Explanation
 from aggregator.queries.search import FoundArticle, SearchResult
@@ -56,7 +55,7 @@ def verdict_out(answer: Answer, thresholds: DistanceThresholds) -> wire.VerdictO
         updated_figures=outcome.updated_figures,
         event_id=answer.event_id,
         space=answer.space,
-        fingerprint=to_hex(answer.fingerprint),
+        fingerprint=f"{answer.fingerprint:016x}",
         short=answer.short,
     )
 
@@ -114,7 +113,7 @@ def article_out(
         duplicate_of=duplicate_of_out(outcome.match),
         updated_figures=outcome.updated_figures,
         event_id=event_id,
-        fingerprint=to_hex(record.fingerprint),
+        fingerprint=f"{record.fingerprint:016x}",
     )
 
 
@@ -146,7 +145,7 @@ def explain_out(explanation: Explanation) -> wire.ExplainOut:
         wire.ExplainSideOut(
             label=explanation.labels[side],
             space=explanation.spaces[side],
-            fingerprint=to_hex(explanation.fingerprints[side]),
+            fingerprint=f"{explanation.fingerprints[side]:016x}",
             figures=list(explanation.figures[side]) if explanation.figures is not None else None,
             own_passages=list(explanation.own_passages[side])
             if explanation.own_passages is not None

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aggregator.analysis.features import HashedModel, term_weights
+from aggregator.analysis.features import HashedModel
 from aggregator.analysis.models import TERM_IDF_PATH, load_term_idf, load_term_rates
 from aggregator.analysis.term_frequencies import EQUAL_IDF, RateTable, TermIdf, TermRates, hash_term
 from aggregator.errors import ModelError
+from aggregator_lab.evaluation.related import term_weights
 
 HASHES = np.array(sorted([hash_term("de", "haus"), hash_term("es", "casa")]), np.uint32)
 TABLE = TermIdf("recipe", {"de": "de", "es": "es", "gl": "es"}, HASHES, np.array([32, 32], np.uint8), 6.5)

@@ -13,7 +13,6 @@ from aggregator.analysis.term_profile import (
     LEAD_FACTOR,
     LEAD_TERMS,
     MINOR_TERMS,
-    OPENING_UNITS,
     OPENING_WEIGHT,
     PREFIX_CHARS,
     SHORT_PREFIX_CHARS,
@@ -22,10 +21,8 @@ from aggregator.analysis.term_profile import (
     TermProfile,
     cosines,
     encode_minor_terms,
-    opening_mask,
     story_terms,
 )
-from aggregator.analysis.text.tokenizer import split_text
 from aggregator.domain import Article
 
 WORDS = [f"{n}word" for n in range(10, 90)]  # whose prefixes and hashes differ
@@ -164,14 +161,3 @@ def test_a_headline_alone_gives_its_words() -> None:
 def test_an_article_without_headline_and_opening_has_its_heaviest_terms() -> None:
     """As those that earlier versions stored."""
     assert story_terms("", "en", (("storm", 0.8), ("ferri", 0.6)), 0) == (("storm", 0.8), ("ferri", 0.6))
-
-
-def test_the_opening_ends_after_its_units() -> None:
-    """In languages with spaces, and in those without a segmenter."""
-    terms = (("storm", 0.8), ("ferry", 0.6))
-    text = " ".join(["word"] * (OPENING_UNITS - 1) + ["storm", "ferry"])
-
-    assert opening_mask(terms, split_text(text, "xx"), "xx") == 0b01
-    assert opening_mask(terms, split_text("", "xx"), "xx") == 0
-    thai = "\u0e01\u0e02\u0e03\u0e04"
-    assert opening_mask(((thai[1:3], 1.0),), split_text(thai, "th"), "th") == 0b1

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from aggregator.analysis import analyzer, shingles, vocabulary
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import FeatureModel, term_weights
+from aggregator.analysis.features import FeatureModel, HashedModel
 from aggregator.analysis.models import load_models
 from aggregator.analysis.simhash import fingerprint_from_sums
-from aggregator.analysis.term_profile import LEAD_TERMS
+from aggregator.analysis.term_profile import LEAD_TERMS, OPENING_UNITS, opening_mask
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.language import language_group
 from aggregator.analysis.text.normalization import normalize_spelling
@@ -23,6 +23,7 @@ from aggregator.analysis.vocabulary import NO_TERM, Vocabulary
 from aggregator.domain import Analysis, Article
 from aggregator.errors import NoText
 from aggregator.runtime import demo
+from aggregator_lab.evaluation.related import term_weights
 
 MODELS = load_models()
 ANALYZER = Analyzer(MODELS)
@@ -112,8 +113,8 @@ def test_words_without_a_term_and_terms_without_a_row() -> None:
     en_vocabulary = Vocabulary("en", model)
     words = ["the", "bridges", "of", "zyxqua", "bridges"]
 
-    terms = en_vocabulary.term_ids_of_words(en_vocabulary.words.ids_of(words))
-    term_counts = en_vocabulary.count_terms(terms)
+    terms = en_vocabulary.term_ids(tokenizer.SplitText(words, words, None), en_vocabulary.words.ids_of(words))
+    distinct, counts, weights = en_vocabulary.count_terms(terms)
 
     assert NO_TERM not in terms
     assert (
@@ -121,12 +122,11 @@ def test_words_without_a_term_and_terms_without_a_row() -> None:
         == tokenizer.terms_of_words(words, "en")
         == ["bridg", "zyxqua", "bridg"]
     )
-    assert term_counts.counts.tolist() == [2, 1]
-    weights = en_vocabulary.tf_idf(term_counts)
-    assert dict(en_vocabulary.top_terms(term_counts, weights, 5)) == term_weights(
+    assert counts.tolist() == [2, 1]
+    assert dict(en_vocabulary.top_terms(distinct, weights, 5)) == term_weights(
         model, tokenizer.terms_of_words(words, "en")
     )
-    assert fingerprint_from_sums(en_vocabulary.project(term_counts, weights)) == fingerprint_from_sums(
+    assert fingerprint_from_sums(en_vocabulary.project(distinct, counts, weights)) == fingerprint_from_sums(
         model.project(Counter(["bridg", "bridg"]))
     )
 
@@ -151,9 +151,24 @@ def test_terms_are_counted_in_order_of_first_occurrence(drawn: list[int]) -> Non
     en_vocabulary = Vocabulary("en", MODELS["en"].for_language("en"))
     numbers = en_vocabulary.terms.ids_of(list("abcdef"))[drawn]
 
-    term_counts = en_vocabulary.count_terms(numbers)
+    terms, counts, _ = en_vocabulary.count_terms(numbers)
 
-    assert dict(zip(term_counts.terms.tolist(), term_counts.counts.tolist(), strict=True)) == Counter(
-        numbers.tolist()
-    )
-    assert term_counts.terms.tolist() == list(dict.fromkeys(numbers.tolist()))
+    assert dict(zip(terms.tolist(), counts.tolist(), strict=True)) == Counter(numbers.tolist())
+    assert terms.tolist() == list(dict.fromkeys(numbers.tolist()))
+
+
+def test_the_opening_ends_after_its_units() -> None:
+    """In languages with spaces, and in those without a segmenter."""
+    text = " ".join(["word"] * (OPENING_UNITS - 1) + ["storm", "ferry"])
+    thai = "\u0e01\u0e02\u0e03\u0e04"
+
+    assert mask((("storm", 0.8), ("ferry", 0.6)), text, "xx") == 0b01
+    assert mask((("storm", 0.8), ("ferry", 0.6)), "", "xx") == 0
+    assert mask(((thai[1:3], 1.0),), thai, "th") == 0b1
+
+
+def mask(terms: tuple[tuple[str, float], ...], text: str, lang: str) -> int:
+    """The opening mask of a text with these heaviest terms."""
+    own, split = Vocabulary(lang, HashedModel()), tokenizer.split_text(text, lang)
+    opening = own.term_ids(split, own.words.ids_of(split.units), OPENING_UNITS)
+    return opening_mask(terms, set(own.terms_of_ids(opening)))

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import FloatArray, HashedModel, IndexTerms
+from aggregator.analysis.features import HashedModel, IndexTerms
 from aggregator.analysis.pool.pool import AnalysisPool
+from aggregator.analysis.simhash import FloatArray
 from aggregator.app import AnalysisPools, build_dual_writer
 from aggregator.cli import retry_forever
 from aggregator.cli.retry_forever import until_available

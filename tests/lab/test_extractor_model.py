@@ -8,9 +8,8 @@ import pytest
 
 from aggregator.analysis import model_file
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.extractor_model import load_model
 from aggregator.analysis.features import FeatureModel
-from aggregator.analysis.models import BUNDLED_DIR, load_models, load_term_rates
+from aggregator.analysis.models import BUNDLED_DIR, load_model, load_models, load_term_rates
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput, ModelError

@@ -1,4 +1,4 @@
-"""Bundled feature models (each with a card: ``en.md``, ...), and loading of a directory of models.
+"""Bundled feature models (each with a card: ``en.md``, ...), and loading of models and their frequencies.
 
 ``scripts/fit-default-models`` fits ``*.model``; ``scripts/build-term-idf`` builds the term frequencies
 ``xx.idf`` of other languages.
@@ -6,18 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any, Protocol
 
+from aggregator import extensions
 from aggregator.analysis import model_file
-from aggregator.analysis.extractor_model import ExtractorModel, Model, load_model
 from aggregator.analysis.features import FeatureModel, HashedModel
 from aggregator.analysis.term_frequencies import RateTable, TermIdf, TermRates
 from aggregator.analysis.text.language import FALLBACK_GROUP
 from aggregator.analysis.text.tokenizer import tokenizer_recipe
 from aggregator.errors import ModelError
 
+EXTRACTOR_KIND = "extractor"  # in the field ``kind`` of the model files of extensions
 BUNDLED_DIR = Path(__file__).parent
 # Terms that the bundled models leave out, since over half of the articles of their corpora hold them.
 FREQUENT_TERMS: dict[str, dict[str, float]] = {
@@ -28,6 +30,61 @@ FREQUENT_TERMS: dict[str, dict[str, float]] = {
     "ru": {"https": 0.73},
 }  # fmt: skip
 TERM_IDF_PATH = BUNDLED_DIR / f"{FALLBACK_GROUP}.idf"
+
+
+class ExtractorModel(Protocol):
+    """A fitted model of other features than TF-IDF and PCA; immutable, picklable."""
+
+    @property
+    def group(self) -> str:
+        """Language group it was fitted for."""
+
+    @property
+    def recipe(self) -> str:
+        """``tokenizer_recipe`` of the group at the time of the fit."""
+
+    @property
+    def content_hash(self) -> str:
+        """Hash of all that fingerprints depend on."""
+
+    @property
+    def id(self) -> str:
+        """First 4 hex digits of the content hash; part of the names of fingerprint spaces."""
+
+    def for_language(self, lang: str) -> HashedModel:
+        """Term weights (events, related articles, search): they do not come from the features."""
+
+    def fingerprint(self, text: str, lang: str) -> int | None:
+        """Fingerprint of a text; None if it has no known feature."""
+
+
+class Extractor(Protocol):
+    """An extension: fits and restores models of one kind of features."""
+
+    @classmethod
+    def restore_model(
+        cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays
+    ) -> ExtractorModel:
+        """The model in a file with these contents, for ``model_file.load``; loaded before workers fork."""
+
+    @classmethod
+    def fit_file(
+        cls,
+        paths: Sequence[Path | str],
+        group: str,
+        out: Path | str,
+        *,
+        metadata: Mapping[str, Any],
+        limits: str,
+        progress: Callable[[int], None],
+    ) -> tuple[ExtractorModel, str, str]:
+        """Fit to articles in JSON lines files and write the model to ``out``; raises as ``fit.fit_file``.
+
+        Returns the model, its contents in a few words, and its card, which ends with ``limits``.
+        """
+
+
+Model = FeatureModel | HashedModel | ExtractorModel
 
 
 def load_models(directory: Path | None = None) -> dict[str, Model]:
@@ -91,3 +148,30 @@ def _load_directory(directory: Path) -> Mapping[str, FeatureModel | ExtractorMod
             )
         found[model.group] = model, path
     return {group: model for group, (model, _) in found.items()}
+
+
+def extractor_class(name: str) -> type[Extractor]:
+    """The class of an extractor. Raises ModelError for an unknown name."""
+    point = extensions.installed(extensions.EXTRACTORS).get(name)
+    if point is None:
+        raise ModelError(
+            f"The feature extractor {name!r} is unknown to this program; known: "
+            f"{', '.join(extensions.feature_names())} (newsdedup-lab has others)."
+        )
+    found: type[Extractor] = point.load()
+    return found
+
+
+def load_model(path: Path) -> FeatureModel | ExtractorModel:
+    """Read a model file of either kind. Raises ModelError, with the file and the remedy."""
+
+    def restore(fields: Mapping[str, Any], arrays: model_file.Arrays) -> FeatureModel | ExtractorModel:
+        if fields.get("kind") != EXTRACTOR_KIND:
+            return FeatureModel.restore(path, fields, arrays)
+        try:
+            extractor = extractor_class(fields["features"])
+        except ModelError as error:
+            raise ModelError(f"{path}: {error}") from error
+        return extractor.restore_model(path, fields, arrays)
+
+    return model_file.load(path, restore)

@@ -35,12 +35,12 @@ _NOT_RUN = ("nltk", "nltk.stem", "nltk.corpus")
 
 DICTIONARY_RANGE = "\u4e00-\u9fd5"  # of jieba
 
-Stemmer = Converter = Callable[[str], str]
+Converter = Callable[[str], str]  # of a word or a text
 Segmenter = Callable[[str], list[str]]
 
 
 @lru_cache(maxsize=256)
-def stemmer(lang: str) -> Stemmer | None:
+def stemmer(lang: str) -> Converter | None:
     """The cached Snowball stemmer of an ISO 639-1 language, None if there is none. A stem is never empty."""
     if lang not in SNOWBALL_LANGUAGES:
         return None

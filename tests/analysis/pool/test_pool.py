@@ -176,15 +176,15 @@ async def test_expensive_single_articles_are_analyzed_by_a_worker(
     expected = comparable(ANALYZER.analyze_many([Article(id="x", text=text)]))
     fresh = Analyzer({"xx": HashedModel()})
     finished_here = 0
-    analyze = Analyzer.analyze
+    analyze = Analyzer.analyze_with_words
 
-    def count(self: Analyzer, article: Article, **limits: int) -> Analysis:
+    def count(self: Analyzer, article: Article, **limits: int) -> tuple[Analysis, list[str]]:
         nonlocal finished_here
         analysis = analyze(self, article, **limits)
         finished_here += 1
         return analysis
 
-    monkeypatch.setattr(Analyzer, "analyze", count)
+    monkeypatch.setattr(Analyzer, "analyze_with_words", count)
     pool = open_pool(fresh)
     assert comparable(await pool.analyze_many([Article(id="x", text=text)])) == expected
     assert finished_here == 0

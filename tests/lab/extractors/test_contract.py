@@ -10,9 +10,8 @@ from typing import cast
 import numpy as np
 import pytest
 
-from aggregator.analysis.extractor_model import extractor_class
 from aggregator.analysis.features import FeatureModel
-from aggregator.analysis.models import load_models
+from aggregator.analysis.models import extractor_class, load_models
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.errors import ConfigurationError, ModelError

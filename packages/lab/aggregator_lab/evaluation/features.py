@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
-from aggregator.analysis.extractor_model import extractor_class
 from aggregator.analysis.features import FeatureModel
+from aggregator.analysis.models import extractor_class
 from aggregator.analysis.simhash import FINGERPRINT_BITS, fingerprint_from_sums
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import Analysis

@@ -31,7 +31,7 @@ _CONTENTS = (
 
 
 class FittedByFile:
-    """Base of the extractors: what the command line and the service call (``extractor_model.Extractor``)."""
+    """Base of the extractors: what the command line and the service call (``analysis.models.Extractor``)."""
 
     @property
     def package_bytes(self) -> int:

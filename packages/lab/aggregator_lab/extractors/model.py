@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis import model_file
-from aggregator.analysis.extractor_model import KIND
 from aggregator.analysis.features import HashedModel, hash_of_parts
+from aggregator.analysis.models import EXTRACTOR_KIND
 from aggregator.analysis.simhash import FINGERPRINT_BITS, fingerprint_from_sums
 from aggregator.analysis.term_frequencies import TermIdf
 from aggregator.analysis.text.tokenizer import tokenizer_recipe
@@ -162,7 +162,7 @@ class FittedModel:
     def save(self, path: Path | str) -> None:
         """Write the model to one file atomically. Raises ModelError."""
         fields = {
-            "kind": KIND,
+            "kind": EXTRACTOR_KIND,
             "features": self.extractor.name,
             "parameters": self.extractor.parameters(),
             "group": self.group,
@@ -223,7 +223,7 @@ def _content_hash(model: FittedModel) -> str:
         part for name, array in sorted(model.extractor.arrays().items()) for part in (name, array.tobytes())
     ]
     return hash_of_parts(
-        KIND,
+        EXTRACTOR_KIND,
         model.extractor.name,
         parameters,
         model.group,

@@ -34,8 +34,6 @@ BASE_PATH = web.AppKey("base_path", str)  # of public_url: "" or "/path"
 
 CALLER_KEY = web.RequestKey("caller", ApiKey)
 REQUEST_ID = web.RequestKey("request_id", str)
-# Headers of every answer of a route that will go; absent: it is not deprecated.
-DEPRECATION_HEADERS: web.RequestKey[dict[str, str]] = web.RequestKey("deprecation_headers")
 
 
 def caller_name(request: web.Request) -> str:

@@ -32,7 +32,6 @@ from aggregator.http import errors, hosts
 from aggregator.http.app_keys import (
     BASE_PATH,
     CALLER_KEY,
-    DEPRECATION_HEADERS,
     METRICS,
     REQUEST_ID,
     SERVICE,
@@ -47,9 +46,7 @@ ANY_ORIGIN = "*"
 READ_METHODS = ("GET", "HEAD")
 ALL_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT")
 REQUEST_HEADERS = "Authorization, If-None-Match, Last-Event-ID, X-Request-Id"
-EXPOSED_HEADERS = (
-    "Deprecation, ETag, Link, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, X-Request-Id"
-)
+EXPOSED_HEADERS = "ETag, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, X-Request-Id"
 MAX_AGE_S = 600
 access_log = logging.getLogger("aggregator.access")
 
@@ -154,7 +151,6 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     if limit is not None:
         headers["RateLimit-Policy"] = f'"key";q={limit.quota};w={limit.window_s}'
         headers["RateLimit"] = f'"key";r={limit.remaining};t={limit.reset_s}'
-    headers.update(request.get(DEPRECATION_HEADERS, {}))
     location = headers.get("Location", "")
     if location.startswith("/"):  # paths inside the service do not have the prefix of a proxy
         headers["Location"] = request.app[BASE_PATH] + location

@@ -12,10 +12,11 @@ import msgspec
 
 from aggregator import __version__
 from aggregator.contract.examples import BODY_EXAMPLES, PATH_EXAMPLES
+from aggregator.http.endpoint import JSON_TYPE, Endpoint
 from aggregator.http.hosts import PROBE_PATHS
-from aggregator.http.routes import FORM_TYPE, JSON_TYPE, NDJSON_TYPE, Endpoint
 from aggregator_client.wire import LineProblem, Problem
 
+NDJSON_TYPE, FORM_TYPE = "application/x-ndjson", "application/x-www-form-urlencoded"
 SCHEMA_REF = "#/components/schemas/{name}"
 DESCRIPTION = """\
 Detect duplicate and related news articles, and breaking events.
@@ -94,8 +95,6 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
         "tags": [endpoint.tag],
         "responses": _responses(endpoint, components),
     }
-    if endpoint.deprecation is not None:
-        operation["deprecated"] = True
     if endpoint.permission == "nothing":
         operation["description"] = "Needs no key."
     else:
@@ -119,7 +118,7 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
 
 
 def _body_media_type(endpoint: Endpoint) -> str:
-    if endpoint.form:
+    if endpoint.is_form:
         return FORM_TYPE
     return NDJSON_TYPE if endpoint.ndjson else JSON_TYPE
 

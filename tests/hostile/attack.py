@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from aggregator.app import open_service
-from aggregator.http.routes import FORM_TYPE
+from aggregator.http.openapi import FORM_TYPE
 from aggregator.settings import Settings
 from tests.hostile.attacks import (
     access,

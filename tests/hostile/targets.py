@@ -53,8 +53,7 @@ from aggregator.http import body as bodies
 from aggregator.http.app_keys import BASE_PATH, SERVICE
 from aggregator.http.body import CHUNK_BYTES, GzipDecompressor, LineSplitter
 from aggregator.http.errors import handle_expect_header
-from aggregator.http.json_response import conditional_response
-from aggregator.http.pages import forms
+from aggregator.http.pages import conditional_response, forms
 from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.http.proxy_users import PROXY_USERS, ProxyUsers
 from aggregator.http.query_params import decode_cursor, parse_pairs

@@ -12,9 +12,10 @@ from multidict import CIMultiDict
 
 from aggregator.auth.api_keys import ROLE_PERMISSIONS, ApiKey, Role
 from aggregator.errors import InvalidInput
+from aggregator.http.endpoint import Endpoint
 from aggregator.http.errors import LOG_INTERVAL_S, REFUSAL_LOG
 from aggregator.http.pages.sign_in import MAX_FORM_BYTES
-from aggregator.http.routes import ENDPOINTS, Endpoint
+from aggregator.http.routes import ENDPOINTS
 from aggregator.log_limits import LogThrottle
 from aggregator.settings import Settings
 from tests.support.factories import event

@@ -13,8 +13,9 @@ import pytest
 
 from aggregator.app import Service, open_service
 from aggregator.contract.examples import BODY_EXAMPLES
-from aggregator.http.openapi import build_document
-from aggregator.http.routes import ENDPOINTS, FORM_TYPE, NDJSON_TYPE, Endpoint
+from aggregator.http.endpoint import Endpoint
+from aggregator.http.openapi import FORM_TYPE, NDJSON_TYPE, build_document
+from aggregator.http.routes import ENDPOINTS
 from aggregator.settings import Settings
 from tests.support.factories import commit_event, event
 from tests.support.fake_service import Client, serving

@@ -15,7 +15,7 @@ from aggregator.concurrency import CHUNK_ARTICLES, Prefetcher, current_caller
 from aggregator.contract import encoding
 from aggregator.contract.decoding import decode_article
 from aggregator.contract.problems import to_problem
-from aggregator.contract.requests import IngestQuery, NoQuery
+from aggregator.contract.requests import IngestQuery
 from aggregator.contract.responses import encode
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import (
@@ -36,10 +36,9 @@ from aggregator.http.app_keys import (
     REQUEST_ID,
     SERVICE,
 )
-from aggregator.http.json_response import location, server_timing, struct_response
-from aggregator.http.query_params import path_id
+from aggregator.http.endpoint import location, server_timing, struct_response
 from aggregator.index.bindings import foreign_article_error
-from aggregator_client.wire import CopiesOut, LineProblem, VerdictOut
+from aggregator_client.wire import ArticleOut, CopiesOut, LineProblem, VerdictOut
 
 # A group may have any size; 1,000 articles are 0.3 MB, with the longest titles and addresses 8 MB.
 MAX_COPIES = 1000
@@ -48,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
-    """Check one article and store it."""
+    """Check an article for duplicates and store it."""
     service, metrics = request.app[SERVICE], request.app[METRICS]
     try:
         caller = current_caller.get()
@@ -72,7 +71,10 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
 
 
 async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
-    """Check and store many articles. Raises Overloaded, InvalidInput for an unknown profile of all."""
+    """Check and store many articles: JSON lines, one answer line each, in order.
+
+    Raises Overloaded, InvalidInput for an unknown profile of all.
+    """
     bodies.check_encoding(request)
     if query.policy:
         with query_params.errors_in_parameters():
@@ -113,37 +115,30 @@ async def _stream_batch(request: web.Request, query: IngestQuery) -> web.StreamR
     return response
 
 
-async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """A stored article; a key bound to sources reads only its own."""
-    service, id_ = request.app[SERVICE], path_id(request)
+async def get(request: web.Request, id_: str) -> ArticleOut:
+    """Get a stored article and its verdict. A key bound to sources reads only its own."""
+    service = request.app[SERVICE]
     stored = await service.articles.index.articles.get(id_)
     sources = auth.caller_sources(request)
     if sources and stored.record.source not in sources:
         raise foreign_article_error(id_, sources)
     event = (await service.events.repository.event_ids_of([stored.group])).get(stored.group)
-    return struct_response(
-        encoding.article_out(stored.record, stored.outcome, event, request.app[DISTANCE_THRESHOLDS])
-    )
+    return encoding.article_out(stored.record, stored.outcome, event, request.app[DISTANCE_THRESHOLDS])
 
 
-async def delete(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """Undo a reservation, or delete an article."""
-    service, id_ = request.app[SERVICE], path_id(request)
-    await service.articles.ingest.delete(id_, sources=auth.caller_sources(request))
-    return web.Response(status=204)
+async def delete(request: web.Request, id_: str) -> None:
+    """Delete an article, or undo a reservation."""
+    await request.app[SERVICE].articles.ingest.delete(id_, sources=auth.caller_sources(request))
 
 
-async def get_copies(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """The stored articles of an article's duplicate group, the first MAX_COPIES of them."""
-    id_ = path_id(request)
+async def get_copies(request: web.Request, id_: str) -> CopiesOut:
+    """List the articles of an article's duplicate group, the canonical one first. The first MAX_COPIES."""
     records = await request.app[SERVICE].articles.index.articles.group_members(id_, MAX_COPIES + 1)
-    return struct_response(
-        CopiesOut(
-            id=id_,
-            canonical_id=records[0].id if records else id_,
-            copies=[encoding.article_ref(record) for record in records[:MAX_COPIES]],
-            truncated=len(records) > MAX_COPIES,
-        )
+    return CopiesOut(
+        id=id_,
+        canonical_id=records[0].id if records else id_,
+        copies=[encoding.article_ref(record) for record in records[:MAX_COPIES]],
+        truncated=len(records) > MAX_COPIES,
     )
 
 

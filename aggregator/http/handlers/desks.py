@@ -17,65 +17,59 @@ from aggregator.events.desks import Desk, time_zone, view_filter
 from aggregator.events.webhooks.mail import validate_mail_address
 from aggregator.events.webhooks.sender import validate_url
 from aggregator.events.webhooks.subscriptions import Subscription
-from aggregator.http import body as bodies
 from aggregator.http.app_keys import BASE_PATH, SERVICE, caller_id, caller_name
+from aggregator.http.endpoint import created
 from aggregator.http.handlers.events import load_watch, parse_filter, watch_query
 from aggregator.http.handlers.webhooks import target_response
-from aggregator.http.json_response import created, struct_response
-from aggregator.http.query_params import path_id
 
 LIST_FIELDS = ("terms", "without", "sources", "languages")
 
 
-async def post(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Create a desk; one with this name is answered with 200 and stays as it is."""
+async def post(request: web.Request, body: requests.DeskIn) -> web.Response:
+    """Create a desk: a saved view of the events with its own thresholds and notifications.
+
+    One with this name is answered with 200 and stays as it is.
+    """
     service = request.app[SERVICE]
-    body = await bodies.read_struct(request, requests.DeskIn)
     desk = to_desk(body, service.clock(), caller_id(request), caller_name(request))
     stored, is_new = await service.events.desks.create(desk)
     return created("/v1/desks", desk_out(stored, request.app[BASE_PATH]), is_new=is_new)
 
 
-async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """All desks, without their targets."""
+async def list_(request: web.Request) -> responses.DesksOut:
+    """List desks. Without their targets."""
     desks, base = await request.app[SERVICE].events.desks.values(), request.app[BASE_PATH]
-    return struct_response(responses.DesksOut([desk_out(desk, base) for desk in desks]))
+    return responses.DesksOut([desk_out(desk, base) for desk in desks])
 
 
-async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """One desk, without its targets."""
-    desk = await request.app[SERVICE].events.desks.get(path_id(request))
-    return struct_response(desk_out(desk, request.app[BASE_PATH]))
+async def get(request: web.Request, id_: str) -> responses.DeskOut:
+    """Get a desk. Without its targets."""
+    return desk_out(await request.app[SERVICE].events.desks.get(id_), request.app[BASE_PATH])
 
 
-async def put(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Replace the settings of a desk."""
-    service, id_ = request.app[SERVICE], path_id(request)
-    body = await bodies.read_struct(request, requests.DeskIn)
+async def put(request: web.Request, id_: str, body: requests.DeskIn) -> responses.DeskOut:
+    """Replace the settings of a desk; its targets stay."""
+    service = request.app[SERVICE]
     desk = to_desk(body, service.clock(), editor=caller_name(request))
-    changed = await service.events.desks.change(id_, lambda _: desk)
-    return struct_response(desk_out(changed, request.app[BASE_PATH]))
+    return desk_out(await service.events.desks.change(id_, lambda _: desk), request.app[BASE_PATH])
 
 
-async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
+async def delete(request: web.Request, id_: str) -> None:
     """Delete a desk and its targets."""
-    service, id_ = request.app[SERVICE], path_id(request)
+    service = request.app[SERVICE]
     await service.events.desks.remove(id_)
     await service.events.subscriptions.remove_of_desk(id_)
-    return web.Response(status=204)
 
 
-async def post_target(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Add a target to a desk; its secret is returned only here, and to the key that added it."""
-    desk = await request.app[SERVICE].events.desks.get(path_id(request))
-    body = await bodies.read_struct(request, requests.TargetIn)
+async def post_target(request: web.Request, id_: str, body: requests.TargetIn) -> web.Response:
+    """Add a notification target to a desk: e-mail or webhook. The key that adds it gets its secret, once."""
+    desk = await request.app[SERVICE].events.desks.get(id_)
     return await target_response(request, *await add_target(request, desk, body))
 
 
-async def post_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Save a query as a desk; one with this name and query is answered with 200."""
+async def post_watch(request: web.Request, body: requests.WatchIn) -> web.Response:
+    """Save a query of /v1/events under a name (a watch). One with both exists: 200."""
     service = request.app[SERVICE]
-    body = await bodies.read_struct(request, requests.WatchIn)
     name = to_single_line(body.name)
     if not name:
         raise InvalidInput("name: blank; give the watch a name.", field="name")
@@ -97,24 +91,21 @@ async def post_watch(request: web.Request, query: requests.NoQuery) -> web.Strea
     return created("/v1/watches", watch_out(stored, request.app[BASE_PATH]), is_new=is_new)
 
 
-async def list_watches(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """All desks that are watches."""
+async def list_watches(request: web.Request) -> responses.WatchesOut:
+    """List saved watches."""
     desks, base = await request.app[SERVICE].events.desks.values(), request.app[BASE_PATH]
-    return struct_response(
-        responses.WatchesOut([watch_out(desk, base) for desk in desks if watch_query(desk) is not None])
-    )
+    return responses.WatchesOut([watch_out(desk, base) for desk in desks if watch_query(desk) is not None])
 
 
-async def get_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """One watch."""
-    watch = await load_watch(request.app[SERVICE].events.desks, path_id(request))
-    return struct_response(watch_out(watch, request.app[BASE_PATH]))
+async def get_watch(request: web.Request, id_: str) -> responses.WatchOut:
+    """Get a saved watch."""
+    return watch_out(await load_watch(request.app[SERVICE].events.desks, id_), request.app[BASE_PATH])
 
 
-async def delete_watch(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Delete a watch; feeds and streams that name it answer 404 from then on."""
-    await load_watch(request.app[SERVICE].events.desks, path_id(request))
-    return await delete(request, query)
+async def delete_watch(request: web.Request, id_: str) -> None:
+    """Delete a saved watch. Feeds and streams that name it answer 404 from then on."""
+    await load_watch(request.app[SERVICE].events.desks, id_)
+    await delete(request, id_)
 
 
 def to_desk(body: requests.DeskIn, now_ms: int, owner: str = "", editor: str = "") -> Desk:

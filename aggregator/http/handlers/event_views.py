@@ -20,7 +20,6 @@ from aiohttp import web
 from aggregator.app import Service
 from aggregator.contract import responses
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime
-from aggregator.contract.requests import NoQuery
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.known_history import LearningStatus
@@ -28,8 +27,6 @@ from aggregator.events.developments import Development, developments, headline_a
 from aggregator.events.event import Event, plain_title
 from aggregator.events.event_order import growth, severity
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.json_response import struct_response
-from aggregator.http.query_params import path_id
 from aggregator.index import StoredArticle
 from aggregator_client import wire
 
@@ -234,15 +231,15 @@ def _item(article: StoredArticle, similarity: float) -> EventItem:
     return item_of(article.record, similarity, match.canonical_id if match else "")
 
 
-async def get_items(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """All stored articles of an event."""
-    event, items = await _load(request)
-    return struct_response(EventItemsOut(event.id, event.title, [_item_out(i) for i in items]))
+async def get_items(request: web.Request, id_: str) -> EventItemsOut:
+    """List all stored articles of an event in order of time, at most 5,000."""
+    event, items = await _load(request, id_)
+    return EventItemsOut(event.id, event.title, [_item_out(i) for i in items])
 
 
-async def get_items_csv(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """The same as a file for spreadsheets."""
-    event, items = await _load(request)
+async def get_items_csv(request: web.Request, id_: str) -> web.Response:
+    """Download the articles of an event as CSV."""
+    event, items = await _load(request, id_)
     name = re.sub(r"[^A-Za-z0-9._-]", "_", event.id)[:80]
     return web.Response(
         body=to_csv(items).encode("utf-8", "replace"),
@@ -287,9 +284,9 @@ def _safe_cell(value: str) -> str:
     return "'" + value if _FORMULA_START.match(value) else value
 
 
-async def _load(request: web.Request) -> tuple[Event, tuple[EventItem, ...]]:
+async def _load(request: web.Request, id_: str) -> tuple[Event, tuple[EventItem, ...]]:
     service = request.app[SERVICE]
-    event = await service.events.repository.get(path_id(request))
+    event = await service.events.repository.get(id_)
     return event, (await request.app[EVENT_ITEMS].load(service, event)).items
 
 

@@ -15,11 +15,10 @@ from aggregator.contract.requests import (
     ActionIn,
     EventFilterQuery,
     EventsQuery,
-    NoQuery,
     ReadMarkIn,
     SavedFilterQuery,
 )
-from aggregator.contract.responses import ReadMarkOut
+from aggregator.contract.responses import ReadMarkOut, StoryOut
 from aggregator.contract.validation import ErrorCollector
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.desks import Desk, Desks
@@ -32,9 +31,8 @@ from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE, caller_id
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_views import load_storyline
-from aggregator.http.json_response import struct_response
-from aggregator.http.query_params import decode_cursor, encode_cursor, parse_pairs, path_id
-from aggregator_client.wire import EventsOut
+from aggregator.http.query_params import decode_cursor, encode_cursor, parse_pairs
+from aggregator_client.wire import EventDetailOut, EventOut, EventsOut
 
 # Articles that a report includes in full; it lists the ids of all items.
 MAX_DETAIL_ARTICLES = 50
@@ -51,8 +49,8 @@ ALLOWED_FIELD = {**REQUIRED_FIELD, "mute": "scope", "choose_headline": "item"}
 ACTION_FIELDS = tuple(dict.fromkeys(ALLOWED_FIELD.values()))
 
 
-async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
-    """Events in an order, by default the most recently seen first."""
+async def list_(request: web.Request, query: EventsQuery) -> EventsOut:
+    """List breaking events. By default the most recently seen first."""
     service = request.app[SERVICE]
     now_ms = service.clock()
     is_paged = query.sort in PAGED_ORDERS
@@ -73,15 +71,13 @@ async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
     has_next = is_paged and len(events) > len(page)
     next_cursor = encode_cursor(page_key_of(page[-1], query.sort), query.sort) if has_next else None
     learning = event_views.learning_out(await service.events.repository.learning(now_ms))
-    return struct_response(
-        EventsOut([event_views.event_out(event, now_ms) for event in page], next_cursor, learning)
-    )
+    return EventsOut([event_views.event_out(event, now_ms) for event in page], next_cursor, learning)
 
 
-async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """The report on one event; a merged event redirects to the event that absorbed it."""
+async def get(request: web.Request, id_: str) -> EventDetailOut | web.Response:
+    """Get the report on one event. A merged event redirects to the event that absorbed it."""
     service = request.app[SERVICE]
-    event = await service.events.repository.get(path_id(request))
+    event = await service.events.repository.get(id_)
     if event.merged_into is not None:
         return web.Response(
             status=308, headers={"Location": f"/v1/events/{quote(event.merged_into, safe='')}"}
@@ -90,26 +86,21 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
     ids = event.items[-MAX_DETAIL_ARTICLES:]
     stored = await service.articles.index.articles.get_many(ids)
     articles = [encoding.article_ref(stored[id_].record) for id_ in ids if id_ in stored]
-    return struct_response(
-        event_views.event_detail_out(event, service.clock(), articles, previous, following)
-    )
+    return event_views.event_detail_out(event, service.clock(), articles, previous, following)
 
 
-async def get_story(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """A storyline by day."""
+async def get_story(request: web.Request, id_: str) -> StoryOut:
+    """Get a storyline: events of one topic over days, with key developments by day."""
     service = request.app[SERVICE]
-    story = await load_storyline(service, path_id(request))
-    return struct_response(event_views.story_out(story, service.clock()))
+    return event_views.story_out(await load_storyline(service, id_), service.clock())
 
 
-async def post_action(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """An editor's action on an event."""
+async def post_action(request: web.Request, id_: str, body: ActionIn) -> EventOut:
+    """Apply an editor's action to an event; returns the changed event."""
     service = request.app[SERVICE]
-    id_ = path_id(request)
-    body = await bodies.read_struct(request, ActionIn)
     body.actor = auth.actor_name(request, body.actor)
     event = await service.events.editor_actions.apply(_to_action(body, id_, service.clock()))
-    return struct_response(event_views.event_out(event, service.clock()))
+    return event_views.event_out(event, service.clock())
 
 
 def _to_action(body: ActionIn, event_id: str, now_ms: int) -> EditorAction:
@@ -136,18 +127,18 @@ def _to_action(body: ActionIn, event_id: str, now_ms: int) -> EditorAction:
     return EditorAction(action=body.action, actor=actor, at_ms=now_ms, event=event_id, **given)
 
 
-async def get_read_mark(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """The read mark of the caller's key."""
-    return _read_mark_response(await request.app[SERVICE].events.read_marks.get(_user(request)) or ReadMark())
+async def get_read_mark(request: web.Request) -> ReadMarkOut:
+    """Get which events the user of the caller's key has seen."""
+    return _read_mark_out(await request.app[SERVICE].events.read_marks.get(_user(request)) or ReadMark())
 
 
-async def post_read_mark(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """Add to the read mark of the caller's key; a time in the future counts as now."""
+async def post_read_mark(request: web.Request) -> ReadMarkOut:
+    """Mark events as seen by the user of the caller's key. A time in the future counts as now."""
     service = request.app[SERVICE]
     user = _user(request)
     body = await bodies.read_struct(request, ReadMarkIn)
     looked_ms = min(to_unix_ms(body.looked_at, "looked_at") or 0, service.clock())
-    return _read_mark_response(await service.events.read_marks.advance(user, looked_ms, body.seen))
+    return _read_mark_out(await service.events.read_marks.advance(user, looked_ms, body.seen))
 
 
 def _user(request: web.Request) -> str:
@@ -160,9 +151,8 @@ def _user(request: web.Request) -> str:
     return user
 
 
-def _read_mark_response(mark: ReadMark) -> web.StreamResponse:
-    looked_at = to_datetime(mark.looked_ms) if mark.looked_ms else None
-    return struct_response(ReadMarkOut(looked_at, list(mark.seen)))
+def _read_mark_out(mark: ReadMark) -> ReadMarkOut:
+    return ReadMarkOut(to_datetime(mark.looked_ms) if mark.looked_ms else None, list(mark.seen))
 
 
 async def build_filter(desks: Desks, query: EventFilterQuery) -> EventFilter:

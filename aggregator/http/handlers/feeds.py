@@ -36,7 +36,7 @@ from aggregator.http.app_keys import METRICS, SERVICE, STREAM_LIMIT
 from aggregator.http.handlers.event_views import event_out
 from aggregator.http.handlers.events import build_filter
 from aggregator.http.hosts import base_url
-from aggregator.http.json_response import conditional_response
+from aggregator.http.pages import conditional_response
 from aggregator.time_units import format_rfc3339
 
 ATOM_NAMESPACE = "http://www.w3.org/2005/Atom"
@@ -50,13 +50,13 @@ _XML_ILLEGAL_CHARS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U00
 
 
 async def atom_feed(request: web.Request, query: FeedQuery) -> web.StreamResponse:
-    """Events as an Atom feed."""
+    """Get events as an Atom feed."""
     events, base = await _load_events(request, query), base_url(request)
     return _feed_response(request, _render_atom(events, base, str(request.rel_url)), ATOM_TYPE, events)
 
 
 async def json_feed(request: web.Request, query: FeedQuery) -> web.StreamResponse:
-    """Events as a JSON Feed."""
+    """Get events as a JSON Feed."""
     events, base = await _load_events(request, query), base_url(request)
     return _feed_response(
         request, _render_json_feed(events, base, str(request.rel_url)), JSON_FEED_TYPE, events
@@ -166,7 +166,10 @@ SSE_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buff
 
 
 async def stream_events(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
-    """Stream event changes until the client disconnects, the service stops or the caller's key is revoked."""
+    """Stream event changes as server-sent events; resume with Last-Event-ID.
+
+    Until the client disconnects, the service stops or the caller's key is revoked.
+    """
     with request.app[STREAM_LIMIT].slot(current_caller.get()):
         return await _stream(request, query)
 

@@ -13,18 +13,17 @@ from aggregator.contract.responses import HealthOut, ReadyOut, StoreOut
 from aggregator.errors import StoreUnavailable
 from aggregator.http import errors
 from aggregator.http.app_keys import METRICS, OPENAPI_DOCUMENT, PEER_METRICS, SERVICE
-from aggregator.http.json_response import struct_response
 from aggregator.http.metrics.collectors import ScrapeContext, store_info
 from aggregator.http.metrics.registry import CONTENT_TYPE
 
 
-async def health(request: web.Request, query: None) -> web.StreamResponse:
-    """Liveness: the process handles requests."""
-    return struct_response(HealthOut(status="ok", version=__version__))
+async def health(request: web.Request) -> HealthOut:
+    """Liveness check. The process handles requests."""
+    return HealthOut(status="ok", version=__version__)
 
 
-async def ready(request: web.Request, query: None) -> web.StreamResponse:
-    """Readiness: the store answers and accepts writes, and no other check fails."""
+async def ready(request: web.Request) -> ReadyOut | web.Response:
+    """Readiness check. The store answers and accepts writes, and no other check fails."""
     service = request.app[SERVICE]
     info = await service.store.info()
     if not info.ready:
@@ -32,11 +31,11 @@ async def ready(request: web.Request, query: None) -> web.StreamResponse:
     if problems := await service.edge.readiness.run():
         return errors.not_ready_response(" ".join(problems.values()))
     store = StoreOut(info.kind, info.version, info.memory_bytes, info.durability)
-    return struct_response(ReadyOut("ready", store, list(service.articles.index.spaces)))
+    return ReadyOut("ready", store, list(service.articles.index.spaces))
 
 
-async def metrics(request: web.Request, query: None) -> web.StreamResponse:
-    """Prometheus metrics of all processes of this service."""
+async def metrics(request: web.Request) -> web.StreamResponse:
+    """Prometheus metrics. Of all processes of this service."""
     return web.Response(body=await all_metrics(request.app), headers={"Content-Type": CONTENT_TYPE})
 
 
@@ -63,8 +62,8 @@ async def render_metrics(app: web.Application) -> bytes:
     return app[METRICS].render(ScrapeContext(info, service, running, pending))
 
 
-async def openapi(request: web.Request, query: None) -> web.StreamResponse:
-    """The OpenAPI document."""
+async def openapi(request: web.Request) -> web.StreamResponse:
+    """This OpenAPI document."""
     return web.Response(
         body=msgspec.json.encode(request.app[OPENAPI_DOCUMENT]) + b"\n",
         content_type="application/json",

@@ -10,10 +10,8 @@ from aiohttp import web
 
 from aggregator.contract import provenance as out
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime, to_datetime_or_none
-from aggregator.contract.requests import NoQuery, SourcesQuery
+from aggregator.contract.requests import SourcesQuery
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.json_response import struct_response
-from aggregator.http.query_params import path_id
 from aggregator.provenance.directory import families_among, select
 from aggregator.provenance.lineage import Changes, Lineage, Step, TextChanges, describe
 from aggregator.provenance.queries import OutletEntry
@@ -23,67 +21,58 @@ from aggregator.time_units import MINUTE_MS
 TEXT_FIELDS = tuple(field.name for field in dataclasses.fields(TextChanges))
 
 
-async def of_article(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """First publisher and followers of an article's text."""
-    id_ = path_id(request)
+async def of_article(request: web.Request, id_: str) -> out.ProvenanceOut:
+    """Get who published an article's text first, who repeated it, and what each changed."""
     found = await request.app[SERVICE].articles.provenance.of_article(id_)
     first = article_ref(found.first.record)
-    return struct_response(
-        fields_of(_text_out(found), out.ProvenanceOut, id=id_, first=first, truncated=found.truncated)
-    )
+    return fields_of(_text_out(found), out.ProvenanceOut, id=id_, first=first, truncated=found.truncated)
 
 
-async def of_event(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """First publisher and followers of an event."""
+async def of_event(request: web.Request, id_: str) -> out.EventProvenanceOut:
+    """Get which outlet had an event first, who followed, and which outlets share texts."""
     service = request.app[SERVICE]
-    event = await service.events.repository.get(path_id(request))
+    event = await service.events.repository.get(id_)
     found = await service.articles.provenance.of_event(event.items)
     names = {entry.publication.source for entry in found.outlets}
     families = families_among(await service.articles.sources.report(), names)
-    return struct_response(
-        fields_of(
-            found,
-            out.EventProvenanceOut,
-            id=event.id,
-            first=article_ref(found.first.record) if found.first else None,
-            outlets=[_outlet_out(entry) for entry in found.outlets],
-            families=families,
-            independent=len(found.outlets) - sum(len(members) - 1 for members in families),
-            texts=[_text_out(text) for text in found.texts],
-        )
+    return fields_of(
+        found,
+        out.EventProvenanceOut,
+        id=event.id,
+        first=article_ref(found.first.record) if found.first else None,
+        outlets=[_outlet_out(entry) for entry in found.outlets],
+        families=families,
+        independent=len(found.outlets) - sum(len(members) - 1 for members in families),
+        texts=[_text_out(text) for text in found.texts],
     )
 
 
-async def list_sources(request: web.Request, query: SourcesQuery) -> web.StreamResponse:
-    """The outlets with their statistics, and the syndication families."""
+async def list_sources(request: web.Request, query: SourcesQuery) -> out.SourcesOut:
+    """List outlets with their originals, copies and lags, and the syndication families."""
     report = await request.app[SERVICE].articles.sources.report()
     selection = select(report, query.q, query.sort, query.offset, query.limit)
-    return struct_response(
-        fields_of(
-            report,
-            out.SourcesOut,
-            computed_at=to_datetime_or_none(report.computed_ms or None),
-            total=selection.total,
-            sources=[out.SourceOut(**_source_fields(source, report)) for source in selection.sources],
-            families=_partners_out(report.families, list[out.FamilyOut]),
-        )
+    return fields_of(
+        report,
+        out.SourcesOut,
+        computed_at=to_datetime_or_none(report.computed_ms or None),
+        total=selection.total,
+        sources=[out.SourceOut(**_source_fields(source, report)) for source in selection.sources],
+        families=_partners_out(report.families, list[out.FamilyOut]),
     )
 
 
-async def get_source(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """One outlet."""
+async def get_source(request: web.Request, name: str) -> out.SourceDetailOut:
+    """Get the statistics of one outlet: what it copies, who copies it, its family."""
     sources = request.app[SERVICE].articles.sources
-    source, family = await sources.get(request.match_info["name"])
+    source, family = await sources.get(name)
     report = await sources.report()
-    return struct_response(
-        out.SourceDetailOut(
-            **_source_fields(source, report),
-            copied_from=_partners_out(source.copied_from, list[out.PartnerOut]),
-            copied_by=_partners_out(source.copied_by, list[out.PartnerOut]),
-            shared_by_family=_partners_out(family, out.FamilyOut | None),
-            computed_at=to_datetime(report.computed_ms),
-            since=to_datetime_or_none(report.since_ms),
-        )
+    return out.SourceDetailOut(
+        **_source_fields(source, report),
+        copied_from=_partners_out(source.copied_from, list[out.PartnerOut]),
+        copied_by=_partners_out(source.copied_by, list[out.PartnerOut]),
+        shared_by_family=_partners_out(family, out.FamilyOut | None),
+        computed_at=to_datetime(report.computed_ms),
+        since=to_datetime_or_none(report.since_ms),
     )
 
 

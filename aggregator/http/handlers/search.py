@@ -15,7 +15,6 @@ from aggregator.contract.requests import (
     ArticleFilterQuery,
     ArticlesQuery,
     ExplainIn,
-    NoQuery,
     RelatedIn,
     RelatedQuery,
     SearchQuery,
@@ -25,18 +24,17 @@ from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.events.event import Event
 from aggregator.events.search import EventConditions
-from aggregator.http import body as bodies
 from aggregator.http import query_params
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import event_views
-from aggregator.http.json_response import struct_response
-from aggregator.http.query_params import errors_in_parameters, path_id
+from aggregator.http.query_params import errors_in_parameters
 from aggregator.queries.headline_table import SearchFilter
 from aggregator.queries.related import RelatedFilter
 from aggregator.queries.search import SearchResult
 from aggregator_client.wire import (
     ArticleIn,
     ArticlesOut,
+    ExplainOut,
     RelatedListOut,
     RelatedToManyOut,
     SearchOut,
@@ -45,8 +43,8 @@ from aggregator_client.wire import (
 MAX_EVENTS = 10
 
 
-async def search(request: web.Request, query: SearchQuery) -> web.StreamResponse:
-    """Events and articles by words; only articles in later pages."""
+async def search(request: web.Request, query: SearchQuery) -> SearchOut:
+    """Search events and articles by words, URL or id. Only articles in later pages."""
     service = request.app[SERVICE]
     if not query.q.strip():
         raise InvalidInput("q: give the words, the id or the URL to search for.", field="q")
@@ -58,23 +56,21 @@ async def search(request: web.Request, query: SearchQuery) -> web.StreamResponse
     total, now_ms = 0, service.clock()
     if not query.cursor:
         events, total = await service.events.search.find(query.q, event_conditions(conditions), MAX_EVENTS)
-    return struct_response(
-        SearchOut(
-            **await _page_out(service, found),
-            words=found.words,
-            events=[event_views.event_out(event, now_ms) for event in events],
-            events_total=total,
-        )
+    return SearchOut(
+        **await _page_out(service, found),
+        words=found.words,
+        events=[event_views.event_out(event, now_ms) for event in events],
+        events_total=total,
     )
 
 
-async def list_articles(request: web.Request, query: ArticlesQuery) -> web.StreamResponse:
-    """Stored articles that meet the conditions, newest first."""
+async def list_articles(request: web.Request, query: ArticlesQuery) -> ArticlesOut:
+    """List stored articles, newest first."""
     service = request.app[SERVICE]
     found = await service.articles.search.find(
         "", article_filter(query, query.url), limit=query.limit, after=_after(query.cursor)
     )
-    return struct_response(ArticlesOut(**await _page_out(service, found)))
+    return ArticlesOut(**await _page_out(service, found))
 
 
 def article_filter(query: ArticleFilterQuery, url: str = "") -> SearchFilter:
@@ -109,43 +105,35 @@ def _after(cursor: str) -> tuple[int, int] | None:
     return query_params.decode_result_cursor(cursor) if cursor else None
 
 
-async def get_related(request: web.Request, query: RelatedQuery) -> web.StreamResponse:
-    """Articles related to a stored one."""
-    id_ = path_id(request)
+async def get_related(request: web.Request, id_: str, query: RelatedQuery) -> RelatedListOut:
+    """List articles related to a stored article."""
     found = await request.app[SERVICE].articles.related.of_id(id_, **_related_arguments(query))
-    return struct_response(RelatedListOut([encoding.related_out(item) for item in found]))
+    return RelatedListOut([encoding.related_out(item) for item in found])
 
 
-async def post_related(request: web.Request, query: RelatedQuery) -> web.StreamResponse:
-    """Articles related to an article by content, or to several stored articles."""
-    service = request.app[SERVICE]
-    body = await bodies.read_struct(request, RelatedIn)
+async def post_related(request: web.Request, query: RelatedQuery, body: RelatedIn) -> RelatedToManyOut:
+    """List articles related to an article by content, or to several stored articles."""
+    related, arguments = request.app[SERVICE].articles.related, _related_arguments(query)
     not_found: list[str] = []
     if body.ids is None:
         if not _has_content(body):
             raise InvalidInput(
                 "text: give an article by text, html or title, or the ids of stored articles.", field="text"
             )
-        found = await service.articles.related.of_article(
-            to_article(body, for_storage=False), **_related_arguments(query)
-        )
+        found = await related.of_article(to_article(body, for_storage=False), **arguments)
     elif _has_content(body):
         raise InvalidInput("ids: give either ids or an article, not both.", field="ids")
     else:
-        found, not_found = await service.articles.related.of_ids(
-            check_ids(body.ids), **_related_arguments(query)
-        )
-    return struct_response(RelatedToManyOut([encoding.related_out(item) for item in found], not_found))
+        found, not_found = await related.of_ids(check_ids(body.ids), **arguments)
+    return RelatedToManyOut([encoding.related_out(item) for item in found], not_found)
 
 
-async def explain(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """Compare two articles by the deduplication rules."""
-    service = request.app[SERVICE]
-    body = await bodies.read_struct(request, ExplainIn)
-    found = await service.articles.explain.explain_pair(
+async def explain(request: web.Request, body: ExplainIn) -> ExplainOut:
+    """Compare two articles and explain the verdict. By the deduplication rules."""
+    found = await request.app[SERVICE].articles.explain.explain_pair(
         _explain_side(body.a, "a"), _explain_side(body.b, "b"), profile=body.policy or ""
     )
-    return struct_response(encoding.explain_out(found))
+    return encoding.explain_out(found)
 
 
 def _related_arguments(query: RelatedQuery) -> dict[str, Any]:

@@ -14,23 +14,17 @@ from aggregator.errors import Conflict
 from aggregator.events.webhooks.outbox import Attempt
 from aggregator.events.webhooks.sender import validate_url
 from aggregator.events.webhooks.subscriptions import PayloadFormat, Subscription
-from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
-from aggregator.http.handlers.events import (
-    canonical_query_string,
-    load_watch,
-    parse_filter,
-    watch_query,
-)
-from aggregator.http.json_response import created, struct_response
-from aggregator.http.query_params import path_id
+from aggregator.http.endpoint import created
+from aggregator.http.handlers.events import canonical_query_string, load_watch, parse_filter, watch_query
 
 
-async def post(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Register a webhook; its secret is returned only here, and to the key that registered it."""
-    service = request.app[SERVICE]
-    body = await bodies.read_struct(request, requests.WebhookIn)
-    watch = await load_watch(service.events.desks, body.watch) if body.watch else None
+async def post(request: web.Request, body: requests.WebhookIn) -> web.Response:
+    """Register a webhook for events that fire, double, merge or close (Standard Webhooks).
+
+    Its secret is returned only here, and to the key that registered it.
+    """
+    watch = await load_watch(request.app[SERVICE].events.desks, body.watch) if body.watch else None
     queries = [body.query, (watch_query(watch) or "") if watch else ""]
     return await target_response(request, *await register(request, body.url, queries, body.format))
 
@@ -59,54 +53,47 @@ async def register(
     )
 
 
-async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """All webhooks and targets of desks with their delivery status."""
+async def list_(request: web.Request) -> responses.WebhooksOut:
+    """List webhooks and targets of desks with delivery status."""
     service = request.app[SERVICE]
     pending = await service.background.webhook_dispatcher.queue.pending()
     hooks = await service.events.subscriptions.values()
-    return struct_response(
-        responses.WebhooksOut([webhook_out(hook, pending.get(hook.id, 0)) for hook in hooks])
-    )
+    return responses.WebhooksOut([webhook_out(hook, pending.get(hook.id, 0)) for hook in hooks])
 
 
-async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """One webhook with its dead letters and the history of its deliveries."""
+async def get(request: web.Request, id_: str) -> responses.WebhookDetailOut:
+    """Get a webhook or target, its dead letters and the history of its deliveries."""
     service = request.app[SERVICE]
-    hook = await service.events.subscriptions.get(path_id(request))
+    hook = await service.events.subscriptions.get(id_)
     dead = [
         fields_of(letter, responses.DeadLetterOut, event_id=letter.event, made_at=to_datetime(letter.made_ms))
         for letter in await service.background.webhook_dispatcher.queue.dead_letters(hook.id)
     ]
     attempts = await service.background.webhook_dispatcher.queue.attempts(frozenset((hook.id,)))
-    return struct_response(
-        responses.WebhookDetailOut(
-            **msgspec.structs.asdict(webhook_out(hook, await _pending(service, hook))),
-            dead=dead,
-            attempts=[_attempt_out(attempt) for attempt in attempts],
-        )
+    return responses.WebhookDetailOut(
+        **msgspec.structs.asdict(webhook_out(hook, await _pending(service, hook))),
+        dead=dead,
+        attempts=[_attempt_out(attempt) for attempt in attempts],
     )
 
 
-async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Delete a webhook; no further deliveries."""
-    await request.app[SERVICE].events.subscriptions.remove(path_id(request))
-    return web.Response(status=204)
+async def delete(request: web.Request, id_: str) -> None:
+    """Delete a webhook. No further deliveries."""
+    await request.app[SERVICE].events.subscriptions.remove(id_)
 
 
-async def post_action(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
+async def post_action(request: web.Request, id_: str, body: requests.WebhookActionIn) -> responses.WebhookOut:
     """Send a test delivery, suspend or resume deliveries, retry pending or abandoned ones."""
     service = request.app[SERVICE]
-    id_ = path_id(request)  # checked before the body is read
-    body = await bodies.read_struct(request, requests.WebhookActionIn)
     hook = await service.events.subscriptions.get(id_)
     if body.action == "ping":
         result = await service.background.webhook_dispatcher.ping(hook)
         if result.error is not None:
             shown = webhook_out(hook, 0).url
             raise Conflict(f"The test delivery to {shown} failed: {result.error}.")
-        return struct_response(webhook_out(hook, 0))
+        return webhook_out(hook, 0)
     hook = await apply_action(service, hook, body.action, body.delivery, caller_name(request))
-    return struct_response(webhook_out(hook, await _pending(service, hook)))
+    return webhook_out(hook, await _pending(service, hook))
 
 
 async def apply_action(

@@ -13,9 +13,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Mapping
+from datetime import datetime
+from email.utils import format_datetime
 from importlib import resources
 from typing import Any
 
@@ -23,7 +26,6 @@ import jinja2
 from aiohttp import web
 
 from aggregator.http.app_keys import caller_name
-from aggregator.http.json_response import conditional_response
 from aggregator.http.pages import filters
 
 MEDIA_TYPES = {
@@ -111,21 +113,47 @@ def html_response(request: web.Request, template: str, **values: Any) -> web.Res
     return conditional_response(request, body, "text/html")
 
 
-async def static(request: web.Request, query: None) -> web.StreamResponse:
-    """A static file of the pages."""
-    name = request.match_info["name"]
+def conditional_response(
+    request: web.Request,
+    body: bytes,
+    media_type: str,
+    *,
+    charset: str | None = "utf-8",
+    headers: Mapping[str, str] | None = None,
+    modified_at: datetime | None = None,
+) -> web.Response:
+    """``body`` with an ETag of its content, or 304 without a body if the client has it already.
+
+    headers      added to, or replacing, "Cache-Control: private, no-cache"
+    modified_at  UTC, whole seconds; also sent as Last-Modified and compared where the client sends no ETag
+    """
+    tag = hashlib.sha256(body).hexdigest()[:32]
+    sent = {"Cache-Control": "private, no-cache", **(headers or {}), "ETag": f'"{tag}"'}
+    if modified_at is not None:
+        sent["Last-Modified"] = format_datetime(modified_at, usegmt=True)
+    if _is_not_modified(request, tag, modified_at):
+        return web.Response(status=304, headers=sent)
+    return web.Response(body=body, content_type=media_type, charset=charset, headers=sent)
+
+
+def _is_not_modified(request: web.Request, tag: str, modified_at: datetime | None) -> bool:
+    """RFC 9110, section 13.2.2: If-Modified-Since counts only without If-None-Match."""
+    if request.if_none_match is not None:
+        return any(known.value in (tag, "*") for known in request.if_none_match)
+    since = request.if_modified_since
+    return since is not None and modified_at is not None and modified_at <= since
+
+
+async def static(request: web.Request, name: str) -> web.Response:
+    """Static files of the pages."""
     asset = request.app[PAGES].assets.get(name)
     if asset is None:
         raise web.HTTPNotFound
     suffix = "." + name.rpartition(".")[2]
     media_type = MEDIA_TYPES[suffix]
-    return conditional_response(
-        request,
-        asset,
-        media_type,
-        charset=None if media_type.startswith("font/") else "utf-8",
-        headers={"Cache-Control": "public, max-age=31536000"} if suffix in IMMUTABLE_SUFFIXES else None,
-    )
+    charset = None if media_type.startswith("font/") else "utf-8"
+    headers = {"Cache-Control": "public, max-age=31536000"} if suffix in IMMUTABLE_SUFFIXES else None
+    return conditional_response(request, asset, media_type, charset=charset, headers=headers)
 
 
 class RenderCache:

@@ -18,13 +18,11 @@ from aggregator.events.desks import Desk, busiest_hour, is_reportable, meets_thr
 from aggregator.events.webhooks.sender import NO_SMTP_SERVER
 from aggregator.events.webhooks.subscriptions import PayloadFormat, TargetKind
 from aggregator.http.app_keys import CALLER_KEY, SERVICE, caller_id, caller_name
-from aggregator.http.body import read_form
 from aggregator.http.handlers.desks import LIST_FIELDS, add_target, to_desk
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
 from aggregator.http.pages.forms import DeskForm, DeskPageQuery
 from aggregator.http.pages.webhooks import load_deliveries, notice_of, redirect
-from aggregator.http.query_params import path_id
 from aggregator.time_units import DAY_MS
 
 PREVIEW_DAYS = 7
@@ -58,10 +56,9 @@ def may_edit(request: web.Request) -> bool:
     return key is None or key.allows("editor")
 
 
-async def create(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
-    """Create a desk and go to its page; a preview or a problem shows the form again."""
+async def create(request: web.Request, query: DeskPageQuery, form: DeskForm) -> web.Response:
+    """Page: create a desk, or preview it. A preview or a problem shows the form again."""
     service = request.app[SERVICE]
-    form = await read_form(request, DeskForm)
     try:
         desk = to_desk(form_to_request(form), service.clock(), caller_id(request), caller_name(request))
         if form.action == "preview":
@@ -74,17 +71,15 @@ async def create(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
     return redirect(f"/desks/{stored.id}", "created")
 
 
-async def desk(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
-    """One desk."""
-    stored = await request.app[SERVICE].events.desks.get(path_id(request))
-    return await _desk_page(request, query, stored)
+async def desk(request: web.Request, id_: str, query: DeskPageQuery) -> web.Response:
+    """Page: one desk, its targets and notifications."""
+    return await _desk_page(request, query, await request.app[SERVICE].events.desks.get(id_))
 
 
-async def change(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
-    """Save, preview or delete a desk, or add a target."""
+async def change(request: web.Request, id_: str, query: DeskPageQuery, form: DeskForm) -> web.Response:
+    """Page: save, preview or delete a desk, or add a target."""
     service = request.app[SERVICE]
-    stored = await service.events.desks.get(path_id(request))
-    form = await read_form(request, DeskForm)
+    stored = await service.events.desks.get(id_)
     if form.action == "delete":
         await service.events.desks.remove(stored.id)
         await service.events.subscriptions.remove_of_desk(stored.id)
@@ -124,7 +119,7 @@ async def desk_list(
     preview: Preview | None = None,
     problem: str = "",
 ) -> web.Response:
-    """All desks, and the form for a new desk."""
+    """Page: desks and a form for a new desk."""
     service = request.app[SERVICE]
     desks, targets = await service.events.desks.values(), await service.events.subscriptions.values()
     view = await load_deliveries(service, targets if may_edit(request) else [])

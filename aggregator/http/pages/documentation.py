@@ -12,12 +12,11 @@ from aiohttp import web
 from aggregator.contract.problems import ERRORS
 from aggregator.contract.validation import REASONS
 from aggregator.http.app_keys import OPENAPI_DOCUMENT, caller_name
-from aggregator.http.json_response import conditional_response
-from aggregator.http.pages import PAGES
+from aggregator.http.pages import PAGES, conditional_response
 
 
-async def docs(request: web.Request, query: None) -> web.StreamResponse:
-    """All operations, schemas and error codes; kept rendered, since anybody may ask for it."""
+async def docs(request: web.Request) -> web.StreamResponse:
+    """This document as a web page. Kept rendered, since anybody may ask for it."""
     pages, user = request.app[PAGES], caller_name(request)
 
     async def render() -> bytes:

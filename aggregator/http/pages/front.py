@@ -18,8 +18,7 @@ from aggregator.events.event_order import SEVERITIES, EventOrder, Severity
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.handlers.events import build_filter
 from aggregator.http.hosts import base_url
-from aggregator.http.json_response import conditional_response
-from aggregator.http.pages import PAGES, cards
+from aggregator.http.pages import PAGES, cards, conditional_response
 from aggregator.http.pages.cards import Card
 from aggregator.http.pages.desks import may_edit
 from aggregator.http.pages.forms import FrontQuery
@@ -34,7 +33,7 @@ MAX_CACHED_MS = 5000
 
 
 async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
-    """Events in the reader's order and recent verdicts; 304 while nothing has changed."""
+    """Page: breaking events and recent verdicts. 304 while nothing has changed."""
     service = request.app[SERVICE]
     # Read before the list, so that the stream repeats changes made in between.
     position = await service.events.broadcaster.latest_position()

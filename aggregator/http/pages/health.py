@@ -62,8 +62,8 @@ class StageLatency:
     p95_ms: float
 
 
-async def health(request: web.Request, query: None) -> web.StreamResponse:
-    """The health page, also while the store is unavailable."""
+async def health(request: web.Request) -> web.StreamResponse:
+    """Page: state of the service. Also while the store is unavailable."""
     app, service = request.app, request.app[SERVICE]
     info = await service.store.info()
     arrivals, queues = Arrivals((), {}, is_complete=True), Queues()

@@ -22,7 +22,6 @@ from aggregator.errors import InvalidInput, NoText, NotFound
 from aggregator.events.filter import EventFilter
 from aggregator.http import query_params
 from aggregator.http.app_keys import DISTANCE_THRESHOLDS, SERVICE
-from aggregator.http.body import read_form
 from aggregator.http.handlers.search import MAX_EVENTS, event_conditions, language_of_tag
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
@@ -66,8 +65,8 @@ class Comparison:
     truncated: bool
 
 
-async def lookup(request: web.Request, query: LookupQuery) -> web.StreamResponse:
-    """Verdict for a stored article, by id or URL."""
+async def lookup(request: web.Request, query: LookupQuery) -> web.Response:
+    """Page: verdict on a stored article."""
     given = query.q.strip()
     if not given:
         return await _lookup_page(request, given)
@@ -78,9 +77,9 @@ async def lookup(request: web.Request, query: LookupQuery) -> web.StreamResponse
     return await _lookup_page(request, given, found)
 
 
-async def lookup_pasted(request: web.Request, query: LookupQuery) -> web.StreamResponse:
-    """Verdict for a pasted text, without storing it; an id or URL redirects to ``lookup``."""
-    given = (await read_form(request, LookupForm)).q.strip()
+async def lookup_pasted(request: web.Request, query: LookupQuery, form: LookupForm) -> web.Response:
+    """Page: verdict on a pasted text, without storing it. An id or URL redirects to ``lookup``."""
+    given = form.q.strip()
     if is_id_or_url(given):
         try:
             await _resolve_id(request, given)
@@ -96,14 +95,13 @@ async def lookup_pasted(request: web.Request, query: LookupQuery) -> web.StreamR
     return await _lookup_page(request, given, found)
 
 
-async def compare(request: web.Request, query: CompareQuery) -> web.StreamResponse:
-    """Comparison of two stored articles."""
+async def compare(request: web.Request, query: CompareQuery) -> web.Response:
+    """Page: comparison of two stored articles."""
     return await _compare_page(request, query.a.strip(), query.b.strip())
 
 
-async def compare_pasted(request: web.Request, query: CompareQuery) -> web.StreamResponse:
-    """Comparison of two articles, each stored or pasted."""
-    form = await read_form(request, CompareForm)
+async def compare_pasted(request: web.Request, query: CompareQuery, form: CompareForm) -> web.Response:
+    """Page: comparison of two articles, stored or pasted."""
     return await _compare_page(request, form.a.strip(), form.b.strip())
 
 
@@ -236,7 +234,7 @@ VERDICTS: dict[VerdictName | str, str] = {
 
 
 async def search(request: web.Request, query: SearchPageQuery) -> web.StreamResponse:
-    """Events first, then articles by rank, a page at a time."""
+    """Page: events and articles by words. Events first, then articles by rank, a page at a time."""
     given = query.q.strip()
     problem = ""
     events: list[Card] = []

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from aggregator.app import Service
-from aggregator.contract.requests import NoQuery, SourcesPageQuery
+from aggregator.contract.requests import SourcesPageQuery
 from aggregator.errors import NotFound
 from aggregator.events.developments import Development
 from aggregator.events.event import Event, title_of
@@ -25,7 +25,6 @@ from aggregator.http.pages import cards, html_response
 from aggregator.http.pages.cards import spread_chart
 from aggregator.http.pages.filters import query_value
 from aggregator.http.pages.forms import ReportQuery, ReportView
-from aggregator.http.query_params import path_id
 from aggregator.provenance.directory import families_among, select
 from aggregator.time_units import DAY_MS
 
@@ -43,11 +42,11 @@ UNNAMED_OUTLET = "No outlet named"
 MAX_NAMED_OUTLETS = 4
 
 
-async def report(request: web.Request, query: ReportQuery) -> web.StreamResponse:
-    """The report of an event."""
+async def report(request: web.Request, id_: str, query: ReportQuery) -> web.Response:
+    """Page: report on one event."""
     service = request.app[SERVICE]
     position = await service.events.broadcaster.latest_position()
-    event = await service.events.repository.get(path_id(request))
+    event = await service.events.repository.get(id_)
     previous, following = await service.events.repository.story_neighbors(event)
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     page = await _item_page(service, loaded.items, query)
@@ -124,11 +123,11 @@ def _url(event: Event, view: ReportView, page: int = 1) -> str:
     return f"/events/{query_value(event.id)}{'?' + urlencode(options) if options else ''}#items"
 
 
-async def story(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """The storyline of events, the newest day first."""
+async def story(request: web.Request, id_: str) -> web.Response:
+    """Page: a storyline by day. The newest day first."""
     service = request.app[SERVICE]
     position = await service.events.broadcaster.latest_position()
-    found = await load_storyline(service, path_id(request))
+    found = await load_storyline(service, id_)
     days = [(day, list(group)) for day, group in groupby(found.developments, key=lambda d: d.day_ms)]
     return html_response(
         request,
@@ -225,18 +224,17 @@ SOURCES_PER_PAGE = 100
 SHOWN_OUTLETS = 30  # of an event; the others are folded
 
 
-async def article_provenance(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """First publisher and followers of an article's text."""
-    service, id_ = request.app[SERVICE], path_id(request)
-    found = await service.articles.provenance.of_article(id_)
+async def article_provenance(request: web.Request, id_: str) -> web.Response:
+    """Page: who published an article's text first, and who repeated it."""
+    found = await request.app[SERVICE].articles.provenance.of_article(id_)
     own = next(step.record for step in found.steps if step.record.id == id_)
     return html_response(request, "article_provenance.html", page="provenance", article=own, text=found)
 
 
-async def event_provenance(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """First publisher and followers of an event, and the texts that its outlets share."""
+async def event_provenance(request: web.Request, id_: str) -> web.Response:
+    """Page: which outlet had an event first, and who followed."""
     service = request.app[SERVICE]
-    event = await service.events.repository.get(path_id(request))
+    event = await service.events.repository.get(id_)
     found = await service.articles.provenance.of_event(event.items)
     names = {entry.publication.source for entry in found.outlets}
     return html_response(
@@ -252,7 +250,7 @@ async def event_provenance(request: web.Request, query: NoQuery) -> web.StreamRe
 
 
 async def sources(request: web.Request, query: SourcesPageQuery) -> web.StreamResponse:
-    """The outlets with their statistics, and the syndication families."""
+    """Page: outlets and syndication families."""
     report = await request.app[SERVICE].articles.sources.report()
     selection = select(report, query.q, query.sort, query.offset, SOURCES_PER_PAGE)
     return html_response(
@@ -260,10 +258,10 @@ async def sources(request: web.Request, query: SourcesPageQuery) -> web.StreamRe
     )
 
 
-async def source(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """One outlet."""
+async def source(request: web.Request, name: str) -> web.Response:
+    """Page: one outlet."""
     directory = request.app[SERVICE].articles.sources
-    found, family = await directory.get(request.match_info["name"])
+    found, family = await directory.get(name)
     return html_response(
         request, "source.html", page="sources", source=found, family=family, report=await directory.report()
     )

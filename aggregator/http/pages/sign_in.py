@@ -5,7 +5,6 @@ from __future__ import annotations
 from aiohttp import web
 
 from aggregator.auth.sessions import SESSION_TTL_MS
-from aggregator.contract.requests import NoQuery
 from aggregator.errors import InvalidApiKey
 from aggregator.http.app_keys import BASE_PATH, CALLER_KEY, SERVICE
 from aggregator.http.auth import SESSION_COOKIE
@@ -18,12 +17,15 @@ MAX_FORM_BYTES = 32 * 1024
 
 
 async def sign_in_form(request: web.Request, query: SignInQuery) -> web.StreamResponse:
-    """The sign-in form."""
+    """Page: sign-in form."""
     return html_response(request, "sign_in.html", page="sign-in", next=safe_redirect_path(query.next))
 
 
-async def sign_in(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """Start a session for the submitted key and redirect to ``next``. Raises InvalidApiKey, RateLimited."""
+async def sign_in(request: web.Request) -> web.StreamResponse:
+    """Exchange an access key for a browser session.
+
+    Redirects to ``next``. Raises InvalidApiKey, RateLimited.
+    """
     api_keys = request.app[SERVICE].edge.api_keys
     form = await read_form(request, SignInForm, MAX_FORM_BYTES)
     key = await api_keys.authenticate(form.key.strip())
@@ -38,8 +40,8 @@ async def sign_in(request: web.Request, query: NoQuery) -> web.StreamResponse:
     return response
 
 
-async def sign_out(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """End the session: delete the cookie and the stored session."""
+async def sign_out(request: web.Request) -> web.StreamResponse:
+    """End the browser session."""
     token = request.cookies.get(SESSION_COOKIE)
     if token:
         await request.app[SERVICE].edge.api_keys.sessions.end(token)

@@ -17,12 +17,10 @@ from aggregator.events.event import Event, title_of
 from aggregator.events.webhooks.outbox import Attempt, Delivery
 from aggregator.events.webhooks.subscriptions import Subscription
 from aggregator.http.app_keys import SERVICE, caller_name
-from aggregator.http.body import read_form
 from aggregator.http.handlers.webhooks import apply_action, register
 from aggregator.http.pages import html_response
 from aggregator.http.pages.forms import DeskPageQuery, WebhookForm
 from aggregator.http.pages.sign_in import safe_redirect_path
-from aggregator.http.query_params import path_id
 from aggregator.time_units import MINUTE_MS
 
 # A test that takes longer continues; the page shows its result when it is there.
@@ -54,9 +52,8 @@ _DONE = {
 }
 
 
-async def create(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
-    """Register a webhook; the answer shows its secret, once."""
-    form = await read_form(request, WebhookForm)
+async def create(request: web.Request, query: DeskPageQuery, form: WebhookForm) -> web.Response:
+    """Page: register a webhook. The answer shows its secret, once."""
     try:
         if form.action != "add":
             raise InvalidInput("action: expected add.", field="action")
@@ -66,10 +63,10 @@ async def create(request: web.Request, query: DeskPageQuery) -> web.StreamRespon
     return await webhook_list(request, DeskPageQuery(done="added"), secret=hook.secret if is_new else "")
 
 
-async def webhook(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
-    """One webhook or target."""
+async def webhook(request: web.Request, id_: str, query: DeskPageQuery) -> web.Response:
+    """Page: one webhook or target, its history and abandoned deliveries."""
     service = request.app[SERVICE]
-    target = await service.events.subscriptions.get(path_id(request))
+    target = await service.events.subscriptions.get(id_)
     view = await load_deliveries(service, [target], detail=True)
     desks = await service.events.desks.all()
     return html_response(
@@ -84,11 +81,13 @@ async def webhook(request: web.Request, query: DeskPageQuery) -> web.StreamRespo
     )
 
 
-async def change(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
-    """Apply one action to a webhook or target and return to the page that it was sent from."""
+async def change(request: web.Request, id_: str, query: DeskPageQuery, form: WebhookForm) -> web.Response:
+    """Page: test, suspend, resume, retry or remove a webhook or target.
+
+    Returns to the page that it was sent from.
+    """
     service = request.app[SERVICE]
-    target = await service.events.subscriptions.get(path_id(request))
-    form = await read_form(request, WebhookForm)
+    target = await service.events.subscriptions.get(id_)
     back = safe_redirect_path(form.next or f"/webhooks/{target.id}").partition("?")[0]
     done = form.action
     if form.action == "ping":
@@ -122,7 +121,7 @@ async def webhook_list(
     form: WebhookForm | None = None,
     secret: str = "",
 ) -> web.Response:
-    """All webhooks and targets with the latest deliveries."""
+    """Page: webhooks and targets with their deliveries."""
     service = request.app[SERVICE]
     view = await load_deliveries(service, await service.events.subscriptions.values())
     return html_response(

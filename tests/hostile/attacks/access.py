@@ -8,7 +8,8 @@ import time
 from urllib.parse import urlencode
 
 from aggregator.auth.api_keys import ROLE_PERMISSIONS
-from aggregator.http.routes import ENDPOINTS, Endpoint
+from aggregator.http.endpoint import Endpoint
+from aggregator.http.routes import ENDPOINTS
 from tests.hostile.attacks.running import ROLES, Target, status_of
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

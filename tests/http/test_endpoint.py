@@ -1,23 +1,23 @@
-"""Routes: the deadline of a request, and the announcement of routes that will go."""
+"""Endpoints: the deadline of a request, JSON responses, Server-Timing."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import signal
-from dataclasses import replace
-from datetime import UTC, datetime
 
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
 
 from aggregator.app import open_service
 from aggregator.domain import Answer, Article
-from aggregator.http import routes
-from aggregator.http.openapi import build_document
-from aggregator.http.routes import ENDPOINTS, Deprecation
+from aggregator.http.endpoint import server_timing, struct_response
 from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
-from tests.support.fake_service import Client, FakeService, serving
+from tests.support.fake_service import FakeService, serving
 from tests.support.hang_limit import HANG_LIMIT_S
 
 DEADLINE_S = 2.0
@@ -135,52 +135,43 @@ async def test_a_stopped_store_delays_no_answer_beyond_the_deadline(own_server: 
     assert stored.status == 200
 
 
-OLD = Deprecation(datetime(2026, 11, 20, tzinfo=UTC), datetime(2027, 11, 20, tzinfo=UTC))
-DEPRECATED = tuple(replace(e, deprecation=OLD) if e.operation_id == "getArticle" else e for e in ENDPOINTS)
+class Greeting(Struct):
+    name: str
+    count: int | None = None
 
 
-async def test_a_deprecated_route_says_so_in_every_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Errors included; other routes, also of the same address, do not."""
-    monkeypatch.setattr(routes, "ENDPOINTS", DEPRECATED)
-    async with serving(FakeService()) as client:
-        await client.post("/v1/articles", json={"id": "a", "text": "One text."})
-        answers = [await client.get(f"/v1/articles/{id_}") for id_ in ("a", "none")]
-        other = await client.delete("/v1/articles/a")
+def test_a_struct_is_one_line_of_json() -> None:
+    """In UTF-8, without a charset parameter, which JSON does not define."""
+    response = struct_response(Greeting("渡轮\n"), 201, {"Location": "/v1/answers/1"})
 
-    assert [answer.status for answer in answers] == [200, 404]
-    for answer in answers:
-        assert answer.headers["Deprecation"] == "@1795132800"
-        assert answer.headers["Sunset"] == "Sat, 20 Nov 2027 00:00:00 GMT"
-        assert answer.headers["Link"] == '</docs#getArticle>; rel="deprecation"; type="text/html"'
-    assert "Deprecation" not in other.headers
+    assert isinstance(response.body, bytes)
+    assert json.loads(response.body) == {"name": "渡轮\n", "count": None}
+    assert response.body.endswith(b"}\n")
+    assert response.body.count(b"\n") == 1
+    assert response.headers["Content-Type"] == "application/json"
+    assert (response.status, response.headers["Location"]) == (201, "/v1/answers/1")
 
 
-async def test_the_link_is_below_the_path_of_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the type of a problem is; both are read by clients that only know the public address."""
-    monkeypatch.setattr(routes, "ENDPOINTS", DEPRECATED)
-    async with serving(
-        FakeService(Settings(store_url="memory", public_url="http://127.0.0.1/news"))
-    ) as client:
-        answer = await client.get("/v1/articles/none")
-        problem = await answer.json(content_type="application/problem+json")
-
-    assert answer.headers["Link"] == '</news/docs#getArticle>; rel="deprecation"; type="text/html"'
-    assert (problem["type"], problem["instance"]) == ("/news/docs#error-not_found", "/news/v1/articles/none")
+def test_no_timings_are_no_header() -> None:
+    """An empty Server-Timing header would be invalid."""
+    assert server_timing({}) == {}
 
 
-def test_the_document_marks_it() -> None:
-    """The operation, and no other."""
-    marked = [
-        operation["operationId"]
-        for path in build_document(DEPRECATED)["paths"].values()
-        for operation in path.values()
-        if operation.get("deprecated")
-    ]
-
-    assert marked == ["getArticle"]
+def test_stages_keep_their_order_and_have_two_decimals() -> None:
+    """The order of processing, in milliseconds."""
+    assert server_timing({"lookup": 0.5, "analyse": 1.256}) == {
+        "Server-Timing": "lookup;dur=0.50, analyse;dur=1.26"
+    }
 
 
-async def test_nothing_is_deprecated_at_present(client: Client) -> None:
-    """As docs/api-versioning.md states; with the first one, that sentence goes."""
-    assert [e.operation_id for e in ENDPOINTS if e.deprecation is not None] == []
-    assert "Deprecation" not in (await client.get("/v1/events")).headers
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=20), st.floats(min_value=0, max_value=1e6), min_size=1, max_size=4
+    )
+)
+def test_any_stage_name_gives_a_valid_header(timings_ms: dict[str, float]) -> None:
+    """Separators and line breaks in a name cannot add a metric or a header."""
+    parts = server_timing(timings_ms)["Server-Timing"].split(", ")
+
+    assert len(parts) == len(timings_ms)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]+;dur=\d+\.\d\d", part) for part in parts)

@@ -30,14 +30,14 @@ from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.known_history import LearningStatus
 from aggregator.events.detection.model import BurstRule, EventChange, RuleMode, SourceFamilies
 from aggregator.events.repository import (
+    INDEX_FORMAT,
     INDEX_KEY,
     LEARNING_KEY,
+    OVERRIDES_FORMAT,
     OVERRIDES_KEY,
     POSITION_KEY,
     STORYLINES_KEY,
     EventRepository,
-    decode_index,
-    decode_overrides,
 )
 from aggregator.events.storylines import decode_storylines
 from aggregator.events.unit_of_work import EventUnitOfWork
@@ -83,7 +83,7 @@ class LeaderState:
         if overrides_value != self.overrides_value:
             self.overrides_changed = bool(self.overrides_value)
             self.overrides_value = overrides_value
-            self.detector.set_overrides(decode_overrides(overrides_value))
+            self.detector.set_overrides(OVERRIDES_FORMAT.decode(overrides_value))
             self.pending_changes += self.detector.drain_changes()
 
     def checkpoint_is_due(self, now_ms: int, interval_ms: int) -> bool:
@@ -312,7 +312,7 @@ class DetectorRunner:
         )
         unit = EventUnitOfWork(
             self.repository,
-            decode_index(index),
+            INDEX_FORMAT.decode(index),
             position=leader.saved_position,
             overrides_value=leader.overrides_value,
             storylines=decode_storylines(storylines),

@@ -30,6 +30,7 @@ from aggregator.events.event_order import PAGED_ORDERS, EventOrder, PageKey, pag
 from aggregator.events.filter import EventFilter
 from aggregator.store.base import Store
 from aggregator.store.decoding import decode_value
+from aggregator.store.optimistic import ValueFormat
 from aggregator.time_units import DAY_MS
 
 EVENT_RETENTION_MS = 90 * DAY_MS
@@ -69,11 +70,12 @@ class _Merge(msgspec.Struct):
 
 
 _merge_decoder = msgspec.json.Decoder(_Merge)
-_index_decoder = msgspec.msgpack.Decoder(dict[str, EventSummary])
-_overrides_decoder = msgspec.msgpack.Decoder(EditorOverrides)
 _history_decoder = msgspec.msgpack.Decoder(LearnedHistory)
-_event_decoder = msgspec.json.Decoder(Event)
-_change_decoder = msgspec.json.Decoder(ChangeRecord)
+EVENT_DECODER = msgspec.json.Decoder(Event)
+CHANGE_DECODER = msgspec.json.Decoder(ChangeRecord)
+INDEX_FORMAT = ValueFormat(msgspec.msgpack.Decoder(dict[str, EventSummary]), "The index of events", dict)
+_overrides_decoder = msgspec.msgpack.Decoder(EditorOverrides)
+OVERRIDES_FORMAT = ValueFormat(_overrides_decoder, "The list of editor overrides", EditorOverrides)
 
 
 class EventRepository:
@@ -127,7 +129,11 @@ class EventRepository:
     async def get_many(self, event_ids: Sequence[str]) -> dict[str, Event]:
         """Stored events by id, in one read; unknown and expired ids are left out."""
         values = await self.store.read([event_key(id_) for id_ in event_ids]) if event_ids else []
-        return {i: decode_event(v, i) for i, v in zip(event_ids, values, strict=True) if v is not None}
+        return {
+            id_: decode_value(EVENT_DECODER, value, f"The event {id_!r}")
+            for id_, value in zip(event_ids, values, strict=True)
+            if value is not None
+        }
 
     async def get(self, event_id: str) -> Event:
         """The event with this id; merges are not followed. Raises NotFound."""
@@ -204,7 +210,7 @@ class EventRepository:
     async def changes(self, after: bytes = b"", count: int = 100) -> Sequence[tuple[bytes, ChangeRecord]]:
         """Up to ``count`` (position, change) after a position, oldest first; b"": from the oldest stored."""
         read = (await self.store.stream_read([CHANGES_KEY], [after], count))[0]
-        return [(position, decode_change(payload)) for position, payload in read]
+        return [(at, decode_value(CHANGE_DECODER, payload, "A change of an event")) for at, payload in read]
 
     async def latest_position(self) -> bytes:
         """Position of the newest change; b"" when there is none."""
@@ -222,7 +228,7 @@ class EventRepository:
 
     async def summaries(self) -> dict[str, EventSummary]:
         """The index of events: a summary of every stored event by id."""
-        return decode_index((await self.store.read([INDEX_KEY]))[0])
+        return INDEX_FORMAT.decode((await self.store.read([INDEX_KEY]))[0])
 
 
 def _end_of_merges(merges: Mapping[str, str | None], event_id: str) -> str:
@@ -251,26 +257,6 @@ def story_event_ids(summaries: Mapping[str, EventSummary], story_id: str) -> lis
         if (summary.story_id or id_) == story_id and summary.merged_into is None
     ]
     return [id_ for _, id_ in sorted(found)]
-
-
-def decode_index(raw: bytes | None) -> dict[str, EventSummary]:
-    """The stored index of events. Raises StoreUnavailable when it is damaged, as do the following."""
-    return decode_value(_index_decoder, raw, "The index of events") if raw else {}
-
-
-def decode_event(raw: bytes, event_id: str = "") -> Event:
-    """A stored event; ``event_id`` is named in the error."""
-    return decode_value(_event_decoder, raw, f"The event {event_id!r}")
-
-
-def decode_change(raw: bytes) -> ChangeRecord:
-    """An entry of the change stream."""
-    return decode_value(_change_decoder, raw, "A change of an event")
-
-
-def decode_overrides(raw: bytes | None) -> EditorOverrides:
-    """The stored editor overrides; empty ones for an absent value."""
-    return decode_value(_overrides_decoder, raw, "The list of editor overrides") if raw else EditorOverrides()
 
 
 def event_key(event_id: str) -> bytes:

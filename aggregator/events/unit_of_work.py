@@ -15,15 +15,15 @@ from aggregator.events.event import Event, EventSummary
 from aggregator.events.newsroom import merge_newsroom_state, rejoin, remove_item
 from aggregator.events.repository import (
     CHANGES_KEY,
+    INDEX_FORMAT,
     INDEX_KEY,
+    OVERRIDES_FORMAT,
     OVERRIDES_KEY,
     POSITION_KEY,
     STORYLINES_KEY,
     ChangeRecord,
     ChangeRecordKind,
     EventRepository,
-    decode_index,
-    decode_overrides,
     event_key,
     number_key,
 )
@@ -55,7 +55,7 @@ class EventUnitOfWork:
         self._guards = (ValueEquals(POSITION_KEY, position), ValueEquals(OVERRIDES_KEY, overrides_value))
         self.summaries = summaries
         self._storylines = storylines or Storylines()
-        self.overrides = decode_overrides(overrides_value)
+        self.overrides = OVERRIDES_FORMAT.decode(overrides_value)
         self.events: dict[str, Event] = {}
         self.published: list[EventChange] = []
         self._stored: dict[str, Event] = {}
@@ -67,7 +67,7 @@ class EventUnitOfWork:
         """A unit of work over what is stored now. Raises StoreUnavailable."""
         keys = [POSITION_KEY, OVERRIDES_KEY, INDEX_KEY]
         position, overrides_value, index = await repository.store.read(keys)
-        return cls(repository, decode_index(index), position=position, overrides_value=overrides_value)
+        return cls(repository, INDEX_FORMAT.decode(index), position=position, overrides_value=overrides_value)
 
     @property
     def has_changes(self) -> bool:

@@ -18,18 +18,16 @@ from aggregator.events.repository import (
     INDEX_KEY,
     LEARNING_KEY,
     MAX_MERGE_HOPS,
+    OVERRIDES_FORMAT,
+    OVERRIDES_KEY,
     ChangeRecord,
     EventRepository,
-    decode_change,
-    decode_event,
-    decode_index,
-    decode_overrides,
     event_key,
     merge_chain,
     number_key,
 )
 from aggregator.events.unit_of_work import EventUnitOfWork
-from aggregator.store.base import Put, Store, StreamAdd, Transaction
+from aggregator.store.base import Put, Store, StreamAdd, Transaction, Write
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import EVENT_MS, commit_event, event
 
@@ -189,17 +187,22 @@ def test_keys_of_different_events_and_articles_differ() -> None:
     assert number_key(2**64 - 1) == b"{events}n:ffffffffffffffff"
 
 
-def test_damaged_values_are_reported_as_such() -> None:
+async def test_damaged_values_are_reported_as_such(repository: EventRepository) -> None:
     """The message names what is damaged; absent values are empty."""
+    damaged = {event_key("e1"): b"{", INDEX_KEY: b"\xc1", OVERRIDES_KEY: b"\xc1"}
+    writes: list[Write] = [Put(key, value) for key, value in damaged.items()]
+    writes.append(StreamAdd(CHANGES_KEY, b'{"kind": "started"}'))
+    assert (await repository.summaries(), OVERRIDES_FORMAT.decode(None)) == ({}, EditorOverrides())
+    await repository.store.commit(Transaction((), tuple(writes)))
+
     with pytest.raises(StoreUnavailable, match="The event 'e1'"):
-        decode_event(b"{", "e1")
+        await repository.get("e1")
     with pytest.raises(StoreUnavailable, match="The index of events"):
-        decode_index(b"\xc1")
+        await repository.summaries()
     with pytest.raises(StoreUnavailable, match="The list of editor overrides"):
-        decode_overrides(b"\xc1")
+        await EventUnitOfWork.begin(repository)
     with pytest.raises(StoreUnavailable, match="A change of an event"):
-        decode_change(b'{"kind": "started"}')
-    assert (decode_index(None), decode_overrides(None)) == ({}, EditorOverrides())
+        await repository.changes()
 
 
 async def test_a_damaged_learning_status_hides_no_events(repository: EventRepository) -> None:

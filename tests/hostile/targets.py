@@ -74,9 +74,9 @@ PENDING_REPLIES = 3
 MAX_BODY_BYTES = 2 * 1024 * 1024
 MAX_HEADER_BYTES = 8190  # of one line, which the parser refuses beyond that
 EVENT_READERS: dict[bytes, Callable[[bytes], object]] = {
-    b"e": repository.decode_event,
-    b"i": repository.decode_index,
-    b"o": repository.decode_overrides,
+    b"e": repository.EVENT_DECODER.decode,
+    b"i": repository.INDEX_FORMAT.decode,
+    b"o": repository.OVERRIDES_FORMAT.decode,
 }
 
 
@@ -187,7 +187,7 @@ def check_stream_entry(data: bytes) -> None:
 
 def decode_event_value(data: bytes) -> None:
     """Decode a change of an event or another value of the event repository; the first byte selects which."""
-    decode = EVENT_READERS.get(data[:1], repository.decode_change)
+    decode = EVENT_READERS.get(data[:1], repository.CHANGE_DECODER.decode)
     decode(data[1:])
 
 

@@ -16,9 +16,17 @@ from aggregator.events.event import Event
 from aggregator.events.filter import EventFilter
 from aggregator.events.repository import ChangeRecord, EventRepository
 from aggregator.events.webhooks.mail import SmtpServer
-from aggregator.events.webhooks.outbox import Attempt, Delivery, DeliveryQueue, Outbox, apply_results, enqueue
+from aggregator.events.webhooks.outbox import (
+    Attempt,
+    Delivery,
+    DeliveryQueue,
+    DeliveryResult,
+    Outbox,
+    apply_results,
+    enqueue,
+)
 from aggregator.events.webhooks.payload import alert_body, event_payload, ping_body
-from aggregator.events.webhooks.sender import DeliveryResult, TargetSender
+from aggregator.events.webhooks.sender import TargetSender
 from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
 from aggregator.store.base import Put
 from aggregator.store.decoding import decode_value
@@ -75,12 +83,12 @@ class WebhookDispatcher(PeriodicTask):
         """Enqueue and send, regardless of the lease. Raises StoreUnavailable."""
         subscriptions = await self._subscriptions.all()
         outbox = await self._enqueue_changes(subscriptions)
+        now_ms = self._clock()
         suspended = {id_ for id_, subscription in subscriptions.items() if subscription.disabled}
-        due = [d for d in outbox.due(self._clock()) if d.hook not in suspended] if outbox is not None else []
+        due = [d for d in outbox.due(now_ms) if d.hook not in suspended] if outbox is not None else []
         if due:
-            results = await self._send_all(subscriptions, due)
-            by_id = {delivery.id: result for delivery, result in zip(due, results, strict=True)}
-            await self._apply_results(due, by_id)
+            calls = [self.sender.send(subscriptions.get(d.hook), d, now_ms) for d in due]
+            await self._apply_results(due, await asyncio.gather(*calls))
 
     async def close(self) -> None:
         """Release the lease and close the connections. Idempotent."""
@@ -100,7 +108,7 @@ class WebhookDispatcher(PeriodicTask):
 
     async def _enqueue_changes(self, subscriptions: dict[str, Subscription]) -> Outbox | None:
         """The outbox with deliveries for all new changes; None when another dispatcher committed first."""
-        raw, outbox = await self.queue.read()
+        raw, outbox = await self.queue.outbox.read_with_raw()
         if raw is None:  # the very first run: earlier changes are not delivered
             return await self.queue.save(raw, Outbox(await self._events.latest_position()))
         changes = await self._events.changes(outbox.position, CHANGES_PER_RUN)
@@ -109,24 +117,31 @@ class WebhookDispatcher(PeriodicTask):
         held = [id_ for state in states.values() for id_ in state.held]
         if not changes and not held:
             return outbox
-        active = _active_desks(desks, subscriptions)
+        active = _active_desks(desks, subscriptions) if desks else frozenset()
         changed = [change.event_id for _, change in changes if active or change.kind in DELIVERED_KINDS]
         events = await self._events.get_many(list(dict.fromkeys([*changed, *held])))
-        new = tuple(
-            self._build_delivery(subscription, change, events[change.event_id])
+        now_ms = self._clock()
+        new = [
+            self._delivery(subscription, change, events[change.event_id], now_ms)
             for _, change in changes
             for subscription in subscriptions.values()
             if change.kind in DELIVERED_KINDS
             and change.event_id in events
             and _is_subscribed(subscription, events[change.event_id])
-        )
-        now_ms = self._clock()
-        new_states, alerts = plan_alerts(desks.values(), active, states, changed, events, now_ms)
+        ]
+        new_states, alerts = states, list[Alert]()
+        if desks:
+            new_states, alerts = plan_alerts(desks.values(), active, states, changed, events, now_ms)
+            new += [
+                self._alert_delivery(alert, target, now_ms)
+                for alert in alerts
+                for target in subscriptions.values()
+                if target.desk == alert.desk.id and not target.disabled
+            ]
         if not changes and not alerts and new_states == states:
             return outbox
-        new += tuple(self._alert_deliveries(alerts, subscriptions, now_ms))
         position = changes[-1][0] if changes else outbox.position
-        outbox, dead = enqueue(outbox, position, new)
+        outbox, dead = enqueue(outbox, position, tuple(new))
         writes = [Put(DESK_STATES_KEY, msgspec.msgpack.encode(new_states))] if new_states != states else []
         return await self.queue.save(raw, outbox, dead, writes=writes)
 
@@ -134,64 +149,40 @@ class WebhookDispatcher(PeriodicTask):
         raw = (await self._events.store.read([DESK_STATES_KEY]))[0]
         return decode_value(_states_decoder, raw, "The state of the desks") if raw else {}
 
-    def _alert_deliveries(
-        self, alerts: Sequence[Alert], subscriptions: Mapping[str, Subscription], now_ms: int
-    ) -> list[Delivery]:
-        def deliver(alert: Alert, target: Subscription) -> Delivery:
-            id_ = _delivery_id(target.id, *(event.id for event in alert.events), now_ms)
-            body, count = alert_body(alert, target, now_ms, self._base_url), len(alert.events) + alert.dropped
-            return Delivery(id_, target.id, alert.events[0].id, "alert", body, now_ms, now_ms, events=count)
+    def _alert_delivery(self, alert: Alert, target: Subscription, now_ms: int) -> Delivery:
+        id_ = _delivery_id(target.id, *(event.id for event in alert.events), now_ms)
+        body, count = alert_body(alert, target, now_ms, self._base_url), len(alert.events) + alert.dropped
+        return Delivery(id_, target.id, alert.events[0].id, "alert", body, now_ms, now_ms, events=count)
 
-        return [
-            deliver(alert, target)
-            for alert in alerts
-            for target in subscriptions.values()
-            if target.desk == alert.desk.id and not target.disabled
-        ]
-
-    def _build_delivery(self, subscription: Subscription, change: ChangeRecord, event: Event) -> Delivery:
+    def _delivery(
+        self, subscription: Subscription, change: ChangeRecord, event: Event, now_ms: int
+    ) -> Delivery:
         """A delivery whose id derives from its content: the same change always has the same id."""
-        now_ms, subject = self._clock(), (subscription.id, change.event_id, change.kind)
+        subject = subscription.id, change.event_id, change.kind
         id_ = _delivery_id(*subject, change.revision, change.at_ms)
         body = event_payload(event, change.kind, change.at_ms, subscription.format, self._base_url)
         return Delivery(id_, *subject, body, now_ms, now_ms)
 
-    async def _send_all(
-        self, subscriptions: dict[str, Subscription], deliveries: Sequence[Delivery]
-    ) -> list[DeliveryResult]:
+    async def _apply_results(self, deliveries: Sequence[Delivery], results: Sequence[DeliveryResult]) -> None:
         now_ms = self._clock()
-
-        async def send_one(delivery: Delivery) -> DeliveryResult:
-            subscription = subscriptions.get(delivery.hook)
-            if subscription is None:
-                return DeliveryResult("the webhook was removed", unsubscribed=True)
-            return await self.sender.send(subscription, delivery, now_ms)
-
-        return await asyncio.gather(*map(send_one, deliveries))
-
-    async def _apply_results(
-        self, deliveries: Sequence[Delivery], results: dict[str, DeliveryResult]
-    ) -> None:
-        now_ms = self._clock()
-        unsubscribed = {delivery.hook for delivery in deliveries if results[delivery.id].unsubscribed}
-        errors = {id_: result.error for id_, result in results.items()}
-        retry_after_s = {id_: result.retry_after_s for id_, result in results.items()}
+        by_id = {delivery.id: result for delivery, result in zip(deliveries, results, strict=True)}
         # An editor may change the outbox meanwhile; the results of calls that were made must not be lost.
         for _ in commit_attempts("The outbox kept changing."):
-            raw, outbox = await self.queue.read()
-            outbox, dead = apply_results(outbox, errors, unsubscribed, now_ms, random.random(), retry_after_s)
+            raw, outbox = await self.queue.outbox.read_with_raw()
+            outbox, dead = apply_results(outbox, by_id, now_ms, random.random())
             next_ms = {pending.id: pending.due_ms for pending in outbox.calls}
             attempts = [
-                Attempt.at(d, now_ms, d.attempts + 1, errors[d.id] or "", next_ms.get(d.id, 0))
+                Attempt.at(d, now_ms, d.attempts + 1, by_id[d.id].error or "", next_ms.get(d.id, 0))
                 for d in deliveries
             ]
             if await self.queue.save(raw, outbox, dead, attempts) is not None:
                 break
-        self.delivered += sum(error is None for error in errors.values())
-        self.failed_attempts += sum(error is not None for error in errors.values())
+        failed = sum(result.error is not None for result in results)
+        self.delivered += len(results) - failed
+        self.failed_attempts += failed
         for letter in dead:
             logger.error("Webhook %s: dead-lettered delivery %s: %s", letter.hook, letter.id, letter.result)
-        await self._subscriptions.mutate(lambda all_: _record_results(all_, deliveries, results, now_ms))
+        await self._subscriptions.mutate(lambda all_: _record_results(all_, deliveries, by_id, now_ms))
 
 
 def _active_desks(desks: Mapping[str, Desk], subscriptions: Mapping[str, Subscription]) -> frozenset[str]:

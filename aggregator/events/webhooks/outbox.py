@@ -10,7 +10,8 @@ The dispatcher and the pages change the outbox; each change is committed only if
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -50,6 +51,15 @@ class Delivery(msgspec.Struct, frozen=True):
     events: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class DeliveryResult:
+    """Result of one attempt. ``error``: None on success; ``unsubscribed``: the receiver answered 410 Gone."""
+
+    error: str | None
+    unsubscribed: bool = False
+    retry_after_s: int = 0
+
+
 class Attempt(msgspec.Struct, frozen=True):
     """One attempt at a delivery, for the history of a target; ``error``: "" for a success."""
 
@@ -64,10 +74,9 @@ class Attempt(msgspec.Struct, frozen=True):
     events: int = 1
 
     @classmethod
-    def at(cls, delivery: Delivery, at_ms: int, number: int, error: str, next_ms: int) -> Attempt:
+    def at(cls, of: Delivery, at_ms: int, number: int, error: str, next_ms: int) -> Attempt:
         """An attempt at a delivery."""
-        of, event = delivery, delivery.event
-        return cls(of.id, of.hook, of.kind, at_ms, number, error, next_ms, event, of.events)
+        return cls(of.id, of.hook, of.kind, at_ms, number, error, next_ms, of.event, of.events)
 
 
 class Outbox(msgspec.Struct, frozen=True):
@@ -97,37 +106,30 @@ def enqueue(
 
 
 def apply_results(
-    outbox: Outbox,
-    results: dict[str, str | None],
-    unsubscribed: set[str],
-    now_ms: int,
-    jitter: float,
-    retry_after_s: dict[str, int],
+    outbox: Outbox, results: Mapping[str, DeliveryResult], now_ms: int, jitter: float
 ) -> tuple[Outbox, list[Delivery]]:
-    """The outbox after some attempts, and the dead letters.
+    """The outbox after some attempts, and the dead letters; ``results``: by delivery id.
 
-    results        by delivery id: None for a success, else the error
-    unsubscribed   webhooks that accept no more calls
-    jitter         in 0..1, lengthens the retry delays by up to 20 %
-    retry_after_s  minimum delay that the receiver asked for, by delivery id
+    ``jitter``: in 0..1, lengthens the retry delays by up to 20 %.
     """
     pending: list[Delivery] = []
     dead: list[Delivery] = []
+    unsubscribed = {d.hook for d in outbox.calls if d.id in results and results[d.id].unsubscribed}
     for delivery in outbox.calls:
-        error = results.get(delivery.id, "")
-        if error is None:
+        result = results.get(delivery.id)
+        if result is not None and result.error is None:
             continue
+        error = (result.error or "") if result is not None else ""
         if delivery.hook in unsubscribed:
             dead.append(msgspec.structs.replace(delivery, result=error or "the webhook was disabled"))
-        elif delivery.id not in results:
+        elif result is None:
             pending.append(delivery)
         else:
             tried = msgspec.structs.replace(delivery, attempts=delivery.attempts + 1, result=error)
             if delivery.attempts >= len(RETRY_DELAYS_S):
                 dead.append(tried)
             else:
-                delay_s = RETRY_DELAYS_S[delivery.attempts] * (1 + 0.2 * jitter)
-                delay_s = max(delay_s, retry_after_s.get(delivery.id, 0))
+                delay_s = max(RETRY_DELAYS_S[delivery.attempts] * (1 + 0.2 * jitter), result.retry_after_s)
                 pending.append(msgspec.structs.replace(tried, due_ms=now_ms + int(delay_s * 1000)))
     return Outbox(outbox.position, tuple(pending)), dead
 
@@ -150,11 +152,7 @@ class DeliveryQueue:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._outbox = StoredValue(store, OUTBOX_KEY, _OUTBOX_FORMAT)
-
-    async def read(self) -> tuple[bytes | None, Outbox]:
-        """The stored value, for the condition of the next commit, and the outbox."""
-        return await self._outbox.read_with_raw()
+        self.outbox = StoredValue(store, OUTBOX_KEY, _OUTBOX_FORMAT)
 
     async def save(
         self,
@@ -167,7 +165,7 @@ class DeliveryQueue:
         """Commit all of it if the stored outbox is still ``raw``; None otherwise."""
         entries = [StreamAdd(DEAD_LETTERS_KEY, msgspec.msgpack.encode(letter)) for letter in dead_letters]
         entries += [StreamAdd(ATTEMPTS_KEY, msgspec.msgpack.encode(attempt)) for attempt in attempts]
-        if not await self._outbox.replace(raw, outbox, (*writes, *entries)):
+        if not await self.outbox.replace(raw, outbox, (*writes, *entries)):
             return None
         if dead_letters:
             await self._trim(DEAD_LETTERS_KEY, MAX_DEAD_LETTERS)
@@ -183,8 +181,7 @@ class DeliveryQueue:
 
     async def pending(self) -> dict[str, int]:
         """Number of pending deliveries by target."""
-        _, outbox = await self.read()
-        return dict(Counter(delivery.hook for delivery in outbox.calls))
+        return dict(Counter(delivery.hook for delivery in (await self.outbox.read()).calls))
 
     async def dead_letters(self, target: str, count: int = 50) -> list[Delivery]:
         """The newest dead letters of a target, newest first."""
@@ -208,7 +205,7 @@ class DeliveryQueue:
         def due(delivery: Delivery) -> Delivery:
             return msgspec.structs.replace(delivery, due_ms=now_ms) if delivery.hook == target else delivery
 
-        changed = await self._outbox.edit(
+        changed = await self.outbox.edit(
             lambda outbox: Outbox(outbox.position, tuple(map(due, outbox.calls)))
         )
         return sum(delivery.hook == target for delivery in changed.calls)
@@ -219,7 +216,7 @@ class DeliveryQueue:
         letter = next((found for found in letters if found.id == delivery_id), None)
         if letter is None:
             raise NotFound(f"There is no undelivered notification {delivery_id[:80]!r} of this target.")
-        await self._outbox.edit(lambda outbox: requeue(outbox, letter, now_ms))
+        await self.outbox.edit(lambda outbox: requeue(outbox, letter, now_ms))
 
     async def _trim(self, key: bytes, limit: int) -> None:
         kept = await self._store.stream_tail(key, limit)

@@ -14,7 +14,6 @@ import hashlib
 import hmac
 import ipaddress
 import socket
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -25,7 +24,7 @@ from yarl import URL
 
 from aggregator.errors import InvalidInput
 from aggregator.events.webhooks.mail import SmtpServer, send_mail
-from aggregator.events.webhooks.outbox import Delivery
+from aggregator.events.webhooks.outbox import Delivery, DeliveryResult
 from aggregator.events.webhooks.payload import Message
 from aggregator.events.webhooks.subscriptions import Subscription
 
@@ -41,15 +40,6 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 # Not global by the IANA registries, which some supported versions of Python do not know completely. Clouds
 # answer metadata at 192.0.0.192.
 _SPECIAL_PURPOSE = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")))
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryResult:
-    """Result of one attempt. ``error``: None on success; ``unsubscribed``: the receiver answered 410 Gone."""
-
-    error: str | None
-    unsubscribed: bool = False
-    retry_after_s: int = 0
 
 
 class ForbiddenAddress(OSError):
@@ -135,48 +125,65 @@ def _open_public_socket(address: AddrInfoType) -> socket.socket:
     return socket.socket(family, kind, protocol)
 
 
-def make_session(*, allow_private: bool) -> aiohttp.ClientSession:
-    """Client session for calls; ``allow_private``: addresses are not checked (internal networks)."""
-    connector = aiohttp.TCPConnector(
-        resolver=None if allow_private else PublicResolver(),
-        socket_factory=None if allow_private else _open_public_socket,
-        use_dns_cache=False,
-        force_close=True,
-    )
-    return aiohttp.ClientSession(
-        connector=connector,
-        timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
-        cookie_jar=aiohttp.DummyCookieJar(),
-    )
+class TargetSender:
+    """Sends deliveries. ``allow_private``: private addresses may be called; ``smtp``: None for no e-mail."""
 
+    def __init__(self, *, allow_private: bool, smtp: SmtpServer | None = None) -> None:
+        self.allow_private, self.smtp = allow_private, smtp
+        self._session: aiohttp.ClientSession | None = None
 
-async def send(
-    session: aiohttp.ClientSession,
-    subscription: Subscription,
-    delivery: Delivery,
-    now_ms: int,
-    *,
-    allow_private: bool,
-) -> DeliveryResult:
-    """One attempt. Never raises, except when cancelled."""
-    try:
-        validate_url(subscription.url, allow_private=allow_private)
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": "aggregator",
-            **signature_headers(subscription, delivery, now_ms),
-        }
-        async with session.post(
-            subscription.url, data=delivery.body, headers=headers, allow_redirects=False
-        ) as response:
-            await response.content.read(MAX_RESPONSE_BYTES)
-            return _result_of(response)
-    except TimeoutError:
-        return DeliveryResult(f"no response within {TIMEOUT_S:g} s")
-    except aiohttp.ClientConnectorError as error:
-        return DeliveryResult(f"cannot connect to {error.host}: {error.os_error}"[:300])
-    except (aiohttp.ClientError, OSError, InvalidInput, ValueError) as error:
-        return DeliveryResult((str(error) or type(error).__name__)[:300])
+    async def send(self, target: Subscription | None, delivery: Delivery, now_ms: int) -> DeliveryResult:
+        """One attempt; None: the target was removed. Never raises, except when cancelled."""
+        if target is None:
+            return DeliveryResult("the webhook was removed", unsubscribed=True)
+        if target.kind == "mail":
+            return await self._send_mail(target.url, delivery, now_ms)
+        if self._session is None:
+            self._session = self._make_session()
+        try:
+            validate_url(target.url, allow_private=self.allow_private)
+            headers = signature_headers(target, delivery, now_ms)
+            async with self._session.post(
+                target.url, data=delivery.body, headers=headers, allow_redirects=False
+            ) as response:
+                await response.content.read(MAX_RESPONSE_BYTES)
+                return _result_of(response)
+        except TimeoutError:
+            return DeliveryResult(f"no response within {TIMEOUT_S:g} s")
+        except aiohttp.ClientConnectorError as error:
+            return DeliveryResult(f"cannot connect to {error.host}: {error.os_error}"[:300])
+        except (aiohttp.ClientError, OSError, InvalidInput, ValueError) as error:
+            return DeliveryResult((str(error) or type(error).__name__)[:300])
+
+    async def _send_mail(self, address: str, delivery: Delivery, now_ms: int) -> DeliveryResult:
+        try:
+            message = msgspec.json.decode(delivery.body, type=Message)
+        except msgspec.MsgspecError:
+            return DeliveryResult("the stored notification is damaged")
+        if self.smtp is None:
+            return DeliveryResult(NO_SMTP_SERVER)
+        error = await send_mail(self.smtp, address, message.title, message.body, delivery.id, now_ms)
+        return DeliveryResult(error)
+
+    def _make_session(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            resolver=None if self.allow_private else PublicResolver(),
+            socket_factory=None if self.allow_private else _open_public_socket,
+            use_dns_cache=False,
+            force_close=True,
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            headers={"Content-Type": "application/json", "User-Agent": "aggregator"},
+            timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
 
 
 def signature_headers(subscription: Subscription, delivery: Delivery, now_ms: int) -> dict[str, str]:
@@ -186,36 +193,6 @@ def signature_headers(subscription: Subscription, delivery: Delivery, now_ms: in
     message = b".".join((delivery.id.encode(), seconds.encode(), delivery.body))
     signature = base64.b64encode(hmac.new(secret, message, hashlib.sha256).digest()).decode()
     return {"webhook-id": delivery.id, "webhook-timestamp": seconds, "webhook-signature": f"v1,{signature}"}
-
-
-class TargetSender:
-    """Sends deliveries. ``allow_private``: private addresses may be called; ``smtp``: None for no e-mail."""
-
-    def __init__(self, *, allow_private: bool, smtp: SmtpServer | None = None) -> None:
-        self.allow_private, self.smtp = allow_private, smtp
-        self._session: aiohttp.ClientSession | None = None
-
-    async def send(self, target: Subscription, delivery: Delivery, now_ms: int) -> DeliveryResult:
-        """One attempt. Never raises, except when cancelled."""
-        if target.kind == "webhook":
-            if self._session is None:
-                self._session = make_session(allow_private=self.allow_private)
-            return await send(self._session, target, delivery, now_ms, allow_private=self.allow_private)
-        try:
-            message = msgspec.json.decode(delivery.body, type=Message)
-        except msgspec.MsgspecError:
-            return DeliveryResult("the stored notification is damaged")
-        if self.smtp is None:
-            return DeliveryResult(NO_SMTP_SERVER)
-        return DeliveryResult(
-            await send_mail(self.smtp, target.url, message.title, message.body, delivery.id, now_ms)
-        )
-
-    async def close(self) -> None:
-        """Close the connections. Idempotent."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
 
 
 def _result_of(response: aiohttp.ClientResponse) -> DeliveryResult:

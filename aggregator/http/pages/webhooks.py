@@ -203,7 +203,7 @@ async def load_deliveries(
     """What is known of some targets. ``detail``: pending and abandoned deliveries of the only one, too."""
     queue = service.background.webhook_dispatcher.queue
     ids = frozenset(target.id for target in targets)
-    (_, outbox), history = await asyncio.gather(queue.read(), queue.attempts(ids, MAX_HISTORY))
+    outbox, history = await asyncio.gather(queue.outbox.read(), queue.attempts(ids, MAX_HISTORY))
     pending = [delivery for delivery in outbox.calls if delivery.hook in ids]
     waiting = {delivery.id for delivery in pending}
     dead = await queue.dead_letters(next(iter(ids)), MAX_HISTORY) if detail and ids else []

@@ -120,7 +120,7 @@ async def test_the_saved_queries_of_a_webhook_filter_events(webhooks: Webhooks, 
         webhooks.repository, "fired", event("e3", "Bridge <opens> & more", ("a", "b")), EVENT_MS
     )
     await webhooks.dispatcher._enqueue_changes(await webhooks.subscriptions.all())
-    _, outbox = await DeliveryQueue(webhooks.repository.store).read()
+    _, outbox = await DeliveryQueue(webhooks.repository.store).outbox.read_with_raw()
 
     assert receiver.calls == []
     assert [json.loads(delivery.body)["text"] for delivery in outbox.calls] == [
@@ -156,7 +156,8 @@ async def test_a_crash_after_the_call_repeats_it_under_the_same_id(
     subscriptions = await webhooks.subscriptions.all()
     outbox = await webhooks.dispatcher._enqueue_changes(subscriptions)
     assert outbox is not None
-    await webhooks.dispatcher._send_all(subscriptions, outbox.due(webhooks.clock()))
+    for delivery in outbox.due(webhooks.clock()):
+        await webhooks.dispatcher.sender.send(subscriptions[delivery.hook], delivery, webhooks.clock())
     other = WebhookDispatcher(webhooks.repository, webhooks.subscriptions, webhooks.clock, allow_private=True)
     await other.lead()
     await other.close()

@@ -199,14 +199,14 @@ async def test_an_edit_during_a_call_does_not_lose_its_result(
 ) -> None:
     """The outbox changes between the call and the commit of its result; nothing is sent twice."""
     target = await newsroom.add()
-    send_all = newsroom.dispatcher._send_all
+    send = newsroom.dispatcher.sender.send
 
     async def send_while_an_editor_acts(*arguments: Any) -> Any:
-        results = await send_all(*arguments)
+        result = await send(*arguments)
         await newsroom.dispatcher.queue.retry_now(target.id, newsroom.clock())
-        return results
+        return result
 
-    monkeypatch.setattr(newsroom.dispatcher, "_send_all", send_while_an_editor_acts)
+    monkeypatch.setattr(newsroom.dispatcher.sender, "send", send_while_an_editor_acts)
     await newsroom.change("e1", 5)
     await newsroom.dispatcher.lead()
 
@@ -232,7 +232,7 @@ async def test_the_history_is_bounded(newsroom: Newsroom) -> None:
     """The newest attempts are kept."""
     target = await newsroom.add("https://desk.invalid/in")
     queue = newsroom.dispatcher.queue
-    raw, outbox = await queue.read()
+    raw, outbox = await queue.outbox.read_with_raw()
     attempt = Attempt("m", target.id, "ping", EVENT_MS)
     await queue.save(raw, outbox, attempts=[attempt] * (MAX_ATTEMPTS + 5))
 

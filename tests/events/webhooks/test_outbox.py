@@ -9,6 +9,7 @@ from aggregator.events.webhooks.outbox import (
     MAX_PENDING,
     RETRY_DELAYS_S,
     Delivery,
+    DeliveryResult,
     Outbox,
     apply_results,
     enqueue,
@@ -36,7 +37,7 @@ def test_retry_delays_grow_to_about_a_day_in_total() -> None:
     delays: list[int] = []
     dead: list[Delivery] = []
     while not dead:
-        outbox, dead = apply_results(outbox, {"a": "unavailable"}, set(), now_ms, 0.0, {})
+        outbox, dead = apply_results(outbox, {"a": DeliveryResult("unavailable")}, now_ms, 0.0)
         if outbox.calls:
             delays.append((outbox.calls[0].due_ms - now_ms) // 1000)
             now_ms = outbox.calls[0].due_ms
@@ -49,7 +50,8 @@ def test_retry_delays_grow_to_about_a_day_in_total() -> None:
 def test_a_success_is_removed_and_retry_after_is_respected() -> None:
     """Retry-After counts when it is longer than the scheduled delay."""
     outbox = Outbox(calls=(delivery("a"), delivery("b", "other")))
-    after, dead = apply_results(outbox, {"a": None, "b": "busy"}, set(), 1000, 0.0, {"b": 60})
+    results = {"a": DeliveryResult(None), "b": DeliveryResult("busy", retry_after_s=60)}
+    after, dead = apply_results(outbox, results, 1000, 0.0)
 
     assert [(d.id, d.due_ms) for d in after.calls] == [("b", 61_000)]
     assert dead == []
@@ -58,7 +60,8 @@ def test_a_success_is_removed_and_retry_after_is_respected() -> None:
 def test_pending_deliveries_of_an_unsubscribed_receiver_are_dead_letters() -> None:
     """They remain available for inspection."""
     outbox = Outbox(calls=(delivery("a"), delivery("b"), delivery("c", "other")))
-    after, dead = apply_results(outbox, {"a": "answered with status 410"}, {"h"}, 0, 0.0, {})
+    result = DeliveryResult("answered with status 410", unsubscribed=True)
+    after, dead = apply_results(outbox, {"a": result}, 0, 0.0)
 
     assert [d.id for d in after.calls] == ["c"]
     assert [(d.id, d.result) for d in dead] == [
@@ -83,9 +86,9 @@ def test_the_outbox_is_bounded() -> None:
 def test_no_delivery_disappears(rows: list[tuple[str, bool, int]], jitter: float) -> None:
     """Each was delivered, is pending, or is a dead letter."""
     pending = tuple(delivery(str(i), hook, attempts=tries) for i, (hook, _, tries) in enumerate(rows))
-    results = {str(i): None if ok else "no" for i, (_, ok, _) in enumerate(rows)}
-    after, dead = apply_results(Outbox(calls=pending), results, set(), 0, jitter, {})
+    results = {str(i): DeliveryResult(None if ok else "no") for i, (_, ok, _) in enumerate(rows)}
+    after, dead = apply_results(Outbox(calls=pending), results, 0, jitter)
 
-    delivered = {id_ for id_, error in results.items() if error is None}
+    delivered = {id_ for id_, result in results.items() if result.error is None}
     assert {d.id for d in after.calls} | {d.id for d in dead} | delivered == set(results)
     assert len(after.calls) + len(dead) + len(delivered) == len(results)

@@ -14,12 +14,11 @@ from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from aggregator.errors import InvalidInput
-from aggregator.events.webhooks.outbox import Delivery
+from aggregator.events.webhooks.outbox import Delivery, DeliveryResult
 from aggregator.events.webhooks.sender import (
     MAX_RESPONSE_BYTES,
+    TargetSender,
     is_public_address,
-    make_session,
-    send,
     signature_headers,
     validate_url,
 )
@@ -35,6 +34,14 @@ CALL = Delivery(
 def webhook(url: str = "https://desk.example/in") -> Subscription:
     """A subscription with a new secret."""
     return Subscription("h", url, new_secret())
+
+
+async def send_once(url: str, *, allow_private: bool = True) -> DeliveryResult:
+    """The result of one call."""
+    sender = TargetSender(allow_private=allow_private)
+    result = await sender.send(webhook(url), CALL, NOW_MS)
+    await sender.close()
+    return result
 
 
 def test_the_reference_package_accepts_our_signature() -> None:
@@ -117,10 +124,7 @@ async def test_a_host_that_resolves_to_loopback_is_refused() -> None:
         return web.Response()
 
     server = await start_receiver(record)
-    async with make_session(allow_private=False) as session:
-        result = await send(
-            session, webhook(f"https://localhost:{server.port}/in"), CALL, NOW_MS, allow_private=False
-        )
+    result = await send_once(f"https://localhost:{server.port}/in", allow_private=False)
     await server.close()
 
     assert "must not reach" in (result.error or "")
@@ -141,8 +145,7 @@ async def test_an_ip_literal_is_refused_at_its_socket(host: str, monkeypatch: py
 
     server = await asyncio.start_server(record, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with make_session(allow_private=False) as session:
-        result = await send(session, webhook(f"https://{host}:{port}/in"), CALL, NOW_MS, allow_private=False)
+    result = await send_once(f"https://{host}:{port}/in", allow_private=False)
     server.close()
 
     assert result.error
@@ -169,8 +172,7 @@ async def test_the_result_of_a_response(
         return web.Response(status=status, headers=headers)
 
     server = await start_receiver(respond)
-    async with make_session(allow_private=True) as session:
-        result = await send(session, webhook(str(server.make_url("/in"))), CALL, NOW_MS, allow_private=True)
+    result = await send_once(str(server.make_url("/in")))
     await server.close()
 
     assert (result.error, result.unsubscribed, result.retry_after_s) == (error, unsubscribed, retry_after_s)
@@ -189,8 +191,7 @@ async def test_an_endless_response_is_cut_off() -> None:
             return response
 
     server = await start_receiver(endless)
-    async with make_session(allow_private=True) as session:
-        result = await send(session, webhook(str(server.make_url("/in"))), CALL, NOW_MS, allow_private=True)
+    result = await send_once(str(server.make_url("/in")))
     await server.close()
 
     assert result.error is None

@@ -171,14 +171,17 @@ async def test_the_history_of_a_target(client: Client, service: FakeService) -> 
     await queue.save(None, Outbox(b"", (waiting,)), [dead], [tried])
     page = await (await client.get(f"/webhooks/{target}")).text()
     await client.post(f"/webhooks/{target}", data={"action": "retry"})
-    retried = (await queue.read())[1].calls
+    retried = (await queue.outbox.read_with_raw())[1].calls
     await client.post(f"/webhooks/{target}", data={"action": "resend", "delivery": "m0"})
     after = await (await client.get(f"/webhooks/{target}")).text()
 
     assert "Notification of 7 events: " in page and "Harbour bridge closed" in page
     assert "next attempt" in page and "Not delivered" in page and "answered with status 500" in page
     assert retried[0].due_ms == START_MS and retried[0].attempts == 1
-    assert [(d.id, d.attempts) for d in (await queue.read())[1].calls] == [("m1", 1), ("m0", 0)]
+    assert [(d.id, d.attempts) for d in (await queue.outbox.read_with_raw())[1].calls] == [
+        ("m1", 1),
+        ("m0", 0),
+    ]
     assert "Not delivered" not in after
 
 

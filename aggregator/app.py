@@ -24,15 +24,14 @@ from aggregator.dedup.policy import PolicyProfiles
 from aggregator.domain import IndexLayout
 from aggregator.errors import StoreUnavailable
 from aggregator.events.broadcast import ChangeBroadcaster
+from aggregator.events.changes import EditorActions
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.desks import Desks
 from aggregator.events.detection.model import BurstRule, RuleMode, SourceFamilies
-from aggregator.events.editor_actions import EditorActions
-from aggregator.events.filter import OwnSources
-from aggregator.events.idempotency import IdempotentAnswers
-from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import NUMBER_KEY_PREFIX, EventRepository
 from aggregator.events.search import EventSearch
+from aggregator.events.selection import OwnSources
+from aggregator.events.user_state import IdempotentAnswers, ReadMarks
 from aggregator.events.webhooks.dispatcher import WebhookDispatcher
 from aggregator.events.webhooks.mail import parse_smtp_url
 from aggregator.events.webhooks.subscriptions import Subscriptions

@@ -196,7 +196,7 @@ async def test_links_in_calls_have_one_slash_after_the_public_url(build: Build, 
     await commit_event(services.detector.repository, "fired", event("e1", "Storm"), EVENT_MS)
     await services.webhook_dispatcher.run_once()
 
-    (call,) = (await DeliveryQueue(store).read())[1].calls
+    (call,) = (await DeliveryQueue(store).outbox.read_with_raw())[1].calls
 
     assert json.loads(call.body)["data"]["url"] == "https://news.example/events/e1"
     assert services.webhook_dispatcher.failed_attempts == 1

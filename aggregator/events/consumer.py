@@ -26,6 +26,7 @@ import msgspec
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.concurrency import YieldControl, yield_control
 from aggregator.domain import StreamItem
+from aggregator.events.changes import EventUnitOfWork
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.known_history import LearningStatus
 from aggregator.events.detection.model import BurstRule, EventChange, RuleMode, SourceFamilies
@@ -40,7 +41,6 @@ from aggregator.events.repository import (
     EventRepository,
 )
 from aggregator.events.storylines import decode_storylines
-from aggregator.events.unit_of_work import EventUnitOfWork
 from aggregator.store.base import Put
 from aggregator.store.decoding import decode_value
 

@@ -19,7 +19,7 @@ from aggregator.errors import NotFound
 from aggregator.events.detection.lifecycle import TIMELINE_BUCKET_MS
 from aggregator.events.detection.model import EventStatus
 from aggregator.events.event import Event
-from aggregator.events.filter import EventFilter
+from aggregator.events.selection import EventFilter
 from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap
 from aggregator.time_units import HOUR_MS, MINUTE_MS

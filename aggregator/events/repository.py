@@ -10,7 +10,7 @@
 {events}changes      append-only stream of changes for SSE and webhooks, trimmed to ``CHANGE_RETENTION_MS``
 
 There are two writers: the leader's checkpoint (``consumer.py``) and an editor's action. Each uses one commit
-(``unit_of_work.py``) on condition that position and overrides are still those that it read, so all versions
+(``changes.py``) on condition that position and overrides are still those that it read, so all versions
 of all events have one order and no writer overwrites a version that it has not seen.
 """
 
@@ -26,8 +26,7 @@ from aggregator.errors import DamagedValue, NotFound
 from aggregator.events.detection.known_history import LearnedHistory, LearningStatus
 from aggregator.events.detection.model import ChangeKind, EditorOverrides
 from aggregator.events.event import Event, EventSummary
-from aggregator.events.event_order import PAGED_ORDERS, EventOrder, PageKey, page_key, sort_events
-from aggregator.events.filter import EventFilter
+from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key, sort_events
 from aggregator.store.base import Store
 from aggregator.store.decoding import decode_value
 from aggregator.store.optimistic import ValueFormat

@@ -2,7 +2,7 @@
 
 The key is 1 to 255 visible ASCII characters, quoted or not. The same key with the same method, address and
 body returns the recorded answer with ``Idempotency-Replayed: true``; with another request it is 422. Keys of
-two API keys are independent. Answers are kept for 24 h (``events/idempotency.py``); errors are not recorded.
+two API keys are independent. Answers are kept for 24 h (``events/user_state.py``); errors are not recorded.
 Of simultaneous requests with one key one acts; the others are 409 with ``Retry-After`` until it has finished.
 """
 
@@ -16,7 +16,7 @@ from aiohttp import web
 from msgspec import structs
 
 from aggregator.errors import IdempotencyKeyInUse, IdempotencyKeyReused, InvalidInput
-from aggregator.events.idempotency import RESERVED, StoredAnswer
+from aggregator.events.user_state import RESERVED, StoredAnswer
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE, caller_id
 

@@ -20,7 +20,7 @@ from aiohttp import web
 from aggregator.contract.decoding import check_path_id, convert_strings, to_single_line
 from aggregator.contract.validation import MAX_ERRORS, parameters_error
 from aggregator.errors import InvalidInput
-from aggregator.events.event_order import EventOrder, PageKey
+from aggregator.events.selection import EventOrder, PageKey
 from aggregator.queries.search import ResultKey
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ import pytest
 
 from aggregator import domain
 from aggregator.contract import requests, responses
-from aggregator.events import event, event_order
+from aggregator.events import event, selection
 from aggregator.events.detection import model
 from aggregator.events.webhooks import subscriptions
 from aggregator_client import wire
@@ -31,8 +31,8 @@ STRUCTS = [
         (wire.EventStatus, model.EventStatus),
         (wire.ActionName, event.ActionName),
         (wire.MuteScope, model.MuteScope),
-        (wire.Severity, event_order.Severity),
-        (responses.EventOrder, event_order.EventOrder),
+        (wire.Severity, selection.Severity),
+        (responses.EventOrder, selection.EventOrder),
         (msgspec.inspect.type_info(wire.DuplicateOf), domain.MatchRule),
         (msgspec.inspect.type_info(requests.WebhookIn), subscriptions.PayloadFormat),
     ],

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.errors import NotFound, StoreUnavailable
+from aggregator.events.changes import EventUnitOfWork
 from aggregator.events.detection.model import EditorOverrides
 from aggregator.events.event import EventSummary
-from aggregator.events.event_order import page_key_of
-from aggregator.events.filter import EventFilter
 from aggregator.events.repository import (
     CHANGE_RETENTION_MS,
     CHANGES_KEY,
@@ -19,14 +18,13 @@ from aggregator.events.repository import (
     LEARNING_KEY,
     MAX_MERGE_HOPS,
     OVERRIDES_FORMAT,
-    OVERRIDES_KEY,
     ChangeRecord,
     EventRepository,
     event_key,
     merge_chain,
     number_key,
 )
-from aggregator.events.unit_of_work import EventUnitOfWork
+from aggregator.events.selection import EventFilter, page_key_of
 from aggregator.store.base import Put, Store, StreamAdd, Transaction, Write
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import EVENT_MS, commit_event, event
@@ -189,7 +187,7 @@ def test_keys_of_different_events_and_articles_differ() -> None:
 
 async def test_damaged_values_are_reported_as_such(repository: EventRepository) -> None:
     """The message names what is damaged; absent values are empty."""
-    damaged = {event_key("e1"): b"{", INDEX_KEY: b"\xc1", OVERRIDES_KEY: b"\xc1"}
+    damaged = {event_key("e1"): b"{", INDEX_KEY: b"\xc1"}
     writes: list[Write] = [Put(key, value) for key, value in damaged.items()]
     writes.append(StreamAdd(CHANGES_KEY, b'{"kind": "started"}'))
     assert (await repository.summaries(), OVERRIDES_FORMAT.decode(None)) == ({}, EditorOverrides())
@@ -200,7 +198,7 @@ async def test_damaged_values_are_reported_as_such(repository: EventRepository) 
     with pytest.raises(StoreUnavailable, match="The index of events"):
         await repository.summaries()
     with pytest.raises(StoreUnavailable, match="The list of editor overrides"):
-        await EventUnitOfWork.begin(repository)
+        OVERRIDES_FORMAT.decode(b"\xc1")
     with pytest.raises(StoreUnavailable, match="A change of an event"):
         await repository.changes()
 

@@ -14,10 +14,10 @@ from aggregator.concurrency import PriorityGate
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError
+from aggregator.events.changes import EventUnitOfWork
 from aggregator.events.detection.model import ChangeKind, EventChange
 from aggregator.events.event import Event
 from aggregator.events.repository import EventRepository
-from aggregator.events.unit_of_work import EventUnitOfWork
 from aggregator.index import Index
 from aggregator.index.segments import SEGMENT_MAX_ARTICLES
 from aggregator.ingest.load_control import ActivityBeacon, BulkThrottle, LoadControl

@@ -36,12 +36,18 @@ from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.desks import Desks
 from aggregator.events.detection.known_history import LearnedHistory, LearningStatus
 from aggregator.events.event import EditorAction, Event
-from aggregator.events.event_order import PAGED_ORDERS, EventOrder, PageKey, page_key_of, sort_events
-from aggregator.events.filter import EventFilter, OwnSources
-from aggregator.events.idempotency import IdempotentAnswers
 from aggregator.events.newsroom import apply_action
-from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
+from aggregator.events.selection import (
+    PAGED_ORDERS,
+    EventFilter,
+    EventOrder,
+    OwnSources,
+    PageKey,
+    page_key_of,
+    sort_events,
+)
+from aggregator.events.user_state import IdempotentAnswers, ReadMarks
 from aggregator.events.webhooks.dispatcher import WebhookDispatcher
 from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.http.app import make_app

@@ -13,8 +13,8 @@ import msgspec
 
 from aggregator.events.desks import Alert, Desk, Desks, DeskState, plan_alerts
 from aggregator.events.event import Event
-from aggregator.events.filter import EventFilter
 from aggregator.events.repository import ChangeRecord, EventRepository
+from aggregator.events.selection import EventFilter
 from aggregator.events.webhooks.mail import SmtpServer
 from aggregator.events.webhooks.outbox import (
     Attempt,

@@ -23,9 +23,9 @@ from aggregator.contract.encoding import article_ref, fields_of, to_datetime
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.known_history import LearningStatus
-from aggregator.events.developments import Development, developments, headline_alternatives, sample_items
 from aggregator.events.event import Event, plain_title
-from aggregator.events.event_order import growth, severity
+from aggregator.events.selection import growth, severity
+from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items
 from aggregator.http.app_keys import SERVICE
 from aggregator.index import StoredArticle
 from aggregator_client import wire

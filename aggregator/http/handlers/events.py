@@ -23,9 +23,8 @@ from aggregator.contract.validation import ErrorCollector
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.desks import Desk, Desks
 from aggregator.events.event import EditorAction
-from aggregator.events.event_order import PAGED_ORDERS, page_key_of
-from aggregator.events.filter import EventFilter
-from aggregator.events.read_marks import ReadMark
+from aggregator.events.selection import PAGED_ORDERS, EventFilter, page_key_of
+from aggregator.events.user_state import ReadMark
 from aggregator.http import auth
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE, caller_id

@@ -30,7 +30,7 @@ from aggregator.errors import TooManyStreams
 from aggregator.events import event as formatting
 from aggregator.events.broadcast import ChangeNotification, Subscriber
 from aggregator.events.event import Event
-from aggregator.events.filter import EventFilter
+from aggregator.events.selection import EventFilter
 from aggregator.http import auth
 from aggregator.http.app_keys import METRICS, SERVICE, STREAM_LIMIT
 from aggregator.http.handlers.event_views import event_out

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aggregator.events.event import Event, title_of
-from aggregator.events.event_order import EventOrder, Growth, Severity, growth, severity, sort_events
-from aggregator.events.filter import OwnSources
+from aggregator.events.selection import (
+    EventOrder,
+    Growth,
+    OwnSources,
+    Severity,
+    growth,
+    severity,
+    sort_events,
+)
 from aggregator.http.handlers.event_views import EventItem
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 

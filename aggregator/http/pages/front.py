@@ -14,7 +14,7 @@ from aiohttp import web
 from aggregator.contract.requests import SavedFilterQuery
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
-from aggregator.events.event_order import SEVERITIES, EventOrder, Severity
+from aggregator.events.selection import SEVERITIES, EventOrder, Severity
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.handlers.events import build_filter
 from aggregator.http.hosts import base_url

@@ -19,7 +19,7 @@ from aggregator.contract.requests import MAX_SEARCH_CHARS
 from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, RelatedItem, VerdictName
 from aggregator.errors import InvalidInput, NoText, NotFound
-from aggregator.events.filter import EventFilter
+from aggregator.events.selection import EventFilter
 from aggregator.http import query_params
 from aggregator.http.app_keys import DISTANCE_THRESHOLDS, SERVICE
 from aggregator.http.handlers.search import MAX_EVENTS, event_conditions, language_of_tag

@@ -16,9 +16,9 @@ from aiohttp import web
 from aggregator.app import Service
 from aggregator.contract.requests import SourcesPageQuery
 from aggregator.errors import NotFound
-from aggregator.events.developments import Development
 from aggregator.events.event import Event, title_of
-from aggregator.events.event_order import severity
+from aggregator.events.selection import severity
+from aggregator.events.storylines import Development
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, first_own, item_of, load_storyline
 from aggregator.http.pages import cards, html_response

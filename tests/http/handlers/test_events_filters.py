@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aggregator.contract.requests import EventFilterQuery, SavedFilterQuery
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.desks import Desk, Desks
-from aggregator.events.filter import EventFilter
+from aggregator.events.selection import EventFilter
 from aggregator.http.handlers.events import build_filter, canonical_query_string, parse_filter
 from aggregator.store.base import Store
 from tests.support.factories import EVENT_MS, event

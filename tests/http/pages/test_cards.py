@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.events.event import NO_HEADLINE, Event, title_of
-from aggregator.events.event_order import SEVERITIES, Severity
+from aggregator.events.selection import SEVERITIES, Severity
 from aggregator.http.pages.cards import event_lists, make_card, usual_rate
 from tests.support.factories import EVENT_MS, event
 

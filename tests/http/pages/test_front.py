@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aggregator.events.filter import OwnSources
+from aggregator.events.selection import OwnSources
 from aggregator.http.pages.cards import Card, event_lists, make_card
 from aggregator.http.pages.forms import FrontQuery
 from aggregator.http.pages.front import desk_fields, filter_query, front_url, given_values, view

@@ -1,17 +1,17 @@
-"""Answers to requests with an Idempotency-Key, so that a repeated request is answered as the first time.
+"""What is kept for each user (API key): the events that were looked at, and answers to repeated requests.
 
-idempotency:<owner>    reservations and the newest answers of one API key, msgpack
+read:<user>            a ``ReadMark``, at most 20 kB; expires 90 days after its last change
+idempotency:<owner>    reservations and the newest answers, at most MAX_ANSWERS and MAX_BYTES of bodies
 
-A request first reserves its key, then acts, then records its answer in place of the reservation, by
-compare-and-write on one value: of simultaneous requests with one key exactly one acts, also across processes.
-A reservation whose process died ends after 60 s. An answer is kept for 24 h; one value has at most
-MAX_ANSWERS answers and MAX_BYTES bytes of bodies (older ones are dropped first).
+A request with an Idempotency-Key first reserves the key, then acts, then records its answer in place of the
+reservation, by compare-and-write: of simultaneous requests with one key exactly one acts, also across
+processes. A reservation whose process died ends after 60 s; an answer is kept for 24 h.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TypeVar
 
@@ -21,11 +21,51 @@ from aggregator.store.base import Store
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import DAY_MS
 
+MAX_SEEN = 200
+MARK_RETENTION_MS = 90 * DAY_MS
 MAX_ANSWERS = 200
 MAX_BYTES = 256_000
-RETENTION_MS = DAY_MS
+ANSWER_RETENTION_MS = DAY_MS
 RESERVATION_MS = 60_000
 RESERVED = 0  # the status of a reservation
+
+
+class ReadMark(msgspec.Struct, frozen=True):
+    """Events detected until ``looked_ms`` are seen, and those in ``seen`` (the last MAX_SEEN)."""
+
+    looked_ms: int = 0
+    seen: tuple[str, ...] = ()
+
+    def advanced(self, looked_ms: int, seen: Sequence[str]) -> ReadMark:
+        """With more events seen. Repeating it or changing the order of two changes has no effect."""
+        merged = dict.fromkeys((*self.seen, *seen))
+        return ReadMark(max(self.looked_ms, looked_ms), tuple(merged)[-MAX_SEEN:])
+
+
+_MARK_FORMAT = ValueFormat(msgspec.msgpack.Decoder(ReadMark | None), "The read mark", lambda: None)
+
+
+class ReadMarks:
+    """The read marks of all users of a store. ``user``: id of the API key."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def get(self, user: str) -> ReadMark | None:
+        """The mark of a user; None before the first. Raises StoreUnavailable."""
+        return await self._mark(user).read()
+
+    async def advance(self, user: str, looked_ms: int, seen: Sequence[str]) -> ReadMark:
+        """Add to the mark of a user and return it. Raises CommitConflict, StoreUnavailable."""
+
+        def change(mark: ReadMark | None) -> tuple[ReadMark | None, ReadMark]:
+            advanced = (mark or ReadMark()).advanced(looked_ms, seen)
+            return advanced, advanced
+
+        return await self._mark(user).edit_with_result(change)
+
+    def _mark(self, user: str) -> StoredValue[ReadMark | None]:
+        return StoredValue(self._store, b"read:" + user.encode(), _MARK_FORMAT, lambda _: MARK_RETENTION_MS)
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, array_like=True):
@@ -44,7 +84,7 @@ class StoredAnswer(msgspec.Struct, frozen=True, array_like=True):
 
 T = TypeVar("T")
 Answers = tuple[StoredAnswer, ...]
-_FORMAT = ValueFormat(msgspec.msgpack.Decoder(Answers), "The list of recorded answers", tuple)
+_ANSWERS_FORMAT = ValueFormat(msgspec.msgpack.Decoder(Answers), "The list of recorded answers", tuple)
 
 
 class IdempotentAnswers:
@@ -89,7 +129,7 @@ class IdempotentAnswers:
             return (stored if changed == current else _bounded(changed)), result
 
         key = b"idempotency:" + owner.encode()
-        answers = StoredValue(self._store, key, _FORMAT, lambda _: RETENTION_MS)
+        answers = StoredValue(self._store, key, _ANSWERS_FORMAT, lambda _: ANSWER_RETENTION_MS)
         async with self._lock:
             return await answers.edit_with_result(edit)
 
@@ -98,7 +138,7 @@ class IdempotentAnswers:
         return tuple(
             entry
             for entry in entries
-            if now_ms - entry.made_ms < (RESERVATION_MS if entry.status == RESERVED else RETENTION_MS)
+            if now_ms - entry.made_ms < (RESERVATION_MS if entry.status == RESERVED else ANSWER_RETENTION_MS)
         )
 
 

@@ -117,10 +117,9 @@ class ChangeBroadcaster:
 
     @contextlib.asynccontextmanager
     async def subscribe(self, after: bytes | None = None) -> AsyncIterator[Subscriber]:
-        """Subscribe to the changes after a position (None: from now on), in order, each once.
+        """Subscribe to the changes after a position (None: from now on), each once. Raises StoreUnavailable.
 
-        After a position of another store, or one with too many changes since, the subscription starts now and
-        has a gap (``has_gap``). Raises StoreUnavailable.
+        After one of another store, or with too many changes since, it starts now and has a gap (``has_gap``).
         """
         tail = await self.latest_position()
         subscriber = Subscriber(tail if after is None else after)

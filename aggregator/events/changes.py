@@ -57,9 +57,8 @@ T = TypeVar("T")
 class EventUnitOfWork:
     """New versions of events, collected and then committed together.
 
-    ``summaries``: the stored index of events; ``position``, ``overrides_value``: the stored values that must
-    not have changed at the commit. ``storylines``: required for changes of the detector. ``published``: the
-    detector's changes that readers of the change stream see.
+    ``position``, ``overrides_value``: stored values that must not have changed at the commit. ``storylines``:
+    required for changes of the detector. ``published``: those of them that readers of the change stream see.
     """
 
     def __init__(
@@ -101,10 +100,7 @@ class EventUnitOfWork:
         return self.events.get(event_id) or self._stored.get(event_id)
 
     def put(self, event: Event, kind: ChangeRecordKind | None, at_ms: int) -> None:
-        """Add a new version, with a change record of this kind (None: without one).
-
-        Its revision is the stored one's plus 1, also when several versions are put.
-        """
+        """Add a version with a change record of this kind (None: without); the revision grows by 1 in all."""
         if event.id not in self.events:
             event = replace(event, revision=event.revision + 1)
         self.events[event.id] = event
@@ -176,10 +172,7 @@ class EventUnitOfWork:
         ]
 
     async def commit(self, *more: Write) -> frozenset[bytes]:
-        """Commit everything collected and ``more`` in one transaction. Raises StoreUnavailable.
-
-        Returns the guarded keys (POSITION_KEY, OVERRIDES_KEY) that another writer has changed.
-        """
+        """Commit everything and ``more``; returns the guarded keys that changed. Raises StoreUnavailable."""
         failed = await self._repository.store.commit(Transaction(self._guards, (*more, *self.writes())))
         return frozenset(self._guards[i].key for i in failed)
 
@@ -199,10 +192,7 @@ class EventUnitOfWork:
 
 
 def _published_kind(change: EventChange, event: Event, before: EventSummary | None) -> ChangeKind | None:
-    """The kind of the change record: a muted event and a translation never cause an alert.
-
-    None if a record exists: the article stream is read again after the state was lost.
-    """
+    """The kind of the change record, without alerts of muted events and translations; None if one exists."""
     if before is not None and (change.kind == "fired" or before.status == "closed"):
         return None
     is_silent = event.muted or event.translation_of
@@ -221,8 +211,7 @@ class EditorActions:
     async def apply(self, action: EditorAction) -> Event:
         """Carry out one action. Returns the event as it is then; after a merge, the surviving one.
 
-        An action without effect is not recorded again. Raises NotFound (event, or item or note in it),
-        Conflict (an impossible merge, too many notes), CommitConflict, StoreUnavailable.
+        Raises NotFound (event, item, note), Conflict (merge, many notes), CommitConflict, StoreUnavailable.
         """
         first_version = await self._first_version_of(action.item) if action.action == "remove_item" else None
         headline = await self._headline_of(action.item) if action.action == "choose_headline" else ""

@@ -2,14 +2,12 @@
 
 **The article stream is the journal, the detector state a checkpoint.** ``poll`` reads the articles after the
 saved positions, feeds the detector, and saves state, positions, changed events and change records in one
-optimistic commit, which holds only while position and editor overrides are still those that were read. Two
-leaders therefore at worst do the same work twice: the loser drops its own and reads again. After a crash the
-next leader reads the stream again from the last checkpoint and finds the same events, since event ids depend
-on the articles alone. Nothing is lost, and no change is published twice.
+optimistic commit, which holds only while position and editor overrides are still those that were read. The
+loser of two leaders drops its work and reads again, as the next leader does after a crash; it finds the same
+events, since event ids depend on the articles alone. Nothing is lost, and no change is published twice.
 
 A checkpoint is written at the end of a call in which an event fired, merged or closed or an article was
-deleted, otherwise every ``checkpoint_interval_ms``. ``repository.py`` lists the keys; ``{events}state`` holds
-the detector (``BurstDetector.dump``), compressed.
+deleted, otherwise every ``checkpoint_interval_ms``. ``{events}state``: ``BurstDetector.dump``, compressed.
 """
 
 from __future__ import annotations
@@ -124,10 +122,8 @@ _position_decoder = msgspec.msgpack.Decoder(_Position)
 
 
 class DetectorRunner:
-    """Runs the burst detector over the article stream and saves what it finds in ``repository``.
+    """Runs the burst detector over the article stream; at most one process, the leader, should call ``poll``.
 
-    At most one process, the leader, should call ``poll``. ``checkpoint_interval_ms``: the part of the stream
-    that is read again after a crash. ``yield_control``: called between pieces of work of some milliseconds.
     ``trusted_clock``: the time by which closed events are removed, in ms; None: that of the call.
     ``term_rates``: loads what a new detector knows of news in general. ``families``: the syndication families
     known now, which the detector takes over at each checkpoint.
@@ -163,10 +159,9 @@ class DetectorRunner:
         self.learning: LearningStatus | None = None
 
     async def poll(self, stream: ArticleStreamReader, now_ms: int) -> list[EventChange]:
-        """Read new articles, detect events, save. Call again without delay while ``has_backlog`` is set.
+        """Read new articles, detect events, save; returns the published changes, none if another leader won.
 
-        Returns the published changes; none when another leader committed first. Raises StoreUnavailable: then
-        nothing is partly saved, and the next call resumes from the last checkpoint.
+        Call again at once while ``has_backlog``. After StoreUnavailable it resumes from the checkpoint.
         """
         leader = self._leader
         saved, overrides_value = await self.repository.store.read([POSITION_KEY, OVERRIDES_KEY])
@@ -235,18 +230,14 @@ class DetectorRunner:
         leader.pending_changes += leader.detector.drain_changes()
 
     async def _run_cooperatively(self, steps: Iterator[None]) -> None:
-        """Run the steps, yielding to the event loop after each.
-
-        Not in a thread: that would hold the interpreter lock for the switch interval at every step.
-        """
+        """Yield after each step; a thread would hold the interpreter lock for the switch interval."""
         for _ in steps:
             await self._yield_control()
 
     async def _resume(self, saved: bytes | None) -> LeaderState:
-        """The detector as of the last checkpoint.
+        """The detector as of the last checkpoint; a lost state is rebuilt from the start of the stream.
 
-        A rule with other numbers continues with the saved state; one of another mode closes the open events
-        and starts empty at the same position. A lost state is rebuilt from the start of the stream.
+        A rule of another mode closes the open events and starts empty at the same position.
         """
         if saved is None or saved[:1] != FORMAT_BYTE:
             return LeaderState(self._new_detector(), {}, saved)

@@ -35,10 +35,8 @@ MAX_NOTIFIED = 2000
 class Desk(msgspec.Struct, frozen=True):
     """One desk; see ``DeskIn`` of the contract for its fields.
 
-    status          of an event in the view; set by /v1/watches only
-    quiet_from, quiet_until   "HH:MM" in ``time_zone``; "" for no quiet hours
-    owner           id of the key that created it, "" where no key is required
-    edited_by       name of the key that changed it last
+    ``status``: of an event in the view, by /v1/watches only. Quiet hours are "HH:MM" in ``time_zone`` or "".
+    ``owner``: id of the key that created it, or "". ``edited_by``: name of the key that changed it last.
     """
 
     id: str
@@ -71,10 +69,7 @@ class Desks(VersionedMap[Desk]):
         super().__init__(store, DESKS_KEY, Desk, "desk", MAX_DESKS)
 
     async def create(self, desk: Desk, is_same: Callable[[Desk], bool] | None = None) -> tuple[Desk, bool]:
-        """Store a validated desk under a new id; returns what is stored and whether it is new.
-
-        One with this name (or for which ``is_same``) is returned as it is. Raises Conflict above the limits.
-        """
+        """Store a desk under a new id, unless one with this name (or ``is_same``) exists. Raises Conflict."""
         new = msgspec.structs.replace(desk, id=secrets.token_hex(6))
         same = is_same or (lambda stored: stored.name == desk.name)
         return await self.add_once(new.id, new, lambda stored, _: same(stored), lambda known: known.owner)
@@ -158,11 +153,7 @@ def time_zone(name: str) -> tzinfo:
 
 
 class DeskState(msgspec.Struct, frozen=True):
-    """What a desk has to remember.
-
-    held      ids of events to report, oldest first; ``dropped``: how many were left out above MAX_HELD
-    notified  ids of open events that were reported, oldest first
-    """
+    """What a desk remembers: ids of events to report (and how many more), and of open events reported."""
 
     held: tuple[str, ...] = ()
     notified: tuple[str, ...] = ()
@@ -187,9 +178,8 @@ def plan_alerts(
     events: Mapping[str, Event],
     now_ms: int,
 ) -> tuple[dict[str, DeskState], list[Alert]]:
-    """The new states of the desks, and the notifications to send now.
+    """The new states of the desks, and the notifications to send now; ``active``: ids of the desks that send.
 
-    active   ids of the desks that send; the others hold nothing, and remember what was reported
     changed  ids of changed events, oldest change first
     events   the present version of every changed and every held event that is still stored
     """

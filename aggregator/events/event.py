@@ -47,14 +47,10 @@ _ITALIC = re.compile(r"(?<![\w_])__([^_]+)__(?!\w)")
 class EditorAction:
     """One editor action, as recorded in the audit trail of every event it changed.
 
-    event  id of the event it was requested for
+    event  id of the event it was requested for; into: of the surviving event of a merge
     scope  of a mute: this story while it continues, or every similar story indefinitely ("routine")
-    into   id of the surviving event of a merge
     item   id of the removed article, or of the one whose headline was chosen (None: automatic again)
-    text   of a note, while the action is carried out: the audit trail does not repeat it
-    note   id of the note that was deleted
-    assignee     of an assignment, "" for nobody
-    work_status  the new one
+    text   of a note, while the action is carried out; note: id of the note that was deleted
     """
 
     action: ActionName
@@ -82,10 +78,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class ChosenHeadline:
-    """A headline that an editor chose, and the automatic one, which returns when the choice is undone.
-
-    ``item`` and ``automatic_item`` are article ids.
-    """
+    """A headline (of article ``item``) that an editor chose, and the automatic one behind it."""
 
     item: str
     title: str
@@ -99,13 +92,9 @@ class Event(DetectedEvent):
 
     story_id        storyline, the id of its first event (``storylines.py``); "" before it is linked
     translation_of  event that reports the same in another language and fired before; this one does not alert
-
-    The following fields are set by editors:
-
-    acknowledged_by, muted (scope), false_alarm, removed (ids of removed articles), actions (audit trail),
-    notes, assignee ("" for nobody), work_status, chosen_headline (then also title and headline_id)
-
     revision        number of this version in the repository, from 1
+
+    The others are set by editors: ``removed``: ids of removed articles; ``actions``: audit trail.
     """
 
     story_id: str = ""

@@ -126,10 +126,7 @@ def merge_into(into: Event, absorbed: Event) -> Event:
 
 
 def remove_item(event: Event, item: str) -> Event:
-    """Return the event without one article.
-
-    If it gave the headline that an editor chose, the automatic one returns, then the key terms.
-    """
+    """Return the event without one article; of a lost headline the automatic one or the terms return."""
     if item not in event.items:
         return event
     if event.chosen_headline is not None:
@@ -155,10 +152,7 @@ def _without_chosen_article(event: Event, chosen: ChosenHeadline, item: str) -> 
 
 
 def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[Event] = ()) -> Event:
-    """Join a new detector's half with the newsroom's half of ``saved``, and apply its edits again.
-
-    ``absorbed_by_editors``: events that ``saved`` absorbed and ``detected`` did not.
-    """
+    """Join a new detector's half with the newsroom's half of ``saved``, and apply its edits again."""
     event = replace(saved.with_detected(detected), chosen_headline=None)
     for absorbed in absorbed_by_editors:
         event = merge_into(event, absorbed)
@@ -175,10 +169,7 @@ def _union(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def add_note(notes: tuple[Note, ...], action: EditorAction, revision: int) -> tuple[Note, ...]:
-    """Return the notes with the text of ``action``; the same ones if the last note is the same.
-
-    ``revision``: of the event; a note's id is greater. Raises Conflict beyond the limits.
-    """
+    """Return the notes with that of ``action``, unless the last is the same. Raises Conflict."""
     text = action.text or ""
     if notes and (notes[-1].actor, notes[-1].text) == (action.actor, text):
         return notes

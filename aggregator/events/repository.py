@@ -51,11 +51,9 @@ ChangeRecordKind = ChangeKind | Literal["action"]
 
 
 class ChangeRecord(msgspec.Struct, frozen=True):
-    """One entry of the change stream. It has no headline: that of a deleted article must not remain here.
+    """One entry of the change stream, without headline: that of a deleted article must not remain here.
 
-    kind      fired, updated, doubled, merged or closed by the detector, action by an editor; for a muted
-              event and for a translation updated instead of fired and doubled
-    revision  revision of the event after this change
+    ``kind``: of a muted event and of a translation never fired and doubled; "action": by an editor.
     """
 
     kind: ChangeRecordKind
@@ -94,7 +92,7 @@ class EventRepository:
         order: EventOrder = "time",
         now_ms: int = 0,
     ) -> list[Event]:
-        """Stored events in an order, by default the most recently seen first. Raises StoreUnavailable.
+        """Stored events in an order, the best first. Raises StoreUnavailable.
 
         ``since_ms``: only those last seen then or later; ``after``: only those behind this key. The orders
         without page keys list open events, as of ``now_ms``.
@@ -142,10 +140,7 @@ class EventRepository:
         return event
 
     async def story_events(self, story_id: str) -> list[Event]:
-        """The newest ``MAX_STORY_EVENTS`` of a storyline in order of detection, without merged ones.
-
-        Raises NotFound when none is left.
-        """
+        """The newest events of a storyline in order of detection, without merged ones. Raises NotFound."""
         ids = story_event_ids(await self.summaries(), story_id)[-MAX_STORY_EVENTS:]
         events = await self.get_many(ids)
         if not events:
@@ -163,10 +158,7 @@ class EventRepository:
         return (found.get(before[0]) if before else None), (found.get(after[0]) if after else None)
 
     async def event_ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Event id by article number (of the first version), where there is one; merges are followed.
-
-        One round trip, and one more for each step along the events that the articles lead to.
-        """
+        """Event id by article number (of the first version), where there is one; merges are followed."""
         values = await self.store.read([number_key(n) for n in numbers]) if numbers else []
         found = {n: value.decode() for n, value in zip(numbers, values, strict=True) if value is not None}
         merges: dict[str, str | None] = {}  # of the stored events that were met
@@ -192,10 +184,7 @@ class EventRepository:
         return event.items if event is not None else ()
 
     async def learned_history(self) -> LearnedHistory | None:
-        """What the detector knew at its last checkpoint; None before it and under the literal rule.
-
-        Also for a damaged value, which is logged and counted; the next checkpoint replaces it.
-        """
+        """What the detector knew at its last checkpoint; None without one, or under the literal rule."""
         value = (await self.store.read([LEARNING_KEY]))[0]
         with suppress(DamagedValue):
             return decode_value(_history_decoder, value, "The learned history") if value else None
@@ -217,10 +206,7 @@ class EventRepository:
         return tail[0][0] if tail else b""
 
     async def trim_changes(self, trusted_ms: int) -> None:
-        """Delete changes ``CHANGE_RETENTION_MS`` older than the newest one, and than ``trusted_ms``.
-
-        Positions are times of the store's clock, which may be ahead.
-        """
+        """Delete old changes; positions are times of the store's clock, which may be ahead."""
         newest_ms = int((await self.latest_position()).partition(b"-")[0] or 0)
         before_ms = max(0, min(newest_ms, trusted_ms) - CHANGE_RETENTION_MS)
         await self.store.stream_trim(CHANGES_KEY, b"%d-0" % before_ms)

@@ -38,10 +38,7 @@ class EventWords:
 
 @dataclass(frozen=True, slots=True)
 class EventConditions:
-    """Conditions that an event must meet; times in ms since 1970 UTC, ``until_ms`` excluded.
-
-    It must have an item in ``lang``, one from ``source`` (in any case), and have been active in the period.
-    """
+    """Conditions of an event: language and source of an item, and that it was active in the period."""
 
     lang: str | None = None
     source: str | None = None
@@ -67,11 +64,7 @@ class EventSearch:
         self._lock = asyncio.Lock()
 
     async def find(self, query: str, conditions: EventConditions, limit: int) -> tuple[list[Event], int]:
-        """The best matches, and the number of all.
-
-        Ordered by the number of words of the query that they lack, then of those in the headline; open events
-        first, then the most recently seen.
-        """
+        """The best matches (most words, most in the headline, open, newest), and the number of all."""
         if not query.strip():
             return [], 0
         async with self._lock:

@@ -51,8 +51,7 @@ class EventFilter:
     """Conditions that an event must all meet; an empty one matches every event.
 
     term      substring of the headline, or words that are all among the terms, in any case and width
-    source    name of an outlet that reported the event, in any case
-    lang      language of one of its items; only the primary subtag counts ("zh-Hant" matches "zh")
+    source    name of an outlet that reported the event, in any case; ``lang``: primary subtag of an item
     and_also, any_of, none_of   filters that must all match too, of which one must, of which none may
     """
 

@@ -101,10 +101,9 @@ def _agree(a: str, b: str) -> bool:
 
 
 class StorylineEntry(msgspec.Struct, array_like=True):
-    """What is kept of an event to link later ones. The order of the fields is part of the stored format.
+    """What is kept of an event to link later ones. The order of the fields is the stored format.
 
-    profile  (term, weight) of the event's latest version
-    opening  the same when it fired: later versions describe only what is new
+    ``profile``: of the latest version; ``opening``: when it fired; later ones describe only what is new.
     """
 
     event_id: str
@@ -236,11 +235,7 @@ def _resemblance(a: frozenset[str], b: frozenset[str]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Development:
-    """What one event brought on one day (UTC).
-
-    items    items of the event on that day
-    article  the article with the headline; None if no article of the day is stored
-    """
+    """What one event brought on one day (UTC): items, and the article with the headline if one is stored."""
 
     day_ms: int
     event: Event
@@ -255,10 +250,7 @@ def sample_items(events: Sequence[Event]) -> list[str]:
 
 
 def developments(events: Iterable[Event], articles: Mapping[str, ArticleRecord]) -> list[Development]:
-    """Return the developments in order of day, on one day in order of detection.
-
-    ``articles``: those of ``sample_items`` that are still stored, by id.
-    """
+    """The developments by day, then detection; ``articles``: stored ones of ``sample_items``, by id."""
     found = []
     for event in events:
         by_day: dict[int, list[ArticleRecord]] = {}
@@ -279,11 +271,7 @@ def _choose_article(records: Sequence[ArticleRecord]) -> ArticleRecord | None:
 
 
 def _spread(items: Sequence[str], count: int) -> Sequence[str]:
-    """At most ``count`` of the items, evenly spread.
-
-    >>> _spread("abcdefgh", 3)
-    ['a', 'c', 'f']
-    """
+    """At most ``count`` of the items, evenly spread."""
     if len(items) <= count:
         return items
     return [items[i * len(items) // count] for i in range(count)]

@@ -69,10 +69,7 @@ class ReadMarks:
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """The answer to a request, or its reservation (status RESERVED, no body).
-
-    ``fingerprint`` identifies method, address and body of the request; ``made_ms``: ms since 1970.
-    """
+    """The answer to a request, known by ``fingerprint``, or its reservation (status RESERVED, no body)."""
 
     key: str
     fingerprint: bytes
@@ -88,10 +85,7 @@ _ANSWERS_FORMAT = ValueFormat(msgspec.msgpack.Decoder(Answers), "The list of rec
 
 
 class IdempotentAnswers:
-    """The reservations and recorded answers of all API keys of a store. ``clock``: ms since 1970.
-
-    All methods raise CommitConflict and StoreUnavailable. ``owner``: id of the API key.
-    """
+    """Answers by ``owner``, id of the API key. All methods raise CommitConflict and StoreUnavailable."""
 
     def __init__(self, store: Store, clock: Callable[[], int]) -> None:
         self._store, self._clock = store, clock

@@ -126,10 +126,7 @@ PAUSE_FACTOR = 50
 
 
 class SourceCollector(PeriodicTask):
-    """One replica's part of the statistics; ``clock``: ms since 1970 UTC.
-
-    ``family_of``: source -> first member of its family, as of the last run, in every replica.
-    """
+    """One replica's part of the statistics; ``family_of``: source -> first member of its family."""
 
     def __init__(
         self,

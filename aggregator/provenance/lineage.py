@@ -61,11 +61,10 @@ class TextChanges:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a later article changed.
+    """What a later article changed; ``same_text``: without texts known only if the headlines are equal too.
 
-    same_text         equal word for word; without the texts known only if the headlines are equal too
-    kept, own         share of the earlier wording that it has, share of its own that the earlier lacks, 0..1
-    texts             the difference of the texts; None: estimated, a text is not stored
+    kept, own   share of the earlier wording that it has, share of its own that the earlier lacks, 0..1
+    texts       the difference of the texts; None: estimated, a text is not stored
     """
 
     same_text: bool
@@ -79,10 +78,9 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One article of a lineage, ``lag_ms`` after the first publication.
+    """One article of a lineage, ``lag_ms`` after the first publication, and its changes of its parent.
 
-    ``parent``: position of the article that it most likely repeats; ``resemblance`` to it, 0..1;
-    ``changes``: what it changed of its parent.
+    ``parent``: position of the article that it most likely repeats; ``resemblance`` to it, 0..1.
     """
 
     publication: Publication

@@ -70,10 +70,7 @@ class SharedTexts:
 def find_families(
     texts: Mapping[int, int], shared: Mapping[Pair, SharedTexts], rule: FamilyRule | None = None
 ) -> list[tuple[int, ...]]:
-    """Groups of two or more outlets, the largest first; an outlet is in one at most.
-
-    ``texts``: number of different texts of each outlet; ``shared``: of pairs, smaller number first.
-    """
+    """Groups of outlets, the largest first, each in one at most; ``shared``: smaller number first."""
     rule = rule or FamilyRule()
     shares = {
         pair: rule.share(found.count, min(texts[pair[0]], texts[pair[1]])) for pair, found in shared.items()
@@ -133,8 +130,7 @@ class SourceStatistics(msgspec.Struct, frozen=True, array_like=True):
 
     undated            articles ordered by their arrival or day, for lack of a publication time
     copied             originals that other outlets published later
-    median_lag_ms      of its copies behind the first publisher
-    family             position in ``SourcesReport.families``
+    median_lag_ms      of its copies behind the first publisher; family: position in the report
     """
 
     name: str

@@ -20,12 +20,9 @@ UNNAMED = 0  # outlet number of articles without a source, and of outlets beyond
 
 @dataclass(frozen=True, slots=True)
 class Publications:
-    """Current versions of the articles of a window, by group, in a group by time; arrays of one length.
+    """Current versions of the articles of a window, by duplicate group, then by time; arrays of one length.
 
-    group     duplicate group
-    outlet    position in ``outlets``; UNNAMED is ""
-    at_ms     publication time
-    is_dated  whether the outlet stated the time
+    ``outlet``: position in ``outlets``, UNNAMED is ""; ``is_dated``: whether the outlet stated the time.
     """
 
     group: npt.NDArray[np.uint64]

@@ -57,9 +57,9 @@ Passages = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ComparedArticle:
-    """One of the two articles under its label; ``record.number`` is 0 if it is not stored.
+    """One of two articles; ``record.number`` is 0 if it is not stored, ``text`` None if it is not kept.
 
-    ``text``: None when it is not kept. ``policy``: the profile given with an article that is not stored.
+    ``policy``: the profile given with an article that is not stored.
     """
 
     label: str

@@ -236,10 +236,9 @@ class HeadlineTable:
     def search(
         self, groups: Sequence[TermGroup], search_filter: SearchFilter, floor: Mapping[str, int]
     ) -> Iterator[Hits]:
-        """The rows that match, chunk by chunk, so that the caller can yield in between.
+        """The rows that match (without ``groups`` all), chunk by chunk, so that the caller can yield.
 
-        ``groups``: the words of the query by language; without any all rows match. ``floor``: by space, the
-        lowest article number that has not expired.
+        ``floor``: by space, the lowest article number that has not expired.
         """
         prepared = [_PreparedGroup(group, self._languages) for group in groups]
         floors = np.array([floor.get(space, 0) for space in self._spaces], np.uint64)

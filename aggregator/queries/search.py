@@ -59,13 +59,10 @@ class FoundArticle:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One page of results.
+    """One page of results; ``total``: of the whole search; ``next_key``: of the last one if there are more.
 
-    total       matching articles, of the whole search
-    next_key    key of the last result if there are more
-    words       number of words that were searched; 0: the query has stop words only
-    searched    articles whose headlines were searched
-    since_ms    arrival of the oldest of these; None without articles
+    ``words``: number of words that were searched, 0 if all are stop words; ``searched``: articles whose
+    headlines were searched; ``since_ms``: arrival of the oldest of these.
     """
 
     articles: tuple[FoundArticle, ...]

@@ -49,8 +49,7 @@ _states_decoder = msgspec.msgpack.Decoder(dict[str, DeskState])
 class WebhookDispatcher(PeriodicTask):
     """Sends pending deliveries. One replica at a time holds the lease; two at worst send a delivery twice.
 
-    ``base_url``: public URL of the service, for links. ``smtp``: None for no e-mail. ``delivered`` and
-    ``failed_attempts`` count since start.
+    ``base_url``: public URL, for links. ``delivered`` and ``failed_attempts`` count since start.
     """
 
     def __init__(

@@ -108,10 +108,7 @@ def enqueue(
 def apply_results(
     outbox: Outbox, results: Mapping[str, DeliveryResult], now_ms: int, jitter: float
 ) -> tuple[Outbox, list[Delivery]]:
-    """The outbox after some attempts, and the dead letters; ``results``: by delivery id.
-
-    ``jitter``: in 0..1, lengthens the retry delays by up to 20 %.
-    """
+    """The outbox after some attempts, by delivery id, and the dead letters; ``jitter``: 0..1, up to 20 %."""
     pending: list[Delivery] = []
     dead: list[Delivery] = []
     unsubscribed = {d.hook for d in outbox.calls if d.id in results and results[d.id].unsubscribed}

@@ -29,8 +29,7 @@ class Subscription(msgspec.Struct, frozen=True):
     queries   query strings of /v1/events; an event must match all of them
     kind      "webhook", or "mail": ``url`` is an e-mail address
     desk      id of the desk whose alerts it gets; "": a webhook of its own, which gets every change
-    owner     id of the key that created it, "" where no key is required
-    disabled  reason why no calls are made ("" while they are)
+    disabled  reason why no calls are made ("" while they are); owner: id of the key that created it
     """
 
     id: str
@@ -85,10 +84,7 @@ class Subscriptions(VersionedMap[Subscription]):
         kind: TargetKind = "webhook",
         desk: str = "",
     ) -> tuple[Subscription, bool]:
-        """Add a validated URL with a new id and secret, unless known; returns it and whether it is new.
-
-        Raises Conflict above 100 and above the owner's share, StoreUnavailable.
-        """
+        """Add a validated URL with a new id and secret, unless known; whether it is new. Raises Conflict."""
         subscription = Subscription(
             secrets.token_hex(6), url, new_secret(), queries, payload_format, now_ms, owner=owner, kind=kind,
             desk=desk,

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from aggregator.errors import AggregatorError
-from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
+from aggregator.http.peer_metrics import SINGLE_PROCESS, PeerMetrics
 from aggregator.runtime.addresses import announce, describe_store
 from aggregator.runtime.background_process import fork_background
 from aggregator.runtime.event_loop import run_loop

@@ -33,7 +33,7 @@ from aggregator.http.limits import (
     batch_limit,
     stream_limit,
 )  # fmt: skip
-from aggregator.http.metrics.registry import Metrics
+from aggregator.http.metrics import Metrics
 from aggregator.http.middleware import add_headers, process_request
 from aggregator.http.openapi import build_document
 from aggregator.http.pages import PAGES, Pages

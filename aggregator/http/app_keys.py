@@ -10,8 +10,8 @@ from aiohttp import web
 from aggregator.auth.api_keys import ApiKey
 from aggregator.contract.encoding import DistanceThresholds
 from aggregator.http.limits import BodyLimits, BodyMemoryBudget, LoadShedder, PerCallerLimit
-from aggregator.http.metrics.multiprocess import PeerMetrics
-from aggregator.http.metrics.registry import Metrics
+from aggregator.http.metrics import Metrics
+from aggregator.http.peer_metrics import PeerMetrics
 
 if TYPE_CHECKING:
     from aggregator.app import Service

@@ -29,7 +29,7 @@ from aggregator.http.errors import REFUSAL_LOG, SECURITY_HEADERS
 from aggregator.http.handlers.operations import render_metrics
 from aggregator.http.hosts import wrap_factory
 from aggregator.http.limits import ConnectionLimit
-from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
+from aggregator.http.peer_metrics import SINGLE_PROCESS, PeerMetrics
 
 if TYPE_CHECKING:
     from aggregator.app import Service

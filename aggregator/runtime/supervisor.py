@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from aggregator.domain import IndexLayout
 from aggregator.errors import ConfigurationError
-from aggregator.http.metrics.multiprocess import SUPERVISOR, PeerMetrics, RestartCounts, Supervised
+from aggregator.http.peer_metrics import SUPERVISOR, PeerMetrics, RestartCounts, Supervised
 from aggregator.runtime.addresses import announce, bind_error
 from aggregator.runtime.background_process import keep_background_running
 from aggregator.runtime.event_loop import on_stop_signal, run_loop

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from aggregator.analysis.analyzer import warm_up as load_resources
 from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavailable
-from aggregator.http.metrics.multiprocess import PeerMetrics, RestartCounts
+from aggregator.http.peer_metrics import PeerMetrics, RestartCounts
 from aggregator.log_limits import ChangeFilter
 from aggregator.runtime.addresses import bind_error
 from aggregator.runtime.background_process import keep_background_running

@@ -14,7 +14,7 @@ from aggregator.app import Service, open_service
 from aggregator.domain import Answer, Article
 from aggregator.http.app import make_app
 from aggregator.http.app_keys import METRICS
-from aggregator.http.metrics.registry import Metrics
+from aggregator.http.metrics import Metrics
 from aggregator.http.server import make_runner
 from aggregator.index.upkeep import clock_guard
 from aggregator.jsonl import read_rows

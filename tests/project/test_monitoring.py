@@ -10,7 +10,7 @@ import pytest
 import yaml  # no stubs
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from aggregator.http.metrics.registry import markdown_table
+from aggregator.http.metrics import markdown_table
 
 ROOT = Path(__file__).resolve().parents[2]
 METRICS, RUNBOOK = (

@@ -22,7 +22,7 @@ from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection.model import BurstRule
 from aggregator.events.repository import EventRepository
-from aggregator.http.metrics.multiprocess import RestartCounts
+from aggregator.http.peer_metrics import RestartCounts
 from aggregator.index import Index
 from aggregator.runtime import processes
 from aggregator.runtime.background_process import keep_background_running

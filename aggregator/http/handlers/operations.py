@@ -13,8 +13,7 @@ from aggregator.contract.responses import HealthOut, ReadyOut, StoreOut
 from aggregator.errors import StoreUnavailable
 from aggregator.http import errors
 from aggregator.http.app_keys import METRICS, OPENAPI_DOCUMENT, PEER_METRICS, SERVICE
-from aggregator.http.metrics.collectors import ScrapeContext, store_info
-from aggregator.http.metrics.registry import CONTENT_TYPE
+from aggregator.http.metrics import CONTENT_TYPE, store_info
 
 
 async def health(request: web.Request) -> HealthOut:
@@ -34,7 +33,7 @@ async def ready(request: web.Request) -> ReadyOut | web.Response:
     return ReadyOut("ready", store, list(service.articles.index.spaces))
 
 
-async def metrics(request: web.Request) -> web.StreamResponse:
+async def metrics(request: web.Request) -> web.Response:
     """Prometheus metrics. Of all processes of this service."""
     return web.Response(body=await all_metrics(request.app), headers={"Content-Type": CONTENT_TYPE})
 
@@ -51,15 +50,16 @@ async def all_metrics(app: web.Application) -> bytes:
 
 async def render_metrics(app: web.Application) -> bytes:
     """The Prometheus exposition of this process."""
-    service = app[SERVICE]
+    service, metrics = app[SERVICE], app[METRICS]
     info = await store_info(service.store)
     pending: Mapping[str, int] = {}
     with contextlib.suppress(StoreUnavailable):
         pending = await service.background.webhook_dispatcher.queue.pending() if info.ready else {}
+    metrics.webhook_queue_length.set(sum(pending.values()))
     if info.ready:
         await service.edge.readiness.run()
     running = service.background if service.background.scheduler.is_running else None
-    return app[METRICS].render(ScrapeContext(info, service, running, pending))
+    return metrics.render(info, service, running)
 
 
 async def openapi(request: web.Request) -> web.StreamResponse:

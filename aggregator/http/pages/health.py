@@ -19,8 +19,8 @@ from aggregator.errors import StoreUnavailable
 from aggregator.events.detection.known_history import LearnedHistory
 from aggregator.http.app_keys import CALLER_KEY, METRICS, SERVICE
 from aggregator.http.handlers.operations import all_metrics
-from aggregator.http.metrics.status import Totals, detector_status
 from aggregator.http.pages import cards, html_response
+from aggregator.http.peer_metrics import Totals
 from aggregator.index.arrival_counts import Arrivals
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
@@ -60,6 +60,16 @@ class StageLatency:
     stage: str
     median_ms: float
     p95_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorStatus:
+    """Detector status since the start of its process. ``leading``: this replica runs the detector."""
+
+    leading: bool
+    last_tick_ms: int  # time of the last completed run, 0: none
+    misfires: int
+    errors: int
 
 
 async def health(request: web.Request) -> web.StreamResponse:
@@ -102,7 +112,7 @@ async def health(request: web.Request) -> web.StreamResponse:
         latency=stage_latencies(list(app[METRICS].recent_timings_ms)),
         answered=len(app[METRICS].recent_timings_ms),
         spaces=_space_rows(service.articles.index.spaces),
-        detector=await detector_status(app),
+        detector=detector_status(totals),
         learning=history.status(now_ms) if history else None,
         known=known_documents(history, now_ms),
         keys=keys,
@@ -110,6 +120,19 @@ async def health(request: web.Request) -> web.StreamResponse:
         settings=service.settings,
         policies=service.articles.policies,
         version=__version__,
+    )
+
+
+def detector_status(totals: Totals) -> DetectorStatus | None:
+    """Status of the detector; None if it does not run or its process does not answer."""
+    last_run_s = totals.least("aggregator_detector_last_run_timestamp_seconds")
+    if last_run_s is None:
+        return None
+    return DetectorStatus(
+        leading=totals.sum("aggregator_leader") > 0,
+        last_tick_ms=round(1000 * last_run_s),
+        misfires=totals.sum("aggregator_scheduler_misfires_total"),
+        errors=totals.sum("aggregator_detector_errors_total"),
     )
 
 

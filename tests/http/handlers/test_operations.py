@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from aggregator.errors import StoreUnavailable
-from aggregator.http.metrics import collectors
+from aggregator.http import metrics
 from aggregator.readiness import Readiness, ReadinessCheck
 from tests.support.fake_service import Client, FakeService
 from tests.support.hang_limit import HANG_LIMIT_S
@@ -89,7 +89,7 @@ async def test_metrics_of_a_store_that_hangs(
     client: Client, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are served in time for the scrape and report the store as not ready."""
-    monkeypatch.setattr(collectors, "STORE_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(metrics, "STORE_TIMEOUT_S", 0.01)
 
     async def hang() -> None:
         await asyncio.Event().wait()

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from aggregator.errors import AggregatorError
-from aggregator.http.metrics.multiprocess import (
+from aggregator.http.peer_metrics import (
     RESTARTS_HELP,
     RESTARTS_LABEL,
     RESTARTS_NAME,
@@ -21,6 +21,7 @@ from aggregator.http.metrics.multiprocess import (
     PeerMetrics,
     RestartCounts,
     Supervised,
+    Totals,
     merge_expositions,
 )
 from tests.support.hang_limit import HANG_LIMIT_S
@@ -142,3 +143,32 @@ async def test_counts_are_merged_into_one_family() -> None:
         (f"{RESTARTS_NAME}_total", SUPERVISOR, "background", 0.0),
         (f"{RESTARTS_NAME}_total", SUPERVISOR, "store", 0.0),
     }
+
+
+EXPOSITION = b"""\
+# HELP a_total Things.
+# TYPE a_total counter
+a_total{code="bad_input",worker="0"} 3.0
+a_total{code="bad_input",worker="1"} 4.0
+a_total{code="say \\"no\\", {x}",worker="1"} 1.0
+a_total{code="none",worker="1"} 0.0
+b 2.5e+06
+process_start_time_seconds{worker="0"} 1.7e+09
+process_start_time_seconds{worker="1"} 1.6e+09
+"""
+
+
+def test_series_are_summed_over_processes() -> None:
+    """By label or in total; zeros are left out."""
+    totals = Totals(EXPOSITION)
+
+    assert totals.by_label("a_total", "code") == {"bad_input": 7, 'say \\"no\\", {x}': 1}
+    assert (totals.sum("a_total"), totals.sum("b")) == (8, 2_500_000)
+    assert totals.least("process_start_time_seconds") == 1.6e9
+
+
+def test_an_unknown_series_is_zero() -> None:
+    """A process without background services does not export theirs."""
+    totals = Totals(b"")
+
+    assert (totals.sum("x"), totals.by_label("x", "code"), totals.least("x")) == (0, {}, None)

@@ -1,0 +1,298 @@
+"""Prometheus metrics of one process, and the table of all metrics for the documentation.
+
+Handlers update ``Metrics`` of their application; the specs in the tables read what other parts of the service
+hold, at scrape time. ``peer_metrics.py`` merges the processes of a service. Only the state of the store and
+the lengths of the webhook queues are read from the store, once per scrape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.registry import Collector
+
+from aggregator import __version__
+from aggregator.dedup.policy import DEFAULT_PROFILE
+from aggregator.domain import Answer, VerdictName
+from aggregator.http.peer_metrics import RESTARTS_HELP, RESTARTS_LABEL, RESTARTS_NAME
+from aggregator.store.base import Store, StoreInfo
+from aggregator.store.decoding import damage
+from aggregator.time_units import DAY_MS, SECOND_MS
+
+if TYPE_CHECKING:
+    from aggregator.app import Background, Service
+    from aggregator.index.upkeep.statistics import SpaceStatistics
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+# Articles whose timings are kept individually for the health page.
+RECENT_ARTICLES = 1000
+# Below ``peer_metrics.SCRAPE_TIMEOUT_S``, so that a process whose store hangs still answers the scrape.
+STORE_TIMEOUT_S = 0.7
+_LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
+_Row = tuple[str, str, tuple[str, ...], str]  # name, kind, labels, meaning
+Sample = tuple[tuple[str, ...], float]  # label values, value
+S = TypeVar("S")
+
+
+async def store_info(store: Store) -> StoreInfo:
+    """State of the store; a store that does not answer within STORE_TIMEOUT_S is reported as not ready."""
+    try:
+        async with asyncio.timeout(STORE_TIMEOUT_S):
+            return await store.info()
+    except TimeoutError:
+        problem = f"The store did not answer within {STORE_TIMEOUT_S:g} s."
+        return StoreInfo("", "", 0, "unknown", False, problem)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec(Generic[S]):
+    """One metric. ``read``: its value, or its samples, from the state of the store and from the source."""
+
+    name: str
+    kind: Literal["counter", "gauge"]
+    help_text: str
+    read: Callable[[StoreInfo, S], float | Iterable[Sample]]
+    labels: tuple[str, ...] = ()
+
+    def to_family(self, store: StoreInfo, source: S) -> Metric:
+        """The metric with its current samples."""
+        family_type = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
+        family = family_type(self.name, self.help_text, labels=self.labels)
+        found = self.read(store, source)
+        for labels, value in [((), found)] if isinstance(found, (int, float)) else found:
+            family.add_metric(labels, float(value))
+        return family
+
+
+def _index_spaces(_: StoreInfo, service: Service) -> Iterator[Sample]:
+    for space in service.articles.index.spaces:
+        yield (__version__, space, "serving"), 1.0
+    for space in service.articles.index.shadow_spaces:
+        yield (__version__, space, "shadow"), 1.0
+
+
+def _readiness_problems(_: StoreInfo, service: Service) -> Iterator[Sample]:
+    readiness = service.edge.readiness
+    for name in readiness.names:
+        yield (name,), float(name in readiness.problems)
+
+
+def _oldest_article_seconds(_: StoreInfo, background: Background) -> Iterator[Sample]:
+    for space, census in background.maintenance.statistics.items():
+        oldest = [s.oldest_ms for s in census.segments if s.oldest_ms is not None]
+        if oldest:
+            yield (space,), min(oldest) / 1000
+
+
+def _bytes_per_article(store: StoreInfo, background: Background) -> Iterator[Sample]:
+    articles = sum(census.articles for census in background.maintenance.statistics.values())
+    if articles:
+        yield (), store.memory_bytes / articles
+
+
+def _detector_known_seconds(_: StoreInfo, background: Background) -> Iterator[Sample]:
+    learning = background.detector.learning
+    if learning is not None:
+        yield (), learning.known_days * DAY_MS / SECOND_MS
+
+
+def _per_space(
+    read: Callable[[SpaceStatistics], float],
+) -> Callable[[StoreInfo, Background], Iterable[Sample]]:
+    return lambda _, b: [((space,), read(census)) for space, census in b.maintenance.statistics.items()]
+
+
+STORE_METRICS: tuple[MetricSpec[object], ...] = (
+    MetricSpec("aggregator_store_ready", "gauge", "1 while the store can serve.",
+        lambda store, _: store.ready),
+    MetricSpec("aggregator_store_memory_bytes", "gauge", "Memory used by the store.",
+        lambda store, _: store.memory_bytes),
+    MetricSpec("aggregator_store_warning", "gauge",
+        "1 while the store accepts writes but cannot rewrite its log; `aggregator doctor` says why.",
+        lambda store, _: store.warning is not None),
+)  # fmt: skip
+SERVICE_METRICS: tuple[MetricSpec[Service], ...] = (
+    MetricSpec("aggregator_info", "gauge",
+        "Version and index spaces (language, model, recipe); role: serving or shadow.", _index_spaces,
+        ("version", "space", "role")),
+    MetricSpec("aggregator_not_ready", "gauge",
+        "1 while this readiness check fails; /readyz and the log say why.", _readiness_problems, ("check",)),
+    MetricSpec(RESTARTS_NAME, "counter", RESTARTS_HELP,
+        lambda _, s: [(("analysis",), s.analysis.serving.restarts)],
+        (RESTARTS_LABEL,)),
+    MetricSpec("aggregator_damaged_values", "counter", "Damaged stored values met; the log names them.",
+        lambda *_: damage.values),
+    MetricSpec("aggregator_unread_articles", "gauge",
+        "Stored articles of indexes that the settings do not read, estimated.",
+        lambda _, s: s.articles.unread_index.articles),
+    MetricSpec("aggregator_commit_retries", "counter", "Commits retried after a conflict.",
+        lambda _, s: s.articles.ingest.commit_retries),
+    MetricSpec("aggregator_bulk_throttled_seconds", "counter",
+        "Time that batches were paused in favor of interactive requests.",
+        lambda _, s: s.articles.load_control.throttle.throttled_s),
+    MetricSpec("aggregator_index_lookups", "counter", "Index lookups.",
+        lambda _, s: s.articles.index.lookup.counters.lookups),
+    MetricSpec("aggregator_index_candidates", "counter", "Bucket entries compared by lookups.",
+        lambda _, s: s.articles.index.lookup.counters.entries_read),
+    MetricSpec("aggregator_index_largest_bucket_entries", "gauge",
+        "Entries of the largest bucket read by a lookup since the start.",
+        lambda _, s: s.articles.index.lookup.counters.largest_bucket_entries),
+)  # fmt: skip
+BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
+    MetricSpec("aggregator_leader", "gauge", "1 in the process that runs the event detector.",
+        lambda _, b: b.scheduler.detector.is_leader),
+    MetricSpec("aggregator_detector_runs", "counter", "Event detector runs completed as leader.",
+        lambda _, b: b.scheduler.detector.ticks),
+    MetricSpec("aggregator_detector_articles", "counter", "Articles read by the event detector.",
+        lambda _, b: b.scheduler.detector.articles_read),
+    MetricSpec("aggregator_detector_errors", "counter", "Event detector runs that failed.",
+        lambda _, b: b.scheduler.detector.errors),
+    MetricSpec("aggregator_detector_last_run_timestamp_seconds", "gauge",
+        "Time of the last completed detector run in this process, seconds since 1970; 0: none.",
+        lambda _, b: b.scheduler.detector.last_run_ms / 1000),
+    MetricSpec("aggregator_detector_known_seconds", "gauge",
+        "Time of the last 604800 s (7 days) that the detector knows; absent in a process that has "
+        "not led.", _detector_known_seconds),
+    MetricSpec("aggregator_scheduler_misfires", "counter",
+        "Event detector runs that were missed because they were due too long ago.",
+        lambda _, b: b.scheduler.misfires),
+    MetricSpec("aggregator_scheduler_overlaps", "counter",
+        "Event detector runs skipped because the previous one was still running.",
+        lambda _, b: b.scheduler.overlaps),
+    MetricSpec("aggregator_maintenance_errors", "counter", "Index maintenance runs that failed.",
+        lambda _, b: b.maintenance.errors),
+    MetricSpec("aggregator_webhook_deliveries", "counter", "Webhook deliveries accepted by the receiver.",
+        lambda _, b: b.webhook_dispatcher.delivered),
+    MetricSpec("aggregator_webhook_delivery_failures", "counter", "Webhook delivery attempts that failed.",
+        lambda _, b: b.webhook_dispatcher.failed_attempts),
+    MetricSpec("aggregator_index_segments", "gauge", "Live index segments.",
+        _per_space(lambda census: len(census.segments)), ("space",)),
+    MetricSpec("aggregator_index_articles", "gauge", "Articles in live segments, estimated from a sample.",
+        _per_space(lambda census: census.articles), ("space",)),
+    MetricSpec("aggregator_index_sketch_bucket_bits", "gauge",
+        "Bits of a sketch key that name its bucket in the writable segment; each more halves what "
+        "a look-up " "reads of other keys.",
+        _per_space(lambda census: census.segments[-1].sketch_width.bits), ("space",)),
+    MetricSpec("aggregator_index_oldest_timestamp_seconds", "gauge",
+        "Arrival time of the oldest sampled article, seconds since 1970.", _oldest_article_seconds,
+        ("space",)),
+    MetricSpec("aggregator_index_bytes_per_article", "gauge",
+        "Store memory divided by the estimated number of articles.", _bytes_per_article),
+    MetricSpec("aggregator_index_entries_removed", "counter", "Index entries removed by compaction.",
+        lambda _, b: b.maintenance.jobs.compactor.counters.entries_removed),
+    MetricSpec("aggregator_index_segments_dropped", "counter", "Index segments dropped.",
+        lambda _, b: b.maintenance.jobs.retention.segments_dropped),
+)  # fmt: skip
+
+
+class BackgroundMetrics(Collector):
+    """Metrics of a process that runs background services and handles no requests: those of the specs only."""
+
+    def __init__(self) -> None:
+        # Before the first scrape the process has neither.
+        self._store = StoreInfo("", "", 0, "unknown", False)
+        self._service: Service | None = None
+        self._background: Background | None = None
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    def render(
+        self, store: StoreInfo, service: Service | None = None, background: Background | None = None
+    ) -> bytes:
+        """The exposition in Prometheus text format of what the process has: requests, background, or both."""
+        self._store, self._service, self._background = store, service, background
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics of the specs in this scrape."""
+        if self._service is not None:
+            specs: tuple[MetricSpec[Any], ...] = (*STORE_METRICS, *SERVICE_METRICS)
+            yield from (spec.to_family(self._store, self._service) for spec in specs)
+        if self._background is not None:
+            yield from (spec.to_family(self._store, self._background) for spec in BACKGROUND_METRICS)
+
+
+class Metrics(BackgroundMetrics):
+    """Metrics of one application: the collector's, and those that handlers update.
+
+    ``profiles``: names of all policy profiles, the values of the label ``policy``.
+    """
+
+    def __init__(self, profiles: Sequence[str] = (DEFAULT_PROFILE,)) -> None:
+        super().__init__()
+        # fmt: off
+        registry, seconds = self._registry, _LATENCY_BUCKETS_S
+        self.requests = Counter(
+            "aggregator_requests", "Requests answered.", ["method", "route", "status"], registry=registry)
+        self.request_seconds = Histogram(
+            "aggregator_request_duration_seconds", "Time from request to response.", ["route"],
+            buckets=seconds, registry=registry)
+        self.articles = Counter(
+            "aggregator_articles", "Articles processed, excluding dry runs.", ["verdict", "policy"],
+            registry=registry)
+        # Export zeros from the start: absent series look like missing data.
+        for verdict in get_args(VerdictName):
+            for profile in profiles:
+                self.articles.labels(verdict, profile)
+        self.rejected_articles = Counter(
+            "aggregator_articles_rejected", "Articles rejected.", ["code"], registry=registry)
+        self.stage_seconds = Histogram(
+            "aggregator_stage_duration_seconds", "Processing time per article and stage.", ["stage"],
+            buckets=seconds, registry=registry)
+        self.distance_bits = Histogram(
+            "aggregator_distance_bits", "Hamming distance to the nearest stored article, if within 7 bits.",
+            buckets=range(8), registry=registry)
+        self.refused_connections = Counter(
+            "aggregator_connections_refused", "Connections refused because too many were open.",
+            registry=registry)
+        self.unexpected_errors = Counter(
+            "aggregator_unhandled_exceptions", "Unhandled exceptions.", registry=registry)
+        self.webhook_queue_length = Gauge(
+            "aggregator_webhook_queue_length", "Pending webhook deliveries of all processes.",
+            registry=registry)
+        self.event_streams = Gauge(
+            "aggregator_event_stream_clients", "Open event streams.", registry=registry)
+        # fmt: on
+        self.recent_timings_ms: deque[dict[str, float]] = deque(maxlen=RECENT_ARTICLES)
+        # Cached per label value: looking a child up takes longer than incrementing it.
+        self._verdict_counter = cache(self.articles.labels)
+        self._stage_histogram = cache(self.stage_seconds.labels)
+
+    def record_answer(self, answer: Answer) -> None:
+        """Count the answer to one article, new or sent again."""
+        self._verdict_counter(answer.outcome.verdict, answer.profile).inc()
+        if answer.outcome.distance is not None:
+            self.distance_bits.observe(answer.outcome.distance)
+        if answer.timings_ms:
+            self.recent_timings_ms.append(answer.timings_ms)
+        for stage, ms in answer.timings_ms.items():
+            self._stage_histogram(stage).observe(ms / 1000)
+
+
+def markdown_table() -> str:
+    """The metrics table of docs/metrics.md (a test compares them); names as in a Prometheus query."""
+    specs: tuple[MetricSpec[Any], ...] = (*STORE_METRICS, *SERVICE_METRICS, *BACKGROUND_METRICS)
+    rows: list[_Row] = [(spec.name, spec.kind, spec.labels, spec.help_text) for spec in specs]
+    for metric in vars(Metrics()).values():
+        if isinstance(metric, MetricWrapperBase):
+            family: Metric = next(iter(metric.collect()))
+            rows.append((family.name, family.type, tuple(metric._labelnames), family.documentation))
+    lines = ["| series | kind | labels | meaning |", "| --- | --- | --- | --- |"]
+    for row in sorted(rows, key=_query_name):
+        labels = ", ".join(f"`{label}`" for label in row[2])
+        lines.append(f"| `{_query_name(row)}` | {row[1]} | {labels} | {row[3]} |")
+    return "\n".join(lines)
+
+
+def _query_name(row: _Row) -> str:
+    return f"{row[0]}_total" if row[1] == "counter" else row[0]

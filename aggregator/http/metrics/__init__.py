@@ -1,1 +1,0 @@
-"""Prometheus metrics: registry, collectors, aggregation over processes."""

@@ -1,8 +1,4 @@
-"""Scheduling in one process: bulk work behind interactive requests, fair limits, bounded prefetching.
-
-Bulk work awaits ``yield_control`` after each step; while an interactive request is active, it pauses there
-for at most ``MAX_WAIT_S``.
-"""
+"""Scheduling in one process: fair limits, time slices, bounded prefetching."""
 
 from __future__ import annotations
 
@@ -11,13 +7,11 @@ import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
 
-# About the duration of one interactive request without other load.
-MAX_WAIT_S = 0.005
 SLICE_S = 0.005
 # Articles of a batch that are analyzed, looked up and committed together: enough to save round trips, few
 # enough that an interactive request does not wait long for the store and for decoding the replies.
@@ -62,41 +56,6 @@ def spawn_task(coroutine: Coroutine[Any, Any, T]) -> TaskHandle[T]:
     return task
 
 
-class PriorityGate:
-    """Lets the bulk tasks of one event loop pause while interactive tasks are active."""
-
-    def __init__(self) -> None:
-        self._high_priority_count = 0
-        self._waiters: set[asyncio.Future[None]] = set()
-
-    @contextmanager
-    def high_priority(self) -> Iterator[None]:
-        """Mark the current task as interactive: bulk tasks pause until it leaves the context."""
-        self._high_priority_count += 1
-        try:
-            yield
-        finally:
-            self._high_priority_count -= 1
-            if not self._high_priority_count:
-                for waiter in self._waiters:
-                    _wake(waiter)
-
-    async def yield_control(self) -> None:
-        """Let other tasks run; returns when no interactive task is active, or after ``MAX_WAIT_S``."""
-        if not self._high_priority_count:
-            await asyncio.sleep(0)
-            return
-        loop = asyncio.get_running_loop()
-        waiter = loop.create_future()
-        timeout = loop.call_later(MAX_WAIT_S, _wake, waiter)
-        self._waiters.add(waiter)
-        try:
-            await waiter
-        finally:
-            timeout.cancel()
-            self._waiters.discard(waiter)
-
-
 class TimeSlicer:
     """Yields to the event loop once per ``SLICE_S``, for a process without interactive requests."""
 
@@ -115,11 +74,6 @@ def lower_priority(nice_increment: int) -> None:
     """Raise the nice value of this process and its future children, where a seccomp filter permits it."""
     with contextlib.suppress(AttributeError, OSError):
         os.nice(nice_increment)
-
-
-def _wake(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 class FairSemaphore:

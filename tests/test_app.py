@@ -184,8 +184,8 @@ def test_every_space_has_the_plan_of_the_layout() -> None:
     index = build_index(Settings(segment_max_articles=5_000), MemoryStore(), LAYOUT)
 
     assert (index.spaces, index.shadow_spaces) == (("en.0000",), ("en.1111",))
-    assert index.plan("en.0000") is PLANS["4x16"]
-    assert index.plan("en.1111") is PLANS["8x8"]
+    assert index.plans["en.0000"] is PLANS["4x16"]
+    assert index.plans["en.1111"] is PLANS["8x8"]
 
 
 async def test_links_in_calls_have_one_slash_after_the_public_url(build: Build, store: Store) -> None:

@@ -18,7 +18,6 @@ from aggregator.concurrency import (
     SLICE_S,
     FairSemaphore,
     Prefetcher,
-    PriorityGate,
     TimeSlicer,
     current_caller,
     spawn_task,
@@ -97,54 +96,6 @@ async def test_a_cancelled_task_ends_without_a_report() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert reported == []
-
-
-async def test_bulk_tasks_pause_while_an_interactive_task_is_active() -> None:
-    """For all steps of the interactive task; the bulk tasks resume as soon as it ends."""
-    gate, seen = PriorityGate(), list[str]()
-
-    async def batch() -> None:
-        for _ in range(3):
-            await gate.yield_control()
-            seen.append("batch")
-
-    async def interactive() -> None:
-        with gate.high_priority():
-            for _ in range(5):
-                await asyncio.sleep(0)
-                seen.append("interactive")
-
-    await asyncio.gather(interactive(), batch(), batch())
-
-    assert seen == ["interactive"] * 5 + ["batch"] * 6
-
-
-async def test_the_pause_of_a_bulk_task_is_limited() -> None:
-    """Under a constant interactive load bulk tasks still make progress, and no waiter leaks."""
-    gate = PriorityGate()
-    with gate.high_priority():
-        async with asyncio.timeout(HANG_LIMIT_S):
-            for _ in range(3):
-                await gate.yield_control()
-
-    assert not gate._waiters
-    await gate.yield_control()
-
-
-async def test_failed_and_cancelled_tasks_block_no_other() -> None:
-    """An interactive task that raises, and a bulk task that is cancelled while it waits."""
-    gate = PriorityGate()
-    try:
-        with gate.high_priority():
-            waiting = asyncio.create_task(gate.yield_control())
-            await asyncio.sleep(0)
-            waiting.cancel()
-            raise ValueError
-    except ValueError:
-        pass
-    await asyncio.gather(waiting, return_exceptions=True)
-
-    assert waiting.cancelled() and not gate._waiters and not gate._high_priority_count
 
 
 async def test_a_time_slice_of_steps_yields_once() -> None:

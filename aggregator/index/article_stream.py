@@ -9,18 +9,22 @@ serving and shadow spaces are all read.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from aggregator.analysis.term_profile import story_terms
-from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, StreamItem, VerdictName
+from aggregator.domain import ArticleRecord, StreamItem, VerdictName, arrival_ms_of
 from aggregator.index import keys
-from aggregator.index.codec.binding_codec import Binding
-from aggregator.index.codec.format_byte import PLAIN, decode_formatted
-from aggregator.index.codec.record_codec import decode_stream_fields
+from aggregator.index.bindings import Binding
+from aggregator.index.codec.record_codec import decode_record_summary_uncached
 from aggregator.index.segments import Segments
 from aggregator.store.base import Store
+from aggregator.store.decoding import PLAIN, decode_formatted
+from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 
 class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
@@ -72,15 +76,18 @@ def to_stream_item(
 
     Its terms are the story terms, or those of the record, which takes a third of the time.
     """
-    fields = decode_stream_fields(record, space, entry.number) if record is not None else {}
-    if fields and with_story_terms:
-        fields["terms"] = story_terms(fields["title"], fields["lang"], fields["terms"], entry.opening_mask)
+    fields: dict[str, Any] = {}
+    if record is not None:
+        fields = record_fields(decode_record_summary_uncached(record, space, entry.number))
+        if with_story_terms:
+            terms = story_terms(fields["title"], fields["lang"], fields["terms"], entry.opening_mask)
+            fields["terms"] = terms
     return StreamItem(
         number=entry.number,
         first_version=entry.first_version,
         id=entry.id,
         verdict=entry.verdict,
-        arrived_ms=entry.number >> NUMBER_RANDOM_BITS,
+        arrived_ms=arrival_ms_of(entry.number),
         kind="deleted" if entry.kind == "deleted" else "article",
         matched_number=entry.matched_number,
         canonical_first=entry.canonical_first,
@@ -88,6 +95,20 @@ def to_stream_item(
         backfill=entry.backfill,
         **fields,
     )
+
+
+def record_fields(record: ArticleRecord) -> dict[str, Any]:
+    """The fields of a record that a ``StreamItem`` has, by name."""
+    return {
+        "title": record.title,
+        "url": record.url,
+        "source": record.source,
+        "lang": record.lang,
+        "space": record.space,
+        "published_at_ms": record.published_at_ms,
+        "fingerprint": record.fingerprint,
+        "terms": record.terms,
+    }
 
 
 class ArticleStream:
@@ -131,7 +152,7 @@ class ArticleStream:
     async def length(self) -> int:
         """Number of entries in all live segments: one per version stored and per deletion."""
         stacks = [await self._segments.stack(space) for space in self._spaces]
-        stream_keys = [keys.stream(tag) for stack in stacks for tag in stack.tags]
+        stream_keys = [tag + keys.STREAM for stack in stacks for tag in stack.tags]
         return sum(await self._store.stream_lengths(stream_keys))
 
     async def positions_at(self, at_ms: int) -> dict[bytes, bytes]:
@@ -139,7 +160,7 @@ class ArticleStream:
         positions = {}
         for space in self._spaces:
             stack = (await self._segments.read({space: ()})).stacks[space]
-            stream_keys = [keys.stream(tag) for tag in stack.tags]
+            stream_keys = [tag + keys.STREAM for tag in stack.tags]
             firsts = await self._store.stream_read(stream_keys, [b""] * len(stream_keys), 1)
             for key, first in zip(reversed(stream_keys), reversed(firsts), strict=True):
                 if first and int(first[0][0].partition(b"-")[0]) < at_ms:
@@ -184,15 +205,15 @@ class ArticleStream:
         moved = {key: position for key, position in positions.items() if not key.startswith(prefixes)}
         for space, (segment, position) in zip(self._spaces, cursors, strict=True):
             if position or segment:
-                moved[keys.stream(keys.tag(space, segment))] = position
+                moved[keys.tag(space, segment) + keys.STREAM] = position
         return moved
 
     async def _read_with_sealed(
         self, tags: Sequence[bytes], positions: Sequence[bytes], count: int
     ) -> tuple[list[bytes | None], list[list[tuple[bytes, bytes]]]]:
         """Whether the segments are sealed is read first."""
-        sealed = await self._store.read([keys.sealed(tag) for tag in tags])
-        return sealed, await self._store.stream_read([keys.stream(tag) for tag in tags], positions, count)
+        sealed = await self._store.read([tag + keys.SEALED for tag in tags])
+        return sealed, await self._store.stream_read([tag + keys.STREAM for tag in tags], positions, count)
 
     async def _resume_position(self, space: str, positions: Mapping[bytes, bytes]) -> tuple[int, bytes]:
         """Segment and position to continue from; segments dropped meanwhile are skipped."""
@@ -225,7 +246,7 @@ class ArticleStream:
             tags = tuple(tag for tag in tags if keys.segment_of(tag) <= newest)
         for tag in reversed(tags):
             if len(found) < limit:
-                key = keys.stream(tag)
+                key = tag + keys.STREAM
                 position = before.get(key, b"") if before is not None else b""
                 tail = await self._store.stream_tail(key, limit - len(found), position)
                 found += [payload for _, payload in tail]
@@ -245,3 +266,75 @@ class ArticleStream:
 
 def _entry_number(item: tuple[str, StreamEntry]) -> int:
     return item[1].number
+
+
+ENTRIES_PER_READ = 1000
+# Entries per update and stream: about 0.3 s of work, in parts of 5 ms. The next update continues.
+MAX_ENTRIES_PER_UPDATE = 100_000
+# Positions are times of the store's clock, which may be ahead of that of the process that set the arrival.
+CLOCK_MARGIN_MS = 5 * MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Articles of the last hour by minute (its start in ms) and by verdict, if ``is_complete``."""
+
+    by_minute: tuple[tuple[int, int], ...]
+    verdicts: dict[VerdictName, int]
+    is_complete: bool
+
+    @property
+    def total(self) -> int:
+        """Articles of the last hour."""
+        return sum(count for _, count in self.by_minute)
+
+
+class ArrivalCounts:
+    """Counts of articles per minute of the last hour, exact at any rate, from the streams of ``spaces``.
+
+    The first update starts at the entries of one hour ago, later ones where the previous one ended, so each
+    costs what has arrived since.
+    """
+
+    def __init__(self, store: Store, segments: Segments, spaces: Sequence[str]) -> None:
+        self._store, self._segments, self._spaces = store, segments, tuple(spaces)
+        self._positions: dict[bytes, bytes] = {}
+        self._counts: Counter[tuple[int, VerdictName]] = Counter()
+        self._lock = asyncio.Lock()
+
+    async def update(self, now_ms: int) -> Arrivals:
+        """The counts of the hour that ends with the minute of ``now_ms``. Raises StoreUnavailable."""
+        from_ms = now_ms // MINUTE_MS * MINUTE_MS - HOUR_MS + MINUTE_MS
+        async with self._lock:
+            store_ms = await self._store.time_ms()
+            start = b"%d-0" % max(0, (now_ms if store_ms is None else store_ms) - HOUR_MS - CLOCK_MARGIN_MS)
+            results = [
+                await self._read(tag + keys.STREAM, start)
+                for space in self._spaces
+                for tag in (await self._segments.stack(space)).tags
+            ]
+            for key in [key for key in self._counts if key[0] < from_ms]:
+                del self._counts[key]
+            minutes: Counter[int] = Counter()
+            verdicts: dict[VerdictName, int] = {"new": 0, "related": 0, "duplicate": 0}
+            for (minute_ms, verdict), count in self._counts.items():
+                if minute_ms <= now_ms:
+                    minutes[minute_ms] += count
+                    verdicts[verdict] += count
+            return Arrivals(tuple(sorted(minutes.items())), verdicts, all(results))
+
+    async def _read(self, stream: bytes, start: bytes) -> bool:
+        for _ in range(0, MAX_ENTRIES_PER_UPDATE, ENTRIES_PER_READ):
+            position = self._positions.get(stream, start)
+            entries = (await self._store.stream_read([stream], [position], ENTRIES_PER_READ))[0]
+            for _, payload in entries:
+                entry = decode_stream_entry(payload)
+                if entry.kind == "article":
+                    minute_ms = arrival_ms_of(entry.number) // MINUTE_MS * MINUTE_MS
+                    self._counts[minute_ms, entry.verdict] += 1
+            if entries:
+                self._positions[stream] = entries[-1][0]
+            if len(entries) < ENTRIES_PER_READ:
+                return True
+            await asyncio.sleep(0)
+        return False

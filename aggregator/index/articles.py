@@ -16,6 +16,7 @@ import numpy as np
 from aggregator.domain import ArticleRecord, Outcome
 from aggregator.index import keys
 from aggregator.index.bindings import (
+    Binding,
     Bindings,
     BindingSnapshot,
     DuplicateGroup,
@@ -26,10 +27,9 @@ from aggregator.index.bindings import (
     is_owned,
     next_canonical,
 )
-from aggregator.index.codec.binding_codec import Binding
 from aggregator.index.records import Records
 from aggregator.index.segments import Segments
-from aggregator.index.snapshot import Snapshot
+from aggregator.index.snapshot import SegmentStack, Snapshot
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.store.base import Store, Transaction
 from aggregator.store.optimistic import commit_attempts
@@ -52,7 +52,7 @@ class StoredArticle:
 
 
 class Articles:
-    """Reads and changes stored articles. ``transactions(snapshot, space)``: see ``Index.transactions``."""
+    """Reads and changes stored articles. ``transactions``: see ``Index``."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Articles:
         segments: Segments,
         records: Records,
         bindings: Bindings,
-        transactions: Callable[[Snapshot, str], SegmentTransactions],
+        transactions: Callable[[SegmentStack], SegmentTransactions],
     ) -> None:
         self._store = store
         self._segments = segments
@@ -105,7 +105,7 @@ class Articles:
     async def update_metadata(self, known: BindingSnapshot, record: ArticleRecord) -> None:
         """Replace the metadata of a stored version; its record is deleted again if it left meanwhile."""
         await self._records.replace(record)
-        key = keys.binding_by_id(b"", record.id)
+        key = keys.binding(record.id)
         current = binding_in_space(await self._segments.read({known.space: [key]}), known.space, key)
         if current is None or current.binding.number != record.number:
             await self._records.delete({record.number: record.space})
@@ -117,7 +117,9 @@ class Articles:
         group, canonical = await self._read_group(snapshot, known)
         to_index = bindings_to_index(known.binding, _remaining_members(known, group, canonical))
         records = await self._read_records(record.space, to_index)
-        return self._transactions(snapshot, record.space).update(known, record, group, list(records.values()))
+        return self._transactions(snapshot.stacks[record.space]).update(
+            known, record, group, list(records.values())
+        )
 
     async def delete(self, id_: str, *, sources: Sequence[str] = ()) -> list[BindingSnapshot]:
         """Delete an article; its duplicates are repointed to the earliest one left.
@@ -138,7 +140,7 @@ class Articles:
     async def orphaned_records(self, id_: str) -> list[ArticleRecord]:
         """Records of recently deleted versions of an id that a crash before the clean-up left behind."""
         tags = {space: (await self._segments.stack(space)).writable_tag for space in self._bindings.spaces}
-        dead_by_space = await self._store.read([keys.dead_numbers(tag) for tag in tags.values()])
+        dead_by_space = await self._store.read([tag + keys.DEAD_NUMBERS for tag in tags.values()])
         spaces_by_number: dict[int, str] = {}
         for space, dead in zip(tags, dead_by_space, strict=True):
             latest = np.frombuffer(dead or b"", "<u8")[-RECENT_DEAD_LIMIT:]
@@ -148,7 +150,7 @@ class Articles:
 
     async def remove_older(self, space: str, id_: str, *, below_number: int) -> bool:
         """Remove an id from one space if its number is smaller; False if there was nothing to remove."""
-        key = keys.binding_by_id(b"", id_)
+        key = keys.binding(id_)
         snapshot = await self._segments.read({space: [key]})
         known = binding_in_space(snapshot, space, key)
         if known is None:
@@ -168,7 +170,7 @@ class Articles:
         sources: Sequence[str] = (),
     ) -> BindingSnapshot | None:
         """Remove an owned binding, whatever version it binds meanwhile; None if there is none to remove."""
-        space, key = known.space, keys.binding_by_id(b"", known.binding.id)
+        space, key = known.space, keys.binding(known.binding.id)
         for _ in commit_attempts(_conflict_message(known.binding.id)):
             if below_number is not None and known.binding.number >= below_number:
                 return None
@@ -188,7 +190,7 @@ class Articles:
         promoted = new_canonical.binding if is_canonical and new_canonical else None
         to_index = bindings_to_index(known.binding, _remaining_members(known, group, canonical), promoted)
         records = await self._read_records(known.space, [*to_index, promoted] if promoted else to_index)
-        transaction = self._transactions(snapshot, known.space).delete(
+        transaction = self._transactions(snapshot.stacks[known.space]).delete(
             known,
             group,
             new_canonical,
@@ -203,15 +205,15 @@ class Articles:
         """The group of a binding (``limit`` members of it) and its canonical binding, maybe ``known``."""
         space, match = known.space, known.binding.outcome.match
         group_number = known.binding.group
-        list_key = keys.duplicate_ids(b"", group_number)
-        canonical_key = keys.binding_by_id(b"", match.canonical_id if match else known.binding.id)
+        list_key = keys.duplicate_ids(group_number)
+        canonical_key = keys.binding(match.canonical_id if match else known.binding.id)
         read = await self._segments.read_more(snapshot, space, [list_key, canonical_key])
         canonical = binding_in_space(read, space, canonical_key)
         if canonical is not None and canonical.binding.first_version != group_number:
             canonical = None  # expired, and its id was inserted again
         rows = b"".join(filter(None, read.values_in_all_segments(space, [list_key])))
         id_hashes = dict.fromkeys(rows[i : i + 16] for i in range(0, len(rows), 16))
-        member_keys = [keys.binding_by_hash(b"", id_hash) for id_hash in list(id_hashes)[:limit]]
+        member_keys = [keys.BINDING + id_hash for id_hash in list(id_hashes)[:limit]]
         members_read = await self._segments.read_more(snapshot, space, member_keys)
         found = [binding_in_space(members_read, space, key) for key in member_keys]
         members = [m for m in found if m is not None and _canonical_first(m.binding) == group_number]

@@ -3,6 +3,8 @@
 Two first posts of an id in two languages at the same moment leave two: the newest one counts, and the next
 post of the id removes the other. The source of a stored version never changes (``ingest/decide.py``), so a
 commit that checks the binding it read also checks the owner.
+
+The stored form of a binding is a format byte, MessagePack and a checksum; that of a state has no checksum.
 """
 
 from __future__ import annotations
@@ -12,14 +14,131 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
+import xxhash
 
-from aggregator.domain import Outcome
+from aggregator.domain import Match, MatchRule, Outcome, VerdictName
 from aggregator.errors import Expired, Forbidden, NotFound
 from aggregator.index import keys
-from aggregator.index.codec.binding_codec import Binding, decode_binding, source_hash
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
 from aggregator.store.base import Check
+from aggregator.store.decoding import PLAIN, append_checksum, decode_checked, decode_formatted
+
+
+class Binding(msgspec.Struct, frozen=True, array_like=True):
+    """The current version of an id, its first version, verdict and the ``source_hash`` of its source."""
+
+    number: int
+    first_version: int
+    text_hash: bytes
+    id: str
+    outcome: Outcome
+    source: int = 0
+
+    @property
+    def group(self) -> int:
+        """The number of its duplicate group: the first version of the canonical article."""
+        return self.outcome.group(self.first_version)
+
+
+class _MatchRow(msgspec.Struct, frozen=True, array_like=True):
+    """The canonical fields are None where the matched article is canonical."""
+
+    id: str
+    number: int
+    canonical_id: str | None
+    canonical_first: int | None
+    distance: int
+    overlap: float | None
+    rule: MatchRule
+
+
+class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
+    """``first_version`` is None in a first version."""
+
+    number: int
+    first_version: int | None
+    text_hash: bytes
+    id: str
+    verdict: VerdictName
+    distance: int | None
+    updated_figures: bool
+    match: _MatchRow | None
+    source: int
+
+
+class CanonicalPointer(msgspec.Struct, frozen=True, array_like=True):
+    """State of the number of a duplicate: the canonical article of its group."""
+
+    id: str
+    first_version: int
+
+
+_binding_decoder = msgspec.msgpack.Decoder(_BindingRow)
+_pointer_decoder = msgspec.msgpack.Decoder(CanonicalPointer)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def encode_binding(binding: Binding) -> bytes:
+    """The stored form of a binding."""
+    outcome, match = binding.outcome, binding.outcome.match
+    row = _BindingRow(
+        number=binding.number,
+        first_version=None if binding.first_version == binding.number else binding.first_version,
+        text_hash=binding.text_hash,
+        id=binding.id,
+        verdict=outcome.verdict,
+        distance=outcome.distance,
+        updated_figures=outcome.updated_figures,
+        match=None
+        if match is None
+        else _MatchRow(
+            id=match.id,
+            number=match.number,
+            canonical_id=None if match.canonical_id == match.id else match.canonical_id,
+            canonical_first=None if match.canonical_first == match.number else match.canonical_first,
+            distance=match.distance,
+            overlap=match.overlap,
+            rule=match.rule,
+        ),
+        source=binding.source,
+    )
+    return append_checksum(_encode(row))
+
+
+def decode_binding(data: bytes) -> Binding:
+    """Decode a binding. Raises StoreUnavailable if it is damaged or has another format."""
+    row = decode_checked(_binding_decoder, data, "A binding")
+    stored = row.match
+    match = None
+    if stored is not None:
+        match = Match(
+            id=stored.id,
+            number=stored.number,
+            canonical_id=stored.id if stored.canonical_id is None else stored.canonical_id,
+            canonical_first=stored.number if stored.canonical_first is None else stored.canonical_first,
+            distance=stored.distance,
+            overlap=stored.overlap,
+            rule=stored.rule,
+        )
+    first_version = row.number if row.first_version is None else row.first_version
+    outcome = Outcome(row.verdict, row.distance, match, row.updated_figures)
+    return Binding(row.number, first_version, row.text_hash, row.id, outcome, row.source)
+
+
+def encode_pointer(id_: str, first_version: int) -> bytes:
+    """The stored form of the state of a duplicate."""
+    return PLAIN + _encode(CanonicalPointer(id_, first_version))
+
+
+def decode_pointer(data: bytes) -> CanonicalPointer:
+    """Decode the state of a duplicate. Raises StoreUnavailable if it is damaged or has another format."""
+    return decode_formatted(_pointer_decoder, data, "A state")
+
+
+def source_hash(source: str) -> int:
+    """32 bits that stand for a source; 0 for none."""
+    return xxhash.xxh32_intdigest(source.encode("utf-8", "surrogatepass")) if source else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +223,11 @@ def _arrival_order(binding: Binding) -> tuple[int, str]:
 
 
 class Bindings:
-    """Finds the bindings of ids, in a snapshot or in the store."""
+    """Finds the bindings of ids in the store."""
 
     def __init__(self, segments: Segments, spaces: Sequence[str]) -> None:
         self._segments = segments
         self.spaces = tuple(spaces)
-
-    def of_hash(self, snapshot: Snapshot, id_hash: bytes) -> list[BindingSnapshot]:
-        """The bindings of an id in all spaces of a snapshot, newest first."""
-        return bindings_under(snapshot, keys.binding_by_hash(b"", id_hash))
 
     async def find(self, id_: str) -> BindingSnapshot:
         """The newest binding of an id. Raises NotFound, Expired."""
@@ -120,7 +235,7 @@ class Bindings:
 
     async def find_all(self, id_: str) -> tuple[Snapshot, list[BindingSnapshot]]:
         """The bindings of an id, newest first, and their snapshot. Raises NotFound, Expired."""
-        key = keys.binding_by_id(b"", id_)
+        key = keys.binding(id_)
         snapshot = await self._segments.read({space: [key] for space in self.spaces})
         found = bindings_under(snapshot, key)
         if not found:
@@ -132,7 +247,7 @@ class Bindings:
 
     async def find_many(self, ids: Sequence[str]) -> dict[str, BindingSnapshot]:
         """The newest bindings of those of the ids that are stored: one round trip."""
-        keys_by_id = {id_: keys.binding_by_id(b"", id_) for id_ in ids}
+        keys_by_id = {id_: keys.binding(id_) for id_ in ids}
         snapshot = await self._segments.read(dict.fromkeys(self.spaces, tuple(keys_by_id.values())))
         return {id_: found[0] for id_, key in keys_by_id.items() if (found := bindings_under(snapshot, key))}
 

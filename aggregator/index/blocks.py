@@ -17,16 +17,15 @@ With ``r = m * q + a`` (0 <= a < m) we take ``t = q`` for blocks 0..a and ``q - 
     5x13        1    2    3    4    5   18   31   44
     8x8         1    2    3    4    5    6    7    8
 
-Fewer keys do not make a plan cheaper: the narrower its blocks, the larger each bucket
-(``expected_candidates``). Entries keep the **remainder**, the bits of the other blocks (``split``). The
-distance is that of the remainders plus the bits flipped in the key (``ProbePlan``).
+Fewer keys do not make a plan cheaper: the narrower its blocks, the larger each bucket. Entries keep the
+**remainder**, the bits of the other blocks (``split``). The distance is that of the remainders plus the bits
+flipped in the key (``ProbePlan``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import comb
 
 import numpy as np
 import numpy.typing as npt
@@ -83,15 +82,6 @@ class BlockPlan:
         """Number of blocks and their (largest) width, e.g. ``4x16``; part of a space's identity."""
         return f"{len(self.widths)}x{max(self.widths)}"
 
-    @property
-    def exact_radius(self) -> int:
-        """The largest radius served by reading each block's own value only: blocks - 1, at most 7."""
-        return min(len(self.widths) - 1, MAX_RADIUS)
-
-    def block_values(self, fingerprint: int) -> tuple[int, ...]:
-        """The value of each block, in block order: the buckets a fingerprint is stored under."""
-        return tuple(fingerprint >> shift & mask for shift, mask, _ in self._block_bounds)
-
     def split(self, fingerprint: int) -> list[tuple[int, int]]:
         """Per block its value and the remainder: the bits above the block and those below it, joined."""
         return [
@@ -105,11 +95,6 @@ class BlockPlan:
         above = remainders >> np.uint64(shift) << np.uint64(shift) << np.uint64(mask.bit_length())
         return above | np.uint64(value << shift) | remainders & np.uint64((1 << shift) - 1)
 
-    def block_column(self, fingerprints: npt.NDArray[np.uint64], block: int) -> npt.NDArray[np.uint64]:
-        """The value of one block of many fingerprints, (n,) -> (n,)."""
-        shift, mask, _ = self._block_bounds[block]
-        return fingerprints >> np.uint64(shift) & np.uint64(mask)
-
     def probes(self, fingerprint: int, radius: int) -> list[tuple[int, int]]:
         """The (block, value) keys of all fingerprints within ``radius`` (0..7) bits, by block, own first."""
         return [
@@ -122,22 +107,14 @@ class BlockPlan:
         """``probes`` in compact form, with the remainders to compare."""
         blocks = self.split(fingerprint)
         block_probes = tuple(
-            [(block, *blocks[block], flips) for block, flips in self._masks_by_radius[_check_radius(radius)]]
+            [(block, *blocks[block], flips) for block, flips in self._masks_by_radius[radius]]
         )
         return ProbePlan(block_probes, self._flipped_bits_by_radius[radius], self.remainder_bytes)
 
     def block_radii(self, radius: int) -> tuple[int, ...]:
         """How many bits each block is probed around its own value; -1: the block is not read."""
-        quotient, remainder = divmod(_check_radius(radius), len(self.widths))
+        quotient, remainder = divmod(radius, len(self.widths))
         return tuple(quotient - (block > remainder) for block in range(len(self.widths)))
-
-    def expected_candidates(self, stored: int, radius: int) -> float:
-        """Mean records read by a query among ``stored`` random fingerprints; a lower bound for real ones."""
-        keys = (
-            sum(comb(width, bits) for bits in range(reach + 1)) / 2.0**width
-            for width, reach in zip(self.widths, self.block_radii(radius), strict=True)
-        )
-        return stored * sum(keys)
 
     def _compute_block_bounds(self) -> tuple[tuple[int, int, int], ...]:
         shift, bounds = FINGERPRINT_BITS, []
@@ -164,12 +141,6 @@ def _xor_masks(width: int, radius: int) -> tuple[int, ...]:
 
 def _mask_bit_counts(masks: _ProbeMasks) -> npt.NDArray[np.uint8]:
     return np.array([flip.bit_count() for _, flips in masks for flip in flips], np.uint8)
-
-
-def _check_radius(radius: int) -> int:
-    if not 0 <= radius <= MAX_RADIUS:
-        raise ValueError(f"A search radius is 0 to {MAX_RADIUS} bits, not {radius}.")
-    return radius
 
 
 PLANS = {

@@ -18,9 +18,9 @@ from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Candidate, cosine
 from aggregator.domain import Analysis, Article, ArticleRecord, arrival_ms_of
 from aggregator.index import keys
-from aggregator.index.codec.binding_codec import Binding, CanonicalPointer, decode_binding, decode_pointer
-from aggregator.index.codec.lazy_record import CandidateRecord, decode_summaries
+from aggregator.index.bindings import Binding, CanonicalPointer, decode_binding, decode_pointer
 from aggregator.index.codec.postings import numbers_within, top_by_terms
+from aggregator.index.codec.record_codec import CandidateRecord, decode_summaries
 from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Lookup, Probe
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
@@ -58,12 +58,14 @@ def build_candidates(
     sources = None
     if policy.name == "verified" and any(may_match):
         # An own version counts for no source.
-        sketches = [(each.source if each.id != probe.id else "", each.sketch) for each, _, _ in live]
+        sketches = [
+            (each.texts.source if each.texts.id != probe.id else "", each.sketch) for each, _, _ in live
+        ]
         sources = SourceBoilerplate(subject.sketch, article.source, sketches, overlaps, policy)
     candidates = []
     for i in itertools.compress(range(len(live)), can_matter):
         stored, pointer, is_certain = live[i]
-        if stored.id == probe.id:
+        if stored.texts.id == probe.id:
             continue
         overlap, boilerplate = sources.remove_from(i) if sources is not None else (overlaps[i], 0.0)
         is_near = distances[i] <= policy.related_bits
@@ -88,7 +90,7 @@ def build_candidates(
 
 def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> list[_LiveCandidate]:
     live = []
-    states = snapshot.newest_values(probe.space, list(map(keys.untagged_state, numbers)))
+    states = snapshot.newest_values(probe.space, list(map(keys.state, numbers)))
     for stored, state in zip(map(snapshot.records.get, numbers), states, strict=True):
         if stored is None or state == keys.DEAD:
             continue
@@ -96,7 +98,7 @@ def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> 
         is_certain = stored.text_hash == probe.analysis.text_hash or (
             pointer is not None and pointer.id == probe.id
         )
-        if is_certain and stored.id == probe.id:
+        if is_certain and stored.texts.id == probe.id:
             continue
         live.append(_LiveCandidate(stored, pointer, is_certain))
     return live
@@ -105,7 +107,7 @@ def _live_articles(snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> 
 def _may_match(stored: CandidateRecord, overlap: OverlapEstimate, source: str, policy: Policy) -> bool:
     # The source takes 5 us, and nearly all candidates are below the floor.
     return overlap.containment >= policy.containment_floor and policy.may_match(
-        overlap, same_outlet=is_same_outlet(source, stored.source)
+        overlap, same_outlet=is_same_outlet(source, stored.texts.source)
     )
 
 
@@ -136,7 +138,7 @@ class RelatedLookup:
         """The articles that are near by bits or share distinctive terms: one round trip."""
         probe = self._lookup.probe(article, id_)
         space, weights = probe.space, keys.query_weights(article.terms)
-        block_buckets = keys.block_buckets(b"", probe.probe_plan)
+        block_buckets = keys.block_buckets(b"", [probe.probe_plan])
         term_buckets = keys.term_buckets(b"", weights)
         own_key = probe.binding_key
         wanted = {served: [own_key] for served in self._spaces}
@@ -168,7 +170,7 @@ class RelatedLookup:
         numbers = list(dict.fromkeys((*found.numbers, *extra_numbers)))
         spaces = dict.fromkeys(numbers, space)
         await self._lookup.load_into_snapshot(found.snapshot, spaces, decode_summaries)
-        states = found.snapshot.newest_values(space, [keys.state(b"", number) for number in numbers])
+        states = found.snapshot.newest_values(space, [keys.state(number) for number in numbers])
         live: list[tuple[ArticleRecord, tuple[str, int]]] = []
         for record, state in zip(map(found.snapshot.record, numbers), states, strict=True):
             if record is None or record.id == found.probe.id or state == keys.DEAD:
@@ -189,6 +191,6 @@ class RelatedLookup:
 
     async def article_numbers_of(self, space: str, ids: Sequence[str]) -> list[int]:
         """Article numbers of those of the ids that are bound in this space: one round trip."""
-        wanted = [keys.binding_by_id(b"", id_) for id_ in ids]
+        wanted = [keys.binding(id_) for id_ in ids]
         snapshot = await self._segments.read({space: wanted})
         return [decode_binding(raw).number for key in wanted if (raw := snapshot.newest_value(space, key))]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from aggregator.index.arrival_counts import ArrivalCounts
-from aggregator.index.article_stream import ArticleStream
+from aggregator.index.article_stream import ArrivalCounts, ArticleStream
 from aggregator.index.articles import Articles
 from aggregator.index.bindings import Bindings
 from aggregator.index.blocks import DEFAULT_PLAN, BlockPlan
 from aggregator.index.candidates import RelatedLookup
 from aggregator.index.lookup import Lookup
 from aggregator.index.records import Records, StoredArticles
-from aggregator.index.segments import SEGMENT_MAX_ARTICLES, Segments
-from aggregator.index.snapshot import Snapshot
+from aggregator.index.segments import SEGMENT_MAX_ARTICLES, Retention, Segments
 from aggregator.index.transactions import SegmentTransactions
-from aggregator.index.upkeep.retention import Retention
 from aggregator.store.base import Store
 
 
@@ -35,7 +33,8 @@ class Index:
     * ``stored_articles``: all stored articles, one after another
     * ``records``: records and texts by article number
     * ``stream``: the articles in commit order; ``arrival_counts``: how many per minute
-    * ``segments``: the segments of each space
+    * ``segments``: the segments of each space; ``plans``: their block plans
+    * ``transactions(stack)``: builds transactions on the writable segment of a ``SegmentStack``
     * ``retention``: the floor, below which articles have expired
     """
 
@@ -53,31 +52,20 @@ class Index:
         self.spaces = tuple(spaces)
         self.shadow_spaces = tuple(shadow_plans or ())
         self.all_spaces = self.spaces + self.shadow_spaces
-        self._plan = plan
-        self._shadow_plans = dict(shadow_plans or {})
+        self.plans = {**dict.fromkeys(self.spaces, plan), **(shadow_plans or {})}
         self.retention = Retention(retention_ms)
         self.segments = Segments(store, segment_max_articles)
         self.records = Records(store)
         self.bindings = Bindings(self.segments, self.spaces)
-        self.articles = Articles(store, self.segments, self.records, self.bindings, self.transactions)
-        self.lookup = Lookup(store, self.segments, self.spaces, self.plan)
-        self.related = RelatedLookup(self.lookup, self.segments, self.spaces)
-        self.stored_articles = StoredArticles(store, self.segments, self.plan)
-        self.stream = ArticleStream(store, self.segments, self.all_spaces)
-        self.arrival_counts = ArrivalCounts(store, self.segments, self.all_spaces)
-
-    def plan(self, space: str) -> BlockPlan:
-        """The block plan of a space."""
-        return self._shadow_plans.get(space, self._plan)
-
-    def transactions(self, snapshot: Snapshot, space: str) -> SegmentTransactions:
-        """The transactions of the writable segment that ``snapshot`` was read from."""
-        stack = snapshot.stacks[space]
-        return SegmentTransactions(
-            stack.writable_tag,
-            self.plan(space),
-            is_only_segment=stack.has_single_segment,
+        self.transactions = partial(
+            SegmentTransactions,
+            plans=self.plans,
             shared_entries_grace_ms=self.retention.shared_entries_grace_ms,
             sampling_exponent=self.segments.sampling_exponent,
-            sketch_width=stack.sketch_widths[-1],
         )
+        self.articles = Articles(store, self.segments, self.records, self.bindings, self.transactions)
+        self.lookup = Lookup(store, self.segments, self.spaces, self.plans)
+        self.related = RelatedLookup(self.lookup, self.segments, self.spaces)
+        self.stored_articles = StoredArticles(store, self.segments, self.plans)
+        self.stream = ArticleStream(store, self.segments, self.all_spaces)
+        self.arrival_counts = ArrivalCounts(store, self.segments, self.all_spaces)

@@ -1,14 +1,14 @@
 """Key layout of the index: every key it stores.
 
 All keys of one **segment** of a space share the tag ``{space.segment}`` and so, on a cluster, one slot: they
-are read at one instant and changed together. Records and texts are spread over all slots. With an empty tag
-the functions return the suffix of a key, which is the same in all segments.
+are read at one instant and changed together. Records and texts are spread over all slots. A **suffix** is the
+part of a key behind its tag, the same in all segments.
 
     {en.3f2a.0}b0:1f2e   block bucket: block 0 has the value 0x1f2e  postings (``codec/postings.py``)
     {en.3f2a.0}s1f2e3    sketch bucket: low 18 bits of a sketch key  postings
     {en.3f2a.0}s21:01f2e3    the same after a rehash: 21 bits
     {en.3f2a.0}t1f2e3    term bucket: top 20 bits of an index key    postings, the newest only
-    {en.3f2a.0}i<16 B>   binding of an id, by its xxh3_128 hash      ``binding_codec.encode_binding``
+    {en.3f2a.0}i<16 B>   binding of an id, by its xxh3_128 hash      ``bindings.encode_binding``
     {en.3f2a.0}p<8 B>    state of an article number                  its canonical article, or DEAD
     {en.3f2a.0}g<8 B>    tombstone of a deleted canonical article, by the number of its first version
     {en.3f2a.0}c<8 B>    duplicates of a canonical article           16-byte id hashes
@@ -77,6 +77,14 @@ TERM_REMAINDER_BITS = 32
 RECORD_PREFIX = b"r:"
 SPACE_REGISTRY = b"{spaces}"
 TEXT_PREFIX = b"x:"
+# Suffixes of the keys that a segment has once, and of a binding before the hash of its id.
+SEALED = b"closed"
+WIDTH = b"width"
+SAMPLES = b"marks"
+DEAD_NUMBERS = b"dead"
+VERSION = b"version"
+STREAM = b"stream"
+BINDING = b"i"
 DEAD = b"\x00"
 # Overrides older segments: the key is deleted. No other value starts with this byte.
 ABSENT = b"\x02"
@@ -123,20 +131,8 @@ def block_bucket(tag_: bytes, block: int, value: int) -> bytes:
     return b"%sb%x:%04x" % (tag_, block, value)
 
 
-def block_buckets(tag_: bytes, probe_plan: ProbePlan) -> list[bytes]:
-    """``block_bucket`` of everything that a lookup reads; table lookups halve the time of formatting each."""
-    blocks = [
-        (tag_ + _BLOCK_PREFIXES[block], value, flips) for block, value, _, flips in probe_plan.block_probes
-    ]
-    return [
-        block + _HEX_BYTES[(value ^ flip) >> 8] + _HEX_BYTES[(value ^ flip) & 0xFF]
-        for block, value, flips in blocks
-        for flip in flips
-    ]
-
-
-def block_buckets_each(tag_: bytes, probe_plans: Sequence[ProbePlan]) -> list[bytes]:
-    """``block_buckets`` of several lookups of one plan and radius, in 1/4 of the time."""
+def block_buckets(tag_: bytes, probe_plans: Sequence[ProbePlan]) -> list[bytes]:
+    """``block_bucket`` of all that lookups of one plan and radius read; 1/8 of the time that it takes."""
     probes = probe_plans[0].block_probes
     counts = [len(flips) for *_, flips in probes]
     own = np.array([[value for _, value, _, _ in plan.block_probes] for plan in probe_plans])
@@ -188,55 +184,25 @@ def id_hash(id_: str) -> bytes:
     return xxhash.xxh3_128_digest(id_.encode("utf-8", "surrogatepass"))
 
 
-def binding_by_hash(tag_: bytes, hashed_id: bytes) -> bytes:
-    """Binding of an id, by ``id_hash``."""
-    return tag_ + b"i" + hashed_id
-
-
-def binding_by_id(tag_: bytes, id_: str) -> bytes:
-    """Binding of an id."""
-    return binding_by_hash(tag_, id_hash(id_))
-
-
-def state(tag_: bytes, number: int) -> bytes:
-    """State of an article number."""
-    return tag_ + b"p" + number.to_bytes(8, "big")
+def binding(id_: str) -> bytes:
+    """Suffix of the binding of an id."""
+    return BINDING + id_hash(id_)
 
 
 @lru_cache(maxsize=4096)  # asked for three times per candidate, and articles of a batch share candidates
-def untagged_state(number: int) -> bytes:
-    """``state`` without its tag, for keys of several segments."""
-    return state(b"", number)
+def state(number: int) -> bytes:
+    """Suffix of the state of an article number."""
+    return b"p" + number.to_bytes(8, "big")
 
 
-def tombstone(tag_: bytes, first_version: int) -> bytes:
-    """Tombstone of a deleted canonical article."""
-    return tag_ + b"g" + first_version.to_bytes(8, "big")
+def tombstone(first_version: int) -> bytes:
+    """Suffix of the tombstone of a deleted canonical article."""
+    return b"g" + first_version.to_bytes(8, "big")
 
 
-def duplicate_ids(tag_: bytes, first_version: int) -> bytes:
-    """Id hashes of the duplicates of a canonical article."""
-    return tag_ + b"c" + first_version.to_bytes(8, "big")
-
-
-def sealed(tag_: bytes) -> bytes:
-    """Time in ms when the segment was sealed."""
-    return tag_ + b"closed"
-
-
-def sketch_width(tag_: bytes) -> bytes:
-    """Bits that name the sketch buckets of the segment."""
-    return tag_ + b"width"
-
-
-def sampled_numbers(tag_: bytes) -> bytes:
-    """Sample of the segment's article numbers."""
-    return tag_ + b"marks"
-
-
-def dead_numbers(tag_: bytes) -> bytes:
-    """Numbers of versions that left."""
-    return tag_ + b"dead"
+def duplicate_ids(first_version: int) -> bytes:
+    """Suffix of the id hashes of the duplicates of a canonical article."""
+    return b"c" + first_version.to_bytes(8, "big")
 
 
 def compaction_cursor(space: str) -> bytes:
@@ -253,21 +219,12 @@ def all_buckets(widths: Sequence[int], sketch_bits: int = SKETCH_BUCKET_BITS) ->
     yield from (b"t%05x" % value for value in range(1 << TERM_BUCKET_BITS))
 
 
-def version(tag_: bytes) -> bytes:
-    """Hash of all commits of a segment."""
-    return tag_ + b"version"
-
-
-def stream(tag_: bytes) -> bytes:
-    """Article stream of a segment."""
-    return tag_ + b"stream"
-
-
 def record_prefix(space: str) -> bytes:
     """Common prefix of the records of a space."""
     return b"%s%s:" % (RECORD_PREFIX, space.encode())
 
 
+@lru_cache(maxsize=4096)  # articles of a batch share candidates
 def record(space: str, number: int) -> bytes:
     """Record of an article number."""
     return b"%s%s:%016x" % (RECORD_PREFIX, space.encode(), number)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from itertools import zip_longest
 from operator import add
 
@@ -19,7 +19,6 @@ from aggregator.analysis.shingles import query_keys
 from aggregator.domain import Analysis, ArticleRecord, Match
 from aggregator.index import keys, sketch_buckets
 from aggregator.index.blocks import BlockPlan, ProbePlan
-from aggregator.index.codec.lazy_record import CandidateRecord, decode_candidates
 from aggregator.index.codec.postings import (
     NO_COUNTS,
     NO_NUMBERS,
@@ -35,6 +34,7 @@ from aggregator.index.codec.postings import (
     numbers_within,
     numbers_within_each,
 )
+from aggregator.index.codec.record_codec import CandidateRecord, decode_candidates
 from aggregator.index.segments import Segments
 from aggregator.index.sketch_buckets import SketchWidth
 from aggregator.index.snapshot import SegmentBuckets, Snapshot
@@ -73,18 +73,15 @@ class LookupResult:
         by_distance: list[int] = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
         several = shared > 1
         by_keys: list[int] = sharing[several][np.argsort(-shared[several], kind="stable")].tolist()
-        by_keys = [*by_keys, *self._best_by_single_key(sharing[~several])][:MAX_CANDIDATES]
+        ranked: list[int] = self.by_single_key.tolist()
+        left = set(sharing[~several].tolist())
+        appended = left.difference(ranked)
+        by_single_key = [*sorted(appended, reverse=True), *(n for n in ranked if n in left)]
+        by_keys = [*by_keys, *by_single_key[:MAX_SINGLE_KEY_MATCHES]][:MAX_CANDIDATES]
         if not by_distance or not by_keys:
             return by_distance or by_keys
         alternating = (n for pair in zip_longest(by_distance, by_keys) for n in pair if n is not None)
         return list(dict.fromkeys(alternating))[:MAX_CANDIDATES]
-
-    def _best_by_single_key(self, sharing_one: ArticleNumbers) -> list[int]:
-        ranked: list[int] = self.by_single_key.tolist()
-        left: list[int] = sharing_one.tolist()
-        appended, left_set = set(left).difference(ranked), set(left)
-        best = [*sorted(appended, reverse=True), *(n for n in ranked if n in left_set)]
-        return best[:MAX_SINGLE_KEY_MATCHES]
 
 
 EMPTY_RESULT = LookupResult((NO_NUMBERS, NO_COUNTS), (NO_NUMBERS, NO_COUNTS))
@@ -109,23 +106,15 @@ PROBES_PER_PASS = 8
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What the lookup of one article reads in its space: block buckets and sketch buckets."""
+    """What the lookup of one article reads in its space: block buckets, then sketch buckets."""
 
     analysis: Analysis | ArticleRecord
+    space: str
     id: str
     probe_plan: ProbePlan
+    block_bucket_count: int
     sketch_keys: tuple[int, ...]
     binding_key: bytes  # without a tag
-
-    @property
-    def space(self) -> str:
-        """The space to look into."""
-        return self.analysis.space
-
-    @property
-    def block_bucket_count(self) -> int:
-        """Number of block buckets; the sketch buckets follow them."""
-        return len(self.probe_plan.flipped_bits)
 
 
 @dataclass(slots=True)
@@ -136,30 +125,32 @@ class LookupCounters:
     entries_read: int = 0
     largest_bucket_entries: int = 0
 
-    def add(self, lookups: int, buckets: Sequence[bytes | None], entry_bytes: int) -> None:
-        """Count lookups and the block buckets they read."""
-        sizes = list(map(len, filter(None, buckets)))
-        self.lookups += lookups
-        self.entries_read += sum(sizes) // entry_bytes
-        self.largest_bucket_entries = max(self.largest_bucket_entries, max(sizes, default=0) // entry_bytes)
-
 
 class Lookup:
-    """Finds near-duplicate candidates. ``plan_of(space)`` returns the block plan of a space."""
+    """Finds near-duplicate candidates. ``plans``: the block plan of each space."""
 
     def __init__(
-        self, store: Store, segments: Segments, spaces: Sequence[str], plan_of: Callable[[str], BlockPlan]
+        self, store: Store, segments: Segments, spaces: Sequence[str], plans: Mapping[str, BlockPlan]
     ) -> None:
         self._store = store
         self._segments = segments
         self._spaces = tuple(spaces)
-        self._plan_of = plan_of
+        self._plans = plans
         self.counters = LookupCounters()
 
     def probe(self, analysis: Analysis | ArticleRecord, id_: str, radius: int = RADIUS_BITS) -> Probe:
         """What to read for one article: 68 block buckets at radius 7 under 4x16, and its sketch buckets."""
-        probe_plan = self._plan_of(analysis.space).probe_plan(analysis.fingerprint, radius)
-        return Probe(analysis, id_, probe_plan, query_keys(analysis.sketch), keys.binding_by_id(b"", id_))
+        space = analysis.space
+        probe_plan = self._plans[space].probe_plan(analysis.fingerprint, radius)
+        return Probe(
+            analysis,
+            space,
+            id_,
+            probe_plan,
+            len(probe_plan.flipped_bits),
+            query_keys(analysis.sketch),
+            keys.binding(id_),
+        )
 
     async def read_snapshot(self, probes: Sequence[Probe]) -> Snapshot:
         """Read the buckets of all probes, and the bindings of their ids in every space: one round trip."""
@@ -171,17 +162,20 @@ class Lookup:
         def build_keys(space: str, tag: bytes, width: SketchWidth) -> list[bytes]:
             built = [tag + key for key in binding_keys]
             own = probes_by_space[space]
-            for probe, block_buckets in zip(own, _block_bucket_keys(tag, own), strict=True):
-                built += block_buckets
+            block_buckets = keys.block_buckets(tag, [probe.probe_plan for probe in own]) if own else []
+            for i, probe in enumerate(own):
+                count = probe.block_bucket_count
+                built += block_buckets[i * count : (i + 1) * count]
                 for bits in width.bits_to_read:
                     built += keys.sketch_buckets(tag, probe.sketch_keys, bits)
             return built
 
-        read = await self._segments.read_keys({space: partial(build_keys, space) for space in self._spaces})
-        snapshot = read.to_snapshot()
+        snapshot, by_tag = await self._segments.read_keys(
+            {space: partial(build_keys, space) for space in self._spaces}
+        )
         for space, own in probes_by_space.items():
-            stack = read.stacks[space]
-            parts = [read.by_tag[tag] for tag in stack.tags]
+            stack = snapshot.stacks[space]
+            parts = [by_tag[tag] for tag in stack.tags]
             widths = [len(width.bits_to_read) for width in stack.sketch_widths]
             starts = [len(binding_keys)] * len(parts)
             for probe in own:
@@ -209,7 +203,13 @@ class Lookup:
         entry_bytes = probes[0].probe_plan.remainder_bytes + NUMBER_BYTES
         block_values = _values_read(snapshot, probes, slice(block_bucket_count))
         sketch_values = _values_read(snapshot, probes, slice(block_bucket_count, None))
-        self.counters.add(len(probes), block_values, entry_bytes)
+        sizes = list(map(len, filter(None, block_values)))
+        counters = self.counters
+        counters.lookups += len(probes)
+        counters.entries_read += sum(sizes) // entry_bytes
+        counters.largest_bucket_entries = max(
+            counters.largest_bucket_entries, max(sizes, default=0) // entry_bytes
+        )
         by_bits = numbers_within_each(block_values, [p.probe_plan for p in probes], RADIUS_BITS, floor)
         by_sketch = numbers_sharing_each(sketch_values, [p.sketch_keys for p in probes], floor)
         return [
@@ -243,9 +243,9 @@ class Lookup:
         missing = [n for n in spaces_by_number if n not in snapshot.records]
         if not missing:
             return
-        record_keys = [_record_key(spaces_by_number[n], n) for n in missing]
+        record_keys = [keys.record(spaces_by_number[n], n) for n in missing]
         state_keys = [
-            tag + keys.untagged_state(n) for n in missing for tag in snapshot.stacks[spaces_by_number[n]].tags
+            tag + keys.state(n) for n in missing for tag in snapshot.stacks[spaces_by_number[n]].tags
         ]
         values = await self._store.read(record_keys + state_keys)
         stored = [
@@ -273,12 +273,10 @@ class Lookup:
         """
         space, writers, read = probe.space, snapshot.writers, snapshot.buckets[probe.id][-1]
         tag = snapshot.stacks[space].writable_tag
-        changed_states = (
-            writers.keys() & [tag + keys.untagged_state(n) for n in numbers] if writers else set()
-        )
+        changed_states = writers.keys() & [tag + keys.state(n) for n in numbers] if writers else set()
         relied_on = {binding for key in changed | changed_states for binding in writers.get(key, ())}
         if match is not None:  # found by its terms, an earlier article of the batch may share no bucket
-            binding = snapshot.writable_key(space, keys.binding_by_id(b"", match.id))
+            binding = snapshot.writable_key(space, keys.binding(match.id))
             relied_on |= writers.keys() & {binding}
         values = list(map(snapshot.values.__getitem__, read.keys)) if changed else read.values
         count = probe.block_bucket_count
@@ -293,35 +291,22 @@ class Lookup:
     def match_checks(self, snapshot: Snapshot, space: str, match: Match) -> list[Check]:
         """The matched version is neither dead nor repointed, and its canonical article is not deleted."""
         return [
-            snapshot.unchanged_check(space, keys.untagged_state(match.number)),
-            ValueEquals(snapshot.writable_key(space, keys.tombstone(b"", match.canonical_first)), None),
+            snapshot.unchanged_check(space, keys.state(match.number)),
+            ValueEquals(snapshot.writable_key(space, keys.tombstone(match.canonical_first)), None),
         ]
 
     async def find_within_radius(
         self, space: str, fingerprint: int, radius: int
     ) -> tuple[ArticleNumbers, Distances]:
         """Article numbers within ``radius`` bits, deleted ones included, and their distances; both (n,)."""
-        probe_plan = self._plan_of(space).probe_plan(fingerprint, radius)
-        read = await self._segments.read_keys({space: lambda tag, _: keys.block_buckets(tag, probe_plan)})
-        buckets = [value for part in read.by_tag.values() for value in part.values]
-        return numbers_within(buckets, probe_plan, radius, read.stacks[space].floor)
+        probe_plan = self._plans[space].probe_plan(fingerprint, radius)
+        block_buckets = keys.block_buckets(b"", [probe_plan])
+        snapshot = await self._segments.read({space: block_buckets})
+        buckets = snapshot.values_in_all_segments(space, block_buckets)
+        return numbers_within(buckets, probe_plan, radius, snapshot.stacks[space].floor)
 
 
 def _values_read(snapshot: Snapshot, probes: Sequence[Probe], part: slice) -> list[bytes | None]:
     return [
         value for probe in probes for segment in snapshot.buckets[probe.id] for value in segment.values[part]
     ]
-
-
-def _block_bucket_keys(tag: bytes, probes: Sequence[Probe]) -> Iterator[list[bytes]]:
-    if probes:
-        built, step = (
-            keys.block_buckets_each(tag, [probe.probe_plan for probe in probes]),
-            probes[0].block_bucket_count,
-        )
-        yield from (built[i : i + step] for i in range(0, len(built), step))
-
-
-@lru_cache(maxsize=4096)  # articles of a batch share candidates
-def _record_key(space: str, number: int) -> bytes:
-    return keys.record(space, number)

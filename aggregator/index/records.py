@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from aggregator.domain import ArticleRecord, StreamItem
 from aggregator.index import keys
+from aggregator.index.article_stream import record_fields
 from aggregator.index.bindings import binding_in_space
 from aggregator.index.blocks import BlockPlan
-from aggregator.index.codec.distinct import distinct
-from aggregator.index.codec.postings import ArticleNumbers, decode_numbers
+from aggregator.index.codec.postings import ArticleNumbers, decode_numbers, distinct
 from aggregator.index.codec.record_codec import decode_record, decode_record_summary_uncached, encode_record
 from aggregator.index.segments import Segments, scan_block
 from aggregator.store.base import Put, Store
@@ -75,19 +75,19 @@ class Records:
 
 
 class StoredArticles:
-    """Lists and loads stored articles. ``plan_of(space)`` returns the block plan of a space."""
+    """Lists and loads stored articles. ``plans``: the block plan of each space."""
 
-    def __init__(self, store: Store, segments: Segments, plan_of: Callable[[str], BlockPlan]) -> None:
+    def __init__(self, store: Store, segments: Segments, plans: Mapping[str, BlockPlan]) -> None:
         self._store = store
         self._segments = segments
-        self._plan_of = plan_of
+        self._plans = plans
 
     async def numbers(self, space: str) -> ArticleNumbers:
         """Article numbers of all versions with postings that have not expired, ascending; (n,).
 
         Versions that left are included. They are sorted in a thread: 10^7 of them take 0.2 s.
         """
-        stack, plan = await self._segments.stack(space), self._plan_of(space)
+        stack, plan = await self._segments.stack(space), self._plans[space]
         found = [np.empty(0, np.uint64)]
         for tag in stack.tags:
             async for _, bucket in scan_block(self._store, tag, 0, plan.widths[0]):
@@ -103,7 +103,7 @@ class StoredArticles:
             for number, data in zip(numbers, values, strict=True)
             if data is not None
         ]
-        binding_keys = [keys.binding_by_id(b"", record.id) for record in records]
+        binding_keys = [keys.binding(record.id) for record in records]
         snapshot = await self._segments.read({space: binding_keys})
         items = []
         for record, key in zip(records, binding_keys, strict=True):
@@ -116,13 +116,7 @@ class StoredArticles:
                         id=record.id,
                         verdict=known.binding.outcome.verdict,
                         arrived_ms=record.arrived_ms,
-                        title=record.title,
-                        url=record.url,
-                        source=record.source,
-                        lang=record.lang,
-                        space=space,
-                        published_at_ms=record.published_at_ms,
-                        terms=record.terms,
+                        **record_fields(record),
                     )
                 )
         return items

@@ -9,6 +9,10 @@ key, so an outdated head costs one more read and never gives a wrong result.
 
     open --seal: closed=now, if absent--> frozen --retention, everything below the floor--> dropped
 
+**Retention.** The floor of a space is the lowest article number that is still kept; lookups ignore smaller
+ones. It rises with the trusted time (``upkeep/clock_guard.py``), never with a wall clock, so that an article
+that expired once stays expired and a wrong clock expires none.
+
 **Counting** costs no round trip: articles whose number ends in k zero bits, which are random, are sampled:
 8 bytes, the number with its low bits replaced by k, appended by the commit of the article.
 """
@@ -16,7 +20,7 @@ key, so an outdated head costs one more read and never gives a wrong result.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -24,14 +28,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.domain import arrival_ms_of
+from aggregator.domain import arrival_ms_of, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
-from aggregator.index.codec.format_byte import PLAIN
 from aggregator.index.sketch_buckets import INITIAL_WIDTH, SketchWidth, decode_sketch_width
 from aggregator.index.snapshot import SegmentBuckets, SegmentStack, Snapshot
 from aggregator.store.base import AdvanceVersion, Put, Store, Transaction, ValueEquals
+from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat
+from aggregator.time_units import DAY_MS, HOUR_MS
 
 MIN_SAMPLES_PER_SEGMENT: Final = 4096  # of a full segment
 EXPONENT_BITS: Final = 5  # low bits of a sample that hold k
@@ -55,6 +60,34 @@ def decode_samples(samples: bytes | None) -> tuple[npt.NDArray[np.uint64], npt.N
     found = np.frombuffer(samples or b"", "<u8")
     exponents = found & np.uint64((1 << EXPONENT_BITS) - 1)
     return found ^ exponents, np.left_shift(1, exponents.astype(np.int64))
+
+
+# The floor rises in steps of this part of the retention period: each one is a write, and the grace covers it.
+FLOOR_STEPS_PER_RETENTION = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long articles are kept: at least ``period_ms``, or indefinitely if that is None."""
+
+    period_ms: int | None = None
+    # Articles are kept this much longer than ``period_ms``, so no copy outlives entries that it shares.
+    shared_entries_grace_ms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        grace_ms = DAY_MS if self.period_ms is None else min(DAY_MS, self.period_ms // 8)
+        object.__setattr__(self, "shared_entries_grace_ms", grace_ms)
+
+    def floor_at(self, trusted_ms: int) -> int:
+        """The floor at this trusted time; 0 if articles are kept indefinitely."""
+        if self.period_ms is None:
+            return 0
+        return article_number_at(max(0, trusted_ms - self.period_ms - self.shared_entries_grace_ms))
+
+    def stable_floor(self, stack: SegmentStack) -> int:
+        """A number that the floor does not pass within an hour: checks of all articles begin there."""
+        step_ms = (self.period_ms or 0) // FLOOR_STEPS_PER_RETENTION
+        return stack.floor + article_number_at(HOUR_MS + step_ms) if stack.floor else 0
 
 
 KEYS_PER_READ = 1024
@@ -88,20 +121,6 @@ class SpaceHead(msgspec.Struct, frozen=True, array_like=True):
 _HEAD_FORMAT = ValueFormat(msgspec.msgpack.Decoder(SpaceHead), "A list of segments", SpaceHead, PLAIN)
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRead:
-    """Values read at one instant from all live segments of some spaces, and those ``by_tag``."""
-
-    stacks: dict[str, SegmentStack]
-    keys: list[bytes]
-    values: list[bytes | None]
-    by_tag: dict[bytes, SegmentBuckets]
-
-    def to_snapshot(self) -> Snapshot:
-        """All values by key."""
-        return Snapshot(self.stacks, dict(zip(self.keys, self.values, strict=True)))
-
-
 class Segments:
     """The segments of all spaces over one store, as far as this process knows them."""
 
@@ -133,17 +152,22 @@ class Segments:
     async def read(self, suffixes_by_space: Mapping[str, Sequence[bytes]]) -> Snapshot:
         """Read keys (without tags) from all live segments of their spaces: one round trip."""
         builders = {space: partial(_with_tag, suffixes) for space, suffixes in suffixes_by_space.items()}
-        return (await self.read_keys(builders)).to_snapshot()
+        return (await self.read_keys(builders))[0]
 
-    async def read_keys(self, builders: Mapping[str, KeyBuilder]) -> SegmentRead:
-        """Read the keys that each space's builder returns; again if a segment was sealed or rehashed."""
+    async def read_keys(
+        self, builders: Mapping[str, KeyBuilder]
+    ) -> tuple[Snapshot, dict[bytes, SegmentBuckets]]:
+        """Read the keys that each space's builder returns; again if a segment was sealed or rehashed.
+
+        Returns all values, read at one instant, and what was built for each tag with its values.
+        """
         await self._load_heads(builders)
         while True:
             stacks = {space: self._stacks[space] for space in builders}
-            sealed_keys = [keys.sealed(stack.writable_tag) for stack in stacks.values()]
-            all_keys = sealed_keys + [keys.version(stack.writable_tag) for stack in stacks.values()]
+            sealed_keys = [stack.writable_tag + keys.SEALED for stack in stacks.values()]
+            all_keys = sealed_keys + [stack.writable_tag + keys.VERSION for stack in stacks.values()]
             widths_at = len(all_keys)
-            all_keys += [keys.sketch_width(tag) for stack in stacks.values() for tag in stack.tags]
+            all_keys += [tag + keys.WIDTH for stack in stacks.values() for tag in stack.tags]
             keys_by_tag: dict[bytes, list[bytes]] = {}
             for space, stack in stacks.items():
                 for tag, width in zip(stack.tags, stack.sketch_widths, strict=True):
@@ -153,7 +177,8 @@ class Segments:
             sealed = [space for space, value in zip(stacks, values, strict=False) if value is not None]
             changed = self._update_widths(stacks, values[widths_at:])
             if not sealed and not changed:
-                return SegmentRead(stacks, all_keys, values, _split_by_tag(keys_by_tag, values))
+                snapshot = Snapshot(stacks, dict(zip(all_keys, values, strict=True)))
+                return snapshot, _split_by_tag(keys_by_tag, values)
             for space in sealed:
                 await self._advance_writable(space, stacks[space].last + 1)
 
@@ -166,10 +191,10 @@ class Segments:
 
     async def seal(self, space: str, number: int, now_ms: int) -> None:
         """Seal segment ``number`` unless it is sealed already; the next one is writable then."""
-        closed = keys.sealed(keys.tag(space, number))
-        version = AdvanceVersion(keys.version(keys.tag(space, number)), b"closed")
+        closed = keys.tag(space, number) + keys.SEALED
+        version = AdvanceVersion(keys.tag(space, number) + keys.VERSION, b"closed")
         # The clock may have been set back since: the segment must outlive its newest article.
-        samples = (await self._store.read([keys.sampled_numbers(keys.tag(space, number))]))[0]
+        samples = (await self._store.read([keys.tag(space, number) + keys.SAMPLES]))[0]
         newest = int(decode_samples(samples)[0].max(initial=0))
         sealed_ms = max(now_ms, arrival_ms_of(newest))
         await self._store.commit(
@@ -181,7 +206,7 @@ class Segments:
         """Seal the writable segment if it is full and the store available."""
         stack = await self.stack(space)
         try:
-            samples = (await self._store.read([keys.sampled_numbers(stack.writable_tag)]))[0]
+            samples = (await self._store.read([stack.writable_tag + keys.SAMPLES]))[0]
             if decode_samples(samples)[1].sum() >= self.max_articles:
                 await self.seal(space, stack.last, now_ms)
         except StoreUnavailable:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from aggregator.domain import ArticleRecord
 from aggregator.index import keys
-from aggregator.index.codec.lazy_record import CandidateRecord
+from aggregator.index.codec.record_codec import CandidateRecord
 from aggregator.index.sketch_buckets import INITIAL_WIDTH, SketchWidth
 from aggregator.store.base import (
     AdvanceVersion,
@@ -47,11 +47,6 @@ class SegmentStack:
         object.__setattr__(self, "tags", tags)
         object.__setattr__(self, "writable_tag", tags[-1])
         object.__setattr__(self, "sketch_widths", self.sketch_widths or (INITIAL_WIDTH,) * len(tags))
-
-    @property
-    def has_single_segment(self) -> bool:
-        """Whether there are no frozen segments."""
-        return self.first == self.last
 
 
 @dataclass(slots=True)
@@ -110,7 +105,7 @@ class Snapshot:
     def newest_values(self, space: str, suffixes: Sequence[bytes]) -> list[bytes | None]:
         """``newest_value`` of each; without frozen segments this saves a call per candidate (up to 64)."""
         stack = self.stacks[space]
-        if not stack.has_single_segment:
+        if stack.first != stack.last:
             return [self.newest_value(space, suffix) for suffix in suffixes]
         tag, get = stack.writable_tag, self.values.get
         return [None if (value := get(tag + suffix)) == keys.ABSENT else value for suffix in suffixes]
@@ -128,10 +123,6 @@ class Snapshot:
         key = self.writable_key(space, suffix)
         return ValueEquals(key, self.values.get(key))
 
-    def version_guard(self, space: str) -> ValueEquals:
-        """Holds while the writable segment took exactly the commits applied here, in this order."""
-        return self.unchanged_check(space, keys.version(b""))
-
     def changed_buckets(self, id_: str) -> set[bytes]:
         """Keys of the article's buckets that the batch has appended to."""
         return self.writers.keys() & self.buckets[id_][-1].keys if self.writers else set()
@@ -144,8 +135,7 @@ class Snapshot:
     def apply(self, transaction: Transaction, binding_key: bytes, record: ArticleRecord | None) -> None:
         """Change the values as the commit of this transaction will change the store."""
         values, writers, own = self.values, self.writers, frozenset((binding_key,))
-        version_key = keys.version(keys.tag_of(binding_key))
-        version_before = values.get(version_key)
+        version_key, version_before = b"", None
         for write in transaction.writes:
             changed: Sequence[bytes]
             if isinstance(write, AppendMany):
@@ -158,7 +148,8 @@ class Snapshot:
                 values[write.key], changed = None, (write.key,)
             else:
                 if isinstance(write, AdvanceVersion):
-                    values[write.key] = next_version(values.get(write.key), write.token)
+                    version_key, version_before = write.key, values.get(write.key)
+                    values[write.key] = next_version(version_before, write.token)
                 continue  # decisions do not read the others
             for key in changed:
                 others = writers.get(key)

@@ -20,9 +20,16 @@ from aggregator.analysis.shingles import sketch_keys
 from aggregator.domain import ArticleRecord, Match, Outcome, arrival_ms_of
 from aggregator.index import keys, sketch_buckets
 from aggregator.index.article_stream import encode_stream_entry
-from aggregator.index.bindings import BindingSnapshot, DuplicateGroup, repoint
+from aggregator.index.bindings import (
+    Binding,
+    BindingSnapshot,
+    DuplicateGroup,
+    encode_binding,
+    encode_pointer,
+    repoint,
+    source_hash,
+)
 from aggregator.index.blocks import BlockPlan
-from aggregator.index.codec.binding_codec import Binding, encode_binding, encode_pointer, source_hash
 from aggregator.index.codec.postings import (
     TERM_POSTING_BYTES,
     encode_postings,
@@ -30,7 +37,7 @@ from aggregator.index.codec.postings import (
     encode_term_postings,
 )
 from aggregator.index.segments import NO_SAMPLING, sample_entry
-from aggregator.index.sketch_buckets import INITIAL_WIDTH, SketchWidth
+from aggregator.index.snapshot import SegmentStack
 from aggregator.store.base import (
     AdvanceVersion,
     Append,
@@ -53,29 +60,32 @@ NO_BUCKETS: Final[Mapping[bytes, bytes | None]] = MappingProxyType({})
 
 
 class SegmentTransactions:
-    """Builds the transactions on the writable segment of one space.
+    """Builds the transactions on the writable segment of ``stack``.
 
-    ``is_only_segment``: removed keys are deleted, else set to ABSENT, so that older segments do not show.
-    ``shared_entries_grace_ms``: an exact copy shares the index entries of an article at most this much older.
-    ``sketch_width``: as read with everything that a transaction relies on.
+    ``plans``: the block plan of each space. ``shared_entries_grace_ms``: an exact copy shares the index
+    entries of an article at most this much older.
     """
 
     def __init__(
         self,
-        tag: bytes,
-        plan: BlockPlan,
+        stack: SegmentStack,
         *,
-        is_only_segment: bool = True,
+        plans: Mapping[str, BlockPlan],
         shared_entries_grace_ms: int = DAY_MS,
         sampling_exponent: int = NO_SAMPLING,
-        sketch_width: SketchWidth = INITIAL_WIDTH,
     ) -> None:
-        self._tag = tag
-        self._plan = plan
-        self._is_only_segment = is_only_segment
+        self._tag = stack.writable_tag
+        self._plan = plans[stack.space]
+        # Removed keys are deleted, or else set to ABSENT, so that older segments do not show.
+        self._is_only_segment = stack.first == stack.last
         self._shared_entries_grace_ms = shared_entries_grace_ms
         self._sampling_exponent = sampling_exponent
-        self._sketch_width = sketch_width
+        self._sketch_width = stack.sketch_widths[-1]
+        # The segment is open, and its sketch buckets are those that the transactions name.
+        self._segment_checks = (
+            ValueEquals(self._tag + keys.SEALED, None),
+            ValueEquals(self._tag + keys.WIDTH, self._sketch_width.encode()),
+        )
 
     def insert(
         self,
@@ -92,10 +102,10 @@ class SegmentTransactions:
         sketch buckets as read, to trim full keys.
         """
         binding = _binding_of(record, record.first_version, outcome)
-        checks: list[Check] = [*self._segment_checks(), *lookup_checks]
+        checks: list[Check] = [*self._segment_checks, *lookup_checks]
         writes: list[Write] = [
-            self._binding_write(binding),
-            self._stream_write("article", binding, record),
+            Put(self._tag + keys.binding(binding.id), encode_binding(binding)),
+            StreamAdd(self._tag + keys.STREAM, encode_stream_entry("article", binding, record)),
             *self._sample_writes(record),
         ]
         if not self._may_share_entries(record, outcome.match):
@@ -106,7 +116,7 @@ class SegmentTransactions:
             row = keys.id_hash(record.id)
             writes += [
                 self._state_write(binding),
-                Append(keys.duplicate_ids(self._tag, outcome.match.canonical_first), row),
+                Append(self._tag + keys.duplicate_ids(outcome.match.canonical_first), row),
             ]
         return self._transaction(checks, writes, b"+", record.number, version_guard)
 
@@ -121,15 +131,15 @@ class SegmentTransactions:
         old = current.binding
         binding = _binding_of(record, old.first_version, old.outcome)
         writes: list[Write] = [
-            self._binding_write(binding),
+            Put(self._tag + keys.binding(binding.id), encode_binding(binding)),
             *self._mark_dead(old),
             *self._posting_writes(record),
             *self._reindex(records_to_index),
-            self._stream_write("article", binding, record),
+            StreamAdd(self._tag + keys.STREAM, encode_stream_entry("article", binding, record)),
             *self._sample_writes(record),
         ]
         writes += self._term_writes(record) if binding.outcome.match is None else [self._state_write(binding)]
-        checks = (*self._segment_checks(), ValueEquals(current.key, current.raw), *group.unchanged_checks)
+        checks = (*self._segment_checks, ValueEquals(current.key, current.raw), *group.unchanged_checks)
         return self._transaction(checks, writes, b"+", record.number)
 
     def delete(
@@ -149,13 +159,13 @@ class SegmentTransactions:
             self._removal_write(current.key),
             *self._reindex(records_to_index),
             *self._mark_dead(removed),
-            self._stream_write("deleted", removed),
+            StreamAdd(self._tag + keys.STREAM, encode_stream_entry("deleted", removed)),
         ]
         writes += self._repoint_members(removed, group, new_canonical)
         writes += self._term_writes(promoted_record) if promoted_record is not None else []
         if removed.outcome.match is None:
-            writes.append(Put(keys.tombstone(self._tag, removed.first_version), keys.DEAD))
-        checks = (*self._segment_checks(), ValueEquals(current.key, current.raw), *group.unchanged_checks)
+            writes.append(Put(self._tag + keys.tombstone(removed.first_version), keys.DEAD))
+        checks = (*self._segment_checks, ValueEquals(current.key, current.raw), *group.unchanged_checks)
         return self._transaction(checks, writes, b"-", removed.number)
 
     def copy_in(
@@ -171,7 +181,7 @@ class SegmentTransactions:
         remains a duplicate. Exact copies get index entries too: those they share may be missing here.
         """
         is_stored = previous is not None and previous.number == binding.number
-        writes: list[Write] = [self._binding_write(binding)]
+        writes: list[Write] = [Put(self._tag + keys.binding(binding.id), encode_binding(binding))]
         if previous is not None and not is_stored:
             writes += self._mark_dead(previous)
         if record is not None and not is_stored:
@@ -181,17 +191,17 @@ class SegmentTransactions:
             row = keys.id_hash(binding.id)
             writes += [
                 self._state_write(binding),
-                Append(keys.duplicate_ids(self._tag, match.canonical_first), row),
+                Append(self._tag + keys.duplicate_ids(match.canonical_first), row),
             ]
         elif not is_stored or (previous is not None and previous.outcome.match is not None):
             writes += [self._state_write(binding), *(self._term_writes(record) if record is not None else [])]
-        return self._transaction((*self._segment_checks(), *lookup_checks), writes, b"=", binding.number)
+        return self._transaction((*self._segment_checks, *lookup_checks), writes, b"=", binding.number)
 
     def remove_copy(self, removed: Binding, lookup_checks: Sequence[Check]) -> Transaction:
         """Remove an article that the other space no longer has; its number can never return."""
         return self._transaction(
-            (*self._segment_checks(), *lookup_checks),
-            [self._removal_write(keys.binding_by_id(self._tag, removed.id)), *self.tombstone_writes(removed)],
+            (*self._segment_checks, *lookup_checks),
+            [self._removal_write(self._tag + keys.binding(removed.id)), *self.tombstone_writes(removed)],
             b"-",
             removed.number,
         )
@@ -200,7 +210,7 @@ class SegmentTransactions:
         """Marks that keep a late writer from adding a version that was removed."""
         writes = self._mark_dead(removed)
         if removed.outcome.match is None and removed.number == removed.first_version:
-            writes.append(Put(keys.tombstone(self._tag, removed.first_version), keys.DEAD))
+            writes.append(Put(self._tag + keys.tombstone(removed.first_version), keys.DEAD))
         return writes
 
     def _repoint_members(
@@ -216,10 +226,13 @@ class SegmentTransactions:
             if moved.outcome.match is not None:
                 rows += keys.id_hash(binding.id)
             if moved != binding:
-                writes += [self._binding_write(moved), self._state_write(moved)]
-        old_key = keys.duplicate_ids(self._tag, group.first_number)
+                writes += [
+                    Put(self._tag + keys.binding(moved.id), encode_binding(moved)),
+                    self._state_write(moved),
+                ]
+        old_key = self._tag + keys.duplicate_ids(group.first_number)
         new_key = (
-            keys.duplicate_ids(self._tag, new_canonical.binding.first_version) if new_canonical else old_key
+            self._tag + keys.duplicate_ids(new_canonical.binding.first_version) if new_canonical else old_key
         )
         if new_key != old_key or not rows:
             writes.append(Delete(old_key))
@@ -236,15 +249,8 @@ class SegmentTransactions:
         version_guard: ValueEquals | None = None,
     ) -> Transaction:
         """Add the version: a hash chain of all commits, so an equal version means an equal history."""
-        version = AdvanceVersion(keys.version(self._tag), operation + number.to_bytes(8, "big"))
+        version = AdvanceVersion(self._tag + keys.VERSION, operation + number.to_bytes(8, "big"))
         return Transaction(tuple(checks), (*writes, version), version_guard)
-
-    def _segment_checks(self) -> tuple[Check, Check]:
-        """The segment is open, and its sketch buckets are those that this transaction names."""
-        return (
-            ValueEquals(keys.sealed(self._tag), None),
-            ValueEquals(keys.sketch_width(self._tag), self._sketch_width.encode()),
-        )
 
     def _may_share_entries(self, record: ArticleRecord, match: Match | None) -> bool:
         if match is None or match.rule != "exact":
@@ -253,20 +259,20 @@ class SegmentTransactions:
 
     def _sample_writes(self, record: ArticleRecord) -> list[Write]:
         sample = sample_entry(record.number, self._sampling_exponent)
-        return [Append(keys.sampled_numbers(self._tag), sample)] if sample else []
+        return [Append(self._tag + keys.SAMPLES, sample)] if sample else []
 
     def _mark_dead(self, removed: Binding) -> list[Write]:
         entry = removed.number.to_bytes(8, "little")
         return [
-            Put(keys.state(self._tag, removed.number), keys.DEAD),
-            Append(keys.dead_numbers(self._tag), entry),
+            Put(self._tag + keys.state(removed.number), keys.DEAD),
+            Append(self._tag + keys.DEAD_NUMBERS, entry),
         ]
 
     def _removal_write(self, key: bytes) -> Write:
         return Delete(key) if self._is_only_segment else Put(key, keys.ABSENT)
 
     def _state_write(self, binding: Binding) -> Write:
-        match, key = binding.outcome.match, keys.state(self._tag, binding.number)
+        match, key = binding.outcome.match, self._tag + keys.state(binding.number)
         if match is None:
             return self._removal_write(key)
         return Put(key, encode_pointer(match.canonical_id, match.canonical_first))
@@ -303,14 +309,7 @@ class SegmentTransactions:
         entries = encode_term_postings(index_keys, record.number)
         return [AppendCapped(tuple(buckets), tuple(entries), keys.MAX_ARTICLES_PER_TERM * TERM_POSTING_BYTES)]
 
-    def _binding_write(self, binding: Binding) -> Write:
-        return Put(keys.binding_by_id(self._tag, binding.id), encode_binding(binding))
-
-    def _stream_write(self, kind: str, binding: Binding, record: ArticleRecord | None = None) -> Write:
-        return StreamAdd(keys.stream(self._tag), encode_stream_entry(kind, binding, record))
-
 
 def _binding_of(record: ArticleRecord, first_version: int, outcome: Outcome) -> Binding:
-    return Binding(
-        record.number, first_version, record.text_hash, record.id, outcome, source_hash(record.source)
-    )
+    source = source_hash(record.source)
+    return Binding(record.number, first_version, record.text_hash, record.id, outcome, source)

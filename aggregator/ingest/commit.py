@@ -38,7 +38,7 @@ class Committer:
 
     async def write_records(self, plans: Sequence[CommitPlan]) -> None:
         """Write the records that no earlier attempt has written; nothing refers to them yet."""
-        missing = [p for p in _plans_with_writes(plans) if not p.pending.record_written]
+        missing = [p for p in plans if p.transaction and p.record and not p.pending.record_written]
         if not missing:
             return
         texts = {
@@ -52,7 +52,7 @@ class Committer:
 
     async def commit(self, plans: Sequence[CommitPlan], now_ms: int) -> list[PendingArticle]:
         """Commit the plans whose records are written, in order; return the conflicted articles."""
-        writes = _plans_with_writes(plans)
+        writes = [p for p in plans if p.transaction and p.record]
         ready = [p for p in writes if p.pending.record_written]
         failed_checks = await self._index.store.commit_many([p.transaction for p in ready if p.transaction])
         conflicted = [p.pending for p, failed in zip(ready, failed_checks, strict=True) if failed]
@@ -63,7 +63,8 @@ class Committer:
             await self._index.segments.seal_if_full(space, now_ms)
         committed = [p for p in plans if p.pending not in conflicted] if conflicted else plans
         for plan in committed:
-            await self._remove_replaced(plan)
+            if plan.superseded_number is not None or plan.older_versions:
+                await self._remove_replaced(plan)
         if self._dual_writer is not None:
             await self._dual_writer.replicate(
                 [PostedArticle(p.pending.article, p.record) for p in committed if p.record]
@@ -89,7 +90,3 @@ class Committer:
         for plan in plans:
             event = next((events[g] for g in plan.duplicate_groups if g in events), None) if events else None
             plan.pending.answer = replace(plan.answer, event_id=event) if event else plan.answer
-
-
-def _plans_with_writes(plans: Sequence[CommitPlan]) -> list[CommitPlan]:
-    return [p for p in plans if p.transaction is not None and p.record is not None]

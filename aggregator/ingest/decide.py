@@ -28,10 +28,15 @@ from aggregator.domain import (
     copy_metadata,
 )
 from aggregator.errors import Forbidden, ImplausibleClock
-from aggregator.index import Index, Probe, Snapshot
-from aggregator.index.bindings import BindingSnapshot, bindings_under, foreign_article_error, is_owned
+from aggregator.index import Index, Probe, Snapshot, keys
+from aggregator.index.bindings import (
+    BindingSnapshot,
+    bindings_under,
+    foreign_article_error,
+    is_owned,
+    source_hash,
+)
 from aggregator.index.candidates import build_candidates
-from aggregator.index.codec.binding_codec import source_hash
 from aggregator.index.lookup import LookupResult
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.pending import CommitPlan, PendingArticle
@@ -83,11 +88,8 @@ class _Decision:
     changed_buckets: set[bytes]
     candidates: list[Candidate]
     bindings: list[BindingSnapshot]
+    newest_number: int  # that of ``bindings``, or 0
     current: BindingSnapshot | None  # the binding in the article's space, also in ``bindings``
-
-    @property
-    def newest_number(self) -> int:
-        return self.bindings[0].binding.number if self.bindings else 0
 
 
 class Decider:
@@ -99,10 +101,10 @@ class Decider:
         self._number_generator = ArticleNumberGenerator()
 
     async def ownership_error(
-        self, pending: PendingArticle, probe: Probe, snapshot: Snapshot, now_ms: int
+        self, pending: PendingArticle, probe: Probe, snapshot: Snapshot
     ) -> Forbidden | None:
         """The error if the id is stored, in any space, for a source that this caller may not replace."""
-        known = bindings_under(snapshot, probe.binding_key) if pending.sources else []
+        known = bindings_under(snapshot, probe.binding_key)
         if all(is_owned(each.binding, pending.sources) for each in known):
             return None
         if pending.record_written:  # by an earlier attempt, which lost the race to this version
@@ -136,6 +138,7 @@ class Decider:
                 now_ms,
             ),
             bindings=bindings,
+            newest_number=bindings[0].binding.number if bindings else 0,
             current=next((b for b in bindings if b.space == pending.analysis.space), None),
         )
         if case.current is None:  # a new id, or one that changed its language: then it is another article
@@ -156,8 +159,8 @@ class Decider:
         checks = self._index.lookup.commit_checks(
             snapshot, probe, case.changed_buckets, case.lookup.candidate_numbers, outcome.match
         )
-        transaction = self._index.transactions(snapshot, probe.space).insert(
-            record, outcome, checks, snapshot.version_guard(probe.space), snapshot.values
+        transaction = self._index.transactions(snapshot.stacks[probe.space]).insert(
+            record, outcome, checks, snapshot.unchanged_check(probe.space, keys.VERSION), snapshot.values
         )
         return self._build_plan(case, outcome, record, transaction)
 

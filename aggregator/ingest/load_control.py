@@ -17,15 +17,16 @@ import asyncio
 import math
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
-from aggregator.concurrency import PriorityGate
 from aggregator.errors import StoreUnavailable
 from aggregator.store.base import Put, Store
 
+# About the duration of one interactive request without other load: bulk work yields to it for this time.
+MAX_WAIT_S = 0.005
 # Seconds of pause per second of work while interactive articles arrive.
 PAUSE_RATIO = 1.0
 # The pause shrinks to 0 over this time after the newest interactive article.
@@ -33,6 +34,46 @@ QUIET_AFTER_S = 10.0
 MAX_PAUSE_S = 0.25
 # Articles looked up and committed in one slice: the longest that an interactive article waits for.
 SLICE_ARTICLES = 8
+
+
+class PriorityGate:
+    """Lets the bulk tasks of one event loop pause while interactive tasks are active."""
+
+    def __init__(self) -> None:
+        self._high_priority_count = 0
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    @contextmanager
+    def high_priority(self) -> Iterator[None]:
+        """Mark the current task as interactive: bulk tasks pause until it leaves the context."""
+        self._high_priority_count += 1
+        try:
+            yield
+        finally:
+            self._high_priority_count -= 1
+            if not self._high_priority_count:
+                for waiter in self._waiters:
+                    _wake(waiter)
+
+    async def yield_control(self) -> None:
+        """Let other tasks run; returns when no interactive task is active, or after ``MAX_WAIT_S``."""
+        if not self._high_priority_count:
+            await asyncio.sleep(0)
+            return
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+        timeout = loop.call_later(MAX_WAIT_S, _wake, waiter)
+        self._waiters.add(waiter)
+        try:
+            await waiter
+        finally:
+            timeout.cancel()
+            self._waiters.discard(waiter)
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def pause_s(since_last_s: float, work_s: float) -> float:

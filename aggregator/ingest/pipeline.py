@@ -125,8 +125,6 @@ class BatchPipeline:
                 return
             batch = await self._look_up(pending)
             plans = await self._decide(batch, dry_run)
-            if not dry_run:
-                await self._write_records(batch, plans)
             pending = await self._commit(batch, plans, dry_run)
         for item in pending:
             item.answer = CommitConflict(
@@ -169,7 +167,6 @@ class BatchPipeline:
         plans = None
         if in_flight.committing is None or batch.snapshot.catch_up(in_flight.committing.snapshot.applied):
             plans = await self._decide(batch)
-            await self._write_records(batch, plans)
         if await self._finish_commit(in_flight) and plans is not None:
             in_flight.commit, in_flight.committing = spawn(self._commit(batch, plans)), batch
             await self._yield_control()
@@ -209,8 +206,9 @@ class BatchPipeline:
             probes = [lookup.probe for lookup in lookups]
             snapshot = await self._index.lookup.read_snapshot(probes)
             wanted: dict[int, str] = {}
-            for part in self._index.lookup.probe_groups(probes):
-                await self._yield_control()
+            for n, part in enumerate(self._index.lookup.probe_groups(probes)):
+                if n:
+                    await self._yield_control()
                 found = self._index.lookup.evaluate_probes(snapshot, [probes[i] for i in part])
                 for i, matches in zip(part, found, strict=True):
                     lookups[i].matches, lookups[i].candidate_numbers = matches, matches.ranked_numbers
@@ -227,29 +225,33 @@ class BatchPipeline:
             return Batch(pending, lookups, snapshot, now_ms, time.perf_counter() - started)
 
     async def _decide(self, batch: Batch, dry_run: bool = False) -> list[CommitPlan]:
-        """Decide in order; each write is applied to the snapshot first. A foreign id gets no plan."""
+        """Decide in order, each on a snapshot with the writes of those before; then write the records.
+
+        A foreign id gets no plan.
+        """
         started = time.perf_counter()
         snapshot, plans = batch.snapshot, []
+        compares_by_terms = any(item.policy.policy.compares_by_terms for item in batch.pending)
         for i, (item, lookup) in enumerate(zip(batch.pending, batch.lookups, strict=True)):
-            if i % YIELD_EVERY_ARTICLES == 0:
+            if i and i % YIELD_EVERY_ARTICLES == 0:
                 await self._yield_control()
-            item.answer = await self._decider.ownership_error(item, lookup.probe, snapshot, batch.now_ms)
-            if item.answer is not None:
-                continue
+            if item.sources:
+                item.answer = await self._decider.ownership_error(item, lookup.probe, snapshot)
+                if item.answer is not None:
+                    continue
             plan = await self._decider.decide(item, lookup, snapshot, batch.now_ms, dry_run)
             if plan.transaction is not None and not dry_run:
                 key = snapshot.writable_key(lookup.probe.space, lookup.probe.binding_key)
                 snapshot.apply(plan.transaction, key, plan.record)
-                if plan.record is not None:
+                if plan.record is not None and compares_by_terms:
                     _offer_to_later(plan.record, batch, i)
             plans.append(plan)
-        batch.lookup_s += time.perf_counter() - started
+        decided = time.perf_counter()
+        batch.lookup_s += decided - started
+        if not dry_run:
+            await self._committer.write_records(plans)
+            batch.record_write_s += time.perf_counter() - decided
         return plans
-
-    async def _write_records(self, batch: Batch, plans: Sequence[CommitPlan]) -> None:
-        started = time.perf_counter()
-        await self._committer.write_records(plans)
-        batch.record_write_s += time.perf_counter() - started
 
     async def _commit(
         self, batch: Batch, plans: Sequence[CommitPlan], dry_run: bool = False

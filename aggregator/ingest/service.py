@@ -41,6 +41,10 @@ E = TypeVar("E", bound=Exception)
 OnDelete = Callable[[int, str, int], Awaitable[None]]
 
 
+async def accept_writes() -> None:
+    """Raise nothing: articles may be stored at any time."""
+
+
 class IngestService:
     """Checks and inserts articles, and deletes them.
 
@@ -62,7 +66,7 @@ class IngestService:
         on_delete: OnDelete | None = None,
         dual_writer: DualWriter | None = None,
         load_control: LoadControl | None = None,
-        before_write: Callable[[], Awaitable[None]] | None = None,
+        before_write: Callable[[], Awaitable[None]] = accept_writes,
         execution: Execution = SEQUENTIAL,
         batch_articles: int = BATCH_ARTICLES,
     ) -> None:
@@ -120,7 +124,7 @@ class IngestService:
             return analysis
         analyze_ms = (time.perf_counter() - started) * 1000
         pending = PendingArticle(0, article, analysis, sources=sources, policy=policy)
-        await self._check_writable()
+        await self._before_write()
         if self._load_control is None:
             await self._batcher.submit(pending)
         else:
@@ -190,15 +194,11 @@ class IngestService:
 
     async def _process_batches(self, batches: Sequence[list[PendingArticle]], dry_run: bool) -> None:
         if not dry_run:
-            await self._check_writable()
+            await self._before_write()
             await self._bulk_pipeline.process_all(batches)
             return
         for batch in batches:
             await self._bulk_pipeline.process(batch, dry_run)
-
-    async def _check_writable(self) -> None:
-        if self._before_write is not None:
-            await self._before_write()
 
     async def delete(self, id_: str, *, sources: tuple[str, ...] = ()) -> None:
         """Remove an article from the index and from its event.
@@ -206,7 +206,7 @@ class IngestService:
         Its records are deleted last, so a repeated delete finishes. Raises NotFound, Forbidden for an article
         of none of ``sources`` (empty: of any), CommitConflict, StoreUnavailable.
         """
-        await self._check_writable()
+        await self._before_write()
         try:
             removed = await self._index.articles.delete(id_, sources=sources)
             versions = {b.binding.number: (b.binding.first_version, b.space) for b in removed}

@@ -17,8 +17,7 @@ import numpy.typing as npt
 from aggregator.domain import StreamItem, arrival_ms_of
 from aggregator.errors import StoreUnavailable
 from aggregator.index import Index
-from aggregator.index.codec.distinct import is_among
-from aggregator.index.codec.postings import ArticleNumbers
+from aggregator.index.codec.postings import ArticleNumbers, is_among
 from aggregator.queries.headline_table import HeadlineTable
 
 # Articles per space that the first search waits for: about 0.1 s.

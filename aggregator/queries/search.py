@@ -18,8 +18,7 @@ from aggregator.analysis.article_id import validate_id
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.errors import InvalidInput
 from aggregator.index import Index, StoredArticle, keys
-from aggregator.index.codec.distinct import is_among
-from aggregator.index.codec.postings import top_by_terms
+from aggregator.index.codec.postings import is_among, top_by_terms
 from aggregator.index.keys import term_hash
 from aggregator.queries.headline_index import HeadlineIndex
 from aggregator.queries.headline_table import (

@@ -12,9 +12,9 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from aggregator.errors import CommitConflict, Conflict, NotFound, StoreUnavailable
+from aggregator.errors import CommitConflict, Conflict, NotFound
 from aggregator.store.base import Put, Store, Transaction, ValueEquals, Write
-from aggregator.store.decoding import Decoder, decode_value
+from aggregator.store.decoding import Decoder, decode_formatted
 
 MAX_COMMIT_ATTEMPTS = 20
 T = TypeVar("T")
@@ -51,12 +51,7 @@ class ValueFormat(Generic[T]):
         """The value of a key. Raises DamagedValue, StoreUnavailable if it has another version."""
         if raw is None:
             return self.absent()
-        if not raw.startswith(self._version):
-            raise StoreUnavailable(
-                f"{self.kind_name} in the store has format {raw[:1].hex() or 'none'}, this version reads "
-                f"{self._version.hex()}: run the version that wrote it, or reindex."
-            )
-        return decode_value(self._decoder, raw[len(self._version) :], self.kind_name)
+        return decode_formatted(self._decoder, raw, self.kind_name, self._version)
 
 
 class StoredValue(Generic[T]):

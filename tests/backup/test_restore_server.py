@@ -14,11 +14,11 @@ from aggregator.backup.creation import Manifest
 from aggregator.backup.restore import OWN_PREFIXES, restore_server
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
-from aggregator.index.codec.format_byte import PLAIN
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import TRUSTED_TIME_KEY, TrustedTime
 from aggregator.runtime import demo
 from aggregator.settings import Settings
+from aggregator.store.decoding import PLAIN
 from tests.backup.helpers import NOW_MS, VALUES, backup_of, content
 from tests.support.stores import direct_client, open_patient_store
 

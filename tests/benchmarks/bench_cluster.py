@@ -131,7 +131,7 @@ class Load:
         ids = list(self.acknowledged)
         for start in range(0, len(ids), 500):
             part = ids[start : start + 500]
-            suffixes = [keys.binding_by_id(b"", id_) for id_ in part]
+            suffixes = [keys.binding(id_) for id_ in part]
             snapshot = await self.index.segments.read({SPACE: suffixes})
             for id_, suffix in zip(part, suffixes, strict=True):
                 found = bindings_under(snapshot, suffix)
@@ -216,7 +216,7 @@ async def on_cluster(cluster: Cluster, count: int, faults: int) -> None:
 
     run, figures = await load(cluster.url, ports, count)
     tag = (await run.index.segments.stack(SPACE)).writable_tag
-    writable = cluster.primary_of(keys.stream(tag))
+    writable = cluster.primary_of(tag + keys.STREAM)
     figures |= await writable_cost(run, redis.Redis(port=writable), "w", count // 3)
     print(json.dumps({"nodes": 6, **figures, **await run.missing()}), flush=True)
 

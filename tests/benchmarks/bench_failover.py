@@ -100,7 +100,7 @@ async def _through_failover(cluster: Cluster, setting: Setting, cut_s: float) ->
     async with serving(**options) as url, aiohttp.ClientSession() as session:  # type: ignore[arg-type]
         async with session.get(f"{url}/readyz") as response:
             space = next(s for s in (await response.json())["spaces"] if s.startswith("xx"))
-        primary = cluster.primary_of(keys.stream(keys.tag(space, 0)))
+        primary = cluster.primary_of(keys.tag(space, 0) + keys.STREAM)
 
         async def fault() -> None:
             nonlocal killed_s

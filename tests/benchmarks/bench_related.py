@@ -113,12 +113,12 @@ async def _write(index: Index, space: str, chunk: Sequence[tuple[ArticleRecord, 
     if not chunk:
         return
     snapshot = await index.segments.read({space: ()})
-    segment = index.transactions(snapshot, space)
+    segment = index.transactions(snapshot.stacks[space])
     await index.records.insert([record for record, _ in chunk], {})
     failed = await index.store.commit_many([segment.insert(r, outcome, []) for r, outcome in chunk])
     assert not any(failed)
     # Otherwise the detector would read all articles during the measurement.
-    await index.store.delete([keys.stream(tag) for tag in snapshot.stacks[space].tags])
+    await index.store.delete([tag + keys.STREAM for tag in snapshot.stacks[space].tags])
 
 
 async def measure_requests(

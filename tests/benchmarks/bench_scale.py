@@ -93,7 +93,7 @@ class Stored:
         self._count_memory(KINDS[kind], self.count)
         exponent = sampling_exponent_for(measuring.UNLIMITED)
         sample = loading.sampled_numbers(self._numbers, exponent)
-        self._connection.set(keys.sampled_numbers(self._tag), sample)
+        self._connection.set(self._tag + keys.SAMPLES, sample)
         self.figures["load s"] = time.perf_counter() - started
 
     def load_articles(self, wanted: Sequence[int] | None) -> None:

@@ -103,7 +103,7 @@ async def load(index: Index, space: str, count: int) -> None:
         if len(chunk) < COMMIT_ARTICLES and position < count:
             continue
         snapshot = await index.segments.read({space: ()})
-        segment = index.transactions(snapshot, space)
+        segment = index.transactions(snapshot.stacks[space])
         made = [segment.insert(record, Outcome("new"), []) for record in chunk]
         kept = [
             replace(each, writes=tuple(w for w in each.writes if not isinstance(w, AppendMany)))

@@ -33,7 +33,7 @@ async def test_what_is_missing_or_changed_is_counted(tmp_path: Path) -> None:
         load = Load(server.url, analyses, 10**6)
         await load.insert(articles("a", 20, 5, analyses))
         assert sorted(load.acknowledged.values()) == ["duplicate"] * 2 + ["new"] * 18
-        await load.store.delete([keys.binding_by_id(keys.tag(SPACE, 0), "a3")])
+        await load.store.delete([keys.tag(SPACE, 0) + keys.binding("a3")])
         load.acknowledged["a4"] = "related"
         assert await load.missing() == {"acknowledged": 20, "lost": 1, "changed": 1}
         await load.store.close()

@@ -11,10 +11,11 @@ from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import query_keys
 from aggregator.domain import Analysis, Article, ArticleRecord, Outcome, Sketch
 from aggregator.index import keys
+from aggregator.index.bindings import decode_binding
 from aggregator.index.blocks import DEFAULT_PLAN
-from aggregator.index.codec.binding_codec import decode_binding
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES
 from aggregator.index.codec.record_codec import decode_record_uncached
+from aggregator.index.snapshot import SegmentStack
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
@@ -51,7 +52,8 @@ async def test_the_buckets_are_those_that_inserts_leave() -> None:
     base = replicas.Replicas(analyses(30), np.arange(30) == 4)
     rounds = base.rounds(100)
     numbers = replicas.article_numbers(100, 1_780_000_000_000, 1_000_000)
-    store, segment = MemoryStore(), SegmentTransactions(TAG, DEFAULT_PLAN)
+    stack = SegmentStack(SPACE)
+    store, segment = MemoryStore(), SegmentTransactions(stack, plans={SPACE: DEFAULT_PLAN})
     for round_ in rounds:
         members, prints = base.members(round_), base.fingerprints_of(round_)
         sketch_keys, terms = base.sketch_keys_of(round_), base.term_keys_of(round_)
@@ -84,7 +86,7 @@ def test_the_counted_entries_are_those_in_the_buckets() -> None:
     assert read.tolist() == [sum(len(loaded.get(name, b"")) for name in names) // SKETCH_POSTING_BYTES]
     assert bits == 18
     assert 3 * 17 <= own[0] <= read[0]
-    names = keys.block_buckets(TAG, DEFAULT_PLAN.probe_plan(probe.fingerprint, 7))
+    names = keys.block_buckets(TAG, [DEFAULT_PLAN.probe_plan(probe.fingerprint, 7)])
     entries = sum(len(loaded.get(name, b"")) for name in names) // (DEFAULT_PLAN.remainder_bytes + 8)
     assert reading.block_entries(base, 100, [probe], DEFAULT_PLAN).tolist() == [entries]
 
@@ -118,7 +120,7 @@ def test_records_and_bindings_can_be_read(count: int, tmp_path) -> None:  # type
             assert client.dbsize() == 2 * count
             for position, number in enumerate(numbers.tolist()):
                 id_ = loading.ID % position
-                binding = decode_binding(client.get(keys.binding_by_id(TAG, id_)))
+                binding = decode_binding(client.get(TAG + keys.binding(id_)))
                 record = decode_record_uncached(client.get(keys.record(SPACE, number)), SPACE, number)
                 assert binding.id == record.id == id_
                 assert binding.number == record.number == number

@@ -58,14 +58,16 @@ from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.http.proxy_users import PROXY_USERS, ProxyUsers
 from aggregator.http.query_params import decode_cursor, parse_pairs
 from aggregator.http.server import READ_BUFFER_BYTES
+from aggregator.index import bindings
 from aggregator.index.article_stream import decode_stream_entry, encode_stream_entry, to_stream_item
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec import binding_codec, postings, record_codec
+from aggregator.index.codec import postings, record_codec
 from aggregator.settings import Settings
 from aggregator.store import pipelining
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import wall_clock_ms
 from tests.support.factories import event
+from tests.support.index_layout import encode_posting
 
 TEXT = "The harbour bridge of Brackwater stays closed, since 2,400 bolts were found loose on 3 May. "
 CHINESE = "港口大桥昨日关闭。记者从市政府获悉，2400颗螺栓松动，维修需时三个月。"
@@ -160,16 +162,16 @@ def check_bucket(data: bytes) -> None:
 
 def _buckets() -> Iterator[bytes]:
     for kind, rest_bytes in ((b"b", 6), (b"s", 2), (b"t", 4)):
-        yield kind + b"".join(postings.encode_posting(n % 3, n, rest_bytes) for n in range(1, 9))
+        yield kind + b"".join(encode_posting(n % 3, n, rest_bytes) for n in range(1, 9))
 
 
 def check_record(data: bytes) -> None:
     """Decode a binding, pointer or record; the first byte selects which."""
     kind, rest = data[:1], data[1:]
     if kind == b"b":
-        binding_codec.decode_binding(rest)
+        bindings.decode_binding(rest)
     elif kind == b"p":
-        binding_codec.decode_pointer(rest)
+        bindings.decode_pointer(rest)
     else:
         # Without its cache, which would only hold the inputs.
         found = record_codec.decode_record.__wrapped__(rest, "en.3f2a", 7)
@@ -393,15 +395,15 @@ def _record() -> ArticleRecord:
     )  # fmt: skip
 
 
-def _binding() -> binding_codec.Binding:
+def _binding() -> bindings.Binding:
     match = Match("pier", 4, "port", 3, 2, 0.93, "overlap")
-    return binding_codec.Binding(7, 5, b"h" * 16, "quay", Outcome("duplicate", 2, match, True))
+    return bindings.Binding(7, 5, b"h" * 16, "quay", Outcome("duplicate", 2, match, True))
 
 
 def _stored_values() -> Iterator[tuple[bytes, bytes]]:
     yield b"r", record_codec.encode_record(_record())
-    yield b"b", binding_codec.encode_binding(_binding())
-    yield b"p", binding_codec.encode_pointer("port", 3)
+    yield b"b", bindings.encode_binding(_binding())
+    yield b"p", bindings.encode_pointer("port", 3)
 
 
 def _stream_entry(kind: str) -> bytes:

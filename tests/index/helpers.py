@@ -2,8 +2,7 @@
 
 from aggregator.domain import Match, Outcome
 from aggregator.index import keys
-from aggregator.index.bindings import BindingSnapshot, DuplicateGroup
-from aggregator.index.codec.binding_codec import Binding, encode_binding
+from aggregator.index.bindings import Binding, BindingSnapshot, DuplicateGroup, encode_binding
 from aggregator.store.base import ValueEquals
 from tests.support.factories import Core
 
@@ -21,9 +20,7 @@ def binding_snapshot(number: int, match: Match | None = None) -> BindingSnapshot
     """A binding as it was read."""
     outcome = Outcome("new") if match is None else Outcome("duplicate", match=match)
     binding = Binding(number, number, b"h" * 16, f"a{number}", outcome)
-    return BindingSnapshot(
-        keys.binding_by_hash(TAG, keys.id_hash(binding.id)), encode_binding(binding), binding
-    )
+    return BindingSnapshot(TAG + keys.BINDING + keys.id_hash(binding.id), encode_binding(binding), binding)
 
 
 def match(to: int, canonical: int, rule: str = "overlap") -> Match:
@@ -35,4 +32,4 @@ def group(first: int, *members: BindingSnapshot) -> DuplicateGroup:
     """The group as it was read: its duplicate list and the binding of each member."""
     rows = b"".join(keys.id_hash(m.binding.id) for m in members) or None
     bound = (ValueEquals(m.key, m.raw) for m in members)
-    return DuplicateGroup(first, members, (ValueEquals(keys.duplicate_ids(TAG, first), rows), *bound))
+    return DuplicateGroup(first, members, (ValueEquals(TAG + keys.duplicate_ids(first), rows), *bound))

@@ -10,14 +10,16 @@ from aggregator.analysis.shingles import build_sketch
 from aggregator.analysis.term_profile import OPENING_WEIGHT
 from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, Match, Outcome, StreamItem
 from aggregator.errors import StoreUnavailable
-from aggregator.index import keys
+from aggregator.index import article_stream, keys
 from aggregator.index.article_stream import decode_stream_entry, encode_stream_entry, to_stream_item
-from aggregator.index.codec.binding_codec import Binding
+from aggregator.index.bindings import Binding
 from aggregator.index.codec.record_codec import decode_record, encode_record
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
+from aggregator.time_units import HOUR_MS, MINUTE_MS
 from tests.index.helpers import seal
-from tests.support.factories import core, story
+from tests.support.factories import START_MS, Core, core, story
+from tests.support.factories import Clock as ServiceClock
 
 NUMBER = 1_770_000_000_000 << NUMBER_RANDOM_BITS
 COPY = Binding(
@@ -121,7 +123,7 @@ async def test_positions_of_other_spaces_are_kept(store: Store) -> None:
     """A reader may hold positions of streams that this process does not read; they are returned unchanged."""
     newsroom = core(store)
     await newsroom.post("a", story(1))
-    foreign = {keys.stream(b"{qq.0000.3}"): b"5-0"}
+    foreign = {b"{qq.0000.3}" + keys.STREAM: b"5-0"}
 
     items, positions = await newsroom.index.stream.read(foreign, 10)
 
@@ -190,3 +192,45 @@ async def test_recent_entries_are_recent_articles_without_their_records(store: S
     assert [(e.number, e.verdict) for e in entries] == [(f.number, f.verdict) for f in full]
     assert [f.title for f in full] == ["Title 3", "Title 2", "Title 1"]
     assert {e.title for e in entries} == {""}
+
+
+NOW_MS = START_MS // HOUR_MS * HOUR_MS + 30 * MINUTE_MS
+
+
+def core_at(clock: ServiceClock) -> Core:
+    """A core whose store has the same clock."""
+    return core(MemoryStore(clock), clock=clock)
+
+
+async def test_every_article_of_the_hour_counts_once() -> None:
+    """By minute and verdict, also over several updates; earlier ones and deletions do not."""
+    clock = ServiceClock(NOW_MS - 2 * HOUR_MS)
+    service = core_at(clock)
+    await service.post("old", story(1))
+    clock.now_ms = NOW_MS - 30 * MINUTE_MS
+    await service.post("a", story(2))
+    await service.post("a2", story(2))
+    first = await service.index.arrival_counts.update(NOW_MS)
+    clock.now_ms = NOW_MS
+    await service.post("b", story(3))
+    await service.ingest.delete("b")
+    second = await service.index.arrival_counts.update(NOW_MS + 1)
+    later = await service.index.arrival_counts.update(NOW_MS + 35 * MINUTE_MS)
+
+    assert first.by_minute == ((NOW_MS - 30 * MINUTE_MS, 2),)
+    assert second.by_minute == ((NOW_MS - 30 * MINUTE_MS, 2), (NOW_MS, 1))
+    assert (second.total, second.verdicts) == (3, {"new": 2, "related": 0, "duplicate": 1})
+    assert second.is_complete
+    assert later.by_minute == ((NOW_MS, 1),)
+
+
+async def test_a_busy_hour_is_counted_in_several_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then the counts are marked as incomplete."""
+    monkeypatch.setattr(article_stream, "ENTRIES_PER_READ", 2)
+    monkeypatch.setattr(article_stream, "MAX_ENTRIES_PER_UPDATE", 4)
+    service = core_at(ServiceClock(NOW_MS))
+    for n in range(5):
+        await service.post(f"a{n}", story(n))
+    updates = [await service.index.arrival_counts.update(NOW_MS + 60) for _ in range(3)]
+
+    assert [(update.total, update.is_complete) for update in updates] == [(4, False), (5, True), (5, True)]

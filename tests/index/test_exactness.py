@@ -15,10 +15,11 @@ from aggregator.analysis.text import tokenizer
 from aggregator.app import open_service
 from aggregator.index import Index, keys
 from aggregator.index.blocks import MAX_RADIUS, PLANS, BlockPlan
-from aggregator.index.codec.postings import encode_posting, numbers_within
+from aggregator.index.codec.postings import numbers_within
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from tests.support.factories import edited, story
+from tests.support.index_layout import encode_posting
 from tests.support.loaders import FIRST_MS, SPACE, fill
 
 Fingerprints = npt.NDArray[np.uint64]
@@ -105,7 +106,7 @@ def test_probed_buckets_hold_all_neighbors_and_the_filter_keeps_only_them(
 
     probe_plan = plan.probe_plan(query, radius)
     found, distances = numbers_within(
-        list(map(buckets.get, keys.block_buckets(b"", probe_plan))), probe_plan, radius, 0
+        list(map(buckets.get, keys.block_buckets(b"", [probe_plan]))), probe_plan, radius, 0
     )
 
     truth = [(n, (f ^ query).bit_count()) for n, f in enumerate(stored, 1)]
@@ -117,7 +118,7 @@ async def test_each_plan_has_spaces_of_its_own() -> None:
     spaces: list[set[str]] = []
     for name, plan in PLANS.items():
         async with open_service(Settings(store_url="memory", block_plan=name)) as service:
-            assert all(service.articles.index.plan(space) == plan for space in service.articles.index.spaces)
+            assert all(service.articles.index.plans[space] == plan for space in service.articles.index.spaces)
             spaces.append(set(service.articles.index.spaces))
 
     assert len(set.union(*spaces)) == sum(map(len, spaces))

@@ -24,7 +24,7 @@ def test_block_buckets_equals_single_buckets(plan: BlockPlan, fingerprint: int, 
     """The same keys in the same order."""
     tag = keys.tag("en.3f2a", 7)
 
-    built = keys.block_buckets(tag, plan.probe_plan(fingerprint, radius))
+    built = keys.block_buckets(tag, [plan.probe_plan(fingerprint, radius)])
 
     assert built == [
         keys.block_bucket(tag, block, value) for block, value in plan.probes(fingerprint, radius)
@@ -33,15 +33,13 @@ def test_block_buckets_equals_single_buckets(plan: BlockPlan, fingerprint: int, 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 @given(fingerprints=st.lists(FINGERPRINTS, min_size=1, max_size=9), radius=st.integers(0, MAX_RADIUS))
-def test_block_buckets_each_equals_single_lookups(
-    plan: BlockPlan, fingerprints: list[int], radius: int
-) -> None:
+def test_block_buckets_of_several_lookups(plan: BlockPlan, fingerprints: list[int], radius: int) -> None:
     """The keys of one lookup after another."""
     probe_plans = [plan.probe_plan(fingerprint, radius) for fingerprint in fingerprints]
 
-    built = keys.block_buckets_each(b"{en.3f2a.7}", probe_plans)
+    built = keys.block_buckets(b"{en.3f2a.7}", probe_plans)
 
-    assert built == [key for plan_ in probe_plans for key in keys.block_buckets(b"{en.3f2a.7}", plan_)]
+    assert built == [key for plan_ in probe_plans for key in keys.block_buckets(b"{en.3f2a.7}", [plan_])]
 
 
 @pytest.mark.parametrize(
@@ -49,16 +47,16 @@ def test_block_buckets_each_equals_single_lookups(
     [
         (keys.block_bucket(TAG, 0, 0x1F2), TAG + b"b0:01f2"),
         (keys.block_bucket(TAG, 63, 0xFFFF), TAG + b"b3f:ffff"),
-        (keys.binding_by_hash(TAG, b"h" * 16), TAG + b"i" + b"h" * 16),
-        (keys.state(TAG, 7), TAG + b"p" + SEVEN),
-        (keys.tombstone(TAG, 7), TAG + b"g" + SEVEN),
-        (keys.duplicate_ids(TAG, 7), TAG + b"c" + SEVEN),
-        (keys.sealed(TAG), TAG + b"closed"),
-        (keys.sketch_width(TAG), TAG + b"width"),
-        (keys.sampled_numbers(TAG), TAG + b"marks"),
-        (keys.dead_numbers(TAG), TAG + b"dead"),
-        (keys.version(TAG), TAG + b"version"),
-        (keys.stream(TAG), TAG + b"stream"),
+        (TAG + keys.BINDING + b"h" * 16, TAG + b"i" + b"h" * 16),
+        (TAG + keys.state(7), TAG + b"p" + SEVEN),
+        (TAG + keys.tombstone(7), TAG + b"g" + SEVEN),
+        (TAG + keys.duplicate_ids(7), TAG + b"c" + SEVEN),
+        (TAG + keys.SEALED, TAG + b"closed"),
+        (TAG + keys.WIDTH, TAG + b"width"),
+        (TAG + keys.SAMPLES, TAG + b"marks"),
+        (TAG + keys.DEAD_NUMBERS, TAG + b"dead"),
+        (TAG + keys.VERSION, TAG + b"version"),
+        (TAG + keys.STREAM, TAG + b"stream"),
         (keys.space_head("en.3f2a"), b"{en.3f2a}segments"),
         (keys.compaction_cursor("en.3f2a"), b"{en.3f2a}upkeep"),
         (keys.record("en.3f2a", 0xAB), b"r:en.3f2a:00000000000000ab"),
@@ -110,10 +108,10 @@ def test_a_space_prefix_does_not_match_a_longer_space() -> None:
 @pytest.mark.parametrize("id_", ["", "}{en.0.1}", "line\nbreak", "\ud800", "x" * 100_000])
 def test_any_id_has_a_binding_key_of_one_length(id_: str) -> None:
     """Ids are untrusted: their text never gets into a key."""
-    key = keys.binding_by_id(TAG, id_)
+    key = TAG + keys.binding(id_)
 
     assert len(key) == len(TAG) + 17
-    assert key == keys.binding_by_hash(TAG, keys.id_hash(id_))
+    assert key == TAG + keys.BINDING + keys.id_hash(id_)
 
 
 @pytest.mark.parametrize("own", [keys.sketch_buckets, keys.term_buckets])

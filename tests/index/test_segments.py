@@ -67,7 +67,7 @@ async def test_a_crash_between_sealing_and_moving_the_head_is_harmless(store: St
     newsroom = core(store)
     (space,) = newsroom.index.spaces
     await newsroom.post("a", story(1))
-    await store.put([Put(keys.sealed(keys.tag(space, 0)), b"1")])
+    await store.put([Put(keys.tag(space, 0) + keys.SEALED, b"1")])
 
     assert (await newsroom.post("b", edited(story(1), 2))).outcome.verdict == "duplicate"
     assert (await newsroom.index.segments.head(space)).last == 1

@@ -34,8 +34,7 @@ def test_a_stack_has_the_tags_of_its_segments() -> None:
     """The last one is writable."""
     stack = SegmentStack(SPACE, 4, 6)
 
-    assert (stack.tags, stack.writable_tag, stack.has_single_segment) == ((OLD, MIDDLE, NEW), NEW, False)
-    assert SegmentStack(SPACE, 6, 6).has_single_segment
+    assert (stack.tags, stack.writable_tag) == ((OLD, MIDDLE, NEW), NEW)
     assert stack == replace(stack)
 
 
@@ -82,7 +81,6 @@ def test_a_check_covers_the_writable_segment() -> None:
 
     assert read.unchanged_check(SPACE, b"k") == ValueEquals(NEW + b"k", None)
     assert read.unchanged_check(SPACE, b"j") == ValueEquals(NEW + b"j", b"2")
-    assert read.version_guard(SPACE) == ValueEquals(keys.version(NEW), None)
 
 
 def test_append_only_values_are_listed_by_segment() -> None:
@@ -103,8 +101,8 @@ WRITES = st.lists(
         ),
         st.builds(Put, st.sampled_from([NEW + b"p", NEW + b"a"]), st.binary(max_size=3)),
         st.builds(Delete, st.sampled_from([NEW + b"p", NEW + b"b"])),
-        st.builds(AdvanceVersion, st.just(keys.version(NEW)), st.binary(min_size=1, max_size=2)),
-        st.builds(StreamAdd, st.just(keys.stream(NEW)), st.just(b"entry")),
+        st.builds(AdvanceVersion, st.just(NEW + keys.VERSION), st.binary(min_size=1, max_size=2)),
+        st.builds(StreamAdd, st.just(NEW + keys.STREAM), st.just(b"entry")),
     ),
     max_size=8,
 )
@@ -115,7 +113,7 @@ async def test_applying_a_transaction_changes_values_as_the_store_does(
     writes: list[Append | AppendMany | Put | Delete | AdvanceVersion | StreamAdd],
 ) -> None:
     """For every kind of write and every key that was read."""
-    names = [NEW + b"a", NEW + b"b", NEW + b"p", keys.version(NEW)]
+    names = [NEW + b"a", NEW + b"b", NEW + b"p", NEW + keys.VERSION]
     store, read = MemoryStore(), snapshot(dict.fromkeys(names), 6)
     transaction = Transaction((), tuple(writes))
 
@@ -142,9 +140,9 @@ def test_buckets_that_an_earlier_article_changed_are_found() -> None:
 
 def batch() -> list[AppliedTransaction]:
     """Three commits of one segment, one after another."""
-    planned = snapshot({keys.version(NEW): None, NEW + b"a": None}, 6)
+    planned = snapshot({NEW + keys.VERSION: None, NEW + b"a": None}, 6)
     for letter in (b"x", b"y", b"z"):
-        writes = (Append(NEW + b"a", letter), AdvanceVersion(keys.version(NEW), letter))
+        writes = (Append(NEW + b"a", letter), AdvanceVersion(NEW + keys.VERSION, letter))
         planned.apply(Transaction((), writes), BINDING, None)
     return planned.applied
 
@@ -154,13 +152,13 @@ def test_a_snapshot_catches_up_with_the_commits_it_lacks(taken: int) -> None:
     """Whichever of them the store had taken when it was read."""
     commits = batch()
     versions = [None, *(commit.version_after for commit in commits)]
-    read = snapshot({keys.version(NEW): versions[taken], NEW + b"a": b"xyz"[:taken] or None}, 6)
+    read = snapshot({NEW + keys.VERSION: versions[taken], NEW + b"a": b"xyz"[:taken] or None}, 6)
 
     assert read.catch_up(commits)
-    assert (read.values[NEW + b"a"], read.values[keys.version(NEW)]) == (b"xyz", versions[3])
+    assert (read.values[NEW + b"a"], read.values[NEW + keys.VERSION]) == (b"xyz", versions[3])
 
 
-@pytest.mark.parametrize("values", [{keys.version(NEW): b"foreign"}, {keys.version(MIDDLE): None}])
+@pytest.mark.parametrize("values", [{NEW + keys.VERSION: b"foreign"}, {MIDDLE + keys.VERSION: None}])
 def test_a_snapshot_of_another_history_does_not_catch_up(values: dict[bytes, bytes | None]) -> None:
     """Another process committed in between, or another segment was read; nothing is applied."""
     read = snapshot(values, 6)

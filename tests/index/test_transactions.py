@@ -5,10 +5,11 @@ import numpy as np
 from aggregator.domain import ArticleRecord, Outcome, Sketch, article_number_at
 from aggregator.index import keys
 from aggregator.index.bindings import (
+    decode_binding,
     next_canonical,
 )
-from aggregator.index.blocks import PLANS
-from aggregator.index.codec.binding_codec import decode_binding
+from aggregator.index.blocks import DEFAULT_PLAN
+from aggregator.index.snapshot import SegmentStack
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.store.base import (
     Append,
@@ -22,7 +23,8 @@ from aggregator.store.base import (
 )
 from tests.index.helpers import TAG, binding_snapshot, group, match
 
-SEGMENT = SegmentTransactions(TAG, PLANS["4x16"])
+PLANS_BY_SPACE = {"en.0000": DEFAULT_PLAN}
+SEGMENT = SegmentTransactions(SegmentStack("en.0000"), plans=PLANS_BY_SPACE)
 
 
 def record(number: int, id_: str = "") -> ArticleRecord:
@@ -67,7 +69,7 @@ def test_exact_copy_adds_no_index_entries() -> None:
     """Only its binding, its state and a row in the duplicate list."""
     transaction = SEGMENT.insert(record(7), Outcome("duplicate", match=match(1, 1, "exact")), [])
 
-    assert appended(transaction) == [keys.duplicate_ids(TAG, 1)]
+    assert appended(transaction) == [TAG + keys.duplicate_ids(1)]
 
 
 def test_exact_copy_gets_entries_when_it_outlives_its_original() -> None:
@@ -80,13 +82,13 @@ def test_exact_copy_gets_entries_when_it_outlives_its_original() -> None:
 
 def test_removed_keys_are_marked_absent_above_older_segments() -> None:
     """Deleting the key would uncover the value in the older segment; the mark has no time to live."""
-    above = SegmentTransactions(TAG, PLANS["4x16"], is_only_segment=False)
+    above = SegmentTransactions(SegmentStack("en.0000", -1, 0), plans=PLANS_BY_SPACE)
     removed = binding_snapshot(1)
 
     assert Put(removed.key, keys.ABSENT) in above.delete(removed, group(1), None, []).writes
     new_canonical = binding_snapshot(2, match(1, 1))
     promotion = above.delete(removed, group(1, new_canonical), new_canonical, [])
-    assert Put(keys.state(TAG, 2), keys.ABSENT) in promotion.writes
+    assert Put(TAG + keys.state(2), keys.ABSENT) in promotion.writes
 
 
 def test_duplicates_of_an_expired_original_keep_its_id() -> None:
@@ -109,7 +111,7 @@ def test_update_replaces_the_version_and_keeps_the_outcome() -> None:
     transaction = SEGMENT.update(before, record(9, "a3"), group(before.binding.first_version), [])
     puts = {w.key: w.value for w in transaction.writes if isinstance(w, Put)}
 
-    assert puts[keys.state(TAG, 3)] == keys.DEAD
+    assert puts[TAG + keys.state(3)] == keys.DEAD
     after = decode_binding(puts[before.key])
     assert (after.number, after.first_version, after.outcome) == (9, 3, before.binding.outcome)
     assert ValueEquals(before.key, before.raw) in transaction.checks
@@ -133,9 +135,9 @@ def test_delete_of_a_canonical_article() -> None:
     moved = decode_binding(puts[members[2].key]).outcome.match
     assert moved is not None
     assert (moved.id, moved.canonical_id, moved.canonical_first) == ("a2", "a2", 2)
-    assert puts[keys.duplicate_ids(TAG, 2)] == keys.id_hash("a5") + keys.id_hash("a4")
-    assert Delete(keys.duplicate_ids(TAG, 1)) in transaction.writes
-    assert puts[keys.tombstone(TAG, 1)] == keys.DEAD
+    assert puts[TAG + keys.duplicate_ids(2)] == keys.id_hash("a5") + keys.id_hash("a4")
+    assert Delete(TAG + keys.duplicate_ids(1)) in transaction.writes
+    assert puts[TAG + keys.tombstone(1)] == keys.DEAD
     assert set(read.unchanged_checks) <= set(transaction.checks)
 
 
@@ -145,9 +147,9 @@ def test_delete_of_an_article_without_duplicates() -> None:
     transaction = SEGMENT.delete(removed, group(1), None, [])
 
     assert Delete(removed.key) in transaction.writes
-    assert ValueEquals(keys.duplicate_ids(TAG, 1), None) in transaction.checks
+    assert ValueEquals(TAG + keys.duplicate_ids(1), None) in transaction.checks
     assert [w for w in transaction.writes if isinstance(w, Append)] == [
-        Append(keys.dead_numbers(TAG), (1).to_bytes(8, "little"))
+        Append(TAG + keys.DEAD_NUMBERS, (1).to_bytes(8, "little"))
     ]
 
 

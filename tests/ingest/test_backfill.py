@@ -17,8 +17,8 @@ from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, NotFound, Overloaded, StoreUnavailable
 from aggregator.index import Index, keys
+from aggregator.index.bindings import Binding
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec.binding_codec import Binding
 from aggregator.ingest.backfill import (
     BackfillStats,
     backfill_from_articles,
@@ -193,7 +193,7 @@ async def test_articles_that_the_stream_no_longer_has_are_copied(store: Store) -
     for id_, text in TEXTS.items():
         await earlier.post(id_, text)
     for space in CURRENT.spaces:
-        await store.stream_trim(keys.stream(keys.tag(space, 0)), b"%d-0" % (1 << 60))
+        await store.stream_trim(keys.tag(space, 0) + keys.STREAM, b"%d-0" % (1 << 60))
 
     stats = await Process(store, CURRENT, NEXT_MODEL).backfill()
 

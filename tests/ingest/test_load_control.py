@@ -21,10 +21,12 @@ from aggregator.ingest.load_control import (
     ActivityBeacon,
     BulkThrottle,
     LoadControl,
+    PriorityGate,
     pause_s,
 )
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
+from tests.support.hang_limit import HANG_LIMIT_S
 
 
 class Environment:
@@ -257,7 +259,7 @@ async def test_a_slice_begins_after_the_interactive_article_in_progress(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The throttle waits at the gate of the same process."""
-    monkeypatch.setattr("aggregator.concurrency.MAX_WAIT_S", 60.0)
+    monkeypatch.setattr("aggregator.ingest.load_control.MAX_WAIT_S", 60.0)
     control = LoadControl.create(MemoryStore())
     control.activity.record_arrival()
     with control.gate.high_priority():
@@ -269,3 +271,51 @@ async def test_a_slice_begins_after_the_interactive_article_in_progress(
 
     assert await slicing == SLICE_ARTICLES
     await control.activity.close()
+
+
+async def test_bulk_tasks_pause_while_an_interactive_task_is_active() -> None:
+    """For all steps of the interactive task; the bulk tasks resume as soon as it ends."""
+    gate, seen = PriorityGate(), list[str]()
+
+    async def batch() -> None:
+        for _ in range(3):
+            await gate.yield_control()
+            seen.append("batch")
+
+    async def interactive() -> None:
+        with gate.high_priority():
+            for _ in range(5):
+                await asyncio.sleep(0)
+                seen.append("interactive")
+
+    await asyncio.gather(interactive(), batch(), batch())
+
+    assert seen == ["interactive"] * 5 + ["batch"] * 6
+
+
+async def test_the_pause_of_a_bulk_task_is_limited() -> None:
+    """Under a constant interactive load bulk tasks still make progress, and no waiter leaks."""
+    gate = PriorityGate()
+    with gate.high_priority():
+        async with asyncio.timeout(HANG_LIMIT_S):
+            for _ in range(3):
+                await gate.yield_control()
+
+    assert not gate._waiters
+    await gate.yield_control()
+
+
+async def test_failed_and_cancelled_tasks_block_no_other() -> None:
+    """An interactive task that raises, and a bulk task that is cancelled while it waits."""
+    gate = PriorityGate()
+    try:
+        with gate.high_priority():
+            waiting = asyncio.create_task(gate.yield_control())
+            await asyncio.sleep(0)
+            waiting.cancel()
+            raise ValueError
+    except ValueError:
+        pass
+    await asyncio.gather(waiting, return_exceptions=True)
+
+    assert waiting.cancelled() and not gate._waiters and not gate._high_priority_count

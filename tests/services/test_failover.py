@@ -33,7 +33,7 @@ async def test_a_killed_primary_costs_only_retries(cluster: Cluster) -> None:
 
         async def kill() -> None:
             nonlocal confirmed_s, killed_s
-            primary = cluster.primary_of(keys.stream(keys.tag(space, 0)))
+            primary = cluster.primary_of(keys.tag(space, 0) + keys.STREAM)
             await crawler.until_acknowledged(BEFORE)
             confirmed_s = time.monotonic()
             await asyncio.to_thread(cluster.wait_for_replica, primary)

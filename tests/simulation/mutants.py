@@ -16,16 +16,15 @@ from aggregator.domain import arrival_ms_of
 from aggregator.index import Probe, keys, lookup, sketch_buckets
 from aggregator.index.article_stream import ArticleStream
 from aggregator.index.articles import Articles
-from aggregator.index.bindings import bindings_to_index
-from aggregator.index.codec.binding_codec import Binding
+from aggregator.index.bindings import Binding, bindings_to_index
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES
 from aggregator.index.lookup import Lookup
-from aggregator.index.segments import SegmentRead, Segments, _split_by_tag
+from aggregator.index.segments import Segments, _split_by_tag
 from aggregator.index.sketch_buckets import SketchWidth
 from aggregator.index.snapshot import Snapshot
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.index.upkeep.compaction import Compactor
-from aggregator.index.upkeep.retention import RetentionJob
+from aggregator.index.upkeep.maintenance import RetentionJob
 from aggregator.index.upkeep.sketch_rehash import SketchRehash
 from aggregator.ingest.commit import Committer
 from aggregator.ingest.decide import Decider
@@ -418,7 +417,7 @@ def _(patch: Patch) -> None:
 
     async def keeping(self: Decider, case: Any, first_version: int) -> Any:
         if case.pending.record_written:
-            case = replace(case, now_ms=arrival_ms_of(case.pending.number), bindings=[])
+            case = replace(case, now_ms=arrival_ms_of(case.pending.number), newest_number=0)
             return await original(self, case, case.pending.first_version)
         return await original(self, case, first_version)
 
@@ -447,7 +446,7 @@ def _(patch: Patch) -> None:
 def _(patch: Patch) -> None:
     original = Segments.read_keys
 
-    async def trusting(self: Segments, builders: Any) -> SegmentRead:
+    async def trusting(self: Segments, builders: Any) -> Any:
         width = SketchWidth()
         if not any(key.startswith(b"b") for builder in builders.values() for key in builder(b"", width)):
             return await original(self, builders)
@@ -458,7 +457,8 @@ def _(patch: Patch) -> None:
         }
         all_keys = list(chain.from_iterable(keys_by_tag.values()))
         values = await self._store.read(all_keys)
-        return SegmentRead(stacks, all_keys, values, _split_by_tag(keys_by_tag, values))
+        snapshot = Snapshot(stacks, dict(zip(all_keys, values, strict=True)))
+        return snapshot, _split_by_tag(keys_by_tag, values)
 
     patch.setattr(Segments, "read_keys", trusting)
 
@@ -487,8 +487,8 @@ def _(patch: Patch) -> None:
 @mutant("the stream moves to the next segment too early", "the stream over a seal")
 def _(patch: Patch) -> None:
     async def hasty(self: ArticleStream, tags: Any, after: Any, count: int) -> Any:
-        entries = await self._store.stream_read([keys.stream(tag) for tag in tags], after, count)
-        return await self._store.read([keys.sealed(tag) for tag in tags]), entries
+        entries = await self._store.stream_read([tag + keys.STREAM for tag in tags], after, count)
+        return await self._store.read([tag + keys.SEALED for tag in tags]), entries
 
     patch.setattr(ArticleStream, "_read_with_sealed", hasty)
 

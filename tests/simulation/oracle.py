@@ -16,11 +16,12 @@ from aggregator.analysis.shingles import sketch_keys
 from aggregator.domain import Match, Outcome
 from aggregator.index import keys
 from aggregator.index.article_stream import decode_stream_entry, to_stream_item
+from aggregator.index.bindings import Binding, decode_binding, decode_pointer
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec.binding_codec import Binding, decode_binding, decode_pointer
 from aggregator.index.codec.postings import SKETCH_REMAINDER_BYTES, decode_numbers
 from aggregator.index.codec.record_codec import decode_record
 from aggregator.store.memory import MemoryStore
+from tests.support.index_layout import block_values
 
 PLAN = PLANS["4x16"]
 
@@ -60,11 +61,11 @@ def view(store: MemoryStore, space: str, floor: int = 0) -> View:
     newest: dict[bytes, bytes] = {}
     for number in sorted(numbers):
         tag = keys.tag(space, number)
-        widths = store._values.get(keys.sketch_width(tag), b"18").split(b">")
+        widths = store._values.get(tag + keys.WIDTH, b"18").split(b">")
         for key, value in store._values.items():
             if key.startswith(tag):
                 _add(found, newest, key[len(tag) :], value, widths)
-        for _, payload in store._streams.get(keys.stream(tag), ()):
+        for _, payload in store._streams.get(tag + keys.STREAM, ()):
             item = to_stream_item(decode_stream_entry(payload), space, None)
             found.stream.append((item.kind, item.number, item.id))
     for key, value in newest.items():
@@ -87,7 +88,7 @@ def _add(
         newest[key] = value
     elif kind == b"g":
         found.tombstones.add(int.from_bytes(rest, "big"))
-    elif kind == b"c" and key != keys.sealed(b""):
+    elif kind == b"c" and key != keys.SEALED:
         first = int.from_bytes(rest, "big")
         found.duplicates[first] = found.duplicates.get(first, b"") + value
     elif kind in b"bs":
@@ -195,7 +196,7 @@ def _unindexed_texts(store: MemoryStore, found: View, oldest_findable: int, *, t
         if data is None:
             continue
         record = decode_record(data, found.space, binding.number)
-        buckets = [keys.block_bucket(b"", b, v) for b, v in enumerate(PLAN.block_values(record.fingerprint))]
+        buckets = [keys.block_bucket(b"", b, v) for b, v in enumerate(block_values(PLAN, record.fingerprint))]
         if not trims and not _has_sketch_entries(found, binding.number, sketch_keys(record.sketch)):
             continue
         if all(binding.number in found.entries.get(bucket, ()) for bucket in buckets):

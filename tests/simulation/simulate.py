@@ -15,7 +15,7 @@ from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
 from aggregator.errors import AggregatorError, Forbidden, NotFound, StoreUnavailable
 from aggregator.index import Index, keys, sketch_buckets
-from aggregator.index.codec.binding_codec import decode_binding
+from aggregator.index.bindings import decode_binding
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.index.upkeep.maintenance import SegmentMaintenance
 from aggregator.index.upkeep.sketch_rehash import SketchRehash
@@ -46,6 +46,7 @@ from tests.simulation.programs import (
 from tests.simulation.scheduler import Choices, Scheduler, Tally, Task
 from tests.simulation.transport import Transport, finish
 from tests.support.factories import Clock
+from tests.support.index_layout import block_values
 from tests.support.wiring import build_core
 
 RETENTION_MS = 8_000
@@ -284,9 +285,9 @@ class World:
                 changes.append(f"{binding.id} is {_describe(binding.outcome)}")
                 place = keys.space_of(write.key), keys.id_hash(binding.id)
                 self.history.setdefault(place, []).append((self.scheduler.now, binding.outcome))
-            elif isinstance(write, Put) and write.key == keys.sealed(keys.tag_of(write.key)):
+            elif isinstance(write, Put) and write.key == keys.tag_of(write.key) + keys.SEALED:
                 changes.append("sealed")
-            elif isinstance(write, Put) and write.key == keys.sketch_width(keys.tag_of(write.key)):
+            elif isinstance(write, Put) and write.key == keys.tag_of(write.key) + keys.WIDTH:
                 changes.append(f"sketch width {write.value.decode()}")
         entries = sum(len(write.keys) for write in transaction.writes if isinstance(write, AppendMany))
         self.scheduler.log.append(f"    committed: {', '.join(changes)}; {entries} appends")
@@ -461,7 +462,7 @@ def _all_bucket_keys(sketch_bits: int) -> tuple[bytes, ...]:
     for text in TEXTS:
         for lang in ("en", "fr"):
             analyzed = analysis(text, lang)
-            blocks = enumerate(oracle.PLAN.block_values(analyzed.fingerprint))
+            blocks = enumerate(block_values(oracle.PLAN, analyzed.fingerprint))
             found.update((keys.block_bucket(b"", block, value), None) for block, value in blocks)
             found.update(dict.fromkeys(keys.sketch_buckets(b"", sketch_keys(analyzed.sketch), sketch_bits)))
     return tuple(found)

@@ -27,8 +27,8 @@ from aggregator.cli import main
 from aggregator.dedup import event_model
 from aggregator.domain import Article, Match, Outcome, StreamItem, build_record
 from aggregator.events.consumer import DetectorRunner
-from aggregator.index import keys, lookup
-from aggregator.index.codec import lazy_record, record_codec
+from aggregator.index import keys
+from aggregator.index.codec import record_codec
 from aggregator.index.upkeep import clock_guard
 from aggregator.queries import related
 from aggregator.store.redis import RedisStore
@@ -42,7 +42,7 @@ EXTRA_WORDS = 24_000
 FILLER_SEED = 2_000_000_000  # first seed of articles that are not posted
 WORD_CACHES = (keys.term_hash, term_profile._hashes)
 RECORD_CACHES = (record_codec.decode_record, record_codec.decode_record_summary)
-KEY_CACHES = (keys.untagged_state, lookup._record_key)
+KEY_CACHES = (keys.state, keys.record)
 CACHES = (*WORD_CACHES, term_frequencies._idf, event_model._term_counts, *RECORD_CACHES, *KEY_CACHES)
 
 
@@ -81,9 +81,9 @@ def fill_stored(service: app.Service) -> None:
         data = record_codec.encode_record(build_record(article, analysis, number, number))
         record = record_codec.decode_record(data, analysis.space, number)
         record_codec.decode_record_summary(data, analysis.space, number)
-        lazy_record.decode_candidates([(data, analysis.space, number)])
-        lookup._record_key(analysis.space, number)
-        keys.untagged_state(number)
+        record_codec.decode_candidates([(data, analysis.space, number)])
+        keys.record(analysis.space, number)
+        keys.state(number)
         copy = Outcome("duplicate", 0, Match(article.id, number, article.id, number, 0, 1.0, "exact"))
         subject = related.Subject(article.id, record, number, (number, copy))
         related._cache_put(service.articles.related._subject_cache, article.id, subject)

@@ -6,7 +6,14 @@ import msgspec
 import pytest
 
 from aggregator.errors import StoreUnavailable
-from aggregator.store.decoding import corrupt_error, decode_value
+from aggregator.store.decoding import (
+    PLAIN,
+    append_checksum,
+    corrupt_error,
+    decode_checked,
+    decode_formatted,
+    decode_value,
+)
 
 
 class Berth(msgspec.Struct):
@@ -49,3 +56,28 @@ def test_a_damaged_value_is_unavailable(data: bytes) -> None:
 def test_the_reason_is_part_of_the_error() -> None:
     """Together with the name of the value."""
     assert "A berth in the store is damaged (too short)" in str(corrupt_error("A berth", "too short"))
+
+
+NUMBERS = msgspec.msgpack.Decoder(list[int])
+DATA = msgspec.msgpack.encode([3, 5])
+
+
+def test_what_follows_the_expected_byte_is_decoded() -> None:
+    """Without and with a checksum."""
+    assert decode_formatted(NUMBERS, PLAIN + DATA, "A list") == [3, 5]
+    assert decode_checked(NUMBERS, append_checksum(DATA), "A list") == [3, 5]
+
+
+@pytest.mark.parametrize(("data", "found"), [(b"\x02" + DATA, "02"), (b"\xc0", "c0"), (b"", "none")])
+def test_another_format_is_named(data: bytes, found: str) -> None:
+    """The error has the found and the expected format, and says what to do."""
+    with pytest.raises(
+        StoreUnavailable, match=f"^A list in the store has format {found}, .* reads 01: .*reindex"
+    ):
+        decode_formatted(NUMBERS, data, "A list")
+
+
+def test_damage_behind_the_byte_is_damage() -> None:
+    """Not another format: reindexing with another version would not help."""
+    with pytest.raises(StoreUnavailable, match=r"^A list in the store is damaged"):
+        decode_formatted(NUMBERS, PLAIN + DATA[:-1], "A list")

@@ -10,7 +10,6 @@ from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.concurrency import PriorityGate
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError
@@ -20,7 +19,7 @@ from aggregator.events.event import Event
 from aggregator.events.repository import EventRepository
 from aggregator.index import Index
 from aggregator.index.segments import SEGMENT_MAX_ARTICLES
-from aggregator.ingest.load_control import ActivityBeacon, BulkThrottle, LoadControl
+from aggregator.ingest.load_control import ActivityBeacon, BulkThrottle, LoadControl, PriorityGate
 from aggregator.ingest.service import BATCH_ARTICLES, IngestService
 from aggregator.queries.explain import Explainer
 from aggregator.queries.related import RelatedArticles

@@ -53,7 +53,7 @@ from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.http.app import make_app
 from aggregator.http.server import make_runner
 from aggregator.index import Index, StoredArticle
-from aggregator.index.arrival_counts import Arrivals
+from aggregator.index.article_stream import Arrivals
 from aggregator.index.bindings import foreign_article_error
 from aggregator.provenance.directory import SourceDirectory
 from aggregator.provenance.queries import ProvenanceQueries

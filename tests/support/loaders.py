@@ -24,7 +24,7 @@ async def fill(index: Index, fingerprints: Sequence[int], start: int = 0) -> lis
     records = [record(fingerprint, position) for position, fingerprint in enumerate(fingerprints, start)]
     await index.records.insert(records, {})
     snapshot = await index.segments.read({SPACE: ()})
-    segment = index.transactions(snapshot, SPACE)
+    segment = index.transactions(snapshot.stacks[SPACE])
     failed = await index.store.commit_many([segment.insert(r, Outcome("new"), []) for r in records])
     assert not any(failed)
     return [r.number for r in records]

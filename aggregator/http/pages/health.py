@@ -21,7 +21,7 @@ from aggregator.http.app_keys import CALLER_KEY, METRICS, SERVICE
 from aggregator.http.handlers.operations import all_metrics
 from aggregator.http.pages import cards, html_response
 from aggregator.http.peer_metrics import Totals
-from aggregator.index.arrival_counts import Arrivals
+from aggregator.index.article_stream import Arrivals
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 CHART_MINUTES = 60

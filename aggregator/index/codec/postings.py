@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ TERM_REMAINDER_BYTES: Final = 4
 TERM_POSTING_BYTES: Final = TERM_REMAINDER_BYTES + NUMBER_BYTES
 _TERM_REMAINDER_MASK: Final = (1 << TERM_REMAINDER_BITS) - 1
 
+Scalar = TypeVar("Scalar", bound=np.integer[Any])
 ArticleNumbers = npt.NDArray[np.uint64]
 Distances = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int64]
@@ -43,11 +44,6 @@ _TERM_HASH_MASK = np.uint32(0xFFFF_FF00)  # of a term remainder; the other bits 
 
 
 # -- encoding ----------------------------------------------------------------------------------
-
-
-def encode_posting(remainder: int, number: int, remainder_bytes: int) -> bytes:
-    """One entry of ``remainder_bytes`` + 8 bytes."""
-    return encode_postings((remainder,), number, remainder_bytes)[0]
 
 
 def encode_postings(remainders: Iterable[int], number: int, remainder_bytes: int) -> list[bytes]:
@@ -109,20 +105,15 @@ def numbers_within_each(
     order = np.lexsort((distances, numbers, query))
     numbers, distances, query = numbers[order], distances[order], query[order]
     first = _first_of_each_run(numbers, query)
-    return _split_by_query(query[first], len(probe_plans), numbers[first], distances[first])
+    numbers, distances = numbers[first], distances[first]
+    ends = query[first].searchsorted(np.arange(len(probe_plans) + 1)).tolist()
+    return [(numbers[a:b], distances[a:b]) for a, b in pairwise(ends)]
 
 
 def _first_of_each_run(numbers: ArticleNumbers, query_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     first = np.ones(len(numbers), bool)
     first[1:] = (numbers[1:] != numbers[:-1]) | (query_ids[1:] != query_ids[:-1])
     return first
-
-
-def _split_by_query(
-    query_ids: npt.NDArray[np.int64], count: int, numbers: ArticleNumbers, values: npt.NDArray[np.int64]
-) -> list[tuple[ArticleNumbers, Counts]]:
-    ends = query_ids.searchsorted(np.arange(count + 1)).tolist()
-    return [(numbers[a:b], values[a:b]) for a, b in pairwise(ends)]
 
 
 def _entry_counts(
@@ -296,13 +287,30 @@ def top_by_terms(buckets: Sequence[bytes | None], weights: Mapping[int, float], 
 # -- whole buckets -----------------------------------------------------------------------------
 
 
+def distinct(values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """The distinct values of ``values``, (n,) integers; ascending, (m,).
+
+    By sorting: ``numpy.unique`` looks integers up in a hash table since numpy 2.3, which takes 17 s for 10^7
+    article numbers instead of 0.2 s.
+    """
+    ordered = np.sort(values)
+    found: npt.NDArray[Scalar] = ordered[np.diff(ordered, prepend=~ordered[:1]) != 0]
+    return found
+
+
+def is_among(values: npt.NDArray[Scalar], ascending: npt.NDArray[Scalar]) -> npt.NDArray[np.bool_]:
+    """Which ``values``, (n,), are in ``ascending``, (m,); ``numpy.isin`` would sort all of them."""
+    if not len(ascending):
+        return np.zeros(len(values), np.bool_)
+    at = np.minimum(ascending.searchsorted(values), len(ascending) - 1)
+    found: npt.NDArray[np.bool_] = ascending[at] == values
+    return found
+
+
 def compact_bucket(bucket: bytes, remainder_bytes: int, floor: int, dead: ArticleNumbers) -> bytes:
     """The bucket without entries below ``floor`` or of ``dead`` numbers, which ascend."""
     numbers = decode_numbers(bucket, remainder_bytes)
-    gone = numbers < np.uint64(floor)
-    if len(dead):
-        at = np.minimum(np.searchsorted(dead, numbers), len(dead) - 1)
-        gone |= dead[at] == numbers
+    gone = (numbers < np.uint64(floor)) | is_among(numbers, dead)
     if not gone.any():
         return bucket
     return np.frombuffer(bucket, f"V{remainder_bytes + NUMBER_BYTES}")[~gone].tobytes()

@@ -26,9 +26,9 @@ import msgspec
 
 from aggregator.domain import arrival_ms_of
 from aggregator.errors import ImplausibleClock
-from aggregator.index.codec.format_byte import PLAIN
 from aggregator.index.index import Index
 from aggregator.store.base import Put, Store
+from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_rfc3339
 
@@ -93,16 +93,6 @@ def find_clock_problem(
             f"{ACCEPT_COMMAND}."
         )
     return None
-
-
-def find_store_difference(wall_ms: int, store_ms: int) -> str | None:
-    """Why the clocks of this machine and of the store contradict each other; None if they agree."""
-    if abs(wall_ms - store_ms) <= MAX_STORE_DIFFERENCE_MS:
-        return None
-    return (
-        f"The clock of this machine says {format_rfc3339(wall_ms)}, that of the store "
-        f"{format_rfc3339(store_ms)}; set the one that is wrong."
-    )
 
 
 def _days(duration_ms: int) -> str:
@@ -233,8 +223,11 @@ class ClockGuard:
         wall_ms, boot_ms = self._clock(), self._boot_clock()
         if self._store_ms is not None and self._observed_ms is not None:
             store_ms = self._store_ms + boot_ms - self._observed_ms
-            if difference := find_store_difference(wall_ms, store_ms):
-                return difference
+            if abs(wall_ms - store_ms) > MAX_STORE_DIFFERENCE_MS:
+                return (
+                    f"The clock of this machine says {format_rfc3339(wall_ms)}, that of the store "
+                    f"{format_rfc3339(store_ms)}; set the one that is wrong."
+                )
         if self._state is None:
             return None
         return find_clock_problem(

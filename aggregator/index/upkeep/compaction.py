@@ -92,7 +92,7 @@ class Compactor:
 
     def _is_due(self, stack: SegmentStack, cursor: CompactionCursor, now_ms: int) -> bool:
         """After every seal, and once a day while there are frozen segments."""
-        if stack.has_single_segment:
+        if stack.first == stack.last:
             return False
         is_newly_sealed = stack.last - 1 > cursor.covered_segment
         return is_newly_sealed or now_ms - cursor.finished_ms >= self._index.retention.shared_entries_grace_ms
@@ -110,11 +110,11 @@ class Compactor:
             yield position
 
     def _bucket_keys(self, space: str, sketch_bits: int) -> Iterator[bytes]:
-        return keys.all_buckets(self._index.plan(space).widths, sketch_bits)
+        return keys.all_buckets(self._index.plans[space].widths, sketch_bits)
 
     async def _compact_buckets(self, bucket_keys: Sequence[bytes], floor: int, dead: ArticleNumbers) -> None:
         values = await self._store.read(bucket_keys)
-        plan = self._index.plan(keys.space_of(bucket_keys[0]))
+        plan = self._index.plans[keys.space_of(bucket_keys[0])]
         remainder_bytes_by_kind = {
             b"b": plan.remainder_bytes,
             b"s": SKETCH_REMAINDER_BYTES,
@@ -139,13 +139,13 @@ class Compactor:
         for i in range(0, len(numbers), self._keys_per_chunk):
             chunk = numbers[i : i + self._keys_per_chunk]
             await self._index.records.delete(dict.fromkeys(chunk, keys.space_of(tag)))
-            await self._store.delete([keys.state(tag, n) for n in chunk])
+            await self._store.delete([tag + keys.state(n) for n in chunk])
             yield
         if numbers:
-            await self._store.delete([keys.dead_numbers(tag)])
+            await self._store.delete([tag + keys.DEAD_NUMBERS])
 
     async def _read_dead_numbers(self, tag: bytes) -> ArticleNumbers:
-        raw = (await self._store.read([keys.dead_numbers(tag)]))[0]
+        raw = (await self._store.read([tag + keys.DEAD_NUMBERS]))[0]
         return np.frombuffer(raw or b"", "<u8").astype(np.uint64)
 
     async def _load_cursor(self, space: str) -> CompactionCursor:

@@ -1,7 +1,7 @@
 """Format version of the stored data, and the start-up check that this program reads it.
 
 One key holds the format of the data, and the program version that wrote it. Each value also has its own
-format byte (``codec/format_byte.py``); this key makes a version that cannot read the data refuse to start,
+format byte (``store/decoding.py``); this key makes a version that cannot read the data refuse to start,
 and change nothing, instead of failing article by article. Data without the key is of format 1.
 """
 

@@ -20,13 +20,13 @@ from aggregator.analysis.shingles import MAX_SKETCH_KEYS, sketch_keys
 from aggregator.domain import article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
-from aggregator.index.codec.binding_codec import decode_binding
-from aggregator.index.codec.distinct import distinct
+from aggregator.index.bindings import decode_binding
 from aggregator.index.codec.postings import (
     SKETCH_REMAINDER_BYTES,
     TERM_REMAINDER_BYTES,
     decode_numbers,
     decode_remainders,
+    distinct,
 )
 from aggregator.index.codec.record_codec import decode_record_uncached
 from aggregator.index.index import Index
@@ -89,7 +89,7 @@ class _IntegrityCheck:
         self._space = space
         self._now_ms = now_ms
         self._report = IntegrityReport(space)
-        self._plan = index.plan(space)
+        self._plan = index.plans[space]
         self._tags: tuple[bytes, ...] = ()
         # Rows of the records, ascending by number.
         self._numbers: Numbers = np.empty(0, np.uint64)
@@ -232,7 +232,7 @@ class _IntegrityCheck:
         """Count postings of numbers that were neither deleted nor replaced nor expired."""
         if not self._unknown:
             return
-        dead = await self._store.read([keys.dead_numbers(tag) for tag in self._tags])
+        dead = await self._store.read([tag + keys.DEAD_NUMBERS for tag in self._tags])
         left = [np.frombuffer(value or b"", "<u8") for value in dead]
         damaged = np.array(self._report.damaged_records, np.uint64)
         unknown = np.concatenate(self._unknown)

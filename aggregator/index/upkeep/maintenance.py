@@ -3,8 +3,12 @@
 The caller may pause or stop between any two steps. Progress is in the store, so another process continues;
 two at once are harmless.
 
+**Retention.** A segment that spans the retention period is sealed even if it is not full. A frozen segment
+below the floor is dropped: first from the head, then its keys; ``closed`` stays for readers of the stream
+that were away.
+
 **Expiry sweep.** Article keys have no time to live: a server whose clock is wrong for a moment would delete
-them all. The sweep removes what dropping segments (``retention.py``) leaves:
+them all. The sweep removes what dropping segments leaves:
 
     r:<space>:<number>, x:<number>    records and texts of all spaces, also of those that are not served
     {space.N}i, {space.N}p            bindings and states, except in writable segments
@@ -19,19 +23,89 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from aggregator.domain import article_number_at
+from aggregator.domain import arrival_ms_of, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
-from aggregator.index.codec.binding_codec import decode_binding
+from aggregator.index.bindings import decode_binding
 from aggregator.index.index import Index
+from aggregator.index.segments import FLOOR_STEPS_PER_RETENTION, Retention, Segments, decode_samples
+from aggregator.index.snapshot import SegmentStack
 from aggregator.index.upkeep.compaction import Compactor
-from aggregator.index.upkeep.retention import RetentionJob
 from aggregator.index.upkeep.sketch_rehash import SketchRehash
-from aggregator.store.base import Delete, Transaction, ValueEquals
+from aggregator.store.base import Delete, Store, Transaction, ValueEquals
+from aggregator.time_units import DAY_MS
 
+# Longer than the event detector looks back.
+STREAM_RETENTION_MS = 8 * DAY_MS
+TRIM_STEP_MS = 10_000
 NO_NUMBER = 1 << 64
 # Other programs may use the same store, with keys of the same prefix.
 _NUMBER = re.compile(rb"[0-9a-f]{16}")
+
+
+class RetentionJob:
+    """Raises the floor, seals and drops segments, and trims article streams, in short steps."""
+
+    def __init__(self, store: Store, segments: Segments, retention: Retention) -> None:
+        self._store = store
+        self._segments = segments
+        self._retention = retention
+        self.segments_dropped = 0
+
+    async def steps(self, space: str, trusted_ms: int) -> AsyncIterator[None]:
+        """All work that is due in one space; each step takes the store a few milliseconds."""
+        stack = await self._segments.refresh(space)
+        yield
+        if self._retention.period_ms is not None:
+            await self._raise_floor(stack, trusted_ms, self._retention.period_ms)
+            await self._seal_if_spans_period(stack, trusted_ms, self._retention.period_ms)
+        async for _ in self._drop_expired_segments(space):
+            yield
+        for tag in (await self._segments.stack(space)).tags:
+            async for _ in self._trim_stream(tag, trusted_ms):
+                yield
+
+    async def _raise_floor(self, stack: SegmentStack, trusted_ms: int, period_ms: int) -> None:
+        floor = self._retention.floor_at(trusted_ms)
+        if arrival_ms_of(floor) - arrival_ms_of(stack.floor) > period_ms // FLOOR_STEPS_PER_RETENTION:
+            await self._segments.advance_head(stack.space, floor=floor)
+
+    async def _seal_if_spans_period(self, stack: SegmentStack, trusted_ms: int, period_ms: int) -> None:
+        numbers, _ = decode_samples((await self._store.read([stack.writable_tag + keys.SAMPLES]))[0])
+        if len(numbers) and trusted_ms - arrival_ms_of(int(numbers.min())) > period_ms:
+            await self._segments.seal(stack.space, stack.last, trusted_ms)
+
+    async def _drop_expired_segments(self, space: str) -> AsyncIterator[None]:
+        head = await self._segments.head(space)
+        while head.first < head.last and await self._is_expired(space, head.first, head.floor):
+            if not await self._segments.advance_head(space, first=head.first + 1):
+                return
+            self.segments_dropped += 1
+            head = await self._segments.head(space)
+            yield
+        for number in range(head.cleared_below, head.first):
+            tag = keys.tag(space, number)
+            async for found in self._store.scan_batches(tag):
+                await self._store.delete([key for key in found if key != tag + keys.SEALED])
+                yield
+            await self._segments.advance_head(space, cleared_below=number + 1)
+
+    async def _is_expired(self, space: str, number: int, floor: int) -> bool:
+        sealed = (await self._store.read([keys.tag(space, number) + keys.SEALED]))[0]
+        return (
+            sealed is not None
+            and arrival_ms_of(floor) > int(sealed) + self._retention.shared_entries_grace_ms
+        )
+
+    async def _trim_stream(self, tag: bytes, trusted_ms: int) -> AsyncIterator[None]:
+        stream, oldest_kept_ms = tag + keys.STREAM, trusted_ms - STREAM_RETENTION_MS
+        while True:
+            (entries,) = await self._store.stream_read([stream], [b""], 1)
+            at_ms = int(entries[0][0].split(b"-")[0]) if entries else oldest_kept_ms
+            if at_ms >= oldest_kept_ms:
+                return
+            await self._store.stream_trim(stream, b"%d-0" % min(oldest_kept_ms, at_ms + TRIM_STEP_MS))
+            yield
 
 
 class ExpirySweep:

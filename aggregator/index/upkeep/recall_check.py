@@ -59,7 +59,7 @@ class _RecallCheck:
     def __init__(self, index: Index, space: str, now_ms: int) -> None:
         self._index = index
         self._space = space
-        self._plan = index.plan(space)
+        self._plan = index.plans[space]
         self._tags: tuple[bytes, ...] = ()
         self._floor = 0
         self._end_number = article_number_at(now_ms)

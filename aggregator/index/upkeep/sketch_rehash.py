@@ -70,7 +70,7 @@ class SketchRehash:
             await self._change_width(tag, width, width.begin_rehash(), *self._open_checks(tag))
 
     def _open_checks(self, tag: bytes) -> tuple[Check, ...]:
-        return (ValueEquals(keys.sealed(tag), None),)
+        return (ValueEquals(tag + keys.SEALED, None),)
 
     async def _is_dense(self, tag: bytes, width: SketchWidth) -> bool:
         values = self._bucket_values(width.bits)
@@ -80,8 +80,8 @@ class SketchRehash:
         return entries > self._split_entries * len(sampled)
 
     async def _change_width(self, tag: bytes, width: SketchWidth, to: SketchWidth, *checks: Check) -> None:
-        key, value = keys.sketch_width(tag), to.encode() or b""
-        version = AdvanceVersion(keys.version(tag), b"width" + value)
+        key, value = tag + keys.WIDTH, to.encode() or b""
+        version = AdvanceVersion(tag + keys.VERSION, b"width" + value)
         await self._store.commit(
             Transaction((ValueEquals(key, width.encode()), *checks), (Put(key, value), version))
         )
@@ -102,13 +102,13 @@ class SketchRehash:
             moved[i], moved[i + len(values)] = split_sketch_bucket(old[i] or b"", former_bits)
         targets = [i for i, entries in moved.items() if entries]
         checks: list[Check] = [
-            ValueEquals(keys.sketch_width(tag), width.encode()),
+            ValueEquals(tag + keys.WIDTH, width.encode()),
             *unchanged_checks([old_keys[i] for i in filled], [old[i] for i in filled]),
             *unchanged_checks([new_keys[i] for i in targets], [new[i] for i in targets]),
         ]
         writes: list[Write] = [Put(new_keys[i], moved[i] + (new[i] or b"")) for i in targets]
         writes += [Delete(old_keys[i]) for i in filled]
-        writes.append(AdvanceVersion(keys.version(tag), b"move%d>%d" % (values[0], width.bits)))
+        writes.append(AdvanceVersion(tag + keys.VERSION, b"move%d>%d" % (values[0], width.bits)))
         if await self._store.commit(Transaction(tuple(checks), tuple(writes))):
             return False
         self.buckets_moved += len(filled)

@@ -19,11 +19,10 @@ from aggregator.analysis.analyzer import SpaceParts, group_of
 from aggregator.domain import arrival_ms_of
 from aggregator.index import keys
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec.distinct import distinct
-from aggregator.index.codec.format_byte import PLAIN
-from aggregator.index.codec.postings import NUMBER_BYTES, decode_numbers
+from aggregator.index.codec.postings import NUMBER_BYTES, decode_numbers, distinct
 from aggregator.index.segments import Segments, scan_block
 from aggregator.store.base import Store
+from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import MINUTE_MS, format_minute
 
@@ -114,7 +113,7 @@ async def covered_spaces(store: Store, registry: Registry, read_spaces: Iterable
 async def space_version(store: Store, space: str) -> bytes:
     """The version of the writable segment: equal values mean that nothing was written in between."""
     last = (await Segments(store).head(space)).last
-    return (await store.read([keys.version(keys.tag(space, last))]))[0] or b"none"
+    return (await store.read([keys.tag(space, last) + keys.VERSION]))[0] or b"none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,12 +50,12 @@ class SpaceStatistics:
 async def count_segments(index: Index, space: str) -> SpaceStatistics:
     """Statistics of the segments alone: one small read, for metrics."""
     stack = await index.segments.refresh(space)
-    kinds = (keys.sealed, keys.sampled_numbers, keys.sketch_width)
-    values = await index.store.read([kind(tag) for tag in stack.tags for kind in kinds])
+    suffixes = (keys.SEALED, keys.SAMPLES, keys.WIDTH)
+    values = await index.store.read([tag + suffix for tag in stack.tags for suffix in suffixes])
     segments = []
     for number in range(stack.first, stack.last + 1):
-        sealed, samples, width = values[: len(kinds)]
-        del values[: len(kinds)]
+        sealed, samples, width = values[: len(suffixes)]
+        del values[: len(suffixes)]
         numbers, weights = decode_samples(samples)
         segments.append(
             SegmentStatistics(
@@ -73,7 +73,7 @@ async def count_segments(index: Index, space: str) -> SpaceStatistics:
 async def sample_buckets(index: Index, space: str) -> SpaceStatistics:
     """Statistics of segments and of the first block's buckets; segments with few samples are counted."""
     counted = await count_segments(index, space)
-    plan = index.plan(space)
+    plan = index.plans[space]
     width, entry_bytes = plan.widths[0], plan.remainder_bytes + NUMBER_BYTES
     probes = len(plan.probes(0, RADIUS_BITS))
     segments, largest, mean = [], 0, 0.0

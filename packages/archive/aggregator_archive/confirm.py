@@ -15,7 +15,7 @@ from aggregator.analysis import shingles
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import confirming_groups
 from aggregator.domain import Sketch
-from aggregator.index.codec.distinct import distinct
+from aggregator.index.codec.postings import distinct
 from aggregator_archive.arrays import (
     Array,
     Flags,

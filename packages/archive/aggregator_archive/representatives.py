@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aggregator.index.codec.distinct import distinct
+from aggregator.index.codec.postings import distinct
 from aggregator_archive.arrays import Array, Flags, Floats, Rows, unpack_pairs
 from aggregator_archive.columns import Columns
 from aggregator_archive.encode import UNDATED

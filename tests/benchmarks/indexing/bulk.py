@@ -15,6 +15,7 @@ import redis
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.index.blocks import BlockPlan
 from aggregator.index.codec.postings import NUMBER_BYTES
+from tests.support.index_layout import block_column
 
 COMMANDS = 2_000  # per round trip
 
@@ -47,7 +48,7 @@ def members(
     """The same as set members of 16 bytes: the whole fingerprint and the number."""
     packed = np.concatenate([_bytes(fingerprints), _numbers(fingerprints, first_number)], axis=1)
     for block, width in enumerate(plan.widths):
-        yield from _of_block(packed, block, plan.block_column(fingerprints, block), width)
+        yield from _of_block(packed, block, block_column(plan, fingerprints, block), width)
 
 
 def _of_block(

@@ -43,6 +43,7 @@ from tests.benchmarks.indexing.layouts import Packed, Sets
 from tests.benchmarks.indexing.measure import Latency, Server, latency
 from tests.benchmarks.indexing.other_indexes import FaissFlat, FaissMultiHash, MinHashLsh, SimhashIndex
 from tests.support.cpu_spinner import add_option, awake
+from tests.support.index_layout import expected_candidates
 from tests.support.processes import resident_bytes
 
 CHECKED = 20  # queries compared with an exhaustive scan
@@ -236,7 +237,7 @@ async def real_news() -> dict[str, Any]:
             m = await latency(layout.near, queries, radius, Server(layout.client), correct)
             print(
                 f"r <= {radius}: candidates mean {np.mean(read):,.0f}, p99 {np.percentile(read, 99):,.0f} "
-                f"(uniform: {plan.expected_candidates(len(stored), radius):,.0f}), p50 {m.p50_ms:.3f} ms, "
+                f"(uniform: {expected_candidates(plan, len(stored), radius):,.0f}), p50 {m.p50_ms:.3f} ms, "
                 f"p99 {m.p99_ms:.3f} ms, recall {m.recall}"
             )
             result[f"r{radius}"] = {"candidates_mean": float(np.mean(read)), **asdict(m)}

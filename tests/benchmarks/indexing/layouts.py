@@ -9,10 +9,10 @@ import redis
 
 from aggregator.index import Index, keys
 from aggregator.index.blocks import BlockPlan
-from aggregator.index.codec.postings import encode_posting
 from aggregator.store.redis import open_redis_store
 from tests.benchmarks.indexing import bulk
 from tests.benchmarks.indexing.fingerprints import Fingerprints
+from tests.support.index_layout import block_values, encode_posting
 
 SPACE = "xx.0000"
 INSERTS = 1_000  # fingerprints per round trip when they are added one by one
@@ -82,7 +82,7 @@ class Sets:
     def _adds(self, fingerprints: Fingerprints, first_number: int) -> Iterator[tuple[object, ...]]:
         for number, fingerprint in enumerate(fingerprints.tolist(), first_number):
             entry = fingerprint.to_bytes(8, "little") + number.to_bytes(8, "little")
-            for block, value in enumerate(self._plan.block_values(fingerprint)):
+            for block, value in enumerate(block_values(self._plan, fingerprint)):
                 yield "SADD", b"b%x:%04x" % (block, value), entry
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:

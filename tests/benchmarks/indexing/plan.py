@@ -29,6 +29,7 @@ from scipy.optimize import nnls
 
 from aggregator.index.blocks import BlockPlan
 from aggregator.index.codec.postings import NUMBER_BYTES
+from tests.support.index_layout import expected_candidates
 
 PLANS = {
     "8x8": (8,) * 8, "6x11": (11,) * 4 + (10,) * 2, "5x13": (13,) * 4 + (12,), "4x16": (16,) * 4,
@@ -52,7 +53,7 @@ class Model:
         return (
             self.base
             + self.per_key * keys(plan, radius)
-            + self.per_entry * plan.expected_candidates(int(stored), radius)
+            + self.per_entry * expected_candidates(plan, int(stored), radius)
         )
 
     def bytes_each(self, plan: BlockPlan, stored: float) -> float:
@@ -76,7 +77,7 @@ def fitted(rows: Sequence[dict[str, Any]]) -> Model:
     """Constants fitted to measurements by relative error, so that small times count as much as large ones."""
     plans = [BlockPlan(PLANS[MEASURED[row["layout"]]]) for row in rows]
     factors = np.array([
-        [1.0, keys(p, r["radius"]), p.expected_candidates(r["size"], r["radius"])]
+        [1.0, keys(p, r["radius"]), expected_candidates(p, r["size"], r["radius"])]
         for p, r in zip(plans, rows, strict=True)
     ])  # fmt: skip
     times = np.array([row["p50_ms"] * 1e3 for row in rows])
@@ -116,7 +117,7 @@ def compare(model: Model, stored: float, node_gib: float, segment: float) -> lis
         entry_bytes = plan.remainder_bytes + NUMBER_BYTES
         rows.append({
             "plan": name, "stored": stored, "keys": keys(plan, 7),
-            "megabytes": plan.expected_candidates(int(stored), 7) * entry_bytes / 1e6,
+            "megabytes": expected_candidates(plan, int(stored), 7) * entry_bytes / 1e6,
             "r3_ms": model.time_us(plan, stored, 3) / 1e3, "r7_ms": model.time_us(plan, stored, 7) / 1e3,
             "bytes_each": total / stored, "gib": total / 2**30, "nodes": math.ceil(total / 2**30 / node_gib),
             "segments": parts, "segments_keys": keys(plan, 7) * parts,

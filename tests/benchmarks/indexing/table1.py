@@ -34,6 +34,7 @@ from aggregator.store.redis import open_redis_store
 from tests.benchmarks.indexing import fingerprints
 from tests.benchmarks.indexing.fingerprints import Fingerprints
 from tests.benchmarks.indexing.layouts import SPACE, Packed
+from tests.support.index_layout import exact_radius, expected_candidates
 
 PAPER_CANDIDATES = {"8x8": 262_144, "5x13": 5_120, "4x16": 512}
 PAPER_S = {"5x13": 0.0197, "4x16": 0.0036}
@@ -95,7 +96,7 @@ async def measure_plan(
 ) -> list[Line]:
     """The look-up of the paper; for 4x16 also those of the service."""
     lines = [
-        await measure_look_up(url, plan, stored, plan.exact_radius, "own values", queries, numbers, bits)
+        await measure_look_up(url, plan, stored, exact_radius(plan), "own values", queries, numbers, bits)
     ]
     if plan.name == "4x16":
         three = bits == 3
@@ -122,7 +123,7 @@ async def measure_look_up(
     for i, fingerprint in enumerate(queries.tolist()):
         started = time.perf_counter()
         probes = plan.probe_plan(fingerprint, radius)
-        buckets = await store.read(keys.block_buckets(tag, probes))
+        buckets = await store.read(keys.block_buckets(tag, [probes]))
         near, _ = numbers_within(buckets, probes, 7, 0)
         taken[i] = time.perf_counter() - started
         candidates[i] = sum(len(b) for b in buckets if b) // (plan.remainder_bytes + NUMBER_BYTES)
@@ -130,7 +131,7 @@ async def measure_look_up(
     await store.close()
     paper = PAPER_CANDIDATES[plan.name] if look_up == "own values" else None
     result = Line(
-        plan.name, look_up, len(plan.probes(0, radius)), paper, plan.expected_candidates(stored, radius),
+        plan.name, look_up, len(plan.probes(0, radius)), paper, expected_candidates(plan, stored, radius),
         float(candidates.mean()),
         float(taken.mean()), float(np.median(taken)), PAPER_S.get(plan.name) if paper else None,
         _share(found[bits == 3]), _share(found[bits == 7]),

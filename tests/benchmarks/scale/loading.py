@@ -23,15 +23,15 @@ import xxhash
 
 from aggregator.domain import Analysis, Article, ArticleRecord, Outcome, Sketch
 from aggregator.index import keys
+from aggregator.index.bindings import Binding, encode_binding
 from aggregator.index.blocks import BlockPlan
-from aggregator.index.codec.binding_codec import Binding, encode_binding
-from aggregator.index.codec.format_byte import CHECKSUM_BYTES
 from aggregator.index.codec.postings import SKETCH_REMAINDER_BYTES, TERM_POSTING_BYTES
 from aggregator.index.codec.record_codec import encode_record
 from aggregator.index.keys import MAX_ARTICLES_PER_TERM
 from aggregator.index.segments import sample_entry
 from aggregator.index.sketch_buckets import FULL_KEY_ENTRIES, INITIAL_WIDTH, KEPT_KEY_ENTRIES, SketchWidth
 from aggregator.index.upkeep.sketch_rehash import SPLIT_ENTRIES
+from aggregator.store.decoding import CHECKSUM_BYTES
 from tests.benchmarks.indexing.bulk import buckets as block_buckets
 from tests.benchmarks.indexing.bulk import grouped, packed_entries
 from tests.benchmarks.scale.replicas import NO_KEY, Replicas, Round, gather
@@ -111,7 +111,7 @@ def _sketch_buckets(columns: list[Numbers], indexed: Numbers, tag: bytes) -> Ite
         parts.append(at[newest_of_full_keys(all_keys[at])].astype(np.uint32))
     width = grown_width(sum(map(len, parts)))
     if value := width.encode():
-        yield keys.sketch_width(tag), value
+        yield tag + keys.WIDTH, value
     for of_part in parts:
         wanted = all_keys[of_part]
         remainders = (wanted >> keys.SKETCH_BUCKET_BITS).astype(np.uint64)
@@ -324,7 +324,7 @@ def _binding_templates(records: Sequence[ArticleRecord], tag: bytes) -> _Templat
     rows = []
     for record in records:
         binding = Binding(record.number, record.number, record.text_hash, record.id, Outcome("new"))
-        rows.append((keys.binding_by_hash(tag, _ID_HASH_HOLE), encode_binding(binding)[:-CHECKSUM_BYTES]))
+        rows.append((tag + keys.BINDING + _ID_HASH_HOLE, encode_binding(binding)[:-CHECKSUM_BYTES]))
     holes = {
         "id_hash": _ID_HASH_HOLE,
         "number": _NUMBER_HOLE.to_bytes(8, "big"),

@@ -41,7 +41,7 @@ async def read_sizes(
     store = open_redis_store(url, socket_timeout_s=HANG_LIMIT_S)
     index = Index(store, spaces, retention_ms=90 * DAY_MS, segment_max_articles=UNLIMITED)
     entry_bytes = {
-        "block": index.plan(space).remainder_bytes + NUMBER_BYTES,
+        "block": index.plans[space].remainder_bytes + NUMBER_BYTES,
         "sketch": SKETCH_REMAINDER_BYTES + NUMBER_BYTES,
         "term": TERM_REMAINDER_BYTES + NUMBER_BYTES,
     }

@@ -14,6 +14,7 @@ from aggregator.index.blocks import BlockPlan
 from aggregator.index.lookup import RADIUS_BITS
 from tests.benchmarks.scale.loading import PARTITIONS, entries_left, grown_width
 from tests.benchmarks.scale.replicas import NO_KEY, Replicas, gather
+from tests.support.index_layout import block_column
 
 Counts = npt.NDArray[np.int64]
 
@@ -55,7 +56,7 @@ def block_entries(replicas: Replicas, count: int, probes: Sequence[Analysis], pl
     """Entries in the block buckets that each look-up reads."""
     prints = np.concatenate(list(gather(replicas, replicas.rounds(count), "fingerprints")))
     filled = [
-        np.bincount(plan.block_column(prints, block).astype(np.int64), minlength=1 << width)
+        np.bincount(block_column(plan, prints, block).astype(np.int64), minlength=1 << width)
         for block, width in enumerate(plan.widths)
     ]
     return np.array(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aggregator.events.detection.known_history import LearnedHistory
 from aggregator.http.pages.health import arrival_rate, error_statuses, known_documents, named_refusals
-from aggregator.index.arrival_counts import Arrivals
+from aggregator.index.article_stream import Arrivals
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 NOW_MS = 500_000 * HOUR_MS + 30 * MINUTE_MS

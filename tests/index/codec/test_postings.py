@@ -2,6 +2,7 @@
 
 from operator import add
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,15 +16,17 @@ from aggregator.index.codec.postings import (
     compact_bucket,
     decode_numbers,
     decode_remainders,
-    encode_posting,
+    distinct,
     encode_sketch_postings,
     encode_term_postings,
+    is_among,
     merge_matches,
     numbers_sharing_each,
     numbers_within,
     numbers_within_each,
     top_by_terms,
 )
+from tests.support.index_layout import encode_posting
 
 words = st.integers(0, 2**64 - 1)
 entries = st.lists(st.tuples(words, st.integers(0, 40)), max_size=40)
@@ -65,7 +68,7 @@ def test_numbers_within_equals_a_plain_loop(
     near = [(query ^ (1 << (i % 64)), n) for i, (_, n) in enumerate(stored)]  # these must be found
     table = stored + near
     probe_plan = plan.probe_plan(query, radius)
-    wanted = keys.block_buckets(b"", probe_plan)
+    wanted = keys.block_buckets(b"", [probe_plan])
     buckets: list[bytes | None] = []
     for part in (table[::2], table[1::2]):
         filled: dict[bytes, bytes] = {}
@@ -99,7 +102,7 @@ def test_several_lookups_by_bits(
             key = keys.block_bucket(b"", block, block_value)
             filled[key] = filled.get(key, b"") + encode_posting(remainder, number, plan.remainder_bytes)
     read = [
-        list(map(filled.get, keys.block_buckets(b"", probe_plan))) * segments for probe_plan in probe_plans
+        list(map(filled.get, keys.block_buckets(b"", [probe_plan]))) * segments for probe_plan in probe_plans
     ]
 
     results = numbers_within_each([bucket for buckets in read for bucket in buckets], probe_plans, radius, 3)
@@ -125,7 +128,7 @@ def test_appended_entries_are_added_by_bits(
 ) -> None:
     """The result equals that of one lookup after the append."""
     probe_plan = plan.probe_plan(query, radius)
-    wanted = keys.block_buckets(b"", probe_plan)
+    wanted = keys.block_buckets(b"", [probe_plan])
     filled: dict[bytes, bytes] = {}
     read: list[list[bytes]] = []
     for table in (stored, added):
@@ -248,3 +251,21 @@ def test_appended_entries_are_added_by_sketch_keys(
     expected = numbers_sharing_each(after, [wanted], floor)[0][:2]
     assert [part.tolist() for part in found] == [part.tolist() for part in expected]
     assert [part.dtype for part in found] == [part.dtype for part in expected]
+
+
+@pytest.mark.parametrize("dtype", [np.uint64, np.int64, np.uint32])
+@given(values=st.lists(st.integers(0, 2**31), max_size=30), repeats=st.integers(1, 3))
+def test_each_value_is_kept_once_in_order(dtype: type, values: list[int], repeats: int) -> None:
+    """As ``sorted(set(...))`` gives, with the type of the array."""
+    found: np.ndarray = distinct(np.array(values * repeats, dtype))
+
+    assert found.tolist() == sorted(set(values))
+    assert found.dtype == dtype
+
+
+@given(values=st.lists(st.integers(0, 9)), others=st.lists(st.integers(0, 9)))
+def test_membership_with_repeated_values(values: list[int], others: list[int]) -> None:
+    """As ``in`` gives, also for values that occur several times."""
+    found = is_among(np.array(values, np.uint64), np.array(sorted(others), np.uint64))
+
+    assert found.tolist() == [value in others for value in values]

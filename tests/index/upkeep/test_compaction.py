@@ -8,12 +8,12 @@ from aggregator.index.codec.postings import (
     SKETCH_REMAINDER_BYTES,
     compact_bucket,
     decode_numbers,
-    encode_posting,
 )
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.store.base import Store
 from tests.index.helpers import seal
 from tests.support.factories import core, edited, story
+from tests.support.index_layout import encode_posting
 
 
 async def entries(store: Store, tag: bytes) -> set[int]:
@@ -50,7 +50,7 @@ async def test_compaction_removes_dead_versions_and_keeps_live_ones(store: Store
     await run(compactor, space, newsroom.clock())
 
     assert await entries(store, tag) == live
-    assert not await store.scan(keys.dead_numbers(tag))
+    assert not await store.scan(tag + keys.DEAD_NUMBERS)
     assert compactor.counters.entries_removed > 4 * 7
     for id_, text in (("a1", 11), ("a3", 13), ("a4", 4), ("a5", 5)):
         match = await newsroom.ingest.submit(Article(id="p", text=story(text), lang="en"), dry_run=True)

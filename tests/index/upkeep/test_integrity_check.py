@@ -67,7 +67,7 @@ async def test_a_flipped_bit_in_a_record_is_found(store: Store) -> None:
 async def test_a_flipped_bit_in_a_binding_is_found(store: Store) -> None:
     """Bindings have checksums too."""
     await fill(Index(store, [SPACE]), FINGERPRINTS)
-    await change(store, keys.binding_by_id(TAG, "a2"), flip(5))
+    await change(store, TAG + keys.binding("a2"), flip(5))
 
     assert (await check(store)).damaged_bindings == 1
 

@@ -7,6 +7,7 @@ from aggregator.index import Index, keys
 from aggregator.index.blocks import PLANS, BlockPlan
 from aggregator.index.upkeep.recall_check import RecallReport, check_recall
 from aggregator.store.base import Delete, Put, Store, Transaction
+from tests.support.index_layout import block_values
 from tests.support.loaders import FIRST_MS, SPACE, fill
 
 NOW_MS = FIRST_MS + 10_000_000
@@ -87,7 +88,7 @@ async def test_an_article_without_buckets_is_reported(store: Store) -> None:
     tag = keys.tag(SPACE, 0)
     deletes = [
         Delete(keys.block_bucket(tag, block, value))
-        for block, value in enumerate(PLANS["4x16"].block_values(BASE))
+        for block, value in enumerate(block_values(PLANS["4x16"], BASE))
     ]
     await store.commit(Transaction((), tuple(deletes)))
 

@@ -87,8 +87,8 @@ class Writer:
         """The insert of an article, and its record."""
         article = replace(record(0, len(self.stored)), sketch=probe.analysis.sketch)
         checks = self.index.lookup.commit_checks(snapshot, probe, set(), [])
-        segment = self.index.transactions(snapshot, SPACE)
-        guard = snapshot.version_guard(SPACE)
+        segment = self.index.transactions(snapshot.stacks[SPACE])
+        guard = snapshot.unchanged_check(SPACE, keys.VERSION)
         return segment.insert(article, Outcome("new"), checks, guard, snapshot.values), article
 
     async def found(self, own_keys: Sequence[int]) -> dict[int, int]:
@@ -257,7 +257,7 @@ async def test_the_width_grows_with_the_entries_per_bucket(entries: int, grows: 
 
     await take(SketchRehash(store, index.segments).steps(SPACE), 1)
 
-    assert await store.read([keys.sketch_width(TAG)]) == [b"18>19" if grows else None]
+    assert await store.read([TAG + keys.WIDTH]) == [b"18>19" if grows else None]
 
 
 async def test_every_bucket_is_moved() -> None:
@@ -274,22 +274,22 @@ async def test_every_bucket_is_moved() -> None:
     moved = await store.read(keys.sketch_buckets(TAG, postings, 19))
     assert all(posting in (bucket or b"") for posting, bucket in zip(postings.values(), moved, strict=True))
     assert len([key for key in await store.scan(TAG + b"s") if not key.startswith(TAG + b"s19:")]) == 0
-    await store.put([Put(keys.sketch_width(TAG), b"24")])
+    await store.put([Put(TAG + keys.WIDTH, b"24")])
     assert await take(rehash.steps(SPACE), 1)
-    assert await store.read([keys.sketch_width(TAG)]) == [b"24"]
+    assert await store.read([TAG + keys.WIDTH]) == [b"24"]
 
 
 async def test_no_rehash_begins_in_a_sealed_segment(store: Store) -> None:
     """Only a writable one grows, and a process that has not read of the seal cannot begin either."""
     index = Index(store, [SPACE])
     rehash = SmallRehash(index)
-    await store.put([Put(keys.sealed(TAG), b"1")])
+    await store.put([Put(TAG + keys.SEALED, b"1")])
 
     await rehash._change_width(TAG, SketchWidth(), SketchWidth(19, 18), *rehash._open_checks(TAG))
-    assert await store.read([keys.sketch_width(TAG)]) == [None]
+    assert await store.read([TAG + keys.WIDTH]) == [None]
     await take(rehash.steps(SPACE), 100)
 
-    assert await store.read([keys.sketch_width(TAG), keys.sketch_width(keys.tag(SPACE, 1))]) == [None, b"19"]
+    assert await store.read([TAG + keys.WIDTH, keys.tag(SPACE, 1) + keys.WIDTH]) == [None, b"19"]
 
 
 async def test_a_segment_that_is_sealed_during_a_rehash_is_finished_and_then_compacted(store: Store) -> None:
@@ -308,7 +308,7 @@ async def test_a_segment_that_is_sealed_during_a_rehash_is_finished_and_then_com
     await take(compactor.steps(SPACE, FIRST_MS), 1000)
 
     assert compactor.counters.buckets_rewritten > 0
-    assert await store.read([keys.sketch_width(TAG), keys.sketch_width(keys.tag(SPACE, 1))]) == [b"19", None]
+    assert await store.read([TAG + keys.WIDTH, keys.tag(SPACE, 1) + keys.WIDTH]) == [b"19", None]
     await writer.assert_all_found()
 
 

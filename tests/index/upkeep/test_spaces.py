@@ -146,7 +146,7 @@ async def test_a_space_is_covered_while_its_copies_are(store: Store) -> None:
 
 async def test_a_copy_no_longer_counts_once_the_space_is_written(store: Store) -> None:
     """An older version of the program may still be serving it."""
-    version = keys.version(keys.tag(OLD, 0))
+    version = keys.tag(OLD, 0) + keys.VERSION
     await store.put([Put(version, b"first")])
     await register(store, OLD, NEW)
     await set_copied(store, {OLD: await space_version(store, OLD)}, [NEW])

@@ -3,13 +3,13 @@
 from aggregator.domain import article_number_at
 from aggregator.index import keys
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec.postings import encode_posting
 from aggregator.index.segments import sample_entry
 from aggregator.index.sketch_buckets import SketchWidth
 from aggregator.index.upkeep.statistics import count_segments, sample_buckets
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import core, story
+from tests.support.index_layout import encode_posting
 
 
 async def test_a_small_index_is_counted_by_its_buckets(store: Store) -> None:
@@ -38,7 +38,7 @@ async def test_a_large_index_is_counted_by_its_samples() -> None:
     full = b"".join(encode_posting(7, n, 6) for n in range(30))
     await newsroom.index.store.put(
         [
-            Put(keys.sampled_numbers(tag), samples),
+            Put(tag + keys.SAMPLES, samples),
             *(Put(keys.block_bucket(tag, 0, v), full) for v in range(1 << 16)),
         ]
     )
@@ -58,7 +58,7 @@ async def test_the_width_of_sketch_buckets_is_that_of_the_segment() -> None:
     """Also while a rehash runs."""
     newsroom = core(MemoryStore())
     (space,) = newsroom.index.spaces
-    await newsroom.index.store.put([Put(keys.sketch_width(keys.tag(space, 0)), b"19>20")])
+    await newsroom.index.store.put([Put(keys.tag(space, 0) + keys.WIDTH, b"19>20")])
 
     found = await count_segments(newsroom.index, space)
 

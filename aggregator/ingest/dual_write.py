@@ -12,16 +12,15 @@ if it never was there, and the last read follows the commit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
-from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, copy_metadata
+from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, build_record, copy_metadata
 from aggregator.errors import RateLimited
 from aggregator.index import Index, Snapshot, keys
-from aggregator.index.bindings import BindingSnapshot
-from aggregator.index.codec.binding_codec import Binding
-from aggregator.store.base import Check, Transaction, ValueEquals
+from aggregator.index.bindings import Binding, BindingSnapshot, bindings_under
+from aggregator.store.base import Transaction
 from aggregator.store.optimistic import commit_attempts
 
 ConvertRecord = Callable[[ArticleRecord], ArticleRecord | None]
@@ -80,7 +79,7 @@ class DualWriter:
             if not any(
                 known.binding.number == item.record.number
                 or (self._newer_stays and known.binding.number > item.record.number)
-                for known in self._index.bindings.of_hash(shadow, hashed)
+                for known in bindings_under(shadow, keys.BINDING + hashed)
             )
         ]
 
@@ -96,7 +95,7 @@ class DualWriter:
             [
                 known
                 for hashed, number in numbers.items()
-                for known in self._index.bindings.of_hash(shadow, hashed)
+                for known in bindings_under(shadow, keys.BINDING + hashed)
                 if known.binding.number == number
             ]
         )
@@ -104,7 +103,7 @@ class DualWriter:
     async def replicate_removal(self, removed: Sequence[BindingSnapshot]) -> None:
         """Copy the removal of these serving bindings; their duplicates are repointed as well."""
         removed_by_hash = {keys.id_hash(known.binding.id): known.binding for known in removed}
-        wanted = [keys.duplicate_ids(b"", binding.group) for binding in removed_by_hash.values()]
+        wanted = [keys.duplicate_ids(binding.group) for binding in removed_by_hash.values()]
         lists = await self._index.segments.read(dict.fromkeys(self._index.shadow_spaces, wanted))
         rows = b"".join(
             v for space in self._index.shadow_spaces for v in lists.values_in_all_segments(space, wanted) if v
@@ -127,7 +126,7 @@ class DualWriter:
         """Copy the metadata of a serving record whose version is in the shadow spaces."""
         hashed = keys.id_hash(record.id)
         shadow = await self._index.segments.read(_binding_keys(self._index.shadow_spaces, [hashed]))
-        for known in self._index.bindings.of_hash(shadow, hashed):
+        for known in bindings_under(shadow, keys.BINDING + hashed):
             number = known.binding.number
             shadow_record = (await self._index.records.read({number: known.space})).get(number)
             if shadow_record is not None and number == record.number:
@@ -135,13 +134,15 @@ class DualWriter:
 
     async def _shadow_records(self, missing: Sequence[PostedArticle]) -> dict[int, ArticleRecord]:
         records = {item.record.number: self._convert_record(item.record) for item in missing}
-        texts = [item for item in missing if records[item.record.number] is None and item.article is not None]
-        analyses = await self._analyze_many([item.article for item in texts if item.article]) if texts else []
-        for item, analysis in zip(texts, analyses, strict=True):
+        texts = [(i, i.article) for i in missing if i.article and records[i.record.number] is None]
+        analyses = await self._analyze_many([article for _, article in texts]) if texts else []
+        for (item, article), analysis in zip(texts, analyses, strict=True):
             if isinstance(analysis, RateLimited):  # not analyzed yet, so not to be skipped
                 raise analysis
             if isinstance(analysis, Analysis) and self._is_text_of_record(item, analysis):
-                records[item.record.number] = _with_analysis(item.record, analysis)
+                number, first_version = item.record.number, item.record.first_version
+                built = build_record(article, analysis, number, first_version)
+                records[number] = copy_metadata(item.record, built)
         return {number: record for number, record in records.items() if record is not None}
 
     def _is_text_of_record(self, item: PostedArticle, analysis: Analysis) -> bool:
@@ -170,34 +171,39 @@ class DualWriter:
         removed: Mapping[bytes, Binding],
     ) -> list[bytes]:
         """Read and commit each id once; returns those that differed."""
-        index = self._index
-        shadow = await index.segments.read(_binding_keys(index.shadow_spaces, id_hashes))
-        serving = await index.segments.read(_binding_keys(index.spaces, id_hashes))
-        shadow_bindings = {hashed: index.bindings.of_hash(shadow, hashed) for hashed in id_hashes}
-        serving_bindings = {
-            hashed: next(iter(index.bindings.of_hash(serving, hashed)), None) for hashed in id_hashes
+        index, shadow_spaces = self._index, self._index.shadow_spaces
+        shadow = await index.segments.read(_binding_keys(shadow_spaces, id_hashes))
+        read = await index.segments.read(_binding_keys(index.spaces, id_hashes))
+        serving = {
+            hashed: found[0].binding
+            for hashed in id_hashes
+            if (found := bindings_under(read, keys.BINDING + hashed))
         }
-        states = await self._read_states(
-            shadow, [known for known in serving_bindings.values() if known], removed.values()
-        )
-        records = await self._with_promoted_records(shadow_bindings, serving_bindings, new_records)
+        copies = {hashed: bindings_under(shadow, keys.BINDING + hashed) for hashed in id_hashes}
+        states = [keys.state(version.number) for version in (*serving.values(), *removed.values())]
+        for space in shadow_spaces:
+            shadow.values.update((await index.segments.read_more(shadow, space, states)).values)
+        promoted = {  # duplicates that have become canonical
+            copy.binding.number: copy.space
+            for hashed, version in serving.items()
+            for copy in copies[hashed]
+            if copy.binding.number == version.number
+            and version.outcome.match is None
+            and copy.binding.outcome.match is not None
+        }
+        records = {**new_records, **await index.records.read(promoted)}
         changed: list[bytes] = []
         transactions: list[Transaction] = []
-        for hashed in id_hashes:
-            if self._newer_stays and _is_outdated(
-                serving_bindings[hashed], removed.get(hashed), shadow_bindings[hashed]
+        for hashed, found_copies in copies.items():
+            latest, gone = serving.get(hashed), removed.get(hashed)
+            known = latest or gone
+            if self._newer_stays and (
+                known is None or any(copy.binding.number > known.number for copy in found_copies)
             ):
                 continue
-            for space in index.shadow_spaces:
-                transaction = self._plan_transaction(
-                    shadow,
-                    states,
-                    space,
-                    next((known for known in shadow_bindings[hashed] if known.space == space), None),
-                    serving_bindings[hashed],
-                    removed.get(hashed),
-                    records,
-                )
+            for space in shadow_spaces:
+                copy = next((found.binding for found in found_copies if found.space == space), None)
+                transaction = self._plan_transaction(shadow, space, hashed, copy, latest, gone, records)
                 if transaction is not None:
                     changed.append(hashed)
                     transactions.append(transaction)
@@ -207,122 +213,36 @@ class DualWriter:
     def _plan_transaction(
         self,
         shadow: Snapshot,
-        states: Snapshot,
         space: str,
-        shadow_binding: BindingSnapshot | None,
-        serving_binding: BindingSnapshot | None,
+        hashed: bytes,
+        copy: Binding | None,
+        serving: Binding | None,
         removed: Binding | None,
         records: Mapping[int, ArticleRecord],
     ) -> Transaction | None:
-        """The transaction that makes ``space`` match the serving space for one id; None if it does."""
-        segment = self._index.transactions(shadow, space)
-        if serving_binding is not None and _belongs_in_space(
-            serving_binding.binding, space, shadow_binding, records
-        ):
-            record = records.get(serving_binding.binding.number)
-            binding = _with_text_hash(serving_binding.binding, record, shadow_binding)
-            if shadow_binding is not None and shadow_binding.binding == binding:
-                return None
-            state = keys.state(b"", serving_binding.binding.number)
-            if states.newest_value(space, state) == keys.DEAD:  # removed by another writer: read again
-                return (
-                    None
-                    if shadow_binding is None
-                    else segment.remove_copy(shadow_binding.binding, [_unchanged_check(shadow_binding)])
-                )
-            key = keys.binding_by_id(b"", serving_binding.binding.id)
-            checks = [shadow.unchanged_check(space, key), states.unchanged_check(space, state)]
-            return segment.copy_in(
-                binding, shadow_binding.binding if shadow_binding else None, record, checks
-            )
-        if shadow_binding is not None:
-            return segment.remove_copy(shadow_binding.binding, [_unchanged_check(shadow_binding)])
-        if removed is not None and states.newest_value(space, keys.state(b"", removed.number)) != keys.DEAD:
-            return Transaction(
-                (shadow.unchanged_check(space, keys.sealed(b"")),), tuple(segment.tombstone_writes(removed))
-            )
+        """The transaction that makes ``copy`` in ``space`` match the serving binding; None if it does."""
+        segment = self._index.transactions(shadow.stacks[space])
+        unchanged = shadow.unchanged_check(space, keys.BINDING + hashed)
+        if serving is not None:
+            record = records.get(serving.number)
+            is_copied = copy is not None and copy.number == serving.number
+            if is_copied or (record is not None and record.space == space):
+                binding = msgspec.structs.replace(serving, text_hash=(record or copy or serving).text_hash)
+                if copy == binding:
+                    return None
+                state = keys.state(serving.number)
+                if shadow.newest_value(space, state) != keys.DEAD:
+                    checks = [unchanged, shadow.unchanged_check(space, state)]
+                    return segment.copy_in(binding, copy, record, checks)
+                # It was removed by another writer: what that left is read again.
+        if copy is not None:
+            return segment.remove_copy(copy, [unchanged])
+        if removed is not None and shadow.newest_value(space, keys.state(removed.number)) != keys.DEAD:
+            writes = segment.tombstone_writes(removed)
+            return Transaction((shadow.unchanged_check(space, keys.SEALED),), tuple(writes))
         return None
-
-    async def _read_states(
-        self, shadow: Snapshot, serving_bindings: Sequence[BindingSnapshot], removed: Iterable[Binding]
-    ) -> Snapshot:
-        numbers = [
-            *(known.binding.number for known in serving_bindings),
-            *(binding.number for binding in removed),
-        ]
-        merged = Snapshot(shadow.stacks)
-        for space in self._index.shadow_spaces:
-            wanted = [keys.state(b"", number) for number in numbers]
-            merged.values.update((await self._index.segments.read_more(shadow, space, wanted)).values)
-        return merged
-
-    async def _with_promoted_records(
-        self,
-        shadow_bindings: Mapping[bytes, Sequence[BindingSnapshot]],
-        serving_bindings: Mapping[bytes, BindingSnapshot | None],
-        new_records: Mapping[int, ArticleRecord],
-    ) -> dict[int, ArticleRecord]:
-        """``new_records``, and the shadow records of duplicates that have become canonical."""
-        promoted = {
-            known.binding.number: known.space
-            for hashed, bindings in shadow_bindings.items()
-            for known in bindings
-            if (serving := serving_bindings[hashed]) is not None
-            and serving.binding.number == known.binding.number
-            and serving.binding.outcome.match is None
-            and known.binding.outcome.match is not None
-        }
-        return {**new_records, **(await self._index.records.read(promoted) if promoted else {})}
-
-
-def _belongs_in_space(
-    binding: Binding, space: str, shadow_binding: BindingSnapshot | None, records: Mapping[int, ArticleRecord]
-) -> bool:
-    if shadow_binding is not None and shadow_binding.binding.number == binding.number:
-        return True
-    record = records.get(binding.number)
-    return record is not None and record.space == space
-
-
-def _is_outdated(
-    serving_binding: BindingSnapshot | None,
-    removed: Binding | None,
-    shadow_bindings: Sequence[BindingSnapshot],
-) -> bool:
-    known = serving_binding.binding if serving_binding is not None else removed
-    return known is None or any(shadow.binding.number > known.number for shadow in shadow_bindings)
-
-
-def _with_text_hash(
-    binding: Binding, record: ArticleRecord | None, shadow_binding: BindingSnapshot | None
-) -> Binding:
-    if record is not None:
-        return msgspec.structs.replace(binding, text_hash=record.text_hash)
-    if shadow_binding is not None and shadow_binding.binding.number == binding.number:
-        return msgspec.structs.replace(binding, text_hash=shadow_binding.binding.text_hash)
-    return binding
-
-
-def _unchanged_check(binding: BindingSnapshot) -> Check:
-    return ValueEquals(binding.key, binding.raw)
 
 
 def _binding_keys(spaces: Sequence[str], id_hashes: Iterable[bytes]) -> dict[str, list[bytes]]:
-    wanted = [keys.binding_by_hash(b"", hashed) for hashed in id_hashes]
+    wanted = [keys.BINDING + hashed for hashed in id_hashes]
     return dict.fromkeys(spaces, wanted)
-
-
-def _with_analysis(record: ArticleRecord, analysis: Analysis) -> ArticleRecord:
-    return replace(
-        record,
-        space=analysis.space,
-        lang=analysis.lang,
-        fingerprint=analysis.fingerprint,
-        text_hash=analysis.text_hash,
-        short=analysis.short,
-        sketch=analysis.sketch,
-        terms=analysis.terms,
-        figures=analysis.figures,
-        minor_terms=analysis.minor_terms,
-        opening_mask=analysis.opening_mask,
-    )

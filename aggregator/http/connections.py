@@ -20,8 +20,8 @@ from aiohttp.web_protocol import RequestHandler
 
 from aggregator.http import errors
 from aggregator.http.early_refusal import DELAY_S, EarlyRefusal, connection_refusal
-from aggregator.http.hosts import RequestFactory
 from aggregator.http.limits import ConnectionLimit
+from aggregator.http.proxies import RequestFactory
 
 
 @dataclass(frozen=True, slots=True)

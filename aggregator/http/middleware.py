@@ -24,11 +24,9 @@ from functools import lru_cache
 from aiohttp import web
 from aiohttp.typedefs import Handler
 from multidict import CIMultiDict
-from yarl import URL
 
 from aggregator import tracing
-from aggregator.errors import CrossSiteRequest
-from aggregator.http import errors, hosts
+from aggregator.http import auth, errors
 from aggregator.http.app_keys import (
     BASE_PATH,
     CALLER_KEY,
@@ -39,7 +37,6 @@ from aggregator.http.app_keys import (
 )
 from aggregator.index.upkeep.spaces import UNREAD_INDEX_CHECK
 
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 ARTICLE_PATHS = ("/v1/articles", "/v1/related", "/v1/explain")
 UNMATCHED = "unmatched"
 ANY_ORIGIN = "*"
@@ -87,8 +84,8 @@ async def process_request(request: web.Request, handler: Handler) -> web.StreamR
 
 async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
-        if request.method not in SAFE_METHODS:
-            _refuse_other_sites(request)
+        if request.method not in auth.SAFE_METHODS:
+            auth.refuse_other_sites(request)
         elif request.method == "OPTIONS":
             return _options_response(request)
         if request.path.startswith(ARTICLE_PATHS):  # stored ones that are not read would be unknown here
@@ -104,27 +101,9 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         return errors.error_response(request, error)
 
 
-def _refuse_other_sites(request: web.Request) -> None:
-    """Raise CrossSiteRequest for a change by a page of another site. Programs send neither header."""
-    fetch_site = request.headers.get("Sec-Fetch-Site", "none")
-    origin = request.headers.get("Origin")
-    if fetch_site in ("none", "same-origin") and (origin is None or _is_own_origin(origin, request)):
-        return
-    raise CrossSiteRequest(
-        "Origin: pages of other sites must not send this request (behind a proxy, set public_url)."
-    )
-
-
-def _is_own_origin(origin: str, request: web.Request) -> bool:
-    """Whether the origin is this service: it matches the Host header, or public_url behind a proxy."""
-    public_url = request.app[SERVICE].settings.public_url
-    matches_host = origin.partition("://")[2] == request.headers.get("Host")
-    return matches_host or (bool(public_url) and origin == str(URL(public_url).origin()))
-
-
 def _options_response(request: web.Request) -> web.Response:
     """204 with ``Allow``, also for a preflight of an allowed read. Raises UnknownHost, HTTPNotFound."""
-    hosts.check_host(request)
+    auth.check_host(request)
     if request.path == "*":  # RFC 9110, section 9.3.7: the server as a whole
         return web.Response(status=204, headers={"Allow": ", ".join(ALL_METHODS)})
     error = request.match_info.http_exception
@@ -163,7 +142,7 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
 
 def _add_cors_headers(request: web.Request, headers: CIMultiDict[str]) -> None:
     """Let pages of the allowed origins read the response."""
-    if request.method not in SAFE_METHODS or not request.rel_url.raw_path.startswith("/v1/"):
+    if request.method not in auth.SAFE_METHODS or not request.rel_url.raw_path.startswith("/v1/"):
         return
     if ANY_ORIGIN not in _allowed_origins(request.app[SERVICE].settings.cors_origins):
         headers["Vary"] = ", ".join(filter(None, (headers.get("Vary"), "Origin")))

@@ -1,4 +1,4 @@
-"""The HTTP server of one process: listening, serving and graceful shutdown.
+"""The web application over a service, and the HTTP server of one process: serving and graceful shutdown.
 
 uvloop (libuv since 1.45) accepts one connection per listening handle in each turn of the event loop;
 asyncio's own loop accepts the whole backlog. Under load a turn takes 50 ms, so of 1,000 connections that
@@ -21,15 +21,43 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from aggregator.http.app import make_app
-from aggregator.http.app_keys import LOAD_SHEDDER, METRICS, PEER_METRICS, SERVICE, SHUTTING_DOWN
+from aggregator.contract.encoding import DistanceThresholds
+from aggregator.http.app_keys import (
+    BASE_PATH,
+    BATCH_LIMIT,
+    BODY_LIMITS,
+    BODY_MEMORY_BUDGET,
+    DISTANCE_THRESHOLDS,
+    LOAD_SHEDDER,
+    METRICS,
+    OPENAPI_DOCUMENT,
+    PEER_METRICS,
+    SERVICE,
+    SHUTTING_DOWN,
+    STREAM_LIMIT,
+)  # fmt: skip
 from aggregator.http.connections import ConnectionOptions, ConnectionRunner
 from aggregator.http.early_refusal import EarlyRefusal
-from aggregator.http.errors import REFUSAL_LOG, SECURITY_HEADERS
+from aggregator.http.errors import REFUSAL_LOG, SECURITY_HEADERS, RefusalLog
+from aggregator.http.handlers import feeds
+from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItemsCache
 from aggregator.http.handlers.operations import render_metrics
-from aggregator.http.hosts import wrap_factory
-from aggregator.http.limits import ConnectionLimit
+from aggregator.http.limits import (
+    BUDGET_BYTES,
+    BodyLimits,
+    BodyMemoryBudget,
+    ConnectionLimit,
+    LoadShedder,
+    batch_limit,
+    stream_limit,
+)  # fmt: skip
+from aggregator.http.metrics import Metrics
+from aggregator.http.middleware import add_headers, process_request
+from aggregator.http.openapi import build_document
+from aggregator.http.pages import PAGES, Pages
 from aggregator.http.peer_metrics import SINGLE_PROCESS, PeerMetrics
+from aggregator.http.proxies import PROXY_USERS, ProxyUsers, base_path, wrap_factory
+from aggregator.http.routes import ENDPOINTS, add_routes
 
 if TYPE_CHECKING:
     from aggregator.app import Service
@@ -49,6 +77,33 @@ KEEPALIVE_TIMEOUT_S = 75.0
 LINGERING_S = 2.0
 # aiohttp stops reading from the socket once a body has twice this number of unread bytes.
 READ_BUFFER_BYTES = 128 * 1024
+
+
+def make_app(service: Service) -> web.Application:
+    """The application over ``service``, which the caller opens and closes."""
+    settings = service.settings
+    prefix = base_path(settings)
+    app = web.Application(middlewares=[process_request])
+    app[SERVICE] = service
+    app[METRICS] = Metrics(service.articles.policies.names)
+    app[DISTANCE_THRESHOLDS] = DistanceThresholds(settings.duplicate_bits, settings.related_bits)
+    app[LOAD_SHEDDER] = LoadShedder(settings.max_inflight_articles)
+    app[BODY_LIMITS] = BodyLimits(
+        settings.max_body_bytes, settings.max_batch_lines, settings.body_timeout_seconds
+    )
+    # One caller gets half of the budget, and a percent-encoded form has up to three times max_body_bytes.
+    app[BODY_MEMORY_BUDGET] = BodyMemoryBudget(max(BUDGET_BYTES, 8 * settings.max_body_bytes))
+    app[OPENAPI_DOCUMENT] = build_document(ENDPOINTS, prefix)
+    app[STREAM_LIMIT], app[BATCH_LIMIT] = stream_limit(), batch_limit()
+    app[PAGES] = Pages(prefix)
+    app[EVENT_ITEMS] = EventItemsCache()
+    app[BASE_PATH], app[PROXY_USERS] = prefix, ProxyUsers(settings, service.clock)
+    app[REFUSAL_LOG] = RefusalLog()
+    app[SHUTTING_DOWN] = asyncio.Event()
+    app.on_response_prepare.append(add_headers)
+    app.on_shutdown.append(feeds.close_streams)
+    add_routes(app)
+    return app
 
 
 def make_runner(app: web.Application) -> web.AppRunner:

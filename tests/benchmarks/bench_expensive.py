@@ -30,7 +30,7 @@ import aiohttp
 from aiohttp import web
 
 from aggregator.app import open_service
-from aggregator.http.app import make_app
+from aggregator.http.server import make_app
 from aggregator.runtime.web_process import warm_up
 from aggregator.settings import Settings
 from tests.support.factories import story

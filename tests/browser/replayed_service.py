@@ -12,10 +12,9 @@ from aiohttp import web
 
 from aggregator.app import Service, open_service
 from aggregator.domain import Answer, Article
-from aggregator.http.app import make_app
 from aggregator.http.app_keys import METRICS
 from aggregator.http.metrics import Metrics
-from aggregator.http.server import make_runner
+from aggregator.http.server import make_app, make_runner
 from aggregator.index.upkeep import clock_guard
 from aggregator.jsonl import read_rows
 from aggregator.runtime import demo

@@ -14,8 +14,7 @@ from aiohttp import web
 from playwright.async_api import Browser, expect
 
 from aggregator.app import Service, open_service
-from aggregator.http.app import make_app
-from aggregator.http.server import make_runner
+from aggregator.http.server import make_app, make_runner
 from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
 from tests.browser.pages import accessibility_violations, opened, record_problems

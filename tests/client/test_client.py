@@ -12,7 +12,7 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
 from aggregator.app import open_service
-from aggregator.http.app import make_app
+from aggregator.http.server import make_app
 from aggregator.settings import Settings
 from aggregator_client import Client, SyncClient, Unavailable
 from aggregator_client.errors import ConfigurationError, InvalidInput, NotFound

@@ -20,7 +20,7 @@ from scrapy.signalmanager import SignalManager
 from scrapy.utils.test import get_crawler
 
 from aggregator.app import open_service
-from aggregator.http.app import make_app
+from aggregator.http.server import make_app
 from aggregator.settings import Settings
 from aggregator_client import Client
 from aggregator_client.scrapy_pipeline import NewsDedupPipeline

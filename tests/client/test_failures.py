@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 
 from aggregator.app import open_service
-from aggregator.http.app import make_app
+from aggregator.http.server import make_app
 from aggregator.settings import Settings
 from aggregator_client import Client, Unavailable
 from aggregator_client.errors import ConfigurationError, InvalidInput

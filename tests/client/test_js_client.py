@@ -23,7 +23,7 @@ from aiohttp.test_utils import TestServer
 
 import aggregator
 from aggregator.app import open_service
-from aggregator.http.app import make_app
+from aggregator.http.server import make_app
 from aggregator.settings import Settings
 from tests.client import misbehaving, scenario
 from tests.support.factories import edited, story

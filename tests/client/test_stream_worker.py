@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from redis import asyncio as driver
 
 from aggregator.app import open_service
-from aggregator.http.app import make_app
+from aggregator.http.server import make_app
 from aggregator.settings import Settings
 from aggregator_client import Client
 from aggregator_client.errors import ConfigurationError

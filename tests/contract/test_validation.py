@@ -13,7 +13,7 @@ from aggregator.contract.problems import to_problem
 from aggregator.contract.requests import DeskIn, EventsQuery, ExplainIn, RelatedIn
 from aggregator.contract.validation import MAX_ERRORS, REASONS
 from aggregator.errors import InvalidInput
-from aggregator.http.query_params import errors_in_parameters, parse_pairs
+from aggregator.http.endpoint import errors_in_parameters, parse_pairs
 from aggregator_client.wire import ArticleIn, Problem
 from tests.contract.json_bodies import any_bodies
 

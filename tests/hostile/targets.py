@@ -48,15 +48,16 @@ from aggregator.errors import AggregatorError
 from aggregator.events import repository
 from aggregator.events.detection.model import EditorOverrides, Mute
 from aggregator.events.event import EventSummary
-from aggregator.http import auth, hosts, middleware
+from aggregator.http import auth
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import BASE_PATH, SERVICE
 from aggregator.http.body import CHUNK_BYTES, GzipDecompressor, LineSplitter
+from aggregator.http.endpoint import parse_pairs
 from aggregator.http.errors import handle_expect_header
+from aggregator.http.handlers.events import decode_cursor
 from aggregator.http.pages import conditional_response, forms
 from aggregator.http.pages.sign_in import safe_redirect_path
-from aggregator.http.proxy_users import PROXY_USERS, ProxyUsers
-from aggregator.http.query_params import decode_cursor, parse_pairs
+from aggregator.http.proxies import PROXY_USERS, ProxyUsers
 from aggregator.http.server import READ_BUFFER_BYTES
 from aggregator.index import bindings
 from aggregator.index.article_stream import decode_stream_entry, encode_stream_entry, to_stream_item
@@ -298,11 +299,11 @@ async def _read_headers(request: web.Request) -> None:
     with suppress(AggregatorError):
         bodies.check_encoding(request)
     with suppress(AggregatorError):
-        middleware._refuse_other_sites(request)
+        auth.refuse_other_sites(request)
     with suppress(AggregatorError):
         await auth.authenticate(request)
     settings = _HeaderService.settings
-    hosts.is_answered_host(
+    auth.is_answered_host(
         request.headers.get("Host", ""), settings.allowed_hosts, settings.host, settings.public_url
     )
     conditional_response(request, b"body", "text/plain", modified_at=datetime.now(UTC))

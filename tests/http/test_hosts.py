@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from aggregator.http.hosts import TrustedProxies, base_path
+from aggregator.http.proxies import TrustedProxies, base_path
 from aggregator.settings import Settings
 from aggregator_client import Client as ApiClient
 from tests.support.factories import event

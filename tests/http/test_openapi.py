@@ -7,10 +7,9 @@ import jsonschema_rs
 import msgspec
 
 from aggregator.app import Service
-from aggregator.contract.examples import BODY_EXAMPLES
-from aggregator.http.app import make_app
-from aggregator.http.openapi import build_document
+from aggregator.http.openapi import BODY_EXAMPLES, build_document
 from aggregator.http.routes import ENDPOINTS
+from aggregator.http.server import make_app
 from tests.support.fake_service import Client, FakeService
 
 

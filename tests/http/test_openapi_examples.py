@@ -12,9 +12,8 @@ import jsonschema_rs
 import pytest
 
 from aggregator.app import Service, open_service
-from aggregator.contract.examples import BODY_EXAMPLES
 from aggregator.http.endpoint import Endpoint
-from aggregator.http.openapi import FORM_TYPE, NDJSON_TYPE, build_document
+from aggregator.http.openapi import BODY_EXAMPLES, FORM_TYPE, NDJSON_TYPE, build_document
 from aggregator.http.routes import ENDPOINTS
 from aggregator.settings import Settings
 from tests.support.factories import commit_event, event

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from aggregator.contract.requests import EventsQuery, IngestQuery, NoQuery, RelatedQuery
 from aggregator.errors import InvalidInput
-from aggregator.http.query_params import decode_cursor, encode_cursor, parse_pairs, parse_query
+from aggregator.http.endpoint import parse_pairs, parse_query
+from aggregator.http.handlers.events import decode_cursor, encode_cursor
 
 
 def test_values_are_converted_and_missing_ones_have_defaults() -> None:

@@ -23,7 +23,7 @@ from aggregator.domain import StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.model import BurstRule, DetectedEvent
-from aggregator.http.app import make_app
+from aggregator.http.server import make_app
 from aggregator.runtime import demo
 from aggregator.settings import Settings
 from tests.support.hang_limit import HANG_LIMIT_S

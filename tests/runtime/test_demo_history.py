@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from aggregator.app import Service, open_service
-from aggregator.http.app import make_app
+from aggregator.http.server import make_app
 from aggregator.runtime import addresses, demo
 from aggregator.runtime.demo import history
 from aggregator.settings import Settings

@@ -50,8 +50,7 @@ from aggregator.events.selection import (
 from aggregator.events.user_state import IdempotentAnswers, ReadMarks
 from aggregator.events.webhooks.dispatcher import WebhookDispatcher
 from aggregator.events.webhooks.subscriptions import Subscriptions
-from aggregator.http.app import make_app
-from aggregator.http.server import make_runner
+from aggregator.http.server import make_app, make_runner
 from aggregator.index import Index, StoredArticle
 from aggregator.index.article_stream import Arrivals
 from aggregator.index.bindings import foreign_article_error

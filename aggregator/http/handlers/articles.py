@@ -26,7 +26,7 @@ from aggregator.errors import (
     RateLimited,
     StoreUnavailable,
 )
-from aggregator.http import auth, query_params
+from aggregator.http import auth
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import (
     BATCH_LIMIT,
@@ -36,7 +36,7 @@ from aggregator.http.app_keys import (
     REQUEST_ID,
     SERVICE,
 )
-from aggregator.http.endpoint import location, server_timing, struct_response
+from aggregator.http.endpoint import errors_in_parameters, location, server_timing, struct_response
 from aggregator.index.bindings import foreign_article_error
 from aggregator_client.wire import ArticleOut, CopiesOut, LineProblem, VerdictOut
 
@@ -77,7 +77,7 @@ async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResp
     """
     bodies.check_encoding(request)
     if query.policy:
-        with query_params.errors_in_parameters():
+        with errors_in_parameters():
             request.app[SERVICE].articles.policies.named(query.policy)
     try:
         with request.app[BATCH_LIMIT].slot(current_caller.get()):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+from typing import Annotated, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
@@ -10,7 +13,6 @@ from aiohttp import web
 from aggregator.analysis.article_id import validate_id
 from aggregator.contract import encoding
 from aggregator.contract.decoding import to_plain_text, to_single_line, to_unix_ms
-from aggregator.contract.encoding import to_datetime
 from aggregator.contract.requests import (
     ActionIn,
     EventFilterQuery,
@@ -23,16 +25,19 @@ from aggregator.contract.validation import ErrorCollector
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.desks import Desk, Desks
 from aggregator.events.event import EditorAction
-from aggregator.events.selection import PAGED_ORDERS, EventFilter, page_key_of
+from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key_of
 from aggregator.events.user_state import ReadMark
 from aggregator.http import auth
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE, caller_id
+from aggregator.http.endpoint import parse_pairs
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_views import load_storyline
-from aggregator.http.query_params import decode_cursor, encode_cursor, parse_pairs
+from aggregator.queries.search import ResultKey
 from aggregator_client.wire import EventDetailOut, EventOut, EventsOut
 
+Key = TypeVar("Key")
+Unsigned = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 # Articles that a report includes in full; it lists the ids of all items.
 MAX_DETAIL_ARTICLES = 50
 # Field that an action requires, and field that it allows.
@@ -151,7 +156,7 @@ def _user(request: web.Request) -> str:
 
 
 def _read_mark_out(mark: ReadMark) -> ReadMarkOut:
-    return ReadMarkOut(to_datetime(mark.looked_ms) if mark.looked_ms else None, list(mark.seen))
+    return ReadMarkOut(encoding.to_datetime(mark.looked_ms) if mark.looked_ms else None, list(mark.seen))
 
 
 async def build_filter(desks: Desks, query: EventFilterQuery) -> EventFilter:
@@ -198,3 +203,41 @@ def watch_query(desk: Desk) -> str | None:
         return None
     term, source, lang = ("".join(values) for values in lists)
     return canonical_query_string(SavedFilterQuery(term, source, lang, desk.min_size, desk.status))
+
+
+# A cursor is the sort key of the last entry of a page, base64-encoded; one of another order than that of time
+# begins with the name of its order and a dot.
+_event_keys: msgspec.json.Decoder[PageKey] = msgspec.json.Decoder(PageKey)
+_result_keys: msgspec.json.Decoder[ResultKey] = msgspec.json.Decoder(tuple[Unsigned, Unsigned])
+
+
+def encode_cursor(page_key: PageKey | ResultKey, order: EventOrder = "time") -> str:
+    """The cursor of the page after ``page_key``."""
+    encoded = base64.urlsafe_b64encode(msgspec.json.encode(page_key)).rstrip(b"=").decode()
+    return encoded if order == "time" else f"{order}.{encoded}"
+
+
+def decode_cursor(cursor: str, order: EventOrder = "time") -> PageKey:
+    """The sort key of a cursor of events. Raises InvalidInput, also for a cursor of another order."""
+    named, dot, encoded = cursor.rpartition(".")
+    if (dot and named != order) or (not dot and order != "time"):
+        raise InvalidInput(
+            f"cursor: it belongs to another order than sort={order}; repeat `sort` with each page.",
+            field="cursor",
+        )
+    return _decode(_event_keys, encoded)
+
+
+def decode_result_cursor(cursor: str) -> ResultKey:
+    """The sort key of a cursor of a search. Raises InvalidInput."""
+    return _decode(_result_keys, cursor)
+
+
+def _decode(keys: msgspec.json.Decoder[Key], cursor: str) -> Key:
+    try:
+        padded = cursor.encode() + b"=" * (-len(cursor) % 4)
+        return keys.decode(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (binascii.Error, msgspec.MsgspecError, UnicodeError, ValueError):
+        raise InvalidInput(
+            "cursor: invalid cursor; use `next` of the previous page.", field="cursor"
+        ) from None

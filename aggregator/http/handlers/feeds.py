@@ -35,7 +35,6 @@ from aggregator.http import auth
 from aggregator.http.app_keys import METRICS, SERVICE, STREAM_LIMIT
 from aggregator.http.handlers.event_views import event_out
 from aggregator.http.handlers.events import build_filter
-from aggregator.http.hosts import base_url
 from aggregator.http.pages import conditional_response
 from aggregator.time_units import format_rfc3339
 
@@ -51,13 +50,13 @@ _XML_ILLEGAL_CHARS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U00
 
 async def atom_feed(request: web.Request, query: FeedQuery) -> web.StreamResponse:
     """Get events as an Atom feed."""
-    events, base = await _load_events(request, query), base_url(request)
+    events, base = await _load_events(request, query), auth.base_url(request)
     return _feed_response(request, _render_atom(events, base, str(request.rel_url)), ATOM_TYPE, events)
 
 
 async def json_feed(request: web.Request, query: FeedQuery) -> web.StreamResponse:
     """Get events as a JSON Feed."""
-    events, base = await _load_events(request, query), base_url(request)
+    events, base = await _load_events(request, query), auth.base_url(request)
     return _feed_response(
         request, _render_json_feed(events, base, str(request.rel_url)), JSON_FEED_TYPE, events
     )

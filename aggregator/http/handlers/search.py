@@ -24,10 +24,10 @@ from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.events.event import Event
 from aggregator.events.search import EventConditions
-from aggregator.http import query_params
 from aggregator.http.app_keys import SERVICE
+from aggregator.http.endpoint import errors_in_parameters
 from aggregator.http.handlers import event_views
-from aggregator.http.query_params import errors_in_parameters
+from aggregator.http.handlers.events import decode_result_cursor, encode_cursor
 from aggregator.queries.headline_table import SearchFilter
 from aggregator.queries.related import RelatedFilter
 from aggregator.queries.search import SearchResult
@@ -96,13 +96,13 @@ async def _page_out(service: Service, found: SearchResult) -> dict[str, Any]:
     return {
         "articles": [encoding.found_article(r, events.get(r.article.group)) for r in found.articles],
         "total": found.total,
-        "next": query_params.encode_cursor(found.next_key) if found.next_key else None,
+        "next": encode_cursor(found.next_key) if found.next_key else None,
         "searched": encoding.searched_out(found),
     }
 
 
 def _after(cursor: str) -> tuple[int, int] | None:
-    return query_params.decode_result_cursor(cursor) if cursor else None
+    return decode_result_cursor(cursor) if cursor else None
 
 
 async def get_related(request: web.Request, id_: str, query: RelatedQuery) -> RelatedListOut:

@@ -16,8 +16,8 @@ from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
 from aggregator.events.selection import SEVERITIES, EventOrder, Severity
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
+from aggregator.http.auth import base_url
 from aggregator.http.handlers.events import build_filter
-from aggregator.http.hosts import base_url
 from aggregator.http.pages import PAGES, cards, conditional_response
 from aggregator.http.pages.cards import Card
 from aggregator.http.pages.desks import may_edit

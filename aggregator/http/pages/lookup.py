@@ -20,8 +20,8 @@ from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, RelatedItem, VerdictName
 from aggregator.errors import InvalidInput, NoText, NotFound
 from aggregator.events.selection import EventFilter
-from aggregator.http import query_params
 from aggregator.http.app_keys import DISTANCE_THRESHOLDS, SERVICE
+from aggregator.http.handlers.events import decode_result_cursor, encode_cursor
 from aggregator.http.handlers.search import MAX_EVENTS, event_conditions, language_of_tag
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
@@ -247,7 +247,7 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.StreamResp
             )
         conditions = _conditions(request, query)
         if given or conditions != SearchFilter():
-            after = query_params.decode_result_cursor(query.cursor) if query.cursor else None
+            after = decode_result_cursor(query.cursor) if query.cursor else None
             service = request.app[SERVICE]
             result = await service.articles.search.find(given, conditions, limit=PAGE_ARTICLES, after=after)
             groups = [found.article.group for found in result.articles]
@@ -290,4 +290,4 @@ def _next_url(query: SearchPageQuery, result: SearchResult | None) -> str:
     values: dict[str, Any] = {
         name: value for name in ("q", "lang", "source", "verdict", "hours") if (value := getattr(query, name))
     }
-    return "/search?" + urlencode({**values, "cursor": query_params.encode_cursor(result.next_key)})
+    return "/search?" + urlencode({**values, "cursor": encode_cursor(result.next_key)})

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from multidict import CIMultiDict
 
-from aggregator.http.proxy_users import UserRoles, is_user_name, user_key
+from aggregator.http.proxies import UserRoles, is_user_name, user_key
 from aggregator.settings import Settings
 from tests.support.cluster import free_ports
 from tests.support.factories import event

@@ -4,27 +4,27 @@ An ordinary article takes 1 ms and its client is waiting, so it is analyzed in t
 very long texts and texts of many unknown words take 20 ms to seconds; they, and all batches when
 ``processes`` > 0, go to worker processes that have the models loaded. That keeps the event loop free.
 
-Hostile pages can make the extractor run for very long. Two lanes bound the damage:
+Two lanes bound the damage of hostile pages, which can make the extractor run for very long: a task that
+exceeds ``FAST_LANE_CPU_S`` loses its worker and is retried in the slow lane, one worker of low priority that
+takes one article at a time, up to ``SLOW_LANE_CPU_S``. So a hostile page costs other callers at most
+``FAST_LANE_CPU_S`` of one worker. All limits count processor time: what waits for a processor is neither
+killed nor refused. What is accepted does not depend on the speed of the machine either: inputs are limited in
+characters and tags (``MAX_TEXT_CHARS``, ``MAX_HTML_TAGS``), far below the limits of time.
 
-* fast lane: ``processes`` workers, given to callers round-robin (``fair_semaphore.py``). A task that exceeds
-  ``FAST_LANE_CPU_S`` loses its worker and is retried in the slow lane.
-* slow lane: one worker of low priority that takes one article at a time, up to ``SLOW_LANE_CPU_S``.
-
-So a hostile page costs other callers at most ``FAST_LANE_CPU_S`` of one worker. All limits count processor
-time: what waits for a processor is neither killed nor refused. What is accepted does not depend on the speed
-of the machine either: inputs are limited in characters and tags (``MAX_TEXT_CHARS``, ``MAX_HTML_TAGS``), far
-below the limits of time. Articles wait here in order; the limits on requests refuse them where that takes
-too long, and the analysis continues for a repetition (``continuation.py``).
+An analysis in a worker outlasts its request, which is cancelled at its deadline and answered 503: an article
+that always takes longer would never be answered if each repetition began again (``Continuation``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.pool.continuation import Continuation
 from aggregator.analysis.pool.fork_server_main import AnalysisResult
 from aggregator.analysis.pool.worker import (
     AnalysisWorker,
@@ -37,7 +37,7 @@ from aggregator.analysis.text.normalization import expanding_characters
 from aggregator.analysis.vocabulary import TooManyNewStrings
 from aggregator.concurrency import FairSemaphore, current_caller
 from aggregator.domain import Analysis, Article
-from aggregator.errors import AggregatorError, AnalysisLimitExceeded, Overloaded
+from aggregator.errors import AggregatorError, AnalysisLimitExceeded, Overloaded, RateLimited
 
 # Characters of a text that this process analyzes, at most: 10 to 20 ms. Other scripts than ASCII take longer.
 MAX_ASCII_CHARS_HERE = 50_000
@@ -58,6 +58,12 @@ WORKER_ATTEMPTS = 3
 RETRY_AFTER_S = 5
 # Memory that a worker may allocate beyond what it shares with the fork server.
 WORKER_MEMORY_BYTES = 1 << 30
+# Analyses without a waiting request; each holds its article. Beyond that the analysis ends with its request.
+MAX_CONTINUED = 16
+MAX_CONTINUED_PER_CALLER = 4
+# Results kept for repetitions: the newest, with this many characters in all, and always one.
+MAX_KEPT_RESULTS = 64
+MAX_KEPT_CHARS = 4_000_000
 
 log = logging.getLogger(__name__)
 
@@ -98,26 +104,22 @@ class AnalysisPool:
     async def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """Return one result per article, in order; an unusable article gives its error."""
         if len(articles) == 1 and not _is_heavy(articles[0]):
-            return [await self._analyze_here(articles[0])]
-        tasks = list(self._split_into_tasks(articles))
-        task_results = await asyncio.gather(*(self._run_task([articles[i] for i in task]) for task in tasks))
+            limit = MAX_NEW_STRINGS_HERE if self._offloads_batches else None
+            try:
+                return self.analyzer.analyze_many(articles, max_new_strings=limit)
+            except TooManyNewStrings:  # it turns out expensive
+                return [await self._continuation.run(articles[0])]
         results: dict[int, AnalysisResult] = {}
-        for task, result_list in zip(tasks, task_results, strict=True):
-            results.update(zip(task, result_list, strict=True))
+
+        async def run(task: list[int]) -> None:
+            results.update(zip(task, await self._run_task([articles[i] for i in task]), strict=True))
+
+        await asyncio.gather(*map(run, self._split_into_tasks(articles)))
         for i, article in enumerate(articles):
             if i not in results:
                 results[i] = self.analyzer.analyze_many([article])[0]
                 await asyncio.sleep(0)  # let single posts run between the articles of a batch
         return [results[i] for i in range(len(articles))]
-
-    async def _analyze_here(self, article: Article) -> AnalysisResult:
-        """Analyze a single article in this process; one that turns out expensive is moved to a worker."""
-        if not self._offloads_batches:
-            return self.analyzer.analyze_many([article])[0]
-        try:
-            return self.analyzer.analyze_many([article], max_new_strings=MAX_NEW_STRINGS_HERE)[0]
-        except TooManyNewStrings:
-            return await self._continuation.run(article)
 
     def close(self) -> None:
         """Stop the worker processes. Idempotent."""
@@ -183,6 +185,78 @@ class AnalysisPool:
         refusal = Overloaded(f"The article was not analyzed: {reason}; send it again later.")
         refusal.retry_after_s = RETRY_AFTER_S
         return refusal
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    task: asyncio.Task[AnalysisResult]
+    caller: str
+    waiting: int = 0  # requests
+
+
+class Continuation:
+    """Runs analyses that survive the cancellation of their requests, which are compared by their content.
+
+    ``analyze`` is called in the context of the first request, so it counts for the caller of that one.
+    """
+
+    def __init__(self, analyze: Callable[[Article], Coroutine[Any, Any, AnalysisResult]]) -> None:
+        self._analyze = analyze
+        self._running: dict[bytes, _Running] = {}
+        self._kept: dict[bytes, AnalysisResult] = {}  # the newest is last
+
+    async def run(self, article: Article) -> AnalysisResult:
+        """Return the result of ``analyze``, which runs once for concurrent and repeated requests."""
+        caller = current_caller.get()
+        key = _content_key(caller, article)
+        if (kept := self._kept.get(key)) is not None:
+            return kept
+        running = self._running.get(key)
+        if running is None:
+            running = self._running[key] = _Running(asyncio.create_task(self._analyze(article)), caller)
+            running.task.add_done_callback(lambda _: self._on_done(key, running))
+        running.waiting += 1
+        try:
+            return await asyncio.shield(running.task)
+        finally:
+            running.waiting -= 1
+            if not running.waiting and not running.task.done() and not self._may_continue(caller):
+                del self._running[key]
+                running.task.cancel()
+
+    def close(self) -> None:
+        """Cancel what is running. Idempotent."""
+        for running in self._running.values():
+            running.task.cancel()
+
+    def _may_continue(self, caller: str) -> bool:
+        continued = [running.caller for running in self._running.values() if not running.waiting]
+        return len(continued) <= MAX_CONTINUED and continued.count(caller) <= MAX_CONTINUED_PER_CALLER
+
+    def _on_done(self, key: bytes, running: _Running) -> None:
+        if self._running.get(key) is running:
+            del self._running[key]
+        if running.task.cancelled() or running.waiting:
+            return
+        if (error := running.task.exception()) is not None:
+            log.error("an analysis that had outlasted its request failed", exc_info=error)
+        elif not isinstance(result := running.task.result(), RateLimited):  # else no answer about the article
+            self._kept[key] = result
+            while len(self._kept) > MAX_KEPT_RESULTS or (
+                len(self._kept) > 1 and sum(map(_chars, self._kept.values())) > MAX_KEPT_CHARS
+            ):
+                del self._kept[next(iter(self._kept))]
+
+
+def _content_key(caller: str, article: Article) -> bytes:
+    """A digest of what an analysis depends on, and of the caller, so that no caller waits for another's."""
+    parts = (caller, article.title, article.text, article.html, article.lang or "")
+    joined = "".join((*(f"{len(part)} " for part in parts), *parts))
+    return blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _chars(result: AnalysisResult) -> int:
+    return len(result.title) + len(result.text) if isinstance(result, Analysis) else 0
 
 
 def _limit_exceeded(article: Article, what: str) -> AnalysisLimitExceeded:

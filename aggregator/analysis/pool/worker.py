@@ -23,7 +23,6 @@ from typing import Any, cast
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.pool.fork_server_main import (
-    LENGTH_BYTES,
     MESSAGE_BYTES,
     STATUS_WANTED,
     AnalysisResult,
@@ -75,20 +74,30 @@ class AnalysisWorker:
                 await self._start()
         except (OSError, EOFError, TimeoutError) as error:
             raise WorkerDied("no analysis worker could be started") from error
-        watch = _StallWatch(self._pid, self._writer.transport.abort)
+        watch = asyncio.create_task(self._abort_when_stalled())
         try:
             encoded_results = await self._exchange(articles, cpu_limit_s)
         except (OSError, EOFError) as error:
-            if watch.stalled:
+            if watch.done():
                 raise WorkerDied("an analysis worker got no processor time") from error
             raise await self._death() from error
         finally:
             watch.cancel()
         return list(map(decode_result, encoded_results, articles))
 
+    async def _abort_when_stalled(self) -> None:
+        """Close the pipe when the process used no processor time between ``STALL_CHECKS`` checks."""
+        used_s, checks_without_progress = None, 0
+        while checks_without_progress < STALL_CHECKS:
+            await asyncio.sleep(STALL_CHECK_INTERVAL_S)
+            before_s, used_s = used_s, _cpu_time_s(self._pid)
+            is_stuck = used_s is None or used_s == before_s
+            checks_without_progress = checks_without_progress + 1 if is_stuck else 0
+        self._writer.transport.abort()
+
     async def _death(self) -> WorkerDied:
         try:
-            code = os.waitstatus_to_exitcode(await self._fork_server.end_worker(self._pid))
+            code = os.waitstatus_to_exitcode(await asyncio.shield(self._fork_server.end_worker(self._pid)))
         except (OSError, EOFError, TimeoutError):
             return WorkerDied("the fork server of the analysis workers ended")
         if code in [-number for number in _CPU_LIMIT_SIGNALS]:
@@ -118,36 +127,8 @@ class AnalysisWorker:
         request = pickle.dumps((cpu_limit_s, articles), pickle.HIGHEST_PROTOCOL)
         self._writer.write(length_prefixed(request))
         await self._writer.drain()
-        size = int.from_bytes(await self._reader.readexactly(LENGTH_BYTES))
+        size = int.from_bytes(await self._reader.readexactly(MESSAGE_BYTES))
         return cast(list[Any], pickle.loads(await self._reader.readexactly(size)))
-
-
-class _StallWatch:
-    """Calls ``on_stall`` when a process used no processor time between ``STALL_CHECKS`` checks."""
-
-    def __init__(self, pid: int, on_stall: Callable[[], None]) -> None:
-        self._pid, self._on_stall = pid, on_stall
-        self._used_s: float | None = None
-        self._checks_without_progress = 0
-        self.stalled = False
-        self._timer = self._schedule()
-
-    def cancel(self) -> None:
-        self._timer.cancel()
-
-    def _schedule(self) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(STALL_CHECK_INTERVAL_S, self._check)
-
-    def _check(self) -> None:
-        used_s = _cpu_time_s(self._pid)
-        is_stuck = used_s is None or used_s == self._used_s
-        self._checks_without_progress = self._checks_without_progress + 1 if is_stuck else 0
-        self._used_s = used_s
-        if self._checks_without_progress >= STALL_CHECKS:
-            self.stalled = True
-            self._on_stall()
-        else:
-            self._timer = self._schedule()
 
 
 def _cpu_time_s(pid: int) -> float | None:
@@ -196,14 +177,7 @@ class ForkServer:
         if sys.platform != "linux":
             return
         load(self._analyzer)
-        self._control, remote = socket.socketpair()
-        self._control.setblocking(False)
-        self._process = multiprocessing.get_context("fork").Process(
-            target=serve, args=(remote, self._analyzer, self._memory_bytes), daemon=True
-        )
-        with remote:
-            self._process.start()
-        self._starts += 1
+        self._start_process("fork", serve, self._analyzer, self._memory_bytes)
 
     async def fork(self, pipe: socket.socket, nice_increment: int) -> int:
         """Fork a worker that serves ``pipe`` and return its process id; a server that died is restarted once.
@@ -236,11 +210,8 @@ class ForkServer:
     async def end_worker(self, pid: int) -> int:
         """End a worker, unless it has ended; return its wait status (``os.waitstatus_to_exitcode``).
 
-        Raises OSError, EOFError or TimeoutError when the fork server is gone.
+        Raises OSError, EOFError or TimeoutError when the fork server is gone. Not to be cancelled.
         """
-        return await asyncio.shield(self._end_worker(pid))
-
-    async def _end_worker(self, pid: int) -> int:
         async with self._lock, asyncio.timeout(START_TIMEOUT_S):
             if self._process is None:
                 raise EOFError("The fork server of the analysis workers has exited.")
@@ -266,16 +237,19 @@ class ForkServer:
         # Megabytes, so in a thread. As an argument of the process it would block that thread forever if the
         # process is killed before it has read it: ``Process.start`` holds both ends of its pipe.
         analyzer = await asyncio.to_thread(pickle.dumps, self._analyzer, pickle.HIGHEST_PROTOCOL)
+        self._start_process("spawn", serve_spawned, self._memory_bytes)
+        await asyncio.get_running_loop().sock_sendall(self._control, length_prefixed(analyzer))
+        await self._read_reply()
+
+    def _start_process(self, method: str, target: Callable[..., None], *args: Any) -> None:
+        """Start ``target`` with one end of a new control socket, and ``args``."""
         self._control, remote = socket.socketpair()
         self._control.setblocking(False)
-        self._process = multiprocessing.get_context("spawn").Process(
-            target=serve_spawned, args=(remote, self._memory_bytes), daemon=True
-        )
+        context: Any = multiprocessing.get_context(method)
+        self._process = context.Process(target=target, args=(remote, *args), daemon=True)
         with remote:
             self._process.start()
         self._starts += 1
-        await asyncio.get_running_loop().sock_sendall(self._control, length_prefixed(analyzer))
-        await self._read_reply()
 
     async def _read_reply(self) -> int:
         reply = b""

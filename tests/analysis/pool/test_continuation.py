@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
-from aggregator.analysis.pool import continuation as module
-from aggregator.analysis.pool.continuation import Continuation
+from aggregator.analysis.pool import pool as module
 from aggregator.analysis.pool.fork_server_main import AnalysisResult
+from aggregator.analysis.pool.pool import Continuation
 from aggregator.concurrency import current_caller
 from aggregator.domain import Article
 from aggregator.errors import NoText, Overloaded

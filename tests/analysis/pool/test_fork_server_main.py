@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.analysis.pool.fork_server_main import (
-    LENGTH_BYTES,
+    MESSAGE_BYTES,
     decode_result,
     encode_result,
     length_prefixed,
@@ -79,5 +79,5 @@ def test_data_follows_its_length(size: int) -> None:
     """The reader knows where the message ends."""
     message = length_prefixed(b"x" * size)
 
-    assert int.from_bytes(message[:LENGTH_BYTES]) == size
-    assert message[LENGTH_BYTES:] == b"x" * size
+    assert int.from_bytes(message[:MESSAGE_BYTES]) == size
+    assert message[MESSAGE_BYTES:] == b"x" * size

@@ -141,7 +141,13 @@ class FeatureModel:
     def restore(cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays) -> FeatureModel:
         """Return the model in a file with these contents, for ``model_file.load``."""
         recipe, term_weight = fields["recipe"], fields["term_weight"]
-        _check_recipe(path, tokenizer_recipe(fields["group"]), recipe, term_weight)
+        expected_recipe = tokenizer_recipe(fields["group"])
+        if recipe != expected_recipe or term_weight not in _TF_WEIGHTS:
+            raise ModelError(
+                f"{path}: the model was fitted for index terms {recipe!r} with weights {term_weight!r}, but "
+                f"this program uses {expected_recipe!r} with {' or '.join(map(repr, _TF_WEIGHTS))}; "
+                "fit it again with `aggregator fit`."
+            )
         return cls(
             fields["group"],
             model_file.unpack_strings(arrays["vocabulary"]),
@@ -185,11 +191,11 @@ class HashedModel:
 
     def project(self, terms: IndexTerms) -> FloatArray:
         """Return the (64,) float64 sums of the index terms of one text; no terms give zeros."""
-        weights = {term: _log_tf(count) * self.row_and_idf(term)[1] for term, count in Counter(terms).items()}
-        return hashed_sums(weights)
+        counts = Counter(terms).items()
+        return hashed_sums({term: _log_tf(count) * self.row_and_idf(term)[1] for term, count in counts})
 
     def row_and_idf(self, term: str) -> tuple[int, float]:
-        """Return -1 (no term has a row) and the idf, as in ``FeatureModel.row_and_idf``."""
+        """-1 (no term has a row) and the idf, as in ``FeatureModel``."""
         return -1, EQUAL_IDF if self.term_idf is None else self.term_idf.idf(self.lang, term)
 
 
@@ -197,18 +203,12 @@ def _log_tf(count: int) -> float:
     return 1.0 + math.log(count)
 
 
-def _power_tf(count: int) -> float:
-    root = math.sqrt(count)  # correctly rounded, so equal on every machine; pow is not
-    return root * math.sqrt(root)
-
-
 _TF_WEIGHTS: Mapping[str, Callable[[int], float]] = {
     LOG_TF_WEIGHT: _log_tf,
     RAW_TF_WEIGHT: float,
-    POWER_TF_WEIGHT: _power_tf,
+    # Roots are correctly rounded, so equal on every machine; pow is not.
+    POWER_TF_WEIGHT: lambda count: math.sqrt(count) * math.sqrt(math.sqrt(count)),
 }
-
-
 _TF_TABLES = {
     name: np.array([0.0, *map(weight, range(1, _TF_TABLE_SIZE))]) for name, weight in _TF_WEIGHTS.items()
 }
@@ -256,12 +256,3 @@ def _check_shapes(model: FeatureModel) -> None:
         raise ValueError(f"term_weight is {model.term_weight!r}")
     if not (model.idf > 0).all():
         raise ValueError("idf has values that are not above 0")
-
-
-def _check_recipe(path: Path, expected_recipe: str, recipe: str, term_weight: str) -> None:
-    if recipe != expected_recipe or term_weight not in _TF_WEIGHTS:
-        raise ModelError(
-            f"{path}: the model was fitted for index terms {recipe!r} with weights {term_weight!r}, but this "
-            f"program uses {expected_recipe!r} with {' or '.join(map(repr, _TF_WEIGHTS))}; "
-            "fit it again with `aggregator fit`."
-        )

@@ -95,7 +95,12 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
             f"{path}: the model cannot be read ({error.strerror}); check the path and its permissions."
         ) from error
     header, start = _parse_header(path, content)
-    _check_integrity(path, content, start + sum(map(_array_bytes, header.arrays)) + _CHECKSUM_BYTES)
+    expected_bytes = start + sum(map(_array_bytes, header.arrays)) + _CHECKSUM_BYTES
+    if len(content) < expected_bytes:
+        raise _truncated_error(path)
+    body, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
+    if len(content) > expected_bytes or sha256(body).digest() != checksum:
+        raise _corrupt_error(path)
     arrays: Arrays = {}
     for entry in header.arrays:
         name, dtype, shape = entry
@@ -156,14 +161,6 @@ def _parse_header(path: Path, content: bytes) -> tuple[_Header, int]:
     if any(dtype not in _ALLOWED_DTYPES or min(shape, default=0) < 0 for _, dtype, shape in header.arrays):
         raise _corrupt_error(path)
     return header, end
-
-
-def _check_integrity(path: Path, content: bytes, expected_bytes: int) -> None:
-    if len(content) < expected_bytes:
-        raise _truncated_error(path)
-    body, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
-    if len(content) > expected_bytes or sha256(body).digest() != checksum:
-        raise _corrupt_error(path)
 
 
 def _array_bytes(entry: tuple[str, str, list[int]]) -> int:

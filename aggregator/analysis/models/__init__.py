@@ -40,10 +40,6 @@ class ExtractorModel(Protocol):
         """Language group it was fitted for."""
 
     @property
-    def recipe(self) -> str:
-        """``tokenizer_recipe`` of the group at the time of the fit."""
-
-    @property
     def content_hash(self) -> str:
         """Hash of all that fingerprints depend on."""
 
@@ -93,14 +89,7 @@ def load_models(directory: Path | None = None) -> dict[str, Model]:
     Without a model for ``FALLBACK_GROUP`` its texts use ``HashedModel`` with the bundled frequencies. Raises
     ModelError when a file is invalid, two files are of one group, or ``directory`` has no models.
     """
-    models: dict[str, Model] = {}
-    if directory is not None:
-        models |= _load_directory(directory)
-        if not models:
-            raise ModelError(
-                f"{directory}: there is no .model file in this directory; put the output of `aggregator fit` "
-                "there, or unset models_dir to use the bundled models."
-            )
+    models: dict[str, Model] = dict(_load_directory(directory)) if directory is not None else {}
     if FALLBACK_GROUP not in models:
         models[FALLBACK_GROUP] = HashedModel(term_idf=load_term_idf())
     for path in BUNDLED_DIR.glob("*.model"):
@@ -130,24 +119,28 @@ def load_term_rates(directory: Path | None = None) -> TermRates:
     return TermRates(tables, load_term_idf())
 
 
-@cache  # 150 ms and 50 MB for all; both sides of a block plan migration share them
-def _load_bundled(path: Path) -> FeatureModel:
-    return FeatureModel.load(path)
+_load_bundled = cache(FeatureModel.load)  # 150 ms and 50 MB for all; both sides of a migration share them
 
 
-def _load_directory(directory: Path) -> Mapping[str, FeatureModel | ExtractorModel]:
+def _load_directory(directory: Path) -> dict[str, FeatureModel | ExtractorModel]:
     if not directory.is_dir():
         raise ModelError(f"{directory}: there is no such directory; set models_dir to one with .model files.")
-    found: dict[str, tuple[FeatureModel | ExtractorModel, Path]] = {}
+    found: dict[str, FeatureModel | ExtractorModel] = {}
+    names: dict[str, str] = {}
     for path in sorted(directory.glob("*.model")):
         model = load_model(path)
         if model.group in found:
             raise ModelError(
-                f"{path}: it is for language group {model.group!r}, as is {found[model.group][1].name}; "
+                f"{path}: it is for language group {model.group!r}, as is {names[model.group]}; "
                 "keep one of the two."
             )
-        found[model.group] = model, path
-    return {group: model for group, (model, _) in found.items()}
+        found[model.group], names[model.group] = model, path.name
+    if not found:
+        raise ModelError(
+            f"{directory}: there is no .model file in this directory; put the output of `aggregator fit` "
+            "there, or unset models_dir to use the bundled models."
+        )
+    return found
 
 
 def extractor_class(name: str) -> type[Extractor]:

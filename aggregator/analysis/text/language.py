@@ -34,9 +34,7 @@ ENGLISH_ONLY_WORDS = (
 _ENGLISH_MARKER_WORDS = frozenset(f"{_ENGLISH_WORDS} {ENGLISH_ONLY_WORDS}".split())
 _NON_WORD_BLANKING_TABLE = blanking_table(r"\w")
 
-# In log likelihood; measured on headlines, see above.
-ENGLISH_SCORE_BONUS = 8.0
-
+ENGLISH_SCORE_BONUS = 8.0  # in log likelihood; measured on headlines, see above
 # In log likelihood per character: on English text no other language leads English, on other texts their
 # language leads English by at least 0.5.
 CONTRADICTION_LEAD_PER_CHAR = 0.3
@@ -147,11 +145,10 @@ def _contradicts_tag(declared: str, script: str | None, sample: str) -> bool:
         return script != declared and (script, declared) not in _RARER_LANGUAGES_OF_SCRIPT
     if too_short:
         return False
+    if declared in _SCRIPTS:
+        return True
     is_cyrillic = 2 * len(_CYRILLIC_LETTER.findall(sample)) > len(_LETTER.findall(sample))
-    in_other_alphabet = declared not in _CYRILLIC_OR_LATIN and is_cyrillic != (
-        declared in _CYRILLIC_LANGUAGES
-    )
-    if declared in _SCRIPTS or in_other_alphabet:
+    if declared not in _CYRILLIC_OR_LATIN and is_cyrillic != (declared in _CYRILLIC_LANGUAGES):
         return True
     english_words = len(set(map(str.lower, _ENGLISH_WORD.findall(sample))))
     if english_words >= 3 if declared == "en" else english_words < 3:
@@ -162,7 +159,7 @@ def _contradicts_tag(declared: str, script: str | None, sample: str) -> bool:
 
 
 def language_group(lang: str) -> str:
-    """Return the group whose feature model serves a language: ``en``, ``zh``, or ``FALLBACK_GROUP``."""
+    """The group whose feature model serves a language: ``en``, ``ru``, ``zh``, or ``FALLBACK_GROUP``."""
     return _GROUPS.get(lang, FALLBACK_GROUP)
 
 
@@ -197,7 +194,7 @@ def language_from_script(sample: str) -> str | None:
 def _is_plainly_english(sample: str) -> bool:
     """Whether four frequent English words that make up 1/10 of all show that a text is English.
 
-    Saves half of the time of an analysis. Few other languages are pure ASCII, where more words count.
+    Few other languages are pure ASCII, where more words count.
     """
     in_ascii = ascii_if_equivalent(sample)
     if in_ascii.isascii():

@@ -30,7 +30,7 @@ SNOWBALL_LANGUAGES = {
 STEM_CACHE_SIZE = 50_000
 
 # Packages of nltk whose ``__init__`` imports all of nltk (0.5 s of CPU per process), and scipy and
-# scikit-learn where they are installed (another 0.9 s and 96 MB). The stemmers need nothing of that.
+# scikit-learn where they are installed (0.9 s, 96 MB).
 _NOT_RUN = ("nltk", "nltk.stem", "nltk.corpus")
 
 DICTIONARY_RANGE = "\u4e00-\u9fd5"  # of jieba
@@ -57,10 +57,9 @@ def stemmer(lang: str) -> Converter | None:
 
 @cache
 def _import_snowball() -> ModuleType:
-    """Import nltk's stemmers when first needed, without the rest of nltk.
+    """Nltk's stemmers: empty packages replace those in ``_NOT_RUN`` during the import, unless nltk is loaded.
 
-    PyStemmer gives other stems (docs/decisions/0008-tokenizers.md). Empty packages replace those in
-    ``_NOT_RUN`` during the import; an nltk that is already imported is used.
+    PyStemmer gives other stems (docs/decisions/0008-tokenizers.md).
     """
     if "nltk" in sys.modules:
         return importlib.import_module("nltk.stem.snowball")

@@ -21,11 +21,10 @@ KANA = "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 # Blocks of the other scripts that write words without spaces: Thai, Lao, Myanmar, Khmer.
 _UNSPACED_BLOCKS = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
 
-# Marks beyond the basic plane belong to scripts that hardly any news is written in. Their many ranges would
-# make every class with marks 20 times slower, since ``re`` has no lookup table for them.
+# Marks beyond the basic plane, of scripts that hardly any news is written in, would make every class with marks
+# 20 times slower, since ``re`` has no lookup table for them.
 _BASIC_PLANE_END = 0x10000
-# Planes beyond the first supplementary one have no characters that normalization reorders.
-_REORDERED_END = 0x20000
+_REORDERED_END = 0x20000  # planes beyond have no characters that normalization reorders
 
 # Invisible characters: controls that are not white space, zero-width and bidirectional marks, soft hyphens,
 # fillers, variation selectors, tags, lone surrogates. Texts that differ only in them look alike.
@@ -59,20 +58,16 @@ def _character_class(codes: Iterable[int]) -> str:
 COMBINING_MARKS = _character_class(
     c for c in range(0x300, _BASIC_PLANE_END) if unicodedata.category(chr(c))[0] == "M"
 )
-UNSPACED_SCRIPTS = (
-    HAN
-    + KANA
-    + _character_class(
-        code
-        for low, high in _UNSPACED_BLOCKS
-        for code in range(low, high + 1)
-        if unicodedata.category(chr(code))[0] == "L"
-    )
+UNSPACED_SCRIPTS = f"{HAN}{KANA}" + _character_class(
+    code
+    for low, high in _UNSPACED_BLOCKS
+    for code in range(low, high + 1)
+    if unicodedata.category(chr(code))[0] == "L"
 )
 
 
 def _reordered(end: int) -> str:
-    """Return the inside of the class of the characters below ``end`` that normalization may reorder."""
+    """The inside of the class of the characters below ``end`` that normalization may reorder."""
     return _character_class(code for code in range(end) if unicodedata.combining(chr(code)))
 
 
@@ -90,17 +85,14 @@ def nfkc(text: str) -> str:
 
 
 # Ligatures and squared words: NFKC replaces each by 4 to 18 characters.
-_EXPANDING = re.compile(
-    "["
-    + _character_class(
-        code for code in range(_BASIC_PLANE_END) if len(unicodedata.normalize("NFKC", chr(code))) >= 4
-    )
-    + "]"
+_EXPANDING_CLASS = _character_class(
+    code for code in range(_BASIC_PLANE_END) if len(unicodedata.normalize("NFKC", chr(code))) >= 4
 )
+_EXPANDING = re.compile(f"[{_EXPANDING_CLASS}]")
 
 
 def expanding_characters(text: str) -> int:
-    """Return the number of characters that normalization replaces by 4 or more (U+FDFA by 18)."""
+    """The number of characters that normalization replaces by 4 or more (U+FDFA by 18)."""
     return 0 if text.isascii() else len(_EXPANDING.findall(text))
 
 
@@ -146,7 +138,7 @@ def _straighten_apostrophes(text: str) -> str:
 
 
 def normalize(text: str) -> str:
-    r"""Return the normal form of a text, equal for texts that look alike. Idempotent; linear time.
+    r"""The normal form of a text, equal for texts that look alike; idempotent.
 
     NFKC, case folded, apostrophes straightened, invisible characters removed, white space collapsed.
     ``"\ufeffThe  ＢＢＣ’s"`` -> ``"the bbc's"``.
@@ -230,9 +222,7 @@ def _normalize_figure(figure: str) -> str:
     if figure.count(".") > 1:
         figure = figure.replace(".", "")
     whole, _, fraction = figure.partition(".")
-    whole = whole.lstrip("0") or "0"
-    fraction = fraction.rstrip("0")
-    return f"{whole}.{fraction}" if fraction else whole
+    return f"{whole.lstrip('0') or '0'}.{fraction.rstrip('0')}".removesuffix(".")
 
 
 # "UPDATE 2-", "WRAPUP 1-", "US STOCKS SNAPSHOT-": at most four words in capitals.
@@ -242,7 +232,7 @@ _DESK_PREFIX = re.compile(
 
 
 def split_headline(title: str) -> tuple[str, str]:
-    """Return (newswire prefixes, headline without them).
+    """(newswire prefixes, headline without them).
 
     >>> split_headline("FACTBOX-Bridges closed by storms")
     ('FACTBOX-', 'Bridges closed by storms')
@@ -252,7 +242,7 @@ def split_headline(title: str) -> tuple[str, str]:
 
 
 def strip_desk_prefix(title: str) -> str:
-    """Return the headline without its newswire prefixes.
+    """The headline without its newswire prefixes: capitals, optionally a number, a dash.
 
     >>> strip_desk_prefix("RPT-UPDATE 2-Bridge closed after storm")
     'Bridge closed after storm'

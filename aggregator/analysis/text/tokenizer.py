@@ -2,8 +2,7 @@
 
 A **piece** of a text is either a word (a run of letters, marks and digits; hyphens, underscores and all
 punctuation separate) or a run of characters of a script without spaces (Han, Kana, Thai, Lao, Myanmar,
-Khmer). A text may contain pieces of both kinds. Each piece is segmented alone, so sentences have the same
-words, units and terms in any text.
+Khmer). Each piece is segmented alone, so sentences have the same words, units and terms in any text.
 
 ``TOKENIZER_RECIPE`` names this version and is part of every model's hash. Change it whenever any text gives
 other words, terms or normal forms than before (a golden test fails then): stored fingerprints and sketches
@@ -14,7 +13,7 @@ are comparable only within one recipe. For languages without a bundled model it 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -59,7 +58,6 @@ _UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _CHARACTER_WITH_MARKS = re.compile(f"[{UNSPACED_SCRIPTS}][{COMBINING_MARKS}]*")
 _CHINESE_OR_OTHER = re.compile(f"[{DICTIONARY_RANGE}]+|[^{DICTIONARY_RANGE}]+")
 _CHINESE = re.compile(f"[{DICTIONARY_RANGE}]")
-_ALL_CHINESE = re.compile(f"[{DICTIONARY_RANGE}]+").fullmatch
 # Not after four digits: "in 2020, 300 people" may be written without the space or with a full-width comma.
 _THOUSANDS_COMMA = re.compile(r",(?<=\d,)(?<!\d{4},)(?=\d{3}(?!\d))")
 _ENGLISH_CLITIC = re.compile(r"'(?:s|ll|ve|re|d|m)\b")
@@ -91,7 +89,7 @@ def words(text: str, lang: str) -> list[str]:
 
 
 def shingle_units(text: str, lang: str) -> list[str]:
-    """Return what shingles are runs of, in order: ``words``, but jieba's words in Chinese (``lang`` zh)."""
+    """What shingles are runs of, in order: ``words``, but jieba's words in Chinese (``lang`` zh)."""
     return split_text(text, lang).units
 
 
@@ -166,7 +164,13 @@ def _split_pieces(text: str, lang: str) -> tuple[list[str], bool]:
 
 
 def _words_of_pieces(pieces: list[str]) -> list[str]:
-    return [word for piece in pieces for word in _words_of_piece(piece)]
+    words: list[str] = []
+    for piece in pieces:
+        if not _UNSPACED.match(piece):
+            words.append(piece[:MAX_WORD_CHARS])
+        else:  # without combining marks iterating over the string gives the same, much faster
+            words += piece if piece.isalpha() else _CHARACTER_WITH_MARKS.findall(piece)
+    return words
 
 
 def _units_of_pieces(pieces: list[str]) -> list[str]:
@@ -190,27 +194,15 @@ def _terms_of_pieces(pieces: list[str], lang: str) -> list[str]:
     return terms
 
 
-def _words_of_piece(piece: str) -> Iterable[str]:
-    if not _UNSPACED.match(piece):
-        return (piece[:MAX_WORD_CHARS],)
-    # Without combining marks iterating over the string gives the same, much faster.
-    return piece if piece.isalpha() else _CHARACTER_WITH_MARKS.findall(piece)
-
-
 def _chinese_words(run: str) -> list[str]:
     """Return jieba's words within its dictionary range, else character bigrams (kana, rare ideographs)."""
-    cut = segmenter()
-    if _ALL_CHINESE(run):
-        return cut(run)
-    parts = _CHINESE_OR_OTHER.findall(run)
-    return [
-        term for part in parts for term in (cut(part) if _CHINESE.match(part) else _character_bigrams(part))
-    ]
+    cut, terms = segmenter(), []
+    for part in _CHINESE_OR_OTHER.findall(run):
+        terms += cut(part) if _CHINESE.match(part) else _character_bigrams(part)
+    return terms
 
 
 def _character_bigrams(run: str) -> list[str]:
     """ABCD -> AB, BC, CD; a single character is unchanged."""
     characters = _CHARACTER_WITH_MARKS.findall(run)
-    if len(characters) < 2:
-        return characters
-    return [first + second for first, second in pairwise(characters)]
+    return [first + second for first, second in pairwise(characters)] or characters

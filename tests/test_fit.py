@@ -11,6 +11,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from aggregator.analysis.features import FeatureModel
+from aggregator.analysis.models import load_model
 from aggregator.analysis.simhash import fingerprint_from_sums, hamming_distance, hashed_sums
 from aggregator.errors import InvalidInput, ModelError
 from aggregator.fit import FitResult, FitSettings, fit, fit_file
@@ -286,7 +287,8 @@ def test_corpus_files_give_a_model_file(tmp_path: Path) -> None:
     fitted = fit_file(
         files, "en", tmp_path / "en.model", SMALL, metadata={"corpus": "x"}, progress=progress.append
     )
-    loaded = FeatureModel.load(tmp_path / "en.model")
+    loaded = load_model(tmp_path / "en.model")
+    assert isinstance(loaded, FeatureModel)
 
     assert progress == list(range(1, 301))
     assert loaded.content_hash == fitted.model.content_hash

@@ -132,14 +132,8 @@ class FeatureModel:
         model_file.write(Path(path), fields, _stored_arrays(self))
 
     @classmethod
-    def load(cls, path: Path | str) -> FeatureModel:
-        """Read a model file. Raises ModelError, with the file and the remedy, if it is invalid."""
-        path = Path(path)
-        return model_file.load(path, lambda fields, arrays: cls.restore(path, fields, arrays))
-
-    @classmethod
     def restore(cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays) -> FeatureModel:
-        """Return the model in a file with these contents, for ``model_file.load``."""
+        """The model in a file with these contents, for ``models.load_model``."""
         recipe, term_weight = fields["recipe"], fields["term_weight"]
         expected_recipe = tokenizer_recipe(fields["group"])
         if recipe != expected_recipe or term_weight not in _TF_WEIGHTS:

@@ -17,12 +17,12 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from math import prod
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -37,9 +37,6 @@ _CHECKSUM_BYTES = 32
 _ALLOWED_DTYPES = frozenset({"|u1", "<u2", "<u4", "<f2", "<f4", "<f8"})
 
 Arrays = dict[str, npt.NDArray[Any]]
-
-
-M = TypeVar("M", bound=Any)  # a model, with the digest ``content_hash`` of all that fingerprints depend on
 
 
 class _Header(msgspec.Struct):
@@ -107,27 +104,6 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
         arrays[name] = np.frombuffer(content, dtype, prod(shape), start).reshape(shape)
         start += _array_bytes(entry)
     return header.fields, arrays
-
-
-def load(path: Path, restore: Callable[[dict[str, Any], Arrays], M]) -> M:
-    """Return the model that ``restore`` makes of the fields and arrays of a file.
-
-    Raises ModelError if the file or a value that ``restore`` gets is invalid, or ``content_hash`` differs.
-    """
-    fields, arrays = read(path)
-    try:
-        model = restore(fields, arrays)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(
-            f"{path}: the parts of the model do not fit together ({error}); "
-            "fit it again with `aggregator fit`."
-        ) from error
-    if model.content_hash != fields.get("content_hash"):
-        raise ModelError(
-            f"{path}: the model's content does not match the content hash stored in it; "
-            "fit it again with `aggregator fit`."
-        )
-    return model
 
 
 def pack_strings(strings: Sequence[str]) -> npt.NDArray[np.uint8]:

@@ -75,17 +75,11 @@ def word_hash(word: str) -> int:
 
 def shingle_hashes(words: Sequence[str], width: int = SHINGLE_WORDS) -> npt.NDArray[np.uint64]:
     """Sorted distinct hashes, (n,) uint64, of all runs of ``width`` words; fewer words are one shingle."""
-    return combine_word_hashes(np.fromiter(map(word_hash, words), np.uint64, len(words)), width)
+    return sorted_distinct(hashes_in_order(np.fromiter(map(word_hash, words), np.uint64, len(words)), width))
 
 
-def combine_word_hashes(
-    word_hashes: npt.NDArray[np.uint64], width: int = SHINGLE_WORDS
-) -> npt.NDArray[np.uint64]:
-    """``shingle_hashes`` from the ``word_hash`` of each word, (n,) uint64."""
-    return _sorted_distinct(_hashes_in_order(word_hashes, width))
-
-
-def _sorted_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def sorted_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Sorted distinct hashes, (m,) uint64, of those of all shingles, (n,)."""
     hashes = np.sort(hashes)  # np.unique gives the same result in 3 times the time
     first = np.ones(len(hashes), np.bool_)
     np.not_equal(hashes[1:], hashes[:-1], out=first[1:])
@@ -93,7 +87,7 @@ def _sorted_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return distinct
 
 
-def _hashes_in_order(word_hashes: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.uint64]:
+def hashes_in_order(word_hashes: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.uint64]:
     """Return the hash of each run of ``width`` words, of all words if there are fewer.
 
     The sums get the finalizer of splitmix64, so that neighboring ones do not give neighboring hashes.
@@ -126,10 +120,10 @@ def build_sketch(words: Sequence[str], width: int = SHINGLE_WORDS) -> Sketch:
 def sketch_of_word_hashes(word_hashes: npt.NDArray[np.uint64], width: int) -> Sketch:
     """Return the sketch of a text from the ``word_hash`` of each word, (n,) uint64."""
     opening_length = OPENING_WORDS if width == SHINGLE_WORDS else OPENING_CHARACTERS
-    hashes = _hashes_in_order(word_hashes, width)
+    hashes = hashes_in_order(word_hashes, width)
     width = min(width, len(word_hashes))
     opening = hashes[: min(opening_length, len(word_hashes)) - width + 1]
-    return sketch_from_hashes(_sorted_distinct(hashes), opening)
+    return sketch_from_hashes(sorted_distinct(hashes), opening)
 
 
 def sketch_from_hashes(
@@ -144,14 +138,12 @@ def sketch_from_hashes(
     return Sketch(size=len(hashes), sample=(kept >> np.uint64(32)).astype(np.uint32), opening=opening)
 
 
-def sketch_keys(sketch: Sketch) -> tuple[int, ...]:
-    """Return the keys under which an article is indexed: its ``MAX_SKETCH_KEYS`` smallest hashes, uint32."""
-    return tuple(dict.fromkeys(sketch.sample[:MAX_SKETCH_KEYS].tolist()))
+def sketch_keys(sketch: Sketch, count: int = MAX_SKETCH_KEYS) -> tuple[int, ...]:
+    """The ``count`` smallest hashes of an article, uint32: the keys under which it is indexed.
 
-
-def query_keys(sketch: Sketch) -> tuple[int, ...]:
-    """Return the keys to look up for a text, at most ``MAX_QUERY_KEYS``; its sketch keys come first."""
-    return tuple(dict.fromkeys(sketch.sample[:MAX_QUERY_KEYS].tolist()))
+    Those to look up are ``MAX_QUERY_KEYS``, of which the sketch keys come first.
+    """
+    return tuple(dict.fromkeys(sketch.sample[:count].tolist()))
 
 
 def estimate_overlap(a: Sketch, b: Sketch) -> OverlapEstimate:

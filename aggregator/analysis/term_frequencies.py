@@ -64,16 +64,6 @@ class TermIdf:
         """Return the idf of a term, 1 or more; ``EQUAL_IDF`` in a language without frequencies."""
         return _idf(self, lang, term)
 
-    def save(self, path: Path) -> None:
-        """Write the table to one file atomically. Raises ModelError."""
-        fields = {
-            "kind": "term-idf",
-            "recipe": self.recipe,
-            "languages": self.languages,
-            "rare_idf": self.rare_idf,
-        }
-        model_file.write(path, fields, {"hashes": self.hashes, "steps": self.steps})
-
     @classmethod
     def load(cls, path: Path, recipe: str) -> TermIdf:
         """Read a table of terms of this recipe. Raises ModelError if it is invalid or of another recipe."""

@@ -15,7 +15,7 @@ from operator import add
 
 import numpy as np
 
-from aggregator.analysis.shingles import query_keys
+from aggregator.analysis.shingles import MAX_QUERY_KEYS, sketch_keys
 from aggregator.domain import Analysis, ArticleRecord, Match
 from aggregator.index import keys, sketch_buckets
 from aggregator.index.blocks import BlockPlan, ProbePlan
@@ -148,7 +148,7 @@ class Lookup:
             id_,
             probe_plan,
             len(probe_plan.flipped_bits),
-            query_keys(analysis.sketch),
+            sketch_keys(analysis.sketch, MAX_QUERY_KEYS),
             keys.binding(id_),
         )
 

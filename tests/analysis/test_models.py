@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aggregator.analysis.features import FeatureModel, HashedModel
-from aggregator.analysis.models import BUNDLED_DIR, load_models
+from aggregator.analysis.models import BUNDLED_DIR, load_model, load_models
 from aggregator.analysis.simhash import fingerprint_from_sums, hamming_distance
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import ModelError
@@ -86,7 +86,8 @@ def test_bundled_files() -> None:
 def test_cards_describe_their_models(group: str) -> None:
     """Each card states what is in the model file: hash, size, settings, corpus and licence."""
     path = BUNDLED_DIR / f"{group}.model"
-    model = FeatureModel.load(path)
+    model = load_model(path)
+    assert isinstance(model, FeatureModel)
     card = path.with_suffix(".md").read_text(encoding="utf-8")
 
     limits = " ".join(card.partition("**Limits:**")[2].split())

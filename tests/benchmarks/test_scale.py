@@ -8,7 +8,7 @@ import redis
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.analysis.shingles import query_keys
+from aggregator.analysis.shingles import MAX_QUERY_KEYS, sketch_keys
 from aggregator.domain import Analysis, Article, ArticleRecord, Outcome, Sketch
 from aggregator.index import keys
 from aggregator.index.bindings import decode_binding
@@ -82,7 +82,7 @@ def test_the_counted_entries_are_those_in_the_buckets() -> None:
     loaded = dict(loading.buckets(base, base.rounds(100), numbers, TAG, DEFAULT_PLAN))
     probe = found[4]
     bits, own, read = reading.sketch_entries(base, 100, [probe])
-    names = keys.sketch_buckets(TAG, query_keys(probe.sketch))
+    names = keys.sketch_buckets(TAG, sketch_keys(probe.sketch, MAX_QUERY_KEYS))
     assert read.tolist() == [sum(len(loaded.get(name, b"")) for name in names) // SKETCH_POSTING_BYTES]
     assert bits == 18
     assert 3 * 17 <= own[0] <= read[0]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from aggregator.analysis.features import FeatureModel
+from aggregator.analysis.models import load_model
 from tests.cli.helpers import OTHER, ROWS, article_body, run, write_jsonl
 from tests.lab.extractors.corpus import mixed_texts
 from tests.support.hang_limit import HANG_LIMIT_S
@@ -43,7 +44,8 @@ def test_a_model_is_fitted_and_used(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert run("fit", corpus, "--group", "en", "--out", str(model), *options) == 0
 
     printed = capsys.readouterr().err
-    fitted = FeatureModel.load(model)
+    fitted = load_model(model)
+    assert isinstance(fitted, FeatureModel)
     assert (fitted.metadata["settings"]["whiten"], fitted.term_weight) == (-1.25, "tf^.75")
     own = ("--models-dir", str(model.parent), "--store", "memory")
     assert run("ingest", *own, write_jsonl(tmp_path / "a", article_body(OTHER))) == 0

@@ -34,6 +34,7 @@ from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from aggregator.analysis import models
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.shingles import build_sketch
 from aggregator.analysis.text.html import extract_article
@@ -221,7 +222,7 @@ def load_model(data: bytes, directory: Path) -> None:
     path.write_bytes(data[1:])
     if data[:1] == b"s":
         path.write_bytes(data[1:-CHECKSUM_BYTES] + sha256(data[1:-CHECKSUM_BYTES]).digest())
-    FeatureModel.load(path)
+    models.load_model(path)
 
 
 def check_batch_lines(data: bytes) -> None:

@@ -61,7 +61,7 @@ class Extractor(Protocol):
     def restore_model(
         cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays
     ) -> ExtractorModel:
-        """The model in a file with these contents, for ``model_file.load``; loaded before workers fork."""
+        """The model in a file with these contents, for ``load_model``; loaded before workers fork."""
 
     @classmethod
     def fit_file(
@@ -119,9 +119,6 @@ def load_term_rates(directory: Path | None = None) -> TermRates:
     return TermRates(tables, load_term_idf())
 
 
-_load_bundled = cache(FeatureModel.load)  # 150 ms and 50 MB for all; both sides of a migration share them
-
-
 def _load_directory(directory: Path) -> dict[str, FeatureModel | ExtractorModel]:
     if not directory.is_dir():
         raise ModelError(f"{directory}: there is no such directory; set models_dir to one with .model files.")
@@ -156,15 +153,31 @@ def extractor_class(name: str) -> type[Extractor]:
 
 
 def load_model(path: Path) -> FeatureModel | ExtractorModel:
-    """Read a model file of either kind. Raises ModelError, with the file and the remedy."""
-
-    def restore(fields: Mapping[str, Any], arrays: model_file.Arrays) -> FeatureModel | ExtractorModel:
+    """Read a model file of either kind. Raises ModelError, with the file and the remedy, if it is invalid."""
+    fields, arrays = model_file.read(path)
+    try:
         if fields.get("kind") != EXTRACTOR_KIND:
-            return FeatureModel.restore(path, fields, arrays)
-        try:
-            extractor = extractor_class(fields["features"])
-        except ModelError as error:
-            raise ModelError(f"{path}: {error}") from error
-        return extractor.restore_model(path, fields, arrays)
+            model: FeatureModel | ExtractorModel = FeatureModel.restore(path, fields, arrays)
+        else:
+            model = _extractor_of(path, fields["features"]).restore_model(path, fields, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(
+            f"{path}: the parts of the model do not fit together ({error}); "
+            "fit it again with `aggregator fit`."
+        ) from error
+    if model.content_hash != fields.get("content_hash"):
+        raise ModelError(
+            f"{path}: the model's content does not match the content hash stored in it; "
+            "fit it again with `aggregator fit`."
+        )
+    return model
 
-    return model_file.load(path, restore)
+
+def _extractor_of(path: Path, name: str) -> type[Extractor]:
+    try:
+        return extractor_class(name)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
+
+
+_load_bundled = cache(load_model)  # 150 ms and 50 MB for all; both sides of a migration share them

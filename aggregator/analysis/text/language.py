@@ -110,8 +110,6 @@ _JAPANESE_MIN_KANA_RATIO = 0.1
 NGRAMS_PATH = Path(__file__).parents[1] / "models" / "languages.ngrams"
 MAX_NGRAM_BYTES = 6
 SCORE_STEPS_PER_UNIT = 512  # log probabilities in this unit, those of py3langid (float16), are whole numbers
-NO_NODE = 2**32 - 1
-PADDING_SLOTS = 256  # after the last used one, so that every node can be tried with every byte
 _TRUE = np.ones(1, bool)
 
 
@@ -143,10 +141,8 @@ def _contradicts_tag(declared: str, script: str | None, sample: str) -> bool:
         return not too_short  # a Japanese headline may be all ideographs, an article is not
     if script:
         return script != declared and (script, declared) not in _RARER_LANGUAGES_OF_SCRIPT
-    if too_short:
-        return False
-    if declared in _SCRIPTS:
-        return True
+    if too_short or declared in _SCRIPTS:
+        return not too_short
     is_cyrillic = 2 * len(_CYRILLIC_LETTER.findall(sample)) > len(_LETTER.findall(sample))
     if declared not in _CYRILLIC_OR_LATIN and is_cyrillic != (declared in _CYRILLIC_LANGUAGES):
         return True
@@ -221,8 +217,9 @@ class LanguageIdentifier:
     (``models/languages.md``), as a double-array trie (Aoe, 1989) with sparse probabilities: 6 MB and 0.02 s
     per start instead of 60 MB and 0.65 s. A node is named by its slot in the first three arrays.
 
-    base       (s,) uint32: the child of node n for byte b, if it exists, is in slot ``base[n] + b``
-    parent     (s,) uint32: the parent of the node in a slot; ``NO_NODE`` for the root and unused slots
+    base       (s,) uint32: the child of node n for byte b, if it exists, is in slot ``base[n] + b``; the
+               last slots are unused, so that every node can be tried with every byte
+    parent     (s,) uint32: the parent of the node in a slot; 2**32 - 1 for the root and unused slots
     row        (s,) uint32: row of the node's n-gram, the number of rows if the n-gram has no probabilities
     starts     (r + 2,) uint32: entries of row r are ``starts[r]:starts[r + 1]``; the last row has none
     columns    (e,) uint8: column of an entry
@@ -282,11 +279,6 @@ class LanguageIdentifier:
             ends += 1
         rows = self.row.take(longest)
         return rows[rows < len(self.starts) - 2]
-
-    def save(self, path: Path = NGRAMS_PATH) -> None:
-        """Write the model to one file atomically. Raises ModelError."""
-        arrays = {name: getattr(self, name) for name in self.__slots__ if name != "languages"}
-        model_file.write(path, {"kind": "language-ngrams", "languages": list(self.languages)}, arrays)
 
     @classmethod
     def load(cls, path: Path = NGRAMS_PATH) -> LanguageIdentifier:

@@ -21,8 +21,8 @@ KANA = "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 # Blocks of the other scripts that write words without spaces: Thai, Lao, Myanmar, Khmer.
 _UNSPACED_BLOCKS = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
 
-# Marks beyond the basic plane, of scripts that hardly any news is written in, would make every class with marks
-# 20 times slower, since ``re`` has no lookup table for them.
+# Marks beyond the basic plane, of scripts that hardly any news is written in, would make every class with
+# marks 20 times slower, since ``re`` has no lookup table for them.
 _BASIC_PLANE_END = 0x10000
 _REORDERED_END = 0x20000  # planes beyond have no characters that normalization reorders
 

@@ -49,7 +49,7 @@ def char_ngram_hashes(text: str) -> npt.NDArray[np.uint64]:
     ngrams = np.zeros(count, np.uint64)
     for at in range(width):
         ngrams = ngrams * _HASH_MULTIPLIER + data[at : at + count]
-    return shingles.combine_word_hashes(ngrams, 1)
+    return shingles.sorted_distinct(shingles.hashes_in_order(ngrams, 1))
 
 
 def policy_for_char_ngrams(policy: Policy) -> Policy:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.shingles import query_keys
+from aggregator.analysis.shingles import MAX_QUERY_KEYS, sketch_keys
 from aggregator.domain import Analysis
 from aggregator.index import keys
 from aggregator.index.blocks import BlockPlan
@@ -38,7 +38,7 @@ def sketch_entries(
         np.add.at(in_bucket, known & ((1 << bits) - 1), entries)
     own, read = [], []
     for probe in probes:
-        queried = np.array(query_keys(probe.sketch), np.uint32)
+        queried = np.array(sketch_keys(probe.sketch, MAX_QUERY_KEYS), np.uint32)
         own.append(sum(_entries_of(int(key), counted, left) for key in queried))
         read.append(int(in_bucket[queried & ((1 << bits) - 1)].sum()))
     return bits, np.array(own), np.array(read)

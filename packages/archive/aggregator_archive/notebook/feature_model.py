@@ -56,11 +56,13 @@ class FeatureModel(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     def _load(self) -> features.FeatureModel | features.HashedModel:
         if self.path:
-            model = features.FeatureModel.load(self.path)
+            model = models.load_model(Path(self.path))
             if model.group != language_group(self.language):
                 raise InvalidInput(
                     f"{self.path} is a model of language group {model.group!r}, not of {self.language!r}."
                 )
+            if not isinstance(model, features.FeatureModel):
+                raise InvalidInput(f"{self.path} is a model of other features than TF-IDF and PCA.")
             return model
         shipped = models.load_models()
         return shipped.get(language_group(self.language), shipped[FALLBACK_GROUP]).for_language(self.language)

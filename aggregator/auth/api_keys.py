@@ -72,7 +72,7 @@ class ApiKey(msgspec.Struct, frozen=True):
 
     @property
     def is_of_user(self) -> bool:
-        """Whether it describes a user whom a proxy has signed in (``proxy_users.py``); it is not stored."""
+        """Whether it describes a user whom a proxy has signed in (``proxies.py``); it is not stored."""
         return not self.hash
 
     def allows(self, permission: Permission) -> bool:

@@ -1,6 +1,6 @@
-"""The private parts of aiohttp that this service overrides: connections that are refused or closed early.
+"""Connections: the private parts of aiohttp that this service overrides.
 
-* Overload: an article of a caller without a free slot is answered before the parser (``early_refusal.py``).
+* Overload: an article of a caller without a free slot is answered before the parser (``EarlyRefusal``).
 * Number of connections: bounded, below the limit on open files; idle ones are closed first.
 * Header timeout: a connection is closed when the headers of a request take longer, from its start or from the
   first bytes after an answered request; aiohttp limits only how long it may be idle.
@@ -11,42 +11,146 @@ The rest is left to aiohttp, which ``pyproject.toml`` pins (a test checks these 
 from __future__ import annotations
 
 import asyncio
+import random
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from aggregator.auth.api_keys import parse_key_id
+from aggregator.contract.problems import to_problem
+from aggregator.contract.responses import encode
+from aggregator.errors import Overloaded
 from aggregator.http import errors
-from aggregator.http.early_refusal import DELAY_S, EarlyRefusal, connection_refusal
-from aggregator.http.limits import ConnectionLimit
+from aggregator.http.limits import LoadShedder
 from aggregator.http.proxies import RequestFactory
 
+TOO_MANY_CONNECTIONS = "This server has too many open connections; retry later, over fewer connections."
+TOO_MANY_ARTICLES = (
+    "As many articles of this caller are in flight here as can be answered in time (setting "
+    "max_inflight_articles); retry later, or send many articles in one batch."
+)
+# The answer is held back, so that a client that repeats at once sends few requests.
+DELAY_S = 0.1
+RETRY_AFTER_S = (1, 2, 3)  # chosen at random, so that refused clients do not return together
+MAX_HEAD_BYTES = 4096
 
-@dataclass(frozen=True, slots=True)
-class ConnectionOptions:
-    """What all connections of a server have in common; ``on_refused`` counts one beyond the limit.
+_REQUEST_LINE = re.compile(rb"POST (/v1/articles)(?:\?[!-~]{0,100})? HTTP/1\.1\r\n")
+_CONTENT_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*(?=\r\n)", re.IGNORECASE)
+_UNUSUAL = re.compile(
+    rb"\r\n(?:(?:transfer-encoding|expect|upgrade|cookie)[ \t]*:|connection[ \t]*:(?![ \t]*keep-alive\r\n))",
+    re.IGNORECASE,
+)
+_AUTHORIZATION = re.compile(
+    rb"\r\nauthorization:[ \t]*bearer[ \t]+([!-~]{1,300})[ \t]*(?=\r\n)", re.IGNORECASE
+)
+_ANY_AUTHORIZATION = re.compile(rb"\r\nauthorization[ \t]*:", re.IGNORECASE)
 
-    ``early_refusal`` None: requests are refused after parsing only.
+
+class EarlyRefusal:
+    """Refusals before the parser. ``headers``: those of every response; ``on_refused`` counts one.
+
+    Under overload most requests are refused, and refusing them takes the processor time that the admitted
+    ones need, in parser, task, middlewares and response. Here the decision takes about 8 us. Only a request
+    that has arrived completely in one piece, to POST /v1/articles, is recognized; every other one, and every
+    caller with a free slot, takes the usual way. The key is not verified: a wrong one holds no slots, so its
+    caller is not refused here but gets 401 as usual.
     """
 
+    def __init__(self, shedder: LoadShedder, headers: dict[str, str], on_refused: Callable[[], None]) -> None:
+        self.shedder = shedder
+        self._on_refused = on_refused
+        sent = {**headers, "Cache-Control": "no-store"}
+        self._answers = [
+            _refusal(TOO_MANY_ARTICLES, {**sent, "Retry-After": str(seconds)}, "/v1/articles")
+            for seconds in RETRY_AFTER_S
+        ]
+
+    def answer(self, data: bytes, peer: str) -> bytes | None:
+        """The response to the request that ``data`` is, or None if it is not to be refused here."""
+        if not self.shedder.may_be_full or not data.startswith(b"POST /v1/articles"):
+            return None
+        end = data.find(b"\r\n\r\n", 0, MAX_HEAD_BYTES) + 2
+        head = data[:end]
+        lengths = _CONTENT_LENGTH.findall(head)
+        if end < 2 or len(lengths) != 1 or len(data) != end + 2 + int(lengths[0]):
+            return None
+        if not _REQUEST_LINE.match(head) or _UNUSUAL.search(head):
+            return None
+        keys = _AUTHORIZATION.findall(head)
+        if len(keys) != len(_ANY_AUTHORIZATION.findall(head)) or len(keys) > 1:
+            return None
+        if not self.shedder.is_full_for(parse_key_id(keys[0].decode()) if keys else peer):
+            return None
+        self._on_refused()
+        return random.choice(self._answers)
+
+
+def _refusal(message: str, headers: dict[str, str], instance: str = "") -> bytes:
+    """A whole 503 response with a problem as its body."""
+    problem = to_problem(Overloaded(message))
+    problem.instance = instance or problem.instance
+    body = encode(problem) + b"\n"
+    lines = [
+        "HTTP/1.1 503 Service Unavailable",
+        "Content-Type: application/problem+json",
+        f"Content-Length: {len(body)}",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+@dataclass(slots=True)
+class ConnectionPool:
+    """The connections of a server, at most ``most`` open ones. ``on_refused`` counts one beyond the limit.
+
+    ``early_refusal`` None: requests are refused after parsing only. ``idle``: between requests or before the
+    first, longest first.
+    """
+
+    most: int
     header_timeout_s: float
-    limit: ConnectionLimit
     refusal_log: errors.RefusalLog
     on_refused: Callable[[], None]
     early_refusal: EarlyRefusal | None
     wrap_factory: Callable[[RequestFactory], RequestFactory]
+    idle: dict[RequestHandler, None] = field(default_factory=dict)
+    open: set[RequestHandler] = field(default_factory=set)
+
+    def admit(self, connection: RequestHandler) -> bool:
+        """Count a new connection, which replaces the one idle for longest; False if there is no place."""
+        if len(self.open) >= self.most:
+            longest_idle = next(iter(self.idle), None)
+            if longest_idle is None:
+                return False
+            self.forget(longest_idle)
+            longest_idle.force_close()
+        self.open.add(connection)
+        self.idle[connection] = None
+        return True
+
+    def set_idle(self, connection: RequestHandler) -> None:
+        """A response was sent."""
+        if connection in self.open:
+            self.idle[connection] = None
+
+    def forget(self, connection: RequestHandler) -> None:
+        """The connection is closed. Idempotent."""
+        self.open.discard(connection)
+        self.idle.pop(connection, None)
 
 
 class Connection(RequestHandler):
     """One connection."""
 
-    __slots__ = ("_has_begun", "_header_timer", "_options")
+    __slots__ = ("_has_begun", "_header_timer", "_pool")
 
-    def __init__(self, server: web.Server, *, options: ConnectionOptions, **kwargs: Any) -> None:
+    def __init__(self, server: web.Server, *, pool: ConnectionPool, **kwargs: Any) -> None:
         super().__init__(server, **kwargs)
-        self._options = options
+        self._pool = pool
         self._header_timer: asyncio.TimerHandle | None = None
         self._has_begun = False  # bytes of a request that is not answered yet
 
@@ -54,22 +158,27 @@ class Connection(RequestHandler):
         """Start the timer for the first request's headers; refuse the connection if there are too many."""
         super().connection_made(transport)
         self._start_timer()
-        if not self._options.limit.admit(self) and self.transport is not None:
-            self._options.refusal_log.surplus(self._peer_address() or None, self._options.limit.most)
-            self._options.on_refused()
-            self.transport.write(connection_refusal(errors.SECURITY_HEADERS))
+        if not self._pool.admit(self) and self.transport is not None:
+            self._pool.refusal_log.surplus(self._peer_address() or None, self._pool.most)
+            self._pool.on_refused()
+            self.transport.write(
+                _refusal(
+                    TOO_MANY_CONNECTIONS,
+                    {**errors.SECURITY_HEADERS, "Retry-After": "1", "Connection": "close"},
+                )
+            )
             self.force_close()
 
     def data_received(self, data: bytes) -> None:
         """Stop the timer when the headers are complete; start it when the next request begins."""
         if not self._has_begun:
-            early = self._options.early_refusal
+            early = self._pool.early_refusal
             answer = early.answer(data, self._peer_address()) if early and early.shedder.may_be_full else None
             if answer is not None:
                 self._answer_later(answer)
                 return
             self._has_begun = True
-            self._options.limit.idle.pop(self, None)
+            self._pool.idle.pop(self, None)
         super().data_received(data)
         if self._current_request is None and not self._messages:
             if self._header_timer is None:
@@ -80,7 +189,7 @@ class Connection(RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Free the place of the connection."""
         self._stop_timer()
-        self._options.limit.forget(self)
+        self._pool.forget(self)
         super().connection_lost(exc)
 
     def handle_error(
@@ -94,7 +203,7 @@ class Connection(RequestHandler):
         # Logs internal errors, and raises if a response can no longer be sent.
         super().handle_error(request, status, exc, message)
         if status < 500:
-            self._options.refusal_log.malformed(request.remote, status, exc)
+            self._pool.refusal_log.malformed(request.remote, status, exc)
         return errors.malformed_request_response(status, exc)
 
     async def _handle_request(self, request: web.BaseRequest, *args: Any) -> tuple[web.StreamResponse, bool]:
@@ -103,7 +212,7 @@ class Connection(RequestHandler):
         finally:
             self._has_begun = bool(self._messages)
             if not self._has_begun:
-                self._options.limit.set_idle(self)
+                self._pool.set_idle(self)
 
     def _answer_later(self, answer: bytes) -> None:
         """Send ``answer`` after a delay during which nothing is read."""
@@ -122,7 +231,7 @@ class Connection(RequestHandler):
         return self.peername[0] if isinstance(self.peername, tuple) else ""
 
     def _start_timer(self) -> None:
-        self._header_timer = self._loop.call_later(self._options.header_timeout_s, self.force_close)
+        self._header_timer = self._loop.call_later(self._pool.header_timeout_s, self.force_close)
 
     def _stop_timer(self) -> None:
         if self._header_timer is not None:
@@ -139,9 +248,9 @@ class ConnectionServer(web.Server):
 
 
 class ConnectionRunner(web.AppRunner):
-    """An ``AppRunner`` of a ConnectionServer; ``options``: ConnectionOptions."""
+    """An ``AppRunner`` of a ConnectionServer; ``pool``: ConnectionPool."""
 
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
-        factory = self._kwargs["options"].wrap_factory(made.request_factory)
+        factory = self._kwargs["pool"].wrap_factory(made.request_factory)
         return ConnectionServer(made.request_handler, request_factory=factory, **made._kwargs)

@@ -1,4 +1,4 @@
-"""Admission control of one process: slots of single articles, long requests, memory of bodies, connections.
+"""Admission control of one process: slots of single articles, long requests, memory of bodies.
 
 An overloaded service that admits everything answers everything too late, and works for callers that have
 given up. ``caller`` is the id of a key, or the address of a client without one: no limit is exhausted by one
@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-from aiohttp.web_protocol import RequestHandler
 
 from aggregator.errors import AggregatorError, Overloaded, TooManyStreams
 from aggregator.events.broadcast import MAX_SUBSCRIBERS
@@ -126,22 +124,22 @@ class LoadShedder:
 class PerCallerLimit:
     """``slots`` for long requests, half of them per caller.
 
-    ``make_error(own)``: the error for a refused request of a caller who holds ``own`` slots, its half, or 0
-    if all slots are taken. A slot is taken before the first await, so simultaneous requests cannot all pass.
+    A request beyond them gets ``error``: ``own_message`` of a caller with ``{own}`` slots, its half, else
+    ``message``. A slot is taken before the first await, so simultaneous requests cannot all pass.
     """
 
-    def __init__(self, slots: int, make_error: Callable[[int], AggregatorError]) -> None:
-        self._slots = slots
-        self._make_error = make_error
+    def __init__(self, slots: int, error: type[AggregatorError], own_message: str, message: str) -> None:
+        self._slots, self._error = slots, error
+        self._own_message, self._message = own_message, message
         self.usage = CallerUsage()
 
     @contextmanager
     def slot(self, caller: str) -> Iterator[None]:
-        """Held while such a request of this caller is open. Raises the error of ``make_error``."""
+        """Held while such a request of this caller is open. Raises the error."""
         if self.usage.total >= self._slots:
-            raise self._make_error(0)
+            raise self._error(self._message)
         if self.usage.of(caller) >= self._slots // 2:
-            raise self._make_error(self.usage.of(caller))
+            raise self._error(self._own_message.format(own=self.usage.of(caller)))
         self.usage.add(caller)
         try:
             yield
@@ -151,12 +149,23 @@ class PerCallerLimit:
 
 def stream_limit() -> PerCallerLimit:
     """Limit on event streams, which stay open for hours."""
-    return PerCallerLimit(MAX_SUBSCRIBERS, _too_many_streams_error)
+    return PerCallerLimit(
+        MAX_SUBSCRIBERS,
+        TooManyStreams,
+        "This caller has {own} streams open here already; close one, or share one among its readers.",
+        "No more streams can be opened at the moment; retry in a few seconds.",
+    )
 
 
 def batch_limit() -> PerCallerLimit:
     """Limit on batches, each of which holds what it has prefetched."""
-    return PerCallerLimit(MAX_OPEN_BATCHES, _too_many_batches_error)
+    rest = "are open here already; retry in a second, or send more lines in each batch."
+    return PerCallerLimit(
+        MAX_OPEN_BATCHES,
+        Overloaded,
+        f"{{own}} batches of this caller {rest}",
+        f"{MAX_OPEN_BATCHES} batches {rest}",
+    )
 
 
 class BodyMemoryBudget:
@@ -191,49 +200,3 @@ class BodyMemoryBudget:
         finally:
             if held:
                 self.usage.remove(caller, held)
-
-
-class ConnectionLimit:
-    """At most ``most`` open connections; ``idle``: between requests or before the first, longest first."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.idle: dict[RequestHandler, None] = {}
-        self._open: set[RequestHandler] = set()
-
-    def admit(self, connection: RequestHandler) -> bool:
-        """Count a new connection, which replaces the one idle for longest; False if there is no place."""
-        if len(self._open) >= self.most:
-            longest_idle = next(iter(self.idle), None)
-            if longest_idle is None:
-                return False
-            self.forget(longest_idle)
-            longest_idle.force_close()
-        self._open.add(connection)
-        self.idle[connection] = None
-        return True
-
-    def set_idle(self, connection: RequestHandler) -> None:
-        """A response was sent."""
-        if connection in self._open:
-            self.idle[connection] = None
-
-    def forget(self, connection: RequestHandler) -> None:
-        """The connection is closed. Idempotent."""
-        self._open.discard(connection)
-        self.idle.pop(connection, None)
-
-
-def _too_many_streams_error(own: int) -> TooManyStreams:
-    if own:
-        return TooManyStreams(
-            f"This caller has {own} streams open here already; close one, or share one among its readers."
-        )
-    return TooManyStreams("No more streams can be opened at the moment; retry in a few seconds.")
-
-
-def _too_many_batches_error(own: int) -> Overloaded:
-    open_batches = f"{own} batches of this caller" if own else f"{MAX_OPEN_BATCHES} batches"
-    return Overloaded(
-        f"{open_batches} are open here already; retry in a second, or send more lines in each batch."
-    )

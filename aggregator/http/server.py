@@ -36,8 +36,7 @@ from aggregator.http.app_keys import (
     SHUTTING_DOWN,
     STREAM_LIMIT,
 )  # fmt: skip
-from aggregator.http.connections import ConnectionOptions, ConnectionRunner
-from aggregator.http.early_refusal import EarlyRefusal
+from aggregator.http.connections import ConnectionPool, ConnectionRunner, EarlyRefusal
 from aggregator.http.errors import REFUSAL_LOG, SECURITY_HEADERS, RefusalLog
 from aggregator.http.handlers import feeds
 from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItemsCache
@@ -46,7 +45,6 @@ from aggregator.http.limits import (
     BUDGET_BYTES,
     BodyLimits,
     BodyMemoryBudget,
-    ConnectionLimit,
     LoadShedder,
     batch_limit,
     stream_limit,
@@ -112,9 +110,9 @@ def make_runner(app: web.Application) -> web.AppRunner:
     logging.getLogger("aiohttp.server").addFilter(_is_not_protocol_error)
     return ConnectionRunner(
         app,
-        options=ConnectionOptions(
+        pool=ConnectionPool(
             header_timeout_s=settings.header_timeout_seconds,
-            limit=ConnectionLimit(max_connections()),
+            most=max_connections(),
             refusal_log=app[REFUSAL_LOG],
             on_refused=app[METRICS].refused_connections.inc,
             # An early refusal is not in the access log.

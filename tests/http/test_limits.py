@@ -172,7 +172,7 @@ def test_one_caller_gets_half_of_the_slots() -> None:
 
 def test_the_error_names_the_callers_share() -> None:
     """How many slots it holds."""
-    limit = PerCallerLimit(4, lambda own: AggregatorError(f"{own} are yours"))
+    limit = PerCallerLimit(4, AggregatorError, "{own} are yours", "0 are yours")
     with limit.slot("a"), limit.slot("a"):
         with pytest.raises(AggregatorError, match="2 are yours"), limit.slot("a"):
             pass

@@ -136,8 +136,7 @@ _FORMULA_START = re.compile(r"^[\s\x00]*[=+\-@|%＝＋－＠]|^[\t\r\n]")
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-@dataclass(frozen=True, slots=True)
-class EventItem:
+class EventItem(msgspec.Struct, frozen=True):
     """One article of an event.
 
     at_ms       time of publication, or of arrival if the date is missing or implausible
@@ -207,18 +206,7 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
 
 def item_of(record: ArticleRecord, similarity: float = 1.0, copy_of: str = "") -> EventItem:
     """The item of a stored article."""
-    return EventItem(
-        id=record.id,
-        title=record.title,
-        url=record.url,
-        source=record.source,
-        lang=record.lang,
-        published_at_ms=record.published_at_ms,
-        arrived_ms=record.arrived_ms,
-        at_ms=record.publication_ms,
-        similarity=similarity,
-        copy_of=copy_of,
-    )
+    return fields_of(record, EventItem, at_ms=record.publication_ms, similarity=similarity, copy_of=copy_of)
 
 
 def first_own(items: Iterable[EventItem], service: Service) -> EventItem | None:
@@ -266,7 +254,7 @@ def to_csv(items: Iterable[EventItem]) -> str:
             item.id,
             item.copy_of,
         )
-        writer.writerow(map(_safe_cell, (*times, *facts)))
+        writer.writerow(map(_safe_cell, (*times, *facts, item.copy_of)))
     return text.getvalue()
 
 

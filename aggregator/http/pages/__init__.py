@@ -58,33 +58,18 @@ class Pages:
             lstrip_blocks=True,
         )
         self._environment.filters |= filters.FILTERS
+        self._environment.globals |= {"base_path": base_path, "stream_url": "", "stream_position": ""}
         assets = resources.files("aggregator.http.pages").joinpath("static").iterdir()
         self.assets = {asset.name: asset.read_bytes() for asset in assets if asset.is_file()}
         self.assets |= _counted_icons(self.assets["icon.svg"])
         self.cache = RenderCache()
 
-    def render(
-        self,
-        template: str,
-        *,
-        page: str,
-        user: str,
-        stream_url: str = "",
-        stream_position: str = "",
-        **values: Any,
-    ) -> bytes:
+    def render(self, template: str, **values: Any) -> bytes:
         """A page as UTF-8. ``page``: its name, for navigation and styles; ``user``: name of the key, or "".
 
         ``stream_url``: event stream that refreshes it from ``stream_position`` on; "": the page is static.
         """
-        html = self._environment.get_template(template).render(
-            page=page,
-            user=user,
-            stream_url=stream_url,
-            stream_position=stream_position,
-            base_path=self._base_path,
-            **values,
-        )
+        html = self._environment.get_template(template).render(**values)
         if self._base_path:
             # In text and attributes a quotation mark is escaped, so this finds addresses of the service only.
             html = _LOCAL_ADDRESS.sub(rf"\g<1>{self._base_path}/", html)

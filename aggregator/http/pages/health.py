@@ -34,14 +34,6 @@ ROLES: tuple[Role, ...] = ("admin", "editor", "reader", "crawler")
 
 
 @dataclass(frozen=True, slots=True)
-class ArrivalRate:
-    """Articles of the last hour by minute. ``per_minute``: over the last five full minutes and this one."""
-
-    chart: cards.Chart
-    per_minute: float
-
-
-@dataclass(frozen=True, slots=True)
 class Queues:
     """What waits. ``backlog``: articles behind the detector's last checkpoint, None if unknown."""
 
@@ -51,25 +43,6 @@ class Queues:
     dead_letters: int = 0
     webhooks: int = 0
     suspended_webhooks: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StageLatency:
-    """Latency of one stage over the articles that this process answered last."""
-
-    stage: str
-    median_ms: float
-    p95_ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class DetectorStatus:
-    """Detector status since the start of its process. ``leading``: this replica runs the detector."""
-
-    leading: bool
-    last_tick_ms: int  # time of the last completed run, 0: none
-    misfires: int
-    errors: int
 
 
 async def health(request: web.Request) -> web.StreamResponse:
@@ -109,44 +82,28 @@ async def health(request: web.Request) -> web.StreamResponse:
         totals=totals,
         queues=queues,
         max_backlog=MAX_BACKLOG,
-        latency=stage_latencies(list(app[METRICS].recent_timings_ms)),
+        latency=stage_latencies(app[METRICS].recent_timings_ms),
         answered=len(app[METRICS].recent_timings_ms),
-        spaces=_space_rows(service.articles.index.spaces),
-        detector=detector_status(totals),
+        spaces=[(group_of(space), space) for space in service.articles.index.spaces],
+        fallback_group=FALLBACK_GROUP,
         learning=history.status(now_ms) if history else None,
         known=known_documents(history, now_ms),
         keys=keys,
-        stream_clients=totals.sum("aggregator_event_stream_clients"),
         settings=service.settings,
         policies=service.articles.policies,
         version=__version__,
     )
 
 
-def detector_status(totals: Totals) -> DetectorStatus | None:
-    """Status of the detector; None if it does not run or its process does not answer."""
-    last_run_s = totals.least("aggregator_detector_last_run_timestamp_seconds")
-    if last_run_s is None:
-        return None
-    return DetectorStatus(
-        leading=totals.sum("aggregator_leader") > 0,
-        last_tick_ms=round(1000 * last_run_s),
-        misfires=totals.sum("aggregator_scheduler_misfires_total"),
-        errors=totals.sum("aggregator_detector_errors_total"),
-    )
-
-
-def arrival_rate(arrivals: Arrivals, now_ms: int) -> ArrivalRate:
-    """Arrival rate of the last hour."""
+def arrival_rate(arrivals: Arrivals, now_ms: int) -> tuple[cards.Chart, float]:
+    """Articles of the last hour by minute; and per minute, over the last five full minutes and this one."""
     this_minute_ms = now_ms // MINUTE_MS * MINUTE_MS
     from_ms = this_minute_ms - (CHART_MINUTES - 1) * MINUTE_MS
     recent = sum(count for at_ms, count in arrivals.by_minute if at_ms >= this_minute_ms - 5 * MINUTE_MS)
-    return ArrivalRate(
-        chart=cards.timeline_chart(
-            arrivals.by_minute, from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=MINUTE_MS
-        ),
-        per_minute=recent / (5 + (now_ms - this_minute_ms) / MINUTE_MS),
+    chart = cards.timeline_chart(
+        arrivals.by_minute, from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=MINUTE_MS
     )
+    return chart, recent / (5 + (now_ms - this_minute_ms) / MINUTE_MS)
 
 
 def named_refusals(by_code: Mapping[str, int]) -> dict[str, int]:
@@ -176,16 +133,14 @@ def known_documents(history: LearnedHistory | None, now_ms: int) -> cards.Chart 
     return cards.timeline_chart(timeline, from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=HOUR_MS)
 
 
-def stage_latencies(timings_ms: Sequence[Mapping[str, float]]) -> list[StageLatency]:
-    """Median and 95th percentile of each stage, and of the total, which comes last."""
-    if not timings_ms:
-        return []
+def stage_latencies(timings_ms: Iterable[Mapping[str, float]]) -> list[tuple[str, float, float]]:
+    """Stage, median and 95th percentile in ms of each stage, and of the total, which comes last."""
     stages: dict[str, list[float]] = {}
     for timings in timings_ms:
         for stage, ms in (*timings.items(), (TOTAL, sum(timings.values()))):
             stages.setdefault(stage, []).append(ms)
     return [
-        StageLatency(stage, _quantile(values, 0.5), _quantile(values, 0.95))
+        (stage, _quantile(values, 0.5), _quantile(values, 0.95))
         for stage, values in sorted(stages.items(), key=lambda s: s[0] == TOTAL)
     ]
 
@@ -216,11 +171,3 @@ async def _keys_by_role(request: web.Request) -> dict[str, int] | None:
 def _quantile(values: Sequence[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-def _space_rows(spaces: Iterable[str]) -> list[dict[str, str]]:
-    groups = {space: group_of(space) for space in spaces}
-    return [
-        {"space": space, "languages": "all other languages" if group == FALLBACK_GROUP else group}
-        for space, group in sorted(groups.items(), key=lambda found: found[1] == FALLBACK_GROUP)
-    ]

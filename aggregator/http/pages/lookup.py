@@ -17,7 +17,7 @@ from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, validate
 from aggregator.contract.decoding import to_article
 from aggregator.contract.requests import MAX_SEARCH_CHARS
 from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
-from aggregator.domain import Answer, Article, ArticleRecord, Outcome, RelatedItem, VerdictName
+from aggregator.domain import Answer, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import InvalidInput, NoText, NotFound
 from aggregator.events.selection import EventFilter
 from aggregator.http.app_keys import DISTANCE_THRESHOLDS, SERVICE
@@ -224,13 +224,6 @@ async def _article_or_id(request: web.Request, given: str) -> str | Article:
 
 
 PAGE_ARTICLES = 30
-PERIODS = {0: "Any time", 1: "Last hour", 24: "Last 24 hours", 72: "Last 3 days", 168: "Last 7 days"}
-VERDICTS: dict[VerdictName | str, str] = {
-    "": "All articles",
-    "new": "New only",
-    "related": "Related only",
-    "duplicate": "Duplicates only",
-}
 
 
 async def search(request: web.Request, query: SearchPageQuery) -> web.StreamResponse:
@@ -268,8 +261,6 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.StreamResp
         result=result,
         event_ids=event_ids,
         next_url=_next_url(query, result),
-        periods=PERIODS,
-        verdicts=VERDICTS,
     )
 
 

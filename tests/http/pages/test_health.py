@@ -13,17 +13,19 @@ NOW_MS = 500_000 * HOUR_MS + 30 * MINUTE_MS
 def test_the_rate_is_that_of_the_last_minutes() -> None:
     """More than 5,000 articles an hour included; the hour has 60 bars at most."""
     minutes = tuple((NOW_MS - n * MINUTE_MS, 600) for n in range(59, -1, -1))
-    rate = arrival_rate(Arrivals(minutes, {"new": 36_000}, is_complete=True), NOW_MS + MINUTE_MS - 1)
+    chart, per_minute = arrival_rate(
+        Arrivals(minutes, {"new": 36_000}, is_complete=True), NOW_MS + MINUTE_MS - 1
+    )
 
-    assert round(rate.per_minute) == 600
-    assert len(rate.chart.bars) == 60 and rate.chart.largest == 600
+    assert round(per_minute) == 600
+    assert len(chart.bars) == 60 and chart.largest == 600
 
 
 def test_no_articles_have_no_rate() -> None:
     """An empty chart."""
-    rate = arrival_rate(Arrivals((), {}, is_complete=True), NOW_MS)
+    chart, per_minute = arrival_rate(Arrivals((), {}, is_complete=True), NOW_MS)
 
-    assert (rate.per_minute, rate.chart.bars) == (0.0, ())
+    assert (per_minute, chart.bars) == (0.0, ())
 
 
 def test_refusals_and_errors_are_named() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from aggregator.http.handlers.event_views import EventItem
 from aggregator.http.pages.report import UNNAMED_OUTLET, add_copies, fold_copies, outlet_page, page_of

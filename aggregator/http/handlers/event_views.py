@@ -245,15 +245,7 @@ def to_csv(items: Iterable[EventItem]) -> str:
     writer.writerow(CSV_COLUMNS)
     for item in items:
         times = map(_cell_time, (item.at_ms, item.published_at_ms, item.arrived_ms))
-        facts = (
-            item.source,
-            item.title,
-            item.url,
-            item.lang,
-            f"{item.similarity:.3f}",
-            item.id,
-            item.copy_of,
-        )
+        facts = (item.source, item.title, item.url, item.lang, f"{item.similarity:.3f}", item.id)
         writer.writerow(map(_safe_cell, (*times, *facts, item.copy_of)))
     return text.getvalue()
 

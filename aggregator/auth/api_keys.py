@@ -190,10 +190,7 @@ class ApiKeys:
         sources: tuple[str, ...] = (),
         keep_admin: bool = False,
     ) -> tuple[ApiKey, str]:
-        """Create a key; returns it and its text, which is not stored. Raises InvalidInput, Conflict.
-
-        ``keep_admin``: refuse a key of another role while there is no admin key.
-        """
+        """Create a key; returns it and its text. Raises InvalidInput, Conflict (``keep_admin``: no admin)."""
         sources = tuple(" ".join(source.split()) for source in sources)
         if not all(source and source.isprintable() for source in sources):
             raise InvalidInput("source: give the printable name of a source.", field="source")

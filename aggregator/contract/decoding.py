@@ -137,10 +137,7 @@ def convert_strings(values: Mapping[str, str], struct_type: type[T]) -> T:
 
 
 def to_article(body: ArticleIn, *, for_storage: bool = True) -> Article:
-    """The article with its id, without control characters. Raises InvalidInput.
-
-    ``for_storage``: False for an article that is not stored; its id is optional.
-    """
+    """The article without control characters, and with an id ``for_storage``. Raises InvalidInput."""
     title, text, html = (
         to_single_line(body.title),
         _strip_control_chars(body.text),

@@ -70,10 +70,7 @@ async def read_struct(request: web.Request, struct_type: type[T]) -> T:
 
 
 async def read_form(request: web.Request, struct_type: type[T], max_bytes: int | None = None) -> T:
-    """The fields of an uncompressed form of at most ``max_bytes`` (default: the limit of the application).
-
-    Raises as ``read_body`` does, and InvalidInput.
-    """
+    """The fields of an uncompressed form. Raises as ``read_body`` does, and InvalidInput."""
     if check_encoding(request):  # browsers never compress forms
         raise UnsupportedEncoding("Content-Encoding: a form must not be compressed.", field="body")
     body = await read_body(request, max_bytes or _FORM_ENCODING_FACTOR * request.app[BODY_LIMITS].max_bytes)

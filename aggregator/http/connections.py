@@ -14,7 +14,6 @@ import asyncio
 import random
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
@@ -25,8 +24,9 @@ from aggregator.contract.problems import to_problem
 from aggregator.contract.responses import encode
 from aggregator.errors import Overloaded
 from aggregator.http import errors
+from aggregator.http.app_keys import LOAD_SHEDDER, METRICS, SERVICE
 from aggregator.http.limits import LoadShedder
-from aggregator.http.proxies import RequestFactory
+from aggregator.http.proxies import wrap_factory
 
 TOO_MANY_CONNECTIONS = "This server has too many open connections; retry later, over fewer connections."
 TOO_MANY_ARTICLES = (
@@ -51,7 +51,7 @@ _ANY_AUTHORIZATION = re.compile(rb"\r\nauthorization[ \t]*:", re.IGNORECASE)
 
 
 class EarlyRefusal:
-    """Refusals before the parser. ``headers``: those of every response; ``on_refused`` counts one.
+    """Refusals before the parser. ``headers``: those of every response; ``counts`` count one.
 
     Under overload most requests are refused, and refusing them takes the processor time that the admitted
     ones need, in parser, task, middlewares and response. Here the decision takes about 8 us. Only a request
@@ -60,9 +60,9 @@ class EarlyRefusal:
     caller is not refused here but gets 401 as usual.
     """
 
-    def __init__(self, shedder: LoadShedder, headers: dict[str, str], on_refused: Callable[[], None]) -> None:
+    def __init__(self, shedder: LoadShedder, headers: dict[str, str], *counts: Callable[[], None]) -> None:
         self.shedder = shedder
-        self._on_refused = on_refused
+        self._counts = counts
         sent = {**headers, "Cache-Control": "no-store"}
         self._answers = [
             _refusal(TOO_MANY_ARTICLES, {**sent, "Retry-After": str(seconds)}, "/v1/articles")
@@ -85,7 +85,8 @@ class EarlyRefusal:
             return None
         if not self.shedder.is_full_for(parse_key_id(keys[0].decode()) if keys else peer):
             return None
-        self._on_refused()
+        for count in self._counts:
+            count()
         return random.choice(self._answers)
 
 
@@ -103,22 +104,27 @@ def _refusal(message: str, headers: dict[str, str], instance: str = "") -> bytes
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-@dataclass(slots=True)
 class ConnectionPool:
-    """The connections of a server, at most ``most`` open ones. ``on_refused`` counts one beyond the limit.
+    """The connections of a server, at most ``most`` open ones.
 
-    ``early_refusal`` None: requests are refused after parsing only. ``idle``: between requests or before the
-    first, longest first.
+    ``idle``: between requests or before the first, longest first. ``early_refusal`` None: requests are
+    refused after parsing only, since an early refusal is not in the access log.
     """
 
-    most: int
-    header_timeout_s: float
-    refusal_log: errors.RefusalLog
-    on_refused: Callable[[], None]
-    early_refusal: EarlyRefusal | None
-    wrap_factory: Callable[[RequestFactory], RequestFactory]
-    idle: dict[RequestHandler, None] = field(default_factory=dict)
-    open: set[RequestHandler] = field(default_factory=set)
+    def __init__(self, app: web.Application, most: int) -> None:
+        self.settings, self.most = app[SERVICE].settings, most
+        self.refusal_log, metrics = app[errors.REFUSAL_LOG], app[METRICS]
+        self.count_refused = metrics.refused_connections.inc
+        self.early_refusal: EarlyRefusal | None = None
+        if not self.settings.access_log:
+            self.early_refusal = EarlyRefusal(
+                app[LOAD_SHEDDER],
+                errors.SECURITY_HEADERS,
+                metrics.requests.labels("POST", "/v1/articles", "503").inc,
+                metrics.rejected_articles.labels("overloaded").inc,
+            )
+        self.idle: dict[RequestHandler, None] = {}
+        self.open: set[RequestHandler] = set()
 
     def admit(self, connection: RequestHandler) -> bool:
         """Count a new connection, which replaces the one idle for longest; False if there is no place."""
@@ -160,7 +166,7 @@ class Connection(RequestHandler):
         self._start_timer()
         if not self._pool.admit(self) and self.transport is not None:
             self._pool.refusal_log.surplus(self._peer_address() or None, self._pool.most)
-            self._pool.on_refused()
+            self._pool.count_refused()
             self.transport.write(
                 _refusal(
                     TOO_MANY_CONNECTIONS,
@@ -231,7 +237,9 @@ class Connection(RequestHandler):
         return self.peername[0] if isinstance(self.peername, tuple) else ""
 
     def _start_timer(self) -> None:
-        self._header_timer = self._loop.call_later(self._pool.header_timeout_s, self.force_close)
+        self._header_timer = self._loop.call_later(
+            self._pool.settings.header_timeout_seconds, self.force_close
+        )
 
     def _stop_timer(self) -> None:
         if self._header_timer is not None:
@@ -252,5 +260,5 @@ class ConnectionRunner(web.AppRunner):
 
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
-        factory = self._kwargs["pool"].wrap_factory(made.request_factory)
+        factory = wrap_factory(made.request_factory, self._kwargs["pool"].settings)
         return ConnectionServer(made.request_handler, request_factory=factory, **made._kwargs)

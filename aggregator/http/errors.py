@@ -124,11 +124,7 @@ def _wants_html(request: web.Request) -> bool:
 
 
 async def handle_expect_header(request: web.Request) -> web.StreamResponse | None:
-    """Refuse expectations other than ``100-continue`` with a problem, not aiohttp's plain text.
-
-    ``body.py`` answers ``Expect: 100-continue`` when it reads the body, so that a refused request's body is
-    not sent.
-    """
+    """Refuse all expectations but ``100-continue``, which is answered only when the body is to be read."""
     expectation = request.headers.get("Expect", "")
     if request.version < HttpVersion11 or expectation.lower() == "100-continue":
         return None
@@ -185,10 +181,7 @@ class RefusalLog:
         self._surplus = LogThrottle(LOG_INTERVAL_S, clock)
 
     def request(self, request: web.Request, code: str) -> None:
-        """Audit log: an invalid or insufficient key, or a request from another site. ``code``: the problem's.
-
-        Browsers without a session are not logged: they are redirected to the sign-in page.
-        """
+        """Audit log: an invalid or insufficient key, or a request from another site, with the code."""
         suppressed = self._requests.admit()
         if suppressed is not None:
             audit_log.warning(

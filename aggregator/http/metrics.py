@@ -223,10 +223,7 @@ class BackgroundMetrics(Collector):
 
 
 class Metrics(BackgroundMetrics):
-    """Metrics of one application: the collector's, and those that handlers update.
-
-    ``profiles``: names of all policy profiles, the values of the label ``policy``.
-    """
+    """Metrics of one application. ``profiles``: all policy profiles, the values of the label ``policy``."""
 
     def __init__(self, profiles: Sequence[str] = (DEFAULT_PROFILE,)) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ from aggregator.http.handlers import (
     webhooks,
 )
 from aggregator.http.pages import desks as desk_pages
-from aggregator.http.pages import documentation, forms, front, health, lookup, report, sign_in
+from aggregator.http.pages import documentation, front, health, lookup, report, sign_in
 from aggregator.http.pages import webhooks as webhook_pages
 from aggregator_client import wire
 
@@ -131,7 +131,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _page("/sources/{name}", report.source, "sourcePage"),
     _page("/health", health.health, "healthPage", any_query=True),
     _page("/sign-in", sign_in.sign_in_form, "signInForm", permission="nothing"),
-    _change("POST", "/sign-in", sign_in.sign_in, "signIn", TAG_PAGES, {303: None}, reads=forms.SignInForm,
+    _change("POST", "/sign-in", sign_in.sign_in, "signIn", TAG_PAGES, {303: None}, reads=sign_in.SignInForm,
         form=True, errors=(401, 429), permission="nothing"),
     _change("POST", "/sign-out", sign_in.sign_out, "signOut", TAG_PAGES, {303: None}, permission="nothing"),
     _read("/static/{name}", pages.static, "static", TAG_PAGES, {200: "*/*"}, any_query=True, errors=(404,),

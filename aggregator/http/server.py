@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
 import os
 import resource
@@ -36,8 +35,8 @@ from aggregator.http.app_keys import (
     SHUTTING_DOWN,
     STREAM_LIMIT,
 )  # fmt: skip
-from aggregator.http.connections import ConnectionPool, ConnectionRunner, EarlyRefusal
-from aggregator.http.errors import REFUSAL_LOG, SECURITY_HEADERS, RefusalLog
+from aggregator.http.connections import ConnectionPool, ConnectionRunner
+from aggregator.http.errors import REFUSAL_LOG, RefusalLog
 from aggregator.http.handlers import feeds
 from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItemsCache
 from aggregator.http.handlers.operations import render_metrics
@@ -54,7 +53,7 @@ from aggregator.http.middleware import add_headers, process_request
 from aggregator.http.openapi import build_document
 from aggregator.http.pages import PAGES, Pages
 from aggregator.http.peer_metrics import SINGLE_PROCESS, PeerMetrics
-from aggregator.http.proxies import PROXY_USERS, ProxyUsers, base_path, wrap_factory
+from aggregator.http.proxies import PROXY_USERS, ProxyUsers, base_path
 from aggregator.http.routes import ENDPOINTS, add_routes
 
 if TYPE_CHECKING:
@@ -106,19 +105,10 @@ def make_app(service: Service) -> web.Application:
 
 def make_runner(app: web.Application) -> web.AppRunner:
     """A runner for the application with the connection options that it relies on."""
-    settings = app[SERVICE].settings
     logging.getLogger("aiohttp.server").addFilter(_is_not_protocol_error)
     return ConnectionRunner(
         app,
-        pool=ConnectionPool(
-            header_timeout_s=settings.header_timeout_seconds,
-            most=max_connections(),
-            refusal_log=app[REFUSAL_LOG],
-            on_refused=app[METRICS].refused_connections.inc,
-            # An early refusal is not in the access log.
-            early_refusal=None if settings.access_log else _make_early_refusal(app),
-            wrap_factory=functools.partial(wrap_factory, settings=settings),
-        ),
+        pool=ConnectionPool(app, max_connections()),
         access_log=None,  # metrics and ``middleware.py`` cover it
         auto_decompress=False,  # ``body.py`` decompresses within its limits
         handler_cancellation=False,  # a disconnect must not interrupt a write
@@ -135,17 +125,6 @@ def max_connections() -> int:
     if soft_limit == resource.RLIM_INFINITY:
         return MAX_CONNECTIONS
     return min(MAX_CONNECTIONS, max(16, soft_limit - RESERVED_FILES))
-
-
-def _make_early_refusal(app: web.Application) -> EarlyRefusal:
-    count_request = app[METRICS].requests.labels("POST", "/v1/articles", "503").inc
-    count_article = app[METRICS].rejected_articles.labels("overloaded").inc
-
-    def on_refused() -> None:
-        count_request()
-        count_article()
-
-    return EarlyRefusal(app[LOAD_SHEDDER], SECURITY_HEADERS, on_refused)
 
 
 def _is_not_protocol_error(record: logging.LogRecord) -> bool:

@@ -71,10 +71,7 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
 
 
 async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
-    """Check and store many articles: JSON lines, one answer line each, in order.
-
-    Raises Overloaded, InvalidInput for an unknown profile of all.
-    """
+    """Check and store many articles: JSON lines, one answer line each, in order."""
     bodies.check_encoding(request)
     if query.policy:
         with errors_in_parameters():

@@ -26,10 +26,7 @@ LIST_FIELDS = ("terms", "without", "sources", "languages")
 
 
 async def post(request: web.Request, body: requests.DeskIn) -> web.Response:
-    """Create a desk: a saved view of the events with its own thresholds and notifications.
-
-    One with this name is answered with 200 and stays as it is.
-    """
+    """Create a desk: a saved view of the events with its own thresholds and notifications."""
     service = request.app[SERVICE]
     desk = to_desk(body, service.clock(), caller_id(request), caller_name(request))
     stored, is_new = await service.events.desks.create(desk)

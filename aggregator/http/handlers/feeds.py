@@ -165,10 +165,7 @@ SSE_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buff
 
 
 async def stream_events(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
-    """Stream event changes as server-sent events; resume with Last-Event-ID.
-
-    Until the client disconnects, the service stops or the caller's key is revoked.
-    """
+    """Stream event changes as server-sent events; resume with Last-Event-ID."""
     with request.app[STREAM_LIMIT].slot(current_caller.get()):
         return await _stream(request, query)
 

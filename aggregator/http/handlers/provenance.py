@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from aggregator.contract import provenance as out
+from aggregator.contract import responses as out
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime, to_datetime_or_none
 from aggregator.contract.requests import SourcesQuery
 from aggregator.http.app_keys import SERVICE

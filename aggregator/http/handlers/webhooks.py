@@ -20,10 +20,7 @@ from aggregator.http.handlers.events import canonical_query_string, load_watch, 
 
 
 async def post(request: web.Request, body: requests.WebhookIn) -> web.Response:
-    """Register a webhook for events that fire, double, merge or close (Standard Webhooks).
-
-    Its secret is returned only here, and to the key that registered it.
-    """
+    """Register a webhook for events that fire, double, merge or close (Standard Webhooks)."""
     watch = await load_watch(request.app[SERVICE].events.desks, body.watch) if body.watch else None
     queries = [body.query, (watch_query(watch) or "") if watch else ""]
     return await target_response(request, *await register(request, body.url, queries, body.format))

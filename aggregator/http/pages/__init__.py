@@ -150,10 +150,7 @@ class RenderCache:
     async def get(
         self, view: Hashable, version: Hashable, render: Callable[[], Coroutine[Any, Any, bytes]]
     ) -> bytes:
-        """The page of a view, rendered unless the stored one has this version, which stands for all it uses.
-
-        Raises what ``render`` raises, and forgets it.
-        """
+        """The page of a view, rendered unless the stored one has this version. Raises as ``render`` does."""
         known, task = self._pages.get(view, (None, None))
         if task is None or known != version or (task.done() and (task.cancelled() or task.exception())):
             task = asyncio.create_task(render())

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import msgspec
 from aiohttp import web
+from msgspec import Meta, Struct
 
 from aggregator.contract.decoding import convert_strings
 from aggregator.contract.requests import DeskIn, TargetIn
@@ -21,13 +23,41 @@ from aggregator.http.app_keys import CALLER_KEY, SERVICE, caller_id, caller_name
 from aggregator.http.handlers.desks import LIST_FIELDS, add_target, to_desk
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
-from aggregator.http.pages.forms import DeskForm, DeskPageQuery
-from aggregator.http.pages.webhooks import load_deliveries, notice_of, redirect
+from aggregator.http.pages.webhooks import DeskPageQuery, load_deliveries, notice_of, redirect
 from aggregator.time_units import DAY_MS
+from aggregator_client.wire import doc
 
 PREVIEW_DAYS = 7
 MAX_PREVIEW = 200
 LISTED_PREVIEW = 12
+_List = Annotated[str, doc("As in DeskIn, separated by commas.", "swimming, hall", max_length=16_000)]
+_Number = Annotated[str, doc("As in DeskIn; empty: its default.", "20", max_length=10)]
+_Clock = Annotated[str, doc("As in DeskIn; empty: no quiet hours.", "22:30", max_length=10)]
+
+
+class DeskForm(Struct, forbid_unknown_fields=True):
+    """Form of the desk pages: the fields of a desk as text, lists separated by commas."""
+
+    action: Annotated[Literal["save", "preview", "delete", "add_target"], doc("What to do.")] = "save"
+    name: Annotated[str, doc("Name of the desk.", "Harbour desk", max_length=100)] = ""
+    terms: _List = ""
+    without: _List = ""
+    sources: Annotated[_List, Meta(examples=["Brackwater Gazette, Coastline News"])] = ""
+    languages: Annotated[_List, Meta(examples=["en"])] = ""
+    min_size: _Number = ""
+    alert_size: _Number = ""
+    alert_sources: _Number = ""
+    alert_hourly: _Number = ""
+    pause_minutes: _Number = ""
+    quiet_from: _Clock = ""
+    quiet_until: _Clock = ""
+    time_zone: Annotated[str, doc("IANA name of the time zone.", "Europe/Berlin", max_length=60)] = ""
+    quiet_size: _Number = ""
+    paused: Annotated[Literal["", "on"], doc("Whether no notifications are sent.")] = ""
+    kind: Annotated[Literal["mail", "webhook", "slack"], doc("Kind of a new target.", "mail")] = "mail"
+    address: Annotated[str, doc("Address of a new target.", "desk@news.example", max_length=2000)] = ""
+
+
 EMPTY_FORM = DeskForm(pause_minutes="5", time_zone="UTC")
 
 

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 from aiohttp import web
 
-from aggregator.contract.requests import SavedFilterQuery
+from aggregator.contract.requests import EventFilterQuery, SavedFilterQuery
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
 from aggregator.events.selection import SEVERITIES, EventOrder, Severity
@@ -21,8 +22,8 @@ from aggregator.http.handlers.events import build_filter
 from aggregator.http.pages import PAGES, cards, conditional_response
 from aggregator.http.pages.cards import Card
 from aggregator.http.pages.desks import may_edit
-from aggregator.http.pages.forms import FrontQuery
 from aggregator.index.article_stream import ArticleStream
+from aggregator_client.wire import VerdictName, doc
 
 MAX_EVENTS = 100
 MAX_VERDICTS = 40
@@ -30,6 +31,16 @@ MAX_VERDICTS = 40
 MAX_FILTERED = 200
 # Without any change, rates, deleted articles, edited filters and desks are shown at most this much later.
 MAX_CACHED_MS = 5000
+
+
+class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
+    """Query of the editors' page."""
+
+    sort: Annotated[EventOrder, doc("Order of the open events.", "time")] = "surprise"
+    severity: Annotated[Severity, doc("Only events of this severity.", "growing")] | None = None
+    ours: Annotated[Literal["yes", "no"], doc("Whether an own source has published it.", "yes")] | None = None
+    verdict: Annotated[VerdictName, doc("Only latest articles with this verdict.", "new")] | None = None
+    kiosk: Annotated[bool, doc("Large type without controls, for a screen on a wall.", False)] = False
 
 
 async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
@@ -156,18 +167,11 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Facet:
-    """Choices of one kind, taken from the events that are shown."""
-
-    label: str
-    choices: tuple[Choice, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class View:
     """What the front page needs to draw its controls.
 
     chips    filters in force; each links to the view without it
+    facets   choices by label, taken from the events that are shown
     kept     parameters that the form of the filter keeps as hidden fields
     feed     query string of the feeds with the same filter, with "?" unless empty
     """
@@ -176,7 +180,7 @@ class View:
     verdicts: tuple[Choice, ...]
     desks: tuple[Choice, ...]
     chips: tuple[Choice, ...]
-    facets: tuple[Facet, ...]
+    facets: dict[str, tuple[Choice, ...]]
     kept: tuple[tuple[str, str], ...]
     clear_url: str
     feed: str
@@ -206,7 +210,7 @@ def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = Ma
             Choice(name, front_url(values | {"watch": id_}), None, id_ == query.watch)
             for id_, name in desks.items()
         ),
-        facets=tuple(facet for facet in _facets(values, cards) if facet.choices),
+        facets={label: choices for label, choices in _facets(values, cards).items() if choices},
         kept=tuple((n, v) for n, v in values.items() if n not in ("term", "source", "min_size")),
         clear_url=front_url(_without(values, *filters)),
         feed=filter_query(query),
@@ -267,7 +271,7 @@ def _chip_label(name: str, value: str) -> str:
     return f"{_LABELS[name]}: {value}"
 
 
-def _facets(values: dict[str, str], cards: Sequence[Card]) -> list[Facet]:
+def _facets(values: dict[str, str], cards: Sequence[Card]) -> dict[str, tuple[Choice, ...]]:
     """Choices that narrow the view: only values that occur."""
     states: dict[str, str] = {s: SEVERITY_LABELS[s] for s in SEVERITIES}
     smallest = int(values.get("min_size", 0))
@@ -280,13 +284,13 @@ def _facets(values: dict[str, str], cards: Sequence[Card]) -> list[Facet]:
     ours = ("yes" if card.is_ours else "no" for card in cards if card.is_ours is not None)
     languages = (lang for card in cards for lang in card.event.languages)
     sources = (source for card in cards for source in card.event.sources)
-    return [
-        Facet("State", _choices("severity", values, (card.severity for card in cards), states)),
-        Facet("Our coverage", _choices("ours", values, ours, OURS_LABELS)),
-        Facet("Language", _choices("lang", values, languages)),
-        Facet("At least", size_choices),
-        Facet("Source", _choices("source", values, sources)[:MAX_LISTED_SOURCES]),
-    ]
+    return {
+        "State": _choices("severity", values, (card.severity for card in cards), states),
+        "Our coverage": _choices("ours", values, ours, OURS_LABELS),
+        "Language": _choices("lang", values, languages),
+        "At least": size_choices,
+        "Source": _choices("source", values, sources)[:MAX_LISTED_SOURCES],
+    }
 
 
 def _choices(

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from aiohttp import web
+from msgspec import Struct
 
 from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, validate_id
 from aggregator.contract.decoding import to_article
@@ -25,16 +26,49 @@ from aggregator.http.handlers.events import decode_result_cursor, encode_cursor
 from aggregator.http.handlers.search import MAX_EVENTS, event_conditions, language_of_tag
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
-from aggregator.http.pages.forms import CompareForm, CompareQuery, LookupForm, LookupQuery, SearchPageQuery
 from aggregator.queries.explain import Explanation
 from aggregator.queries.headline_table import SearchFilter
 from aggregator.queries.search import SearchResult
 from aggregator.time_units import HOUR_MS
-from aggregator_client.wire import ArticleIn
+from aggregator_client.wire import ArticleIn, Source, VerdictName, doc
 
 MAX_RELATED = 20
 MAX_TERM_CHARS = 100
 MAX_DUPLICATES = 100  # listed; /v1/articles/{id}/copies has more
+
+
+class SearchPageQuery(Struct, forbid_unknown_fields=True):
+    """Query of the search page: ``hours`` is how far back it looks, 0: everything."""
+
+    q: Annotated[str, doc("Words, or the id or the URL of an article.", "swimming hall")] = ""
+    lang: Annotated[str, doc("Only in this language.", "en", max_length=35)] = ""
+    source: Annotated[Source, doc("Only from this outlet.", "Brackwater Gazette")] = ""
+    verdict: Annotated[VerdictName | Literal[""], doc("Only with this verdict.", "new")] = ""
+    hours: Annotated[int, doc("Only of these last hours.", 24, ge=0, le=24 * 366)] = 0
+    cursor: Annotated[str, doc("Articles of the next page.", "WzEsMl0", max_length=200)] = ""
+
+
+class LookupQuery(Struct, forbid_unknown_fields=True):
+    """Query of the lookup page."""
+
+    q: Annotated[str, doc("Id or address of a stored article.", "pool-1")] = ""
+
+
+class LookupForm(Struct, forbid_unknown_fields=True):
+    """Form of the lookup page."""
+
+    q: Annotated[str, doc("Id, address or text of an article.", "swimming hall")] = ""
+
+
+class CompareQuery(Struct, forbid_unknown_fields=True):
+    """Query of the comparison page: ids or addresses of two stored articles."""
+
+    a: Annotated[str, doc("Id or URL of the first article.", "pool-1")] = ""
+    b: Annotated[str, doc("Id or URL of the second article.", "pool-2")] = ""
+
+
+class CompareForm(CompareQuery, forbid_unknown_fields=True):
+    """Form of the comparison page: each side by id, address or text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 from aiohttp import web
+from msgspec import Struct
 
 from aggregator.app import Service
 from aggregator.contract.requests import SourcesPageQuery
@@ -24,9 +26,9 @@ from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, first_o
 from aggregator.http.pages import cards, html_response
 from aggregator.http.pages.cards import spread_chart
 from aggregator.http.pages.filters import query_value
-from aggregator.http.pages.forms import ReportQuery, ReportView
 from aggregator.provenance.directory import families_among, select
 from aggregator.time_units import DAY_MS
+from aggregator_client.wire import doc
 
 MAX_COPIES = 20  # of each article, beyond those that the event counts
 MAX_DEVELOPMENTS = 8
@@ -40,6 +42,15 @@ PAGE_SIZE = 50
 MAX_PRINTED = 1000
 UNNAMED_OUTLET = "No outlet named"
 MAX_NAMED_OUTLETS = 4
+ReportView = Literal["newest", "oldest", "outlets"]
+
+
+class ReportQuery(Struct, forbid_unknown_fields=True):
+    """Query of the report page: order and page of its articles; ``print``: all on one page."""
+
+    view: Annotated[ReportView, doc("Order of the articles of the report.", "newest")] = "newest"
+    page: Annotated[int, doc("Page of the articles, from 1.", 1, ge=1, le=1000)] = 1
+    print: Annotated[bool, doc("All articles on one page.", False)] = False
 
 
 async def report(request: web.Request, id_: str, query: ReportQuery) -> web.Response:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from aiohttp import web
+from msgspec import Struct
 
 from aggregator.auth.sessions import SESSION_TTL_MS
 from aggregator.errors import InvalidApiKey
@@ -10,10 +13,23 @@ from aggregator.http.app_keys import BASE_PATH, CALLER_KEY, SERVICE
 from aggregator.http.auth import SESSION_COOKIE
 from aggregator.http.body import read_form
 from aggregator.http.pages import html_response
-from aggregator.http.pages.forms import SignInForm, SignInQuery
+from aggregator_client.wire import doc
 
 # The only body that is read without a key.
 MAX_FORM_BYTES = 32 * 1024
+
+
+class SignInQuery(Struct, forbid_unknown_fields=True):
+    """Query of the sign-in page: the address to return to."""
+
+    next: Annotated[str, doc("Page to return to.", "/", max_length=2000)] = "/"
+
+
+class SignInForm(Struct, forbid_unknown_fields=True):
+    """Form of the sign-in page."""
+
+    key: Annotated[str, doc("An access key.", "k9f3.0123456789abcdef", max_length=200)] = ""
+    next: Annotated[str, doc("Page to return to.", "/", max_length=2000)] = "/"
 
 
 async def sign_in_form(request: web.Request, query: SignInQuery) -> web.StreamResponse:
@@ -22,10 +38,7 @@ async def sign_in_form(request: web.Request, query: SignInQuery) -> web.StreamRe
 
 
 async def sign_in(request: web.Request) -> web.StreamResponse:
-    """Exchange an access key for a browser session.
-
-    Redirects to ``next``. Raises InvalidApiKey, RateLimited.
-    """
+    """Exchange an access key for a browser session. Raises InvalidApiKey, RateLimited."""
     api_keys = request.app[SERVICE].edge.api_keys
     form = await read_form(request, SignInForm, MAX_FORM_BYTES)
     key = await api_keys.authenticate(form.key.strip())

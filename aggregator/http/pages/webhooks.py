@@ -6,12 +6,14 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 from aiohttp import web
+from msgspec import Struct
 
 from aggregator.app import Service
+from aggregator.contract.requests import PayloadFormat
 from aggregator.errors import AggregatorError, Conflict, InvalidInput
 from aggregator.events.event import Event, title_of
 from aggregator.events.webhooks.outbox import Attempt, Delivery
@@ -19,9 +21,9 @@ from aggregator.events.webhooks.subscriptions import Subscription
 from aggregator.http.app_keys import SERVICE, caller_name
 from aggregator.http.handlers.webhooks import apply_action, register
 from aggregator.http.pages import html_response
-from aggregator.http.pages.forms import DeskPageQuery, WebhookForm
 from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.time_units import MINUTE_MS
+from aggregator_client.wire import doc
 
 # A test that takes longer continues; the page shows its result when it is there.
 TEST_WAIT_S = 3.0
@@ -50,6 +52,29 @@ _DONE = {
     "retry": "Pending deliveries are sent now, one at a time.",
     "resend": "The delivery was enqueued again.",
 }
+Done = Literal[
+    "", "created", "saved", "deleted", "added", "removed", "ping", "enable", "disable", "retry", "resend"
+]
+
+
+class DeskPageQuery(Struct, forbid_unknown_fields=True):
+    """Query of the desk and webhook pages: what was just done, and to which target."""
+
+    done: Annotated[Done, doc("What was just done, for the message of the page.", "saved")] = ""
+    target: Annotated[str, doc("Id of the target that it was done to.", "9b7f3c21d0e4", max_length=40)] = ""
+
+
+class WebhookForm(Struct, forbid_unknown_fields=True):
+    """Form of the webhook pages."""
+
+    action: Annotated[
+        Literal["add", "ping", "enable", "disable", "retry", "resend", "remove"], doc("What to do.")
+    ]
+    url: Annotated[str, doc("URL to call.", "https://hooks.example/news", max_length=2000)] = ""
+    query: Annotated[str, doc("Query of /v1/events.", "term=flood&min_size=20", max_length=2000)] = ""
+    format: PayloadFormat = "standard"
+    delivery: Annotated[str, doc("Id of the delivery.", "d-81f2", max_length=40)] = ""
+    next: Annotated[str, doc("Page to return to.", "/webhooks", max_length=200)] = ""
 
 
 async def create(request: web.Request, query: DeskPageQuery, form: WebhookForm) -> web.Response:
@@ -82,10 +107,7 @@ async def webhook(request: web.Request, id_: str, query: DeskPageQuery) -> web.R
 
 
 async def change(request: web.Request, id_: str, query: DeskPageQuery, form: WebhookForm) -> web.Response:
-    """Page: test, suspend, resume, retry or remove a webhook or target.
-
-    Returns to the page that it was sent from.
-    """
+    """Page: test, suspend, resume, retry or remove a webhook or target. Returns to the page of the form."""
     service = request.app[SERVICE]
     target = await service.events.subscriptions.get(id_)
     back = safe_redirect_path(form.next or f"/webhooks/{target.id}").partition("?")[0]

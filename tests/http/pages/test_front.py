@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from aggregator.events.selection import OwnSources
 from aggregator.http.pages.cards import Card, event_lists, make_card
-from aggregator.http.pages.forms import FrontQuery
-from aggregator.http.pages.front import desk_fields, filter_query, front_url, given_values, view
+from aggregator.http.pages.front import FrontQuery, desk_fields, filter_query, front_url, given_values, view
 from tests.support.factories import EVENT_MS, event
 
 
@@ -20,7 +19,7 @@ def cards() -> list[Card]:
 
 def choices(query: FrontQuery, label: str) -> list[tuple[str, str, int | None]]:
     """(label, address, count) of the choices of one facet."""
-    found = [facet.choices for facet in view(query, cards()).facets if facet.label == label]
+    found = [choices for name, choices in view(query, cards()).facets.items() if name == label]
     return [(c.label, c.url, c.count) for c in found[0]] if found else []
 
 
@@ -82,7 +81,7 @@ def test_a_filter_in_force_has_no_further_choices() -> None:
     """Its chip is removed first; a larger minimum size replaces the present one."""
     query = FrontQuery(lang="en", source="one.example", min_size=50, severity="ended")
 
-    assert [facet.label for facet in view(query, cards()).facets] == ["At least"]
+    assert list(view(query, cards()).facets) == ["At least"]
     assert [label for label, _, _ in choices(query, "At least")] == ["100 items"]
 
 
@@ -92,7 +91,7 @@ def test_events_are_filtered_by_our_coverage() -> None:
     ours, others = event("e1", "Storm"), event("e2", "Wind", sources=("one.example",))
     lists = event_lists([ours, others], EVENT_MS, own_sources=own)
     only = event_lists([ours, others], EVENT_MS, own_sources=own, only_ours=False)
-    facets = {facet.label: facet.choices for facet in view(FrontQuery(), lists.open).facets}
+    facets = view(FrontQuery(), lists.open).facets
     plain = event_lists([ours, others], EVENT_MS)
 
     assert [(c.label, c.url, c.count) for c in facets["Our coverage"]] == [
@@ -101,4 +100,4 @@ def test_events_are_filtered_by_our_coverage() -> None:
     ]
     assert [card.event.id for card in only.open] == ["e2"]
     assert [c.label for c in view(FrontQuery(ours="no"), only.open).chips] == ["Not published by us yet"]
-    assert "Our coverage" not in {facet.label for facet in view(FrontQuery(), plain.open).facets}
+    assert "Our coverage" not in view(FrontQuery(), plain.open).facets

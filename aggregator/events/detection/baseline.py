@@ -45,6 +45,17 @@ TOTAL_TOLERANCE_RATIO = 0.05
 ALL_DOCUMENTS = ""
 
 
+class TermCache(dict[str, float]):
+    """Cache as a dict subclass, not a function: most lookups are hits, without a Python call."""
+
+    def __init__(self, compute: Callable[[str], float]) -> None:
+        self._compute = compute
+
+    def __missing__(self, term: str) -> float:
+        value = self[term] = self._compute(term)
+        return value
+
+
 class Baseline:
     """Hourly document counts of terms. Hours are numbered since 1970 UTC.
 
@@ -66,7 +77,7 @@ class Baseline:
         self.document_count = 0
         self.idf_documents = 0
         self.idf_hour = -1
-        self._expected_cache = _ExpectedCache(self._compute_expected)
+        self._expected_cache = TermCache(self._compute_expected)
         self._cache_hour = -1
         self._cold_start_share = 0.0
         # (weight, counts of its hours, bits of its hours) of the window that ended at this hour on each known
@@ -220,7 +231,7 @@ class Baseline:
         return True
 
     def _rebuild_cache(self, hour: int) -> None:
-        self._expected_cache, self._cache_hour = _ExpectedCache(self._compute_expected), hour
+        self._expected_cache, self._cache_hour = TermCache(self._compute_expected), hour
         self._comparison_windows = self._windows_at_same_hour(hour)
         self._cold_start_share = self._compute_cold_start_share(hour)
         self._comparison_bits = reduce(or_, [bits for _, _, bits in self._comparison_windows], 0)
@@ -297,14 +308,3 @@ class Baseline:
             if counts is not None:
                 found += counts.get(term, 0)
         return found
-
-
-class _ExpectedCache(dict[str, float]):
-    """Cache as a dict subclass, not a function: most of the lookups are hits, without a Python call."""
-
-    def __init__(self, compute: Callable[[str], float]) -> None:
-        self._compute = compute
-
-    def __missing__(self, term: str) -> float:
-        expected = self[term] = self._compute(term)
-        return expected

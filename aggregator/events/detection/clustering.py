@@ -5,8 +5,8 @@ item's similarity to it is the cosine between the item's terms and those sums, b
 distinctive each term is *now* (``Baseline.weight``). Clusters whose centroids have converged are merged.
 
 An inverted index (``postings.py``) finds the candidate clusters of an item and gives the products with all of
-them at once. Products are summed term by term in a fixed order, so that loops and array operations agree in
-every bit, and no set is iterated where order matters: equal input gives equal bytes.
+them at once. Products are summed term by term in a fixed order, and no set is iterated where order matters:
+equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 import xxhash
 
-from aggregator.events.detection.postings import Postings, TermPostings
+from aggregator.events.detection.postings import Postings, columns, dot_products
 
 # Cosine at which an item joins a cluster, and at which two clusters merge. Values of 0.3 to 0.4 and 0.4 to
 # 0.55 give similar results.
@@ -46,7 +46,7 @@ MAX_TERM_WEIGHT = 255
 MIN_HEADLINE_WEIGHT = 192
 # Lowers a threshold by more than the rounding error.
 ROUNDING_MARGIN = 1 - 1e-9
-# From this number of postings on, array operations are as fast as a loop.
+# From this number of postings on, array operations are as fast as a loop; they agree in every bit.
 ARRAY_MIN_POSTINGS = 512
 # Latest items of a cluster that decide whether it is news: a series of hundreds is checked with every item.
 MAX_EXAMINED_ITEMS = 64
@@ -176,13 +176,14 @@ class ClusterIndex:
         self, parts: Sequence[tuple[float, str, float]], length: float
     ) -> dict[int, float]:
         """Dot products by slot of ``parts``, (negative square, term, factor); of many only the near ones."""
-        postings = self._postings.lookup([term for _, term, _ in parts])
+        posted = self._postings.lookup([term for _, term, _ in parts])
         factors, prefix = [factor for _, _, factor in parts], _prefix_length(parts, length)
-        if sum(postings.lengths) < ARRAY_MIN_POSTINGS:
-            return postings.dot_products(factors, prefix)
-        slots, sums = postings.columns()
-        products = sums * np.array(factors).repeat(postings.lengths)
-        prefix_end = sum(postings.lengths[:prefix])
+        lengths = list(map(len, posted))
+        if sum(lengths) < ARRAY_MIN_POSTINGS:
+            return dot_products(posted, factors, prefix)
+        slots, sums = columns(posted)
+        products = sums * np.array(factors).repeat(lengths)
+        prefix_end = sum(lengths[:prefix])
         candidates = np.bincount(slots[:prefix_end], products[:prefix_end]).nonzero()[0]
         dots = np.bincount(slots, products)[candidates]
         norms = np.frombuffer(self._norms)[candidates]
@@ -255,7 +256,7 @@ class ClusterIndex:
         return moved
 
     def find_merge_candidate(
-        self, cluster: Cluster, top_terms: Iterable[str], weigh: TermWeigher, may_merge: MergePredicate
+        self, cluster: Cluster, top_terms: Sequence[str], weigh: TermWeigher, may_merge: MergePredicate
     ) -> Cluster | None:
         """The nearest cluster by the key terms ``top_terms``, from ``MERGE_COSINE`` on, that may merge."""
         own_norm = self._refreshed_norm(cluster, weigh)
@@ -284,8 +285,8 @@ class ClusterIndex:
 
     def with_any_term(self, terms: Iterable[str]) -> list[Cluster]:
         """The clusters that hold any of these terms and are large enough to be merged, oldest first."""
-        keys, sizes = self._keys, self._sizes
-        found = [keys[s] for s in self._postings.lookup(terms).slots() if sizes[s] >= MIN_ITEMS_TO_BE_MERGED]
+        slots, _ = columns(self._postings.lookup(terms))
+        found = [self._keys[s] for s in set(slots.tolist()) if self._sizes[s] >= MIN_ITEMS_TO_BE_MERGED]
         return [self.by_key[key] for key in sorted(found)]
 
     def invalidate_norms(self) -> None:
@@ -305,19 +306,22 @@ class ClusterIndex:
             self._postings.add(slot, {}, cluster.term_sums)
 
     def _merge_products(
-        self, cluster: Cluster, top_terms: Iterable[str], weigh: TermWeigher, min_product: float
+        self, cluster: Cluster, terms: Sequence[str], weigh: TermWeigher, min_product: float
     ) -> list[tuple[int, float, float]]:
-        """Merge candidates, oldest first: (key, dot product over ``top_terms``, sum of their squares)."""
-        terms = list(top_terms)
+        """Merge candidates, oldest first: (key, dot product over ``terms``, sum of their squares).
+
+        Only products of at least ``min_product`` times the root of the squares.
+        """
         weights = [weigh(term) for term in terms]
         own_sums = [weight * cluster.term_sums[term] for weight, term in zip(weights, terms, strict=True)]
-        postings = self._postings.lookup(terms)
-        if sum(postings.lengths) < ARRAY_MIN_POSTINGS:
-            found = _loop_products(postings, own_sums, weights)
-        else:
-            found = _array_products(postings, own_sums, weights, min_product)
-        keys, sizes = self._keys, self._sizes
-        large = [(keys[slot], *sums) for slot, sums in found.items() if sizes[slot] >= MIN_ITEMS_TO_BE_MERGED]
+        posted = self._postings.lookup(terms)
+        lengths, (slots, sums) = list(map(len, posted)), columns(posted)
+        weighted = np.array(weights).repeat(lengths) * sums
+        dots = np.bincount(slots, np.array(own_sums).repeat(lengths) * weighted)
+        squares = np.bincount(slots, weighted * weighted)
+        near = ((dots > 0) & (dots >= min_product * np.sqrt(squares))).nonzero()[0]
+        found = zip(near.tolist(), dots[near].tolist(), squares[near].tolist(), strict=True)
+        large = [(self._keys[s], dot, sq) for s, dot, sq in found if self._sizes[s] >= MIN_ITEMS_TO_BE_MERGED]
         return sorted(product for product in large if product[0] != cluster.key)
 
     def _refreshed_norm(self, cluster: Cluster, weigh: TermWeigher, max_age_minutes: int = 1) -> float:
@@ -374,29 +378,6 @@ def _prefix_length(parts: Sequence[tuple[float, str, float]], length: float) -> 
             return count
         remaining += negative_square
     return len(parts)
-
-
-def _loop_products(
-    postings: TermPostings, own: Sequence[float], weights: Sequence[float]
-) -> dict[int, tuple[float, float]]:
-    found: dict[int, tuple[float, float]] = {}
-    for number, slot, total in postings:
-        weighted = weights[number] * total
-        dot, squares = found.get(slot, (0.0, 0.0))
-        found[slot] = dot + own[number] * weighted, squares + weighted * weighted
-    return found
-
-
-def _array_products(
-    postings: TermPostings, own: Sequence[float], weights: Sequence[float], min_product: float
-) -> dict[int, tuple[float, float]]:
-    slots, sums = postings.columns()
-    weighted = np.array(weights).repeat(postings.lengths) * sums
-    dots = np.bincount(slots, np.array(own).repeat(postings.lengths) * weighted)
-    squares = np.bincount(slots, weighted * weighted)
-    near = ((dots > 0) & (dots >= min_product * np.sqrt(squares))).nonzero()[0]
-    products = zip(dots[near].tolist(), squares[near].tolist(), strict=True)
-    return dict(zip(near.tolist(), products, strict=True))
 
 
 def _squared_weights(terms: Mapping[str, int], weigh: TermWeigher) -> tuple[list[tuple[str, float]], float]:

@@ -23,10 +23,8 @@ items that hold none of the own terms, leave the event.
 from __future__ import annotations
 
 import math
-from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import itemgetter, mul, neg
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from aggregator.events.detection.clustering import (
     JOIN_RELATED_COSINE,
@@ -39,7 +37,6 @@ from aggregator.events.detection.clustering import (
     WindowItem,
 )
 from aggregator.events.detection.description import (
-    KEY_TERMS_PER_CLUSTER,
     KeyTermCache,
     heaviest_terms,
     terms_support_merge,
@@ -178,8 +175,10 @@ class ClusterMerger:
 
     def _divide(self, key: int, key_terms: KeyTermCache, overrides: EditorOverrides, clock_ms: int) -> None:
         cluster = self._clusters.by_key[key]
-        if len(cluster.members) < MIN_CLUSTER_ITEMS or _is_merged_by_editor(cluster, overrides):
+        if len(cluster.members) < MIN_CLUSTER_ITEMS:
             return
+        if any(into == cluster.event_id for into, _ in overrides.merges.values()):
+            return  # by an editor
         weights = self._term_weights
         if cluster.event_id is not None:
             self._remove_outliers(cluster, clock_ms)
@@ -224,19 +223,12 @@ class ClusterMerger:
         return (a, b) if rank(a) < rank(b) else (b, a)
 
 
-def _is_merged_by_editor(cluster: Cluster, overrides: EditorOverrides) -> bool:
-    return cluster.event_id is not None and any(
-        into == cluster.event_id for into, _ in overrides.merges.values()
-    )
-
-
 def find_division(
     cluster: Cluster, top_terms: Sequence[str], weigh: TermWeigher, expected: Callable[[str], float]
 ) -> list[WindowItem] | None:
     """Return the smaller of two topics, in order of joining, or None; ``expected``: usual documents."""
     members = list(cluster.members.values())
     min_items = max(MIN_PART_ITEMS, MIN_PART_SHARE * len(members))
-    ordered: list[tuple[float, str]] = []
     for term in top_terms:
         if cluster.term_sums[term] > MAX_TERM_WEIGHT * (len(members) - min_items):
             continue  # too many items hold it, without counting them
@@ -245,38 +237,16 @@ def find_division(
             continue
         outside = [member for member in members if term not in member.terms]
         part = min(outside, inside, key=len)
-        sums = _term_sums(part)
-        ordered = ordered or _heaviest_first(cluster.term_sums, weigh)
-        top_part, top_rest = heaviest_terms(sums, weigh), _heaviest_of_rest(cluster, sums, ordered, weigh)
-        if terms_support_merge(set(top_part).intersection(top_rest), expected):
-            continue
+        sums: Counter[str] = Counter()
+        for member in part:
+            sums.update(member.terms)
         rest = {t: total - sums.get(t, 0) for t, total in cluster.term_sums.items() if total != sums.get(t)}
-        connecting = set(top_part) & set(top_rest)
+        connecting = set(heaviest_terms(sums, weigh)).intersection(heaviest_terms(rest, weigh))
+        if terms_support_merge(connecting, expected):
+            continue
         if _cosine(_weighted(sums, weigh), _weighted(rest, weigh), connecting) <= MAX_PARTS_COSINE:
             return part
     return None
-
-
-def _heaviest_first(sums: dict[str, int], weigh: TermWeigher) -> list[tuple[float, str]]:
-    weighted = zip(map(neg, map(mul, sums.values(), map(weigh, sums))), sums, strict=True)
-    return sorted(weighted, key=itemgetter(0))  # comparing numbers takes half as long as comparing tuples
-
-
-def _heaviest_of_rest(
-    cluster: Cluster, part: dict[str, int], ordered: list[tuple[float, str]], weigh: TermWeigher
-) -> list[str]:
-    """The heaviest terms of the cluster without ``part``, the sums of some of its items.
-
-    ``ordered``: (negative weight, term) of the cluster, upper bounds: few of hundreds are examined.
-    """
-    found: list[tuple[float, str]] = []
-    for bound, term in ordered:
-        if len(found) == KEY_TERMS_PER_CLUSTER and found[-1][0] < bound:
-            break
-        if remaining := cluster.term_sums[term] - part.get(term, 0):
-            insort(found, (-(remaining * weigh(term)), term))
-            del found[KEY_TERMS_PER_CLUSTER:]
-    return [term for _, term in found]
 
 
 def find_outliers(cluster: Cluster, window_count: Callable[[str], int]) -> list[WindowItem]:
@@ -291,18 +261,7 @@ def find_outliers(cluster: Cluster, window_count: Callable[[str], int]) -> list[
     return outliers if len(outliers) <= MAX_STRAY_SHARE * len(cluster.members) else []
 
 
-def _term_sums(members: Sequence[WindowItem]) -> dict[str, int]:
-    sums: dict[str, int] = {}
-    for member in members:
-        for term, weight in member.terms.items():
-            if term in sums:
-                sums[term] += weight
-            else:
-                sums[term] = weight
-    return sums
-
-
-def _weighted(sums: dict[str, int], weigh: TermWeigher) -> dict[str, float]:
+def _weighted(sums: Mapping[str, int], weigh: TermWeigher) -> dict[str, float]:
     return {term: weight * weigh(term) for term, weight in sums.items()}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,39 +18,26 @@ _SUM_MASK = (1 << _SUM_BITS) - 1
 _NO_POSTINGS = array("q")
 
 
-class TermPostings:
-    """Postings of some terms, valid until the index changes. ``lengths``: number of postings by term."""
+def dot_products(
+    postings: Sequence[array[int]], factors: Sequence[float], candidate_terms: int
+) -> dict[int, float]:
+    """Sum of factor times weight by slot, of slots with one of the first ``candidate_terms`` terms."""
+    dots: dict[int, float] = {}
+    for factor, posted in zip(factors[:candidate_terms], postings, strict=False):
+        for each in posted:
+            slot = each >> _SUM_BITS
+            dots[slot] = dots.get(slot, 0.0) + factor * (each & _SUM_MASK)
+    for factor, posted in zip(factors[candidate_terms:], postings[candidate_terms:], strict=True):
+        for each in posted:
+            if (slot := each >> _SUM_BITS) in dots:
+                dots[slot] += factor * (each & _SUM_MASK)
+    return dots
 
-    def __init__(self, arrays: Sequence[array[int]]) -> None:
-        self._arrays = arrays
-        self.lengths = list(map(len, arrays))
 
-    def dot_products(self, factors: Sequence[float], candidate_terms: int) -> dict[int, float]:
-        """Sum of factor times weight by slot, of slots with one of the first ``candidate_terms`` terms."""
-        dots: dict[int, float] = {}
-        for factor, posted in zip(factors[:candidate_terms], self._arrays, strict=False):
-            for each in posted:
-                slot = each >> _SUM_BITS
-                dots[slot] = dots.get(slot, 0.0) + factor * (each & _SUM_MASK)
-        for factor, posted in zip(factors[candidate_terms:], self._arrays[candidate_terms:], strict=True):
-            for each in posted:
-                if (slot := each >> _SUM_BITS) in dots:
-                    dots[slot] += factor * (each & _SUM_MASK)
-        return dots
-
-    def __iter__(self) -> Iterator[tuple[int, int, int]]:
-        for number, posted in enumerate(self._arrays):
-            for each in posted:
-                yield number, each >> _SUM_BITS, each & _SUM_MASK
-
-    def slots(self) -> set[int]:
-        """Return the slots that hold any of the terms."""
-        return {each >> _SUM_BITS for posted in self._arrays for each in posted}
-
-    def columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return slots and sums of all terms, concatenated in their order."""
-        posted = np.frombuffer(b"".join(self._arrays), np.int64)
-        return posted >> _SUM_BITS, posted & _SUM_MASK
+def columns(postings: Sequence[array[int]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return slots and sums of all terms, concatenated in their order."""
+    posted = np.frombuffer(b"".join(postings), np.int64)
+    return posted >> _SUM_BITS, posted & _SUM_MASK
 
 
 class Postings:
@@ -100,9 +87,9 @@ class Postings:
                 del sums[term]
                 self._remove_posting(term, offsets.pop(term))
 
-    def lookup(self, terms: Iterable[str]) -> TermPostings:
-        """Return the postings of these terms."""
-        return TermPostings([self._by_term.get(term, _NO_POSTINGS) for term in terms])
+    def lookup(self, terms: Iterable[str]) -> list[array[int]]:
+        """Return the postings of each of these terms, for ``dot_products`` and ``columns``."""
+        return [self._by_term.get(term, _NO_POSTINGS) for term in terms]
 
     def _remove_posting(self, term: str, offset: int) -> None:
         postings = self._by_term[term]

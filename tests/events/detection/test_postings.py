@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TypeAlias
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.events.detection.postings import Postings
+from aggregator.events.detection.postings import Postings, columns, dot_products
 from tests.events.detection.window_items import sums_by_term
 
 TERMS = ["storm", "bridge", "ferry", "pier"]
@@ -17,6 +18,7 @@ Document: TypeAlias = dict[str, int]
 documents: st.SearchStrategy[Document] = st.dictionaries(st.sampled_from(TERMS), st.integers(1, 255))
 # (slot, document); every second of those that are present is removed again.
 additions = st.lists(st.tuples(st.integers(0, 3), documents), max_size=30)
+
 factor_lists = st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=4, max_size=4)
 
 
@@ -55,7 +57,7 @@ def test_products_are_sums_over_the_terms(
     """Of all terms, for the slots that hold one of the first ones, and for no other slot."""
     postings, sums = filled(given_additions)
 
-    dots = postings.lookup(TERMS).dot_products(factors, candidate_terms)
+    dots = dot_products(postings.lookup(TERMS), factors, candidate_terms)
 
     assert dots == {
         slot: sum(factor * of_slot.get(term, 0) for factor, term in zip(factors, TERMS, strict=True))
@@ -65,20 +67,18 @@ def test_products_are_sums_over_the_terms(
 
 
 @given(additions)
-def test_all_views_of_postings_agree(given_additions: list[tuple[int, Document]]) -> None:
-    """Iteration, arrays, slots and lengths give the same entries in the same order."""
-    postings, _ = filled(given_additions)
+def test_columns_hold_the_terms_one_after_another(given_additions: list[tuple[int, Document]]) -> None:
+    """Slots and sums of the first term, then those of the second; an unknown term has none."""
+    postings, sums = filled(given_additions)
 
-    found = postings.lookup([*TERMS, "unknown"])
+    posted = postings.lookup([*TERMS, "unknown"])
+    lengths, (slots, weights) = [*map(len, posted)], columns(posted)
 
-    entries = list(found)
-    slots, weights = found.columns()
-    assert [(slot, weight) for _, slot, weight in entries] == list(
-        zip(slots.tolist(), weights.tolist(), strict=True)
-    )
-    assert found.slots() == set(slots.tolist())
-    assert found.lengths == [sum(number == i for number, _, _ in entries) for i in range(5)]
-    assert found.lengths[4] == 0
+    assert lengths == [sum(term in of_slot for of_slot in sums) for term in TERMS] + [0]
+    entries = iter(zip(slots.tolist(), weights.tolist(), strict=True))
+    for term, length in zip(TERMS, lengths, strict=False):
+        assert dict(islice(entries, length)) == {s: of[term] for s, of in enumerate(sums) if term in of}
+    assert next(entries, None) is None
 
 
 @pytest.mark.parametrize("weight", [1, 2**32 - 1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster, WindowItem
-from aggregator.events.detection.postings import Postings
+from aggregator.events.detection.postings import Postings, columns
 
 
 def window_item(number: int, words: str = "", **fields: Any) -> WindowItem:
@@ -35,4 +35,5 @@ def cluster_of(*members: WindowItem, key: int = 1) -> Cluster:
 
 def sums_by_term(postings: Postings) -> dict[str, dict[int, int]]:
     """Term -> slot -> sum of weights."""
-    return {term: {slot: total for _, slot, total in postings.lookup([term])} for term in postings._by_term}
+    found = {term: columns(postings.lookup([term])) for term in postings._by_term}
+    return {term: dict(zip(s.tolist(), sums.tolist(), strict=True)) for term, (s, sums) in found.items()}

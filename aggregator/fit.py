@@ -3,26 +3,20 @@
 TF-IDF (``CountVectorizer`` and ``TfidfTransformer`` of scikit-learn) over the index terms of the service, its
 principal axes and 64 hyperplanes; everything after the TF-IDF is folded into one matrix:
 
-    x -> centered(x) @ axes.T -> * scale -> @ hyperplanes   ==   x @ matrix - offset      (64,)
-    matrix (V, 64), stored as float16; axes of PCA; scale is 1 unless whitened or sharpened
+    x -> centered(x) @ axes.T -> @ hyperplanes   ==   x @ matrix - offset      (64,)
+    matrix (V, 64), stored as float16; axes of PCA; the offset is 0
 
-**Centering.** PCA subtracts the corpus mean ("mean": ``offset = mean @ matrix``). A headline, or an article
-on other subjects, has little in common with the mean: the constant offset determines its bits. The default
-therefore subtracts only as much of the mean as an article has of it ("direction": ``x - (x . m) m`` with m
-the mean at unit length). It folds into the matrix; the offset is 0.
+**Centering.** PCA subtracts the corpus mean. A headline, or an article on other subjects, has little in
+common with the mean: its constant projection would determine the bits. So only as much of the mean is
+subtracted as an article has of it: ``x - (x . m) m`` with m the mean at unit length, which folds into the
+matrix.
 
 **Learned hyperplanes** are rotated away from the articles of the corpus (iterative quantization, Gong &
 Lazebnik, CVPR 2011). An edit then changes fewer bits, but unrelated articles on one subject share more bits.
-Raw counts find more copies by bits alone and far more unrelated articles (docs/benchmarks/models.md).
 
-**Sharpening** (``whiten`` below 0) finds as many copies with fewer unrelated articles: an edit moves an
-article about equally far along every axis while the corpus spreads most along the first ones, so an edit
-changes these least. Stretching them makes bits more stable. For archives under the policy ``hamming``.
-
-``features.FeatureModel`` computes the right-hand side; ``FitResult.unfolded_sums`` the left-hand side, for
-tests. The same articles in the same order give the same file, whatever the number of cores; eigenvectors may
-differ in their last digits between BLAS builds, and so may single rounded entries.
-
+``features.FeatureModel`` computes the right-hand side. The same articles in the same order give the same
+file, whatever the number of cores; eigenvectors may differ in their last digits between BLAS builds, and so
+may single rounded entries.
 """
 
 from __future__ import annotations
@@ -36,7 +30,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.features import LOG_TF_WEIGHT, POWER_TF_WEIGHT, RAW_TF_WEIGHT, FeatureModel
+from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.model_file import check_writable
 from aggregator.analysis.simhash import FINGERPRINT_BITS, hyperplanes
 from aggregator.analysis.text.language import detect_language, language_group
@@ -46,7 +40,7 @@ from aggregator.jsonl import check_readable, read_rows
 
 try:
     from scipy import sparse
-    from sklearn.decomposition import PCA, TruncatedSVD
+    from sklearn.decomposition import PCA
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 except ImportError as error:
@@ -59,8 +53,6 @@ Matrix = npt.NDArray[np.float64]
 _RANDOM_STATE = 0  # start vector of the Lanczos iteration
 _LANGUAGE_SAMPLE_CHARS = 600
 _ROTATION_ITERATIONS = 40  # the bits hardly change after 30
-_TERM_WEIGHTS = {"log": LOG_TF_WEIGHT, "raw": RAW_TF_WEIGHT, "power": POWER_TF_WEIGHT}
-_TF_POWER = 0.75  # of "power"; part of the definition of POWER_TF_WEIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +63,8 @@ class FitSettings:
     min_articles  minimum number of articles with a term ...
     max_share     ... and their maximum share of all articles, 0..1
     components    principal axes, at least 64 with orthogonal hyperplanes
-    centring      "direction" or "mean" (see above); "none": the axes pass through the origin
-    whiten        -2..1, axes are divided by variance ** (whiten / 2): 0 unchanged, 1 equal variances, below 0
-                  the first axes count for more (sharpening)
     hyperplanes   "hashed": +-1 by hashes, as in the paper; "orthogonal": those orthonormalized (QR);
                   "learned": those rotated to fit the corpus (see above)
-    counts        term frequency weight: "log" (1 + ln tf), "power" (tf ** 0.75) or "raw" (tf), times the idf
     pca_articles  maximum number of articles, evenly spaced, from which the axes are computed; idf uses all
     """
 
@@ -84,10 +72,7 @@ class FitSettings:
     min_articles: int = 2
     max_share: float = 0.5
     components: int = 128
-    centring: Literal["direction", "mean", "none"] = "direction"
-    whiten: float = 0.0
     hyperplanes: Literal["hashed", "orthogonal", "learned"] = "orthogonal"
-    counts: Literal["log", "power", "raw"] = "log"
     pca_articles: int = 50_000
 
     def __post_init__(self) -> None:
@@ -96,16 +81,10 @@ class FitSettings:
             (self.min_articles >= 1, f"min_articles must be at least 1, not {self.min_articles}"),
             (0 < self.max_share <= 1, f"max_share must be above 0 and at most 1, not {self.max_share:g}"),
             (self.components >= 1, f"components must be at least 1, not {self.components}"),
-            (-2 <= self.whiten <= 1, f"whiten must be from -2 to 1, not {self.whiten:g}"),
-            (
-                self.centring in ("direction", "mean", "none"),
-                f"centring must be direction, mean or none, not {self.centring!r}",
-            ),
             (
                 self.hyperplanes in ("hashed", "orthogonal", "learned"),
                 f"hyperplanes must be hashed, orthogonal or learned, not {self.hyperplanes!r}",
             ),
-            (self.counts in _TERM_WEIGHTS, f"counts must be log, power or raw, not {self.counts!r}"),
             (
                 self.hyperplanes == "hashed" or self.components >= FINGERPRINT_BITS,
                 f"{FINGERPRINT_BITS} orthogonal hyperplanes need at least {FINGERPRINT_BITS} components, "
@@ -123,8 +102,7 @@ class FitResult:
     """A model and the intermediate results of its fit.
 
     axes         (components, V) unit rows, highest variance first
-    mean         (V,) of the corpus; zeros without centering
-    variance     (components,) of the corpus along each axis, around its mean
+    mean         (V,) of the corpus, at unit length
     hyperplanes  (components, 64)
     """
 
@@ -133,14 +111,7 @@ class FitResult:
     tfidf: TfidfTransformer
     axes: Matrix
     mean: Matrix
-    variance: Matrix
     hyperplanes: Matrix
-
-    def unfolded_sums(self, token_lists: Iterable[Sequence[str]]) -> Matrix:
-        """(n, 64) sums by scikit-learn, without folding and rounding: the reference for ``FeatureModel``."""
-        counter = CountVectorizer(analyzer=_identity, vocabulary=self.model.vocabulary)
-        x = self.tfidf.transform(_apply_power(counter.transform(token_lists), self.settings))
-        return np.asarray(_project(x, self.axes, self.mean, self.variance, self.settings) @ self.hyperplanes)
 
 
 def fit(
@@ -158,27 +129,30 @@ def fit(
     settings = settings or FitSettings()
     counts, vocabulary = count_terms(token_lists, group, settings)
     _check_corpus_size(counts.shape, group, settings)
-    tfidf = TfidfTransformer(sublinear_tf=settings.counts == "log")
-    x = tfidf.fit_transform(_apply_power(counts, settings))
+    tfidf = TfidfTransformer(sublinear_tf=True)
+    x = tfidf.fit_transform(counts)
     # One thread: sums of BLAS depend on the number of threads, and sparse products use one anyway.
     with threadpool_limits(1):
         sampled = _sample_evenly(x, settings.pca_articles)
-        axes, mean, variance = _principal_axes(sampled, settings)
+        # Lanczos iteration, for which the centered matrix need not be dense.
+        pca = PCA(settings.components, svd_solver="arpack", random_state=_RANDOM_STATE).fit(sampled)
+        axes, mean = pca.components_, np.asarray(pca.mean_).ravel()
+        mean /= np.linalg.norm(mean)
         normals = initial_hyperplanes(settings)
         if settings.hyperplanes == "learned":
-            normals = _rotate_hyperplanes(normals, _project(sampled, axes, mean, variance, settings))
-    matrix, offset = _fold((axes.T * _axis_scale(variance, settings.whiten)) @ normals, mean, settings)
+            projected = np.asarray(sampled @ axes.T - np.outer(sampled @ mean, axes @ mean))
+            normals = _rotate_hyperplanes(normals, projected)
+    matrix = axes.T @ normals
     model = FeatureModel(
         group,
         vocabulary,
         tfidf.idf_.astype("<f4"),
-        matrix,
-        offset,
+        (matrix - np.outer(mean, mean @ matrix)).astype("<f2").astype("<f4"),
+        np.zeros(FINGERPRINT_BITS),
         tokenizer_recipe(group),
         metadata={**(metadata or {}), "articles": counts.shape[0], "settings": asdict(settings)},
-        term_weight=_TERM_WEIGHTS[settings.counts],
     )
-    return FitResult(model, settings, tfidf, axes, mean, variance, normals)
+    return FitResult(model, settings, tfidf, axes, mean, normals)
 
 
 def fit_file(
@@ -272,37 +246,10 @@ def _check_corpus_size(shape: tuple[int, int], group: str, settings: FitSettings
         )
 
 
-def _apply_power(counts: sparse.csr_matrix, settings: FitSettings) -> sparse.csr_matrix:
-    return counts.power(_TF_POWER) if settings.counts == "power" else counts  # TfidfTransformer cannot
-
-
 def _sample_evenly(x: sparse.csr_matrix, max_rows: int) -> sparse.csr_matrix:
     if x.shape[0] <= max_rows:
         return x
     return x[np.arange(max_rows) * x.shape[0] // max_rows]
-
-
-def _principal_axes(x: sparse.csr_matrix, settings: FitSettings) -> tuple[Matrix, Matrix, Matrix]:
-    """Axes, mean and variances, by Lanczos iteration, for which the centered matrix need not be dense."""
-    if settings.centring != "none":
-        pca = PCA(settings.components, svd_solver="arpack", random_state=_RANDOM_STATE).fit(x)
-        return pca.components_, np.asarray(pca.mean_).ravel(), pca.explained_variance_
-    svd = TruncatedSVD(settings.components, algorithm="arpack", random_state=_RANDOM_STATE).fit(x)
-    order = np.argsort(-svd.singular_values_, kind="stable")
-    variance = svd.singular_values_[order] ** 2 / x.shape[0]
-    return svd.components_[order], np.zeros(x.shape[1]), variance
-
-
-def _project(
-    x: sparse.csr_matrix, axes: Matrix, mean: Matrix, variance: Matrix, settings: FitSettings
-) -> Matrix:
-    """(n, components) positions of the articles along the axes, centered and scaled by the settings."""
-    if settings.centring == "direction":
-        direction = _unit_vector(mean)
-        center = np.outer(x @ direction, axes @ direction)
-    else:
-        center = (axes @ mean)[None, :]
-    return np.asarray((x @ axes.T - center) * _axis_scale(variance, settings.whiten))
 
 
 def _rotate_hyperplanes(normals: Matrix, projected: Matrix) -> Matrix:
@@ -318,30 +265,6 @@ def _rotate_hyperplanes(normals: Matrix, projected: Matrix) -> Matrix:
         left, _, right = np.linalg.svd(articles.T @ corners, full_matrices=False)
         normals = left @ right
     return np.asarray(normals)
-
-
-def _fold(
-    matrix: Matrix, mean: Matrix, settings: FitSettings
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
-    """The matrix (V, 64), rounded to float16, as it is stored, and its offset (64,)."""
-    if settings.centring == "direction":
-        direction = _unit_vector(mean)
-        matrix = matrix - np.outer(direction, direction @ matrix)
-        mean = np.zeros_like(mean)
-    stored = matrix.astype("<f2").astype("<f4")
-    # From the rounded matrix, so that rounding does not shift the center.
-    return stored, (mean @ stored.astype(np.float64)).astype("<f8")
-
-
-def _unit_vector(vector: Matrix) -> Matrix:
-    return np.asarray(vector / np.linalg.norm(vector))
-
-
-def _axis_scale(variance: Matrix, whiten: float) -> Matrix:
-    # Relative to the largest variance: a common factor does not change bits, but small entries lose digits
-    # in float16.
-    scale: Matrix = (variance / variance.max()) ** (-whiten / 2)
-    return scale
 
 
 def initial_hyperplanes(settings: FitSettings) -> Matrix:

@@ -16,7 +16,7 @@ from aggregator.fit import FitSettings, fit_file, model_card
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
-FIT_OPTIONS = ("terms", "components", "hyperplanes", "counts", "whiten")
+FIT_OPTIONS = ("terms", "components", "hyperplanes")
 METADATA_OPTIONS = ("corpus", "licence")
 _OWN_LIMITS = "fitted to your own articles; measure it on articles that were not part of the fit."
 

@@ -154,14 +154,6 @@ def _add_fit(commands: Any) -> None:
         help="hashed: as in the paper; learned: more duplicates by fingerprint, and more false positives "
         "(default orthogonal)",
     )  # fmt: skip
-    group.add_argument(
-        "--counts", choices=("log", "power", "raw"), help="weight of a term's frequency (default log)"
-    )
-    group.add_argument(
-        "--whiten", metavar="X", type=float,
-        help="scale the components towards equal variance (up to 1), or away from it (down to -2): more "
-        "duplicates by fingerprint, and more false positives",
-    )  # fmt: skip
     common_options.add_settings_options(command, LOG_SETTINGS)
 
 

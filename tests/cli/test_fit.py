@@ -33,10 +33,8 @@ def test_a_model_is_fitted_and_used(tmp_path: Path, capsys: pytest.CaptureFixtur
     options = [
         "--components",
         "64",
-        "--counts",
-        "power",
-        "--whiten",
-        "-1.25",
+        "--hyperplanes",
+        "learned",
         "--corpus",
         "the demonstration",
     ]
@@ -46,7 +44,7 @@ def test_a_model_is_fitted_and_used(tmp_path: Path, capsys: pytest.CaptureFixtur
     printed = capsys.readouterr().err
     fitted = load_model(model)
     assert isinstance(fitted, FeatureModel)
-    assert (fitted.metadata["settings"]["whiten"], fitted.term_weight) == (-1.25, "tf^.75")
+    assert fitted.metadata["settings"]["hyperplanes"] == "learned"
     own = ("--models-dir", str(model.parent), "--store", "memory")
     assert run("ingest", *own, write_jsonl(tmp_path / "a", article_body(OTHER))) == 0
     space = json.loads(capsys.readouterr().out)["space"]

@@ -233,7 +233,6 @@ def build_index(settings: Settings, store: Store, layout: IndexLayout) -> Index:
         retention_ms=int(settings.retention_days * DAY_MS) or None,
         plan=PLANS[layout.plan_name],
         shadow_plans={space: PLANS[plan] for space, plan in layout.shadow_plans.items()},
-        segment_max_articles=settings.segment_max_articles,
     )
 
 

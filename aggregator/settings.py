@@ -215,11 +215,6 @@ class Settings:
     retention_days: float = _option(
         90.0, "Days after which articles expire; 0: never.", **_in_range(0, 36500)
     )
-    segment_max_articles: int = _option(
-        10_000_000,
-        "Number of articles after which the active segment of an index is sealed and a new one is started.",
-        **_in_range(1, 10**9),
-    )
     search_headlines: int = _option(
         1_000_000,
         "Maximum number of recent headlines that each web process holds in memory after its first search, "

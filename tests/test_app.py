@@ -181,7 +181,7 @@ def test_no_retention_period_means_indefinitely(days: float, period_ms: int | No
 
 def test_every_space_has_the_plan_of_the_layout() -> None:
     """Shadow spaces have their own."""
-    index = build_index(Settings(segment_max_articles=5_000), MemoryStore(), LAYOUT)
+    index = build_index(Settings(), MemoryStore(), LAYOUT)
 
     assert (index.spaces, index.shadow_spaces) == (("en.0000",), ("en.1111",))
     assert index.plans["en.0000"] is PLANS["4x16"]

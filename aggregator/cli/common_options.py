@@ -27,7 +27,7 @@ DEDUP_SETTINGS = _names(
 )
 MODEL_SETTINGS = ("models_dir", "block_plan")
 MIGRATION_SETTINGS = ("migration_models_dir", "migration_block_plan", "migration_serve")
-STORE_SETTINGS = _names("data_dir appendfsync retention_days segment_max_articles store_texts")
+STORE_SETTINGS = _names("data_dir appendfsync retention_days store_texts")
 DETECTION_SETTINGS = _names(
     "event_rule burst_items burst_window_hours min_sources source_families sensitivity"
 )

@@ -31,10 +31,10 @@ from aggregator.store.append_log import EMPTY_LOG_BYTES, LOG_DIRECTORY, MANIFEST
 from aggregator.store.base import Put, Store
 from aggregator.store.client import RedisClient, open_client
 from aggregator.store.disk import (
-    TemporaryDirectory,
     exclude_service,
     flush_directory,
     open_private,
+    temporary_directory,
     write_flushed,
 )
 from aggregator.store.embedded import EmbeddedServer
@@ -134,7 +134,7 @@ def restore_server(
     ConfigurationError as ``restore_directory``, StoreUnavailable.
     """
     asyncio.run(_check_target(backup, manifest, url, replace=replace))
-    with TemporaryDirectory() as directory, loaded(backup, manifest, directory / "data") as server:
+    with temporary_directory() as directory, loaded(backup, manifest, directory / "data") as server:
         return asyncio.run(_copy(backup, server.url, url, on_progress))
 
 

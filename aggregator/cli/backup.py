@@ -28,7 +28,7 @@ from aggregator.index.upkeep.clock_guard import ACCEPT_COMMAND, MAX_AHEAD_MS
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
-from aggregator.store.disk import TemporaryDirectory
+from aggregator.store.disk import temporary_directory
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.factory import checked_store, with_running_store_url
 from aggregator.time_units import DAY_MS, wall_clock_ms
@@ -102,7 +102,7 @@ def restore(args: argparse.Namespace, settings: Settings) -> int:
         deque(read_verified(backup, model), maxlen=0)
     try:
         if args.check:
-            with TemporaryDirectory() as directory, loaded(backup, manifest, directory / "data"):
+            with temporary_directory() as directory, loaded(backup, manifest, directory / "data"):
                 print("Its checksum is right, and it can be loaded with all its keys.")
         else:
             _restore(args, settings, backup, manifest)

@@ -24,7 +24,7 @@ from aggregator.runtime.processes import ForkedProcess
 from aggregator.runtime.supervisor import shared_store, supervise
 from aggregator.runtime.web_process import fork_analysis, run_server
 from aggregator.settings import Settings
-from aggregator.store.disk import TemporaryDirectory
+from aggregator.store.disk import temporary_directory
 
 if TYPE_CHECKING:
     from aggregator.app import AnalysisPools, Service
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         print(f"aggregator: {describe_store(chosen)}", flush=True)
         if chosen.workers > 1:
             return supervise(chosen)
-        with TemporaryDirectory() as runtime_dir:
+        with temporary_directory() as runtime_dir:
             pools = fork_analysis(chosen)
             if chosen.in_memory:
                 return run_loop(_serve_single_process(chosen, None, pools, None))
@@ -98,7 +98,7 @@ def _demo_directory(args: argparse.Namespace, settings: Settings) -> Iterator[Se
     if not settings.demo or settings.store_url or args.data_dir:
         yield settings
         return
-    with TemporaryDirectory() as directory:
+    with temporary_directory() as directory:
         print(
             "aggregator: demonstration data is deleted at exit; use --data-dir to keep it.",
             file=sys.stderr,

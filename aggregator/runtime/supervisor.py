@@ -38,7 +38,7 @@ from aggregator.runtime.web_process import (
     run_server,
 )
 from aggregator.settings import Settings
-from aggregator.store.disk import TemporaryDirectory
+from aggregator.store.disk import temporary_directory
 from aggregator.store.factory import with_store_url
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def supervise(settings: Settings) -> int:
         raise ConfigurationError(
             "workers: a memory store cannot be shared; use 1 worker or another store_url."
         )
-    with _bind_socket(settings) as listener, TemporaryDirectory() as runtime_dir:
+    with _bind_socket(settings) as listener, temporary_directory() as runtime_dir:
         shared = dataclasses.replace(settings, port=int(listener.getsockname()[1]))
         return run_loop(_supervise(shared, listener, runtime_dir))
 

@@ -34,8 +34,7 @@ from aggregator.store.diagnostics import (
     root_cause,
 )
 from aggregator.store.disk import read_disk_space
-from aggregator.store.pipelining import PIPELINED_CONNECTIONS, PipelinedPool
-from aggregator.store.protocol import Command, decode_text, first_key
+from aggregator.store.pipelining import PIPELINED_CONNECTIONS, Command, PipelinedPool
 
 _TLS_FILE_OPTIONS = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
 _HEALTH_CHECK_INTERVAL_S = 25  # below the idle timeout of common load balancers
@@ -119,8 +118,7 @@ class RedisClient:
         self.address = address
         self.is_cluster = isinstance(driver_client, RedisCluster)
         self._driver_client: Any = driver_client
-        # The cluster client raises immediately if its connections are busy; with the semaphore callers wait.
-        self._concurrency = asyncio.Semaphore(max_concurrency) if self.is_cluster else None
+        self._concurrency = asyncio.Semaphore(max_concurrency)
         self._acquire_timeout_s = acquire_timeout_s
         self._pool = pool
         self._role_checked_s = float("-inf")
@@ -136,9 +134,10 @@ class RedisClient:
         """
         replies = await self.send([("EVALSHA", sha1, *call) for call in calls])
         refused = [i for i, reply in enumerate(replies) if isinstance(reply, driver.NoScriptError)]
-        repeated = await self.send([("EVAL", source, *calls[i]) for i in refused])
-        for i, reply in zip(refused, repeated, strict=True):
-            replies[i] = reply
+        if refused:
+            repeated = await self.send([("EVAL", source, *calls[i]) for i in refused])
+            for i, reply in zip(refused, repeated, strict=True):
+                replies[i] = reply
         return replies
 
     async def send(self, commands: Sequence[Command], *, retry_read: bool = False) -> list[Any]:
@@ -149,28 +148,15 @@ class RedisClient:
         if not commands:
             return []
         with self._translated_errors:
-            if self._concurrency is None:
-                return await self._round_trip(commands, retry_read)
             try:
-                async with asyncio.timeout(self._acquire_timeout_s):
-                    await self._concurrency.acquire()
-            except TimeoutError:
-                raise driver.MaxConnectionsError from None
-            try:
-                return await self._round_trip(commands, retry_read)
-            finally:
-                self._concurrency.release()
-
-    async def _round_trip(self, commands: Sequence[Command], retry_read: bool) -> list[Any]:
-        try:
-            return await (self._read_from_primary(commands) if retry_read else self._execute(commands))
-        except driver.BusyLoadingError:
-            raise
-        except (driver.ReadOnlyError, driver.ConnectionError) as error:
-            self._role_checked_s = float("-inf")  # another server may answer at this address now
-            if not retry_read or isinstance(error, driver.ReadOnlyError):
+                return await (self._read_from_primary(commands) if retry_read else self._execute(commands))
+            except (driver.BusyLoadingError, driver.MaxConnectionsError):
                 raise
-        return await self._read_from_primary(commands)
+            except (driver.ReadOnlyError, driver.ConnectionError) as error:
+                self._role_checked_s = float("-inf")  # another server may answer at this address now
+                if not retry_read or isinstance(error, driver.ReadOnlyError):
+                    raise
+            return await self._read_from_primary(commands)
 
     async def _read_from_primary(self, commands: Sequence[Command]) -> list[Any]:
         """Replicas of a cluster reject reads themselves."""
@@ -188,13 +174,25 @@ class RedisClient:
         if self._pool is not None:
             replies = await self._pool.execute(commands)
         else:
-            replies = await self._execute_on_cluster(commands)
+            replies = await self._execute_when_free(commands)
         for command, reply in zip(commands, replies, strict=True):
             if isinstance(reply, Exception) and not isinstance(reply, driver.NoScriptError):
                 if self.is_cluster and isinstance(reply, TOPOLOGY_ERRORS):
                     self._invalidate_topology(first_key(command))
                 raise reply
         return replies
+
+    async def _execute_when_free(self, commands: Sequence[Command]) -> list[Any]:
+        """The cluster client raises immediately if its connections are busy; here callers wait."""
+        try:
+            async with asyncio.timeout(self._acquire_timeout_s):
+                await self._concurrency.acquire()
+        except TimeoutError:
+            raise driver.MaxConnectionsError from None
+        try:
+            return await self._execute_on_cluster(commands)
+        finally:
+            self._concurrency.release()
 
     async def _execute_on_cluster(self, commands: Sequence[Command]) -> list[Any]:
         await self._discover_primaries()
@@ -295,6 +293,17 @@ class RedisClient:
             if self.is_cluster:
                 self._driver_client._initialize = False  # else redis-py believes it is closed, and leaks
             await self._driver_client.aclose()
+
+
+def first_key(command: Command) -> bytes:
+    """The first key of a command."""
+    key: bytes = command[3 if command[0] in ("EVAL", "EVALSHA") else 1]
+    return key
+
+
+def decode_text(value: bytes | str) -> str:
+    """A reply that is a name or a number, not data, as text."""
+    return value.decode() if isinstance(value, bytes) else value
 
 
 class _TranslatedErrors:

@@ -21,8 +21,7 @@ from pathlib import Path
 
 from aggregator.errors import ConfigurationError
 
-_TEMPORARY_PREFIX = "aggregator-"
-_LOCK_NAME = "directory.lock"
+TEMPORARY_PREFIX = "aggregator-"
 
 
 def open_private(path: str, flags: int) -> int:
@@ -98,51 +97,14 @@ def exclude_service(data_dir: Path) -> Iterator[None]:
             lock.close(unlock=False)
 
 
-class TemporaryDirectory:
-    """A new directory ``path`` that only this user can enter; ``remove`` or the context manager deletes it.
-
-    It holds a locked file, so that creating one removes those of this user whose processes were killed. A
-    child process that inherits ``lock_descriptor`` keeps the directory. Raises OSError.
-    """
-
-    def __init__(self) -> None:
-        remove_leftovers()
-        self.path = Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX))
-        # Renamed only when it is locked: without this name nobody takes the directory for left over.
-        created = self.path / f"{_LOCK_NAME}.new"
-        self._lock = FileLock(created)
-        self._lock.try_lock()
-        created.rename(self.path / _LOCK_NAME)
-
-    @property
-    def lock_descriptor(self) -> int:
-        """File descriptor of the lock."""
-        return self._lock.descriptor
-
-    def __enter__(self) -> Path:
-        return self.path
-
-    def __exit__(self, *error: object) -> None:
-        self.remove()
-
-    def remove(self) -> None:
-        """Delete the directory with its contents."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        self._lock.close(unlock=False)
-
-
-def remove_leftovers() -> None:
-    """Delete the temporary directories of this user whose processes have ended."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY_PREFIX}*/{_LOCK_NAME}"):
-        try:
-            if path.parent.is_symlink() or path.parent.stat().st_uid != os.getuid():
-                continue
-            lock = FileLock(path)
-        except OSError:  # removed meanwhile
-            continue
-        if lock.try_lock():
-            shutil.rmtree(path.parent, ignore_errors=True)
-        lock.close(unlock=False)
+@contextmanager
+def temporary_directory() -> Iterator[Path]:
+    """A new directory that only this user can enter, deleted at the end. Raises OSError."""
+    path = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 MAX_LOW_BYTES = 64 * 2**20

@@ -18,8 +18,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +30,7 @@ from urllib.parse import quote
 from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavailable
 from aggregator.parent_death import parent_death_hook
 from aggregator.store.append_log import LOG_DIRECTORY, AppendLog
-from aggregator.store.disk import FileLock, TemporaryDirectory, read_disk_space
+from aggregator.store.disk import TEMPORARY_PREFIX, FileLock, read_disk_space
 from aggregator.store.server_process import READ_ONLY, ServerLog, send_command, server_config
 
 _MAX_SOCKET_PATH_BYTES = 100  # the address of a unix socket has 104 (macOS) or 108 bytes
@@ -71,7 +73,7 @@ class EmbeddedServer:
         self._owner_pid = 0
         self._locks: tuple[FileLock, FileLock] | None = None  # of the service, of the server
         self._socket_path = self.data_dir / "store.sock"
-        self._socket_dir: TemporaryDirectory | None = None
+        self._socket_dir: Path | None = None  # if the path in ``data_dir`` is too long
 
     @property
     def url(self) -> str:
@@ -220,7 +222,7 @@ class EmbeddedServer:
                 stderr=output,
                 cwd=self.data_dir,
                 umask=0o077,
-                pass_fds=[lock.descriptor, *([self._socket_dir.lock_descriptor] if self._socket_dir else [])],
+                pass_fds=[lock.descriptor],
                 start_new_session=True,  # Ctrl-C goes to the service, which stops the server last
                 preexec_fn=parent_death_hook(signal.SIGTERM),  # noqa: PLW1509  calls nothing but prctl, resolved before
             )
@@ -241,8 +243,8 @@ class EmbeddedServer:
 
     def _prepare_socket_path(self) -> None:
         if self._socket_dir is None and len(os.fsencode(self._socket_path)) > _MAX_SOCKET_PATH_BYTES:
-            self._socket_dir = TemporaryDirectory()
-            self._socket_path = self._socket_dir.path / "store.sock"
+            self._socket_dir = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX))
+            self._socket_path = self._socket_dir / "store.sock"
         self._socket_path.unlink(missing_ok=True)
 
     def _wait_until_ready(self, deadline_s: float, until_loaded: bool) -> None:
@@ -280,7 +282,7 @@ class EmbeddedServer:
         if is_owner:
             self._socket_path.unlink(missing_ok=True)
             if self._socket_dir is not None:
-                self._socket_dir.remove()
+                shutil.rmtree(self._socket_dir, ignore_errors=True)
         for lock in self._locks or ():  # forked workers share the locks: without unlock they would keep them
             lock.close(unlock=is_owner)
         self._locks = None

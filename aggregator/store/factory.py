@@ -1,23 +1,37 @@
-"""Opens the store that the settings name, and finds the embedded one of a running service."""
+"""Opens the store that the settings name and watches an embedded one, or finds that of a running service."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import fcntl
+import logging
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from aggregator.errors import ConfigurationError
+from aggregator.errors import AggregatorError, ConfigurationError
+from aggregator.log_limits import ChangeFilter
 from aggregator.settings import Settings
 from aggregator.store.base import Store
+from aggregator.store.disk import MAX_AHEAD_BYTES, DiskSpace, allocate_ahead, read_disk_space, rewrite_message
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.watchdog import Watchdog
 
 # Raises ConfigurationError if the stored data has a format that this version cannot read.
 FormatCheck = Callable[[Store], Awaitable[None]]
+
+CHECK_INTERVAL_S = 1.0
+RESTART_BURST = 6
+_RESTART_WINDOW_S = 60.0
+# Below this size Valkey does not rewrite its log.
+MIN_REWRITE_BYTES = 64 * 2**20
+_REWRITE_OFF, _REWRITE_ON = {"auto-aof-rewrite-percentage": "0"}, {"auto-aof-rewrite-percentage": "100"}
+
+log = logging.getLogger("aggregator.store")
 
 
 @asynccontextmanager
@@ -98,3 +112,93 @@ def with_running_store_url(settings: Settings) -> Settings:
 def unreadable_message(directory: Path, error: OSError) -> str:
     """One sentence for a directory that cannot be read."""
     return f"{directory} cannot be read ({error.strerror}); run this as the user that runs the service."
+
+
+class Watchdog:
+    """Watches one started server; ``run`` in the main thread, since it may restart the server.
+
+    free space below the low mark   the server refuses writes, and accepts them again above twice the mark
+    log that leaves no room         the server does not try to rewrite it: that would fill the disk
+    server that keeps ending        is restarted at most RESTART_BURST times per minute
+    """
+
+    def __init__(
+        self,
+        server: EmbeddedServer,
+        on_restart: Callable[[], None] = lambda: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._server = server
+        self._on_restart = on_restart
+        self._monotonic = monotonic
+        self._problems = ChangeFilter()
+        self._restarts_s: deque[float] = deque(maxlen=RESTART_BURST)
+        self._full = ChangeFilter()
+        self._rewrite_is_off = False
+
+    async def run(self) -> None:
+        """Check the server every CHECK_INTERVAL_S, without end."""
+        while True:
+            await asyncio.sleep(CHECK_INTERVAL_S)
+            self.restart_if_dead()
+            await asyncio.to_thread(self._check_files)
+
+    def restart_if_dead(self) -> None:
+        """Restart a dead server, unless that was done too often."""
+        is_burst = len(self._restarts_s) == RESTART_BURST
+        if is_burst and self._monotonic() < self._restarts_s[0] + _RESTART_WINDOW_S:
+            return
+        try:
+            reason = self._server.restart_if_dead()
+        except AggregatorError as error:
+            if self._problems.is_new(str(error)):
+                log.error("the embedded store has ended: %s", error)
+            return
+        if reason:
+            log.error("the embedded store had ended (%s); it was restarted", reason)
+            self._on_restart()
+            self._problems.clear()
+            self._restarts_s.append(self._monotonic())
+            self._rewrite_is_off = False  # it read its configuration again
+
+    def _check_files(self) -> None:
+        self.check_disk()
+        if self._server.pid is not None:
+            self._server.record_log_lengths()
+
+    def check_disk(self) -> None:
+        """One check of the free space; blocks while the server answers (at most 1 s)."""
+        disk = read_disk_space(self._server.data_dir)
+        if disk is None or self._server.pid is None:
+            return
+        self._switch_writes(disk)
+        files = {}
+        with contextlib.suppress(OSError):  # a file may vanish meanwhile
+            for path in self._server.log_directory.iterdir():
+                files[path] = path.stat()
+        appended = [path for path in files if path.suffix == ".aof"]
+        if appended and not disk.is_low:
+            newest = max(appended, key=lambda path: files[path].st_mtime_ns)
+            allocate_ahead(newest, min(MAX_AHEAD_BYTES, disk.low_bytes))
+        self._switch_rewrite(disk, sum(state.st_size for state in files.values()))
+
+    def _switch_writes(self, disk: DiskSpace) -> None:
+        if disk.is_low and not self._server.refuses_writes:
+            self._server.refuse_writes(True)
+        elif disk.has_recovered and self._server.refuses_writes:
+            self._server.refuse_writes(False)
+        if self._server.refuses_writes:
+            if self._full.is_new("full"):
+                log.error("%s", disk.full_message)
+        elif self._full.clear():
+            log.warning("the disk of %s has space again: articles are stored", disk.directory)
+
+    def _switch_rewrite(self, disk: DiskSpace, log_bytes: int) -> None:
+        fits = disk.fits_copy(log_bytes)
+        if not fits and not self._rewrite_is_off and log_bytes >= MIN_REWRITE_BYTES:
+            if self._server.configure(_REWRITE_OFF):
+                self._rewrite_is_off = True
+                log.error("%s", rewrite_message(disk, log_bytes))
+        elif fits and self._rewrite_is_off and self._server.configure(_REWRITE_ON):
+            self._rewrite_is_off = False
+            log.warning("the log in %s can be rewritten again", disk.directory)

@@ -47,7 +47,7 @@ class MemoryStore:
         """Always fit for use."""
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Values in the order of ``keys``; a stream reads as None."""
+        """A stream reads as None."""
         self._remove_expired()
         return [self._values.get(key) for key in keys]
 

@@ -24,7 +24,7 @@ from redis import exceptions as driver
 from redis._parsers import BaseParser
 from redis.asyncio.connection import AbstractConnection
 
-from aggregator.store.protocol import Command
+Command = tuple[Any, ...]
 
 PIPELINED_CONNECTIONS = 4
 _PING = hiredis.pack_command(("PING",))

@@ -7,15 +7,32 @@ Only modules of this package import redis-py.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from importlib.resources import files
+from typing import Any, Final
 
+import msgspec
 from redis import exceptions as driver
 from redis.crc import key_slot
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.base import AdvanceVersion, Delete, Put, StoreInfo, Transaction, Write, next_version
+from aggregator.store.base import (
+    AdvanceVersion,
+    Append,
+    AppendCapped,
+    AppendMany,
+    Check,
+    Delete,
+    LengthEquals,
+    LengthsUnchanged,
+    Put,
+    StoreInfo,
+    Transaction,
+    Write,
+    next_version,
+)
 from aggregator.store.client import RedisClient, open_client
 from aggregator.store.diagnostics import (
     cannot_append,
@@ -25,19 +42,100 @@ from aggregator.store.diagnostics import (
     refuses_writes,
     summarize,
 )
-from aggregator.store.protocol import (
-    COMMIT_SCRIPT,
-    COMMIT_SCRIPT_SHA1,
-    encode_transaction,
-    failed_checks,
-    parse_stream_entries,
-    prefix_pattern,
-    set_command,
-)
+from aggregator.store.pipelining import Command
 
 SendTransactions = Callable[[Sequence[Transaction]], Awaitable[list[tuple[int, ...]]]]
 # Calls without merging after one that failed: while others write all the time, merging does not pay off.
 BACKOFF_CALLS = 16
+COMMIT_SCRIPT: Final = files("aggregator.store").joinpath("lua/commit.lua").read_bytes()
+COMMIT_SCRIPT_SHA1: Final = hashlib.sha1(COMMIT_SCRIPT, usedforsecurity=False).hexdigest()
+
+_ABSENT, _EQUALS_VALUE = -1, -2  # in the ``want`` list of the script
+_APPEND, _PUT, _DELETE, _STREAM_ADD, _APPEND_CAPPED, _ADVANCE_VERSION = 1, 2, 3, 4, 5, 6  # in its ``steps``
+_MULTI_KEY_WRITES: Final = (AppendMany, AppendCapped)
+_GLOB_SPECIAL_BYTES: Final = b"\\*?[]^-"
+
+
+def encode_transaction(transaction: Transaction) -> Command:
+    """(number of keys, keys..., plan, values...) for commit.lua, whose head comment specifies the plan."""
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    want: list[int] = []
+    steps: list[int] = []
+    guard = transaction.version_guard
+    for check in transaction.checks if guard is None else (guard, *transaction.checks):
+        if isinstance(check, LengthsUnchanged):
+            keys += check.keys
+            want += check.lengths
+            continue
+        keys.append(check.key)
+        if isinstance(check, LengthEquals):
+            want.append(check.length)
+        elif check.value is None:
+            want.append(_ABSENT)
+        else:
+            want.append(_EQUALS_VALUE)
+            values.append(check.value)
+    for write in transaction.writes:
+        if isinstance(write, _MULTI_KEY_WRITES):
+            keys += write.keys
+            values += write.values
+            step = (
+                (_APPEND, write.max_bytes)
+                if isinstance(write, AppendMany)
+                else (_APPEND_CAPPED, write.keep_bytes)
+            )
+            steps += step * len(write.keys)
+            continue
+        keys.append(write.key)
+        if isinstance(write, Append):
+            steps += (_APPEND, 0)
+            values.append(write.value)
+        elif isinstance(write, Put):
+            steps += (_PUT, 0 if write.ttl_ms is None else max(1, write.ttl_ms))
+            values.append(write.value)
+        elif isinstance(write, Delete):
+            steps += (_DELETE, 0)
+        elif isinstance(write, AdvanceVersion):
+            steps += (_ADVANCE_VERSION, 0)
+            values.append(write.token)
+        else:
+            steps += (_STREAM_ADD, 0)
+            values.append(write.payload)
+    plan = msgspec.msgpack.encode((want, steps, guard is not None))
+    return (len(keys), *keys, plan, *values)
+
+
+def set_command(item: Put) -> Command:
+    """The SET command of ``item``."""
+    lifetime = () if item.ttl_ms is None else ("PX", max(1, item.ttl_ms))
+    return ("SET", item.key, item.value, *lifetime)
+
+
+def parse_stream_entries(answer: Any) -> list[tuple[bytes, bytes]]:
+    """A reply of XRANGE or XREVRANGE as (position, payload) pairs; an entry has one field, ``p``."""
+    # Fields are a dictionary from redis-py's cluster client, a flat list from ``pipelining``.
+    return [
+        (position, fields[b"p"] if isinstance(fields, dict) else fields[1])
+        for position, fields in answer or ()
+    ]
+
+
+def failed_checks(key_numbers: Sequence[int], checks: Sequence[Check]) -> tuple[int, ...]:
+    """The reply of the script as indices of checks; the script numbers keys from 1."""
+    if not key_numbers:
+        return ()
+    checked = [
+        i
+        for i, check in enumerate(checks)
+        for _ in range(len(check.keys) if isinstance(check, LengthsUnchanged) else 1)
+    ]
+    return tuple(dict.fromkeys(checked[number - 1] for number in key_numbers))
+
+
+def prefix_pattern(prefix: bytes) -> bytes:
+    """A glob pattern for SCAN that matches ``prefix`` literally."""
+    return b"".join(b"\\" + bytes([c]) if c in _GLOB_SPECIAL_BYTES else bytes([c]) for c in prefix) + b"*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +227,8 @@ class RedisStore:
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._batcher = CommitBatcher(self._commit_each)
+        # In order, on a cluster within each hash slot.
+        self.commit_many = CommitBatcher(self._commit_each).commit
 
     async def check(self) -> None:
         """Verify that the server is fit for use. Raises ConfigurationError that lists all problems."""
@@ -168,12 +267,8 @@ class RedisStore:
         """One call of the commit script."""
         return (await self._commit_each([transaction]))[0]
 
-    async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
-        """Apply in order (on a cluster: in order within each hash slot), merged by ``CommitBatcher``."""
-        return await self._batcher.commit(transactions)
-
     async def _commit_each(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
-        calls = [encode_transaction(transaction) for transaction in transactions]
+        calls = list(map(encode_transaction, transactions))
         with_keys = [call for call in calls if call[0]]
         answers = iter(await self._client.run_script(COMMIT_SCRIPT, COMMIT_SCRIPT_SHA1, with_keys))
         return [
@@ -183,9 +278,10 @@ class RedisStore:
 
     async def put(self, items: Sequence[Put], *, only_if_absent: bool = False) -> list[bool]:
         """One pipeline of SET commands."""
-        condition = ("NX",) if only_if_absent else ()
-        answers = await self._client.send([(*set_command(item), *condition) for item in items])
-        return [bool(answer) for answer in answers]
+        commands = list(map(set_command, items))
+        if only_if_absent:
+            commands = [(*command, "NX") for command in commands]
+        return list(map(bool, await self._client.send(commands)))
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         """Remove keys with one UNLINK, on a cluster one per key."""

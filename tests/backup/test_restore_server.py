@@ -18,7 +18,7 @@ from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import TRUSTED_TIME_KEY, TrustedTime
 from aggregator.runtime import demo
 from aggregator.settings import Settings
-from aggregator.store.decoding import PLAIN
+from aggregator.store.base import PLAIN
 from tests.backup.helpers import NOW_MS, VALUES, backup_of, content
 from tests.support.stores import direct_client, open_patient_store
 

@@ -14,11 +14,11 @@ import pytest
 import redis
 
 from aggregator.errors import StoreUnavailable
-from aggregator.store import watchdog
+from aggregator.store import factory
 from aggregator.store.base import Put
 from aggregator.store.disk import DiskSpace
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.watchdog import RESTART_BURST, Watchdog
+from aggregator.store.factory import RESTART_BURST, Watchdog
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.small_disk import fill, small_disk
 from tests.support.stores import direct_client, open_patient_store
@@ -137,7 +137,7 @@ async def test_a_log_without_room_for_a_copy_is_not_rewritten(
     disk: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A rewrite would fill the disk; reported in ``info`` and once in the log, until there is room."""
-    monkeypatch.setattr(watchdog, "MIN_REWRITE_BYTES", 2**20)
+    monkeypatch.setattr(factory, "MIN_REWRITE_BYTES", 2**20)
     caplog.set_level(logging.WARNING, "aggregator.store")
     with EmbeddedServer(disk / "data") as server, client_of(server) as client:
         guard = Watchdog(server)

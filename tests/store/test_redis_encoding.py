@@ -21,11 +21,10 @@ from aggregator.store.base import (
     Transaction,
     ValueEquals,
 )
-from aggregator.store.protocol import (
-    decode_text,
+from aggregator.store.client import decode_text, first_key
+from aggregator.store.redis import (
     encode_transaction,
     failed_checks,
-    first_key,
     parse_stream_entries,
     prefix_pattern,
     set_command,

@@ -6,9 +6,8 @@ base file of a log, in a subdirectory or a temporary one.
 * **Data directory**: the verified log replaces the former one, which is kept under another name. An
   interruption leaves the former data, or a directory that the service refuses to start on until the command
   is repeated (``append_log.py``), or the new data.
-* **Server**: keys are copied over the network, whatever its version. The format key of the target names the
-  backup until all are there: no service starts on an incomplete store, and the same command continues after
-  an interruption, by copying everything again.
+* **Server**: keys are copied over the network, the format key last: no service starts on the articles of an
+  incomplete store, and the same command with ``--replace`` begins again.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +50,6 @@ _BASE_NAME = "appendonly.aof.1.base.rdb"
 _DATABASES = 16  # of the embedded server
 _KEYS_PER_SCAN = 1000
 _ENTRIES_PER_READ = 1000
-_STREAMS, _STRINGS = b"stream", b"string"
-
-# Called with the number of keys that were copied so far.
-OnProgress = Callable[[int], None]
 
 
 @contextmanager
@@ -125,68 +120,72 @@ def last_written_ms(log: Path) -> int | None:
     return max(state.st_mtime_ns for state in states) // 1_000_000
 
 
-def restore_server(
-    backup: Path, manifest: Manifest, url: str, *, replace: bool, on_progress: OnProgress = lambda _: None
-) -> int:
-    """Copy the backup into the store at ``url``; the number of keys. Blocks.
+def restore_server(backup: Path, manifest: Manifest, url: str, *, replace: bool) -> int:
+    """Copy the backup into the store at ``url``, whatever its version; the number of keys. Blocks.
 
     The temporary server needs as much memory as the store, and disk space for a copy of the backup. Raises
     ConfigurationError as ``restore_directory``, StoreUnavailable.
     """
-    asyncio.run(_check_target(backup, manifest, url, replace=replace))
+    asyncio.run(_check_target(manifest, url, replace=replace))
     with temporary_directory() as directory, loaded(backup, manifest, directory / "data") as server:
-        return asyncio.run(_copy(backup, server.url, url, on_progress))
+        return asyncio.run(_replace_data(server.url, url))
 
 
-async def _copy(backup: Path, source_url: str, target_url: str, on_progress: OnProgress) -> int:
-    async with checked_store(source_url, format_version.check) as source:
+async def _check_target(manifest: Manifest, url: str, *, replace: bool) -> None:
+    async with _opened(url) as target:
+        if any(lease is not None for lease in await target.read([DETECTOR_LEASE_KEY, MAINTENANCE_LEASE_KEY])):
+            raise ConfigurationError(
+                "store_url: a service uses this store; stop all its processes, wait 30 s, and try again."
+            )
+        if replace or await format_version.is_empty(target):
+            return
+        used_ms = await read_last_use_ms(target)
+        age = f", last in use {manifest.compare_age(format_rfc3339(used_ms))}" if used_ms is not None else ""
+        raise ConfigurationError(
+            f"store_url: the store holds data{age}; restore into an empty one, or delete its data with "
+            "--replace."
+        )
+
+
+async def _replace_data(source_url: str, target_url: str) -> int:
+    async with checked_store(source_url, format_version.check) as source, _opened(target_url) as target:
         data_format = (await source.read([format_version.FORMAT_KEY]))[0]
-    target = open_redis_store(target_url)
-    try:
-        await target.put([Put(format_version.FORMAT_KEY, _mark(backup))])
         for prefix in OWN_PREFIXES:
             async for found in target.scan_batches(prefix):
-                await target.delete([key for key in found if key != format_version.FORMAT_KEY])
-        copied = await copy_keys(source_url, target_url, _is_copied, on_progress)
-        if data_format is None:
-            await target.delete([format_version.FORMAT_KEY])
-        else:
+                await target.delete(found)
+        copied = await copy_keys(source_url, target_url)
+        if data_format is not None:
             await target.put([Put(format_version.FORMAT_KEY, data_format)])
         return copied
+
+
+@asynccontextmanager
+async def _opened(url: str) -> AsyncIterator[Store]:
+    store = open_redis_store(url)
+    try:
+        await store.check()
+        yield store
     finally:
-        await target.close()
+        await store.close()
 
 
-def _is_copied(key: bytes) -> bool:
-    return key.startswith(OWN_PREFIXES) and key != format_version.FORMAT_KEY
+async def copy_keys(source_url: str, target_url: str) -> int:
+    """Copy the service's strings with their times to live, and its streams, without the format key.
 
-
-def _mark(backup: Path) -> bytes:
-    return format_version.RESTORE_MARK + backup.name.encode()
-
-
-async def copy_keys(
-    source_url: str, target_url: str, select: Callable[[bytes], bool], on_progress: OnProgress
-) -> int:
-    """Copy strings with their times to live, and streams, that ``select`` accepts; their number.
-
-    A key that exists is replaced. Keys of other types are left out: the index has none. Both servers must be
-    unused by other programs meanwhile; the source is no cluster.
+    A key that exists is replaced. Keys of other types are left out: the index has none. Returns the number
+    of keys. Both servers must be unused by other programs meanwhile; the source is no cluster.
     """
     source, target = open_client(source_url), open_client(target_url)
     copied = 0
     try:
-        for kind, copy in ((_STREAMS, _copy_streams), (_STRINGS, _copy_strings)):
+        for kind, copy in ((b"stream", _copy_streams), (b"string", _copy_strings)):
             cursor: Any = 0
-            while True:
+            while cursor != b"0":
                 scan = ("SCAN", cursor, "COUNT", _KEYS_PER_SCAN, "TYPE", kind)
-                ((cursor, keys),) = await source.send([scan])
-                chosen = [key for key in keys if select(key)]
+                ((cursor, found),) = await source.send([scan])
+                chosen = [k for k in found if k.startswith(OWN_PREFIXES) and k != format_version.FORMAT_KEY]
                 await copy(source, target, chosen)
                 copied += len(chosen)
-                on_progress(copied)
-                if int(cursor) == 0:
-                    break
     finally:
         await source.close()
         await target.close()
@@ -197,12 +196,14 @@ async def _copy_strings(source: RedisClient, target: RedisClient, keys: Sequence
     if not keys:
         return
     values, *lifetimes = await source.send([("MGET", *keys), *(("PTTL", key) for key in keys)])
-    commands: list[tuple[Any, ...]] = []
-    for key, value, lifetime_ms in zip(keys, values, lifetimes, strict=True):
-        if value is not None and lifetime_ms != -2:  # expired since it was scanned
-            lifetime = ("PX", max(1, lifetime_ms)) if lifetime_ms >= 0 else ()
-            commands.append(("SET", key, value, *lifetime))
-    await target.send(commands)
+    items = zip(keys, values, lifetimes, strict=True)
+    await target.send(
+        [
+            ("SET", key, value, *(("PX", max(1, ttl_ms)) if ttl_ms >= 0 else ()))
+            for key, value, ttl_ms in items
+            if value is not None and ttl_ms != -2  # expired since it was scanned
+        ]
+    )
 
 
 async def _copy_streams(source: RedisClient, target: RedisClient, keys: Sequence[bytes]) -> None:
@@ -222,38 +223,6 @@ async def _copy_streams(source: RedisClient, target: RedisClient, keys: Sequence
             await target.send([("XSETID", key, last)])
         elif last != b"0-0":
             await target.send([("XADD", key, "MAXLEN", 0, last, b"-", b"-")])
-
-
-async def _check_target(backup: Path, manifest: Manifest, url: str, *, replace: bool) -> None:
-    target = open_redis_store(url)
-    try:
-        await target.check()
-        if any(lease is not None for lease in await target.read([DETECTOR_LEASE_KEY, MAINTENANCE_LEASE_KEY])):
-            raise ConfigurationError(
-                "store_url: a service uses this store; stop all its processes, wait 30 s, and try again."
-            )
-        raw = (await target.read([format_version.FORMAT_KEY]))[0]
-        if replace or raw == _mark(backup) or (raw is None and not await _has_records(target)):
-            return
-        if raw is not None and raw.startswith(format_version.RESTORE_MARK):
-            content = f"an incomplete restore of {raw.removeprefix(format_version.RESTORE_MARK).decode()}"
-        else:
-            used_ms = await read_last_use_ms(target)
-            age = manifest.compare_age(format_rfc3339(used_ms)) if used_ms is not None else ""
-            content = f"data, last in use {age}" if age else "data"
-        raise ConfigurationError(
-            f"store_url: the store holds {content}; restore into an empty one, or "
-            "delete its data with --replace."
-        )
-    finally:
-        await target.close()
-
-
-async def _has_records(store: Store) -> bool:
-    async for found in store.scan_batches(keys.RECORD_PREFIX):
-        if found:
-            return True
-    return False
 
 
 async def _check_format(url: str) -> None:

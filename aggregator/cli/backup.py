@@ -117,9 +117,7 @@ def restore(args: argparse.Namespace, settings: Settings) -> int:
 def _restore(args: argparse.Namespace, settings: Settings, backup: Path, manifest: Manifest) -> None:
     now_ms = wall_clock_ms()
     if settings.store_url:
-        count = restore_server(
-            backup, manifest, settings.store_url, replace=args.replace, on_progress=_report_progress
-        )
+        count = restore_server(backup, manifest, settings.store_url, replace=args.replace)
         print(f"{count:,} keys are restored.")
     else:
         data_dir = Path(settings.data_dir)
@@ -144,8 +142,3 @@ def _print_next_steps(manifest: Manifest, now_ms: int) -> None:
         f"let crawlers repeat what they sent since {manifest.created}. API keys that were revoked since then "
         "are valid again (`aggregator keys list`)."
     )
-
-
-def _report_progress(keys: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{keys:,} keys", end="", file=sys.stderr, flush=True)

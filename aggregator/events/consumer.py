@@ -39,7 +39,8 @@ from aggregator.events.repository import (
     EventRepository,
 )
 from aggregator.events.storylines import decode_storylines
-from aggregator.store.base import Put, decode_value
+from aggregator.store.base import Put
+from aggregator.store.decoding import decode_value
 
 logger = logging.getLogger(__name__)
 # Articles per read of the article stream.

@@ -27,7 +27,8 @@ from aggregator.events.detection.known_history import LearnedHistory, LearningSt
 from aggregator.events.detection.model import ChangeKind, EditorOverrides
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key, sort_events
-from aggregator.store.base import Store, decode_value
+from aggregator.store.base import Store
+from aggregator.store.decoding import decode_value
 from aggregator.store.optimistic import ValueFormat
 from aggregator.time_units import DAY_MS
 

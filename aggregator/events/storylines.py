@@ -29,7 +29,7 @@ from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.description import Candidate, choose_headline, rank_headlines
 from aggregator.events.event import Event
-from aggregator.store.base import decode_value
+from aggregator.store.decoding import decode_value
 from aggregator.time_units import DAY_MS
 
 MIN_COSINE = 0.25

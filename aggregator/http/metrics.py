@@ -24,7 +24,8 @@ from aggregator import __version__
 from aggregator.dedup.policy import DEFAULT_PROFILE
 from aggregator.domain import Answer, VerdictName
 from aggregator.http.peer_metrics import RESTARTS_HELP, RESTARTS_LABEL, RESTARTS_NAME
-from aggregator.store.base import Store, StoreInfo, damage
+from aggregator.store.base import Store, StoreInfo
+from aggregator.store.decoding import damage
 from aggregator.time_units import DAY_MS, SECOND_MS
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from aggregator.index import keys
 from aggregator.index.bindings import Binding
 from aggregator.index.codec.record_codec import decode_record_summary_uncached
 from aggregator.index.segments import Segments
-from aggregator.store.base import PLAIN, Store, decode_formatted
+from aggregator.store.base import Store
+from aggregator.store.decoding import PLAIN, decode_formatted
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 

@@ -21,7 +21,8 @@ from aggregator.errors import Expired, Forbidden, NotFound
 from aggregator.index import keys
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
-from aggregator.store.base import PLAIN, Check, append_checksum, decode_checked, decode_formatted
+from aggregator.store.base import Check
+from aggregator.store.decoding import PLAIN, append_checksum, decode_checked, decode_formatted
 
 
 class Binding(msgspec.Struct, frozen=True, array_like=True):

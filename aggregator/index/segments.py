@@ -33,7 +33,8 @@ from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
 from aggregator.index.sketch_buckets import INITIAL_WIDTH, SketchWidth, decode_sketch_width
 from aggregator.index.snapshot import SegmentBuckets, SegmentStack, Snapshot
-from aggregator.store.base import PLAIN, AdvanceVersion, Put, Store, Transaction, ValueEquals
+from aggregator.store.base import AdvanceVersion, Put, Store, Transaction, ValueEquals
+from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import DAY_MS, HOUR_MS
 

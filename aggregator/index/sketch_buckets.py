@@ -30,7 +30,8 @@ from itertools import compress
 
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES, SKETCH_REMAINDER_BYTES, trim_sketch_key
 from aggregator.index.keys import MAX_SKETCH_BUCKET_BITS, SKETCH_BUCKET_BITS
-from aggregator.store.base import Check, LengthsUnchanged, Put, ValueEquals, corrupt_error
+from aggregator.store.base import Check, LengthsUnchanged, Put, ValueEquals
+from aggregator.store.decoding import corrupt_error
 
 _STORED = re.compile(rb"(?:(\d\d)>)?(\d\d)")
 

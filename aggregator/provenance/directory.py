@@ -24,7 +24,8 @@ from aggregator.errors import DamagedValue, NotFound
 from aggregator.index import Index
 from aggregator.provenance.statistics import Family, SourceCounter, SourcesReport, SourceStatistics
 from aggregator.provenance.window import MAX_ARTICLES, WINDOW_MS, PublicationWindow
-from aggregator.store.base import Put, Store, Transaction, corrupt_error, decode_value
+from aggregator.store.base import Put, Store, Transaction
+from aggregator.store.decoding import corrupt_error, decode_value
 from aggregator.store.periodic_task import PeriodicTask
 
 VERSION_KEY = b"{provenance}version"

@@ -13,7 +13,8 @@ from typing import Generic, TypeVar
 import msgspec
 
 from aggregator.errors import CommitConflict, Conflict, NotFound
-from aggregator.store.base import Decoder, Put, Store, Transaction, ValueEquals, Write, decode_formatted
+from aggregator.store.base import Put, Store, Transaction, ValueEquals, Write
+from aggregator.store.decoding import Decoder, decode_formatted
 
 MAX_COMMIT_ATTEMPTS = 20
 T = TypeVar("T")

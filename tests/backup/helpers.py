@@ -9,7 +9,7 @@ from pathlib import Path
 from aggregator.backup.creation import Manifest, StoreSummary, create_backup, summarize_store
 from aggregator.index import keys
 from aggregator.index.upkeep.format_version import CURRENT_FORMAT, FORMAT_KEY
-from aggregator.store.base import PLAIN
+from aggregator.store.decoding import PLAIN
 from aggregator.store.embedded import EmbeddedServer
 from tests.support.stores import direct_client, open_patient_store
 

@@ -18,7 +18,7 @@ from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import TRUSTED_TIME_KEY, TrustedTime
 from aggregator.runtime import demo
 from aggregator.settings import Settings
-from aggregator.store.base import PLAIN
+from aggregator.store.decoding import PLAIN
 from tests.backup.helpers import NOW_MS, VALUES, backup_of, content
 from tests.support.stores import direct_client, open_patient_store
 
@@ -92,27 +92,17 @@ async def check_format(url: str) -> None:
         await store.close()
 
 
-def test_an_interrupted_restore_is_refused_by_services_and_continued(
-    backup: Backup, valkey_url: str, tmp_path: Path
-) -> None:
-    """The same backup needs no --replace; another one does."""
-
-    def interrupt(_: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        restore_server(*backup, valkey_url, replace=False, on_progress=interrupt)
-
-    with pytest.raises(
-        ConfigurationError, match=f"the restore of {backup[0].name} into this store was interr"
-    ):
-        asyncio.run(check_format(valkey_url))
-    other = backup[0].with_name("aggregator-20270101T000000Z")
-    backup[0].rename(other)
-    with pytest.raises(ConfigurationError, match=f"an incomplete restore of {backup[0].name}"):
-        restore_server(other, backup[1], valkey_url, replace=False)
-    other.rename(backup[0])
+def test_an_interrupted_restore_is_refused_by_services_and_repeated(backup: Backup, valkey_url: str) -> None:
+    """The format is copied last; --replace begins again."""
     restore_server(*backup, valkey_url, replace=False)
+    with direct_client(valkey_url) as client:
+        client.delete("{format}")
+
+    with pytest.raises(ConfigurationError, match="as an interrupted restore leaves them"):
+        asyncio.run(check_format(valkey_url))
+    with pytest.raises(ConfigurationError, match="the store holds data"):
+        restore_server(*backup, valkey_url, replace=False)
+    restore_server(*backup, valkey_url, replace=True)
 
     assert content(valkey_url) == VALUES
     asyncio.run(check_format(valkey_url))

@@ -22,7 +22,8 @@ from aggregator.errors import ImplausibleClock
 from aggregator.index.upkeep.clock_guard import TRUSTED_TIME_KEY, TrustedTime
 from aggregator.runtime import demo
 from aggregator.settings import Settings, load
-from aggregator.store.base import PLAIN, Put
+from aggregator.store.base import Put
+from aggregator.store.decoding import PLAIN
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.time_units import DAY_MS, format_rfc3339, wall_clock_ms
 from tests.support.crawler import Crawler

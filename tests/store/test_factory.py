@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from aggregator.settings import Settings
-from aggregator.store import factory, watchdog
+from aggregator.store import factory
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import RedisStore
 from tests.support.hang_limit import HANG_LIMIT_S
@@ -33,7 +33,7 @@ async def test_a_failed_restart_is_retried_and_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """For example on a full disk: one log line for the failure, one for the restart."""
-    monkeypatch.setattr(watchdog, "CHECK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(factory, "CHECK_INTERVAL_S", 0.01)
     caplog.set_level(logging.ERROR, "aggregator.store")
     servers: list[EmbeddedServer] = []
     start = EmbeddedServer.start
@@ -76,7 +76,7 @@ async def test_the_log_has_space_allocated_from_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So a disk that fills before the first check does not end a server with ``appendfsync always``."""
-    monkeypatch.setattr(watchdog, "CHECK_INTERVAL_S", HANG_LIMIT_S)
+    monkeypatch.setattr(factory, "CHECK_INTERVAL_S", HANG_LIMIT_S)
     with small_disk(tmp_path / "disk") as disk:
         settings = Settings(data_dir=str(disk / "data"), appendfsync="always")
         async with factory.with_store_url(settings) as located:

@@ -28,7 +28,8 @@ from aggregator.events.webhooks.outbox import (
 from aggregator.events.webhooks.payload import alert_body, event_payload, ping_body
 from aggregator.events.webhooks.sender import TargetSender
 from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
-from aggregator.store.base import Put, decode_value
+from aggregator.store.base import Put
+from aggregator.store.decoding import decode_value
 from aggregator.store.optimistic import commit_attempts
 from aggregator.store.periodic_task import PeriodicTask
 from aggregator.time_units import MINUTE_MS

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import msgspec
 
 from aggregator.errors import NotFound
-from aggregator.store.base import Store, StreamAdd, Transaction, Write, decode_value
+from aggregator.store.base import Store, StreamAdd, Transaction, Write
+from aggregator.store.decoding import decode_value
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import DAY_MS
 

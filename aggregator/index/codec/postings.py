@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from aggregator.index.blocks import ProbePlan
 from aggregator.index.keys import SKETCH_BUCKET_BITS, TERM_REMAINDER_BITS
-from aggregator.store.base import corrupt_error
+from aggregator.store.decoding import corrupt_error
 
 NUMBER_BYTES: Final = 8
 SKETCH_REMAINDER_BYTES: Final = 2

@@ -26,7 +26,7 @@ from aggregator.index.codec.sketches import (
     encode_opening,
     encode_sketch_sample,
 )
-from aggregator.store.base import append_checksum, corrupt_error, decode_checked, decode_value
+from aggregator.store.decoding import append_checksum, corrupt_error, decode_checked, decode_value
 
 _LEVEL = 6
 

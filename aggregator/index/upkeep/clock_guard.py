@@ -27,7 +27,8 @@ import msgspec
 from aggregator.domain import arrival_ms_of
 from aggregator.errors import ImplausibleClock
 from aggregator.index.index import Index
-from aggregator.store.base import PLAIN, Put, Store
+from aggregator.store.base import Put, Store
+from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_rfc3339
 

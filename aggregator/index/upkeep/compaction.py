@@ -27,7 +27,8 @@ from aggregator.index.codec.postings import (
 )
 from aggregator.index.index import Index
 from aggregator.index.snapshot import SegmentStack
-from aggregator.store.base import Delete, LengthEquals, Put, Transaction, decode_value
+from aggregator.store.base import Delete, LengthEquals, Put, Transaction
+from aggregator.store.decoding import decode_value
 
 KEYS_PER_CHUNK = 256
 CHUNKS_PER_SAVE = 8

@@ -2,7 +2,7 @@
 
 One key holds the format of the data, and the program version that wrote it. Each value also has its own
 format byte (``store/decoding.py``); this key makes a version that cannot read the data refuse to start,
-and change nothing, instead of failing article by article. Data without the key is of format 1.
+and change nothing, instead of failing article by article.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from aggregator.index import keys
 from aggregator.store.base import Put, Store, Transaction, ValueEquals
 
 FORMAT_KEY = b"{format}"
-# Value of the key while a backup is copied into the store, followed by the name of the backup.
-RESTORE_MARK = b"restore "
 CURRENT_FORMAT = 6
 
 
@@ -39,18 +37,25 @@ async def _read_checked(store: Store) -> bytes | None:
     if raw is not None:
         _check_format(raw)
         return raw
-    async for found in store.scan_batches(keys.RECORD_PREFIX):
-        if found:
-            _check_format(b"1")
+    if not await is_empty(store):
+        raise ConfigurationError(
+            "store_url: the store holds articles without the format of its data, as an interrupted restore "
+            "leaves them; run `aggregator restore --replace`, or give the service another store."
+        )
     return None
 
 
+async def is_empty(store: Store) -> bool:
+    """Whether the store holds neither a format nor articles."""
+    if (await store.read([FORMAT_KEY]))[0] is not None:
+        return False
+    async for found in store.scan_batches(keys.RECORD_PREFIX):
+        if found:
+            return False
+    return True
+
+
 def _check_format(raw: bytes) -> None:
-    if raw.startswith(RESTORE_MARK):
-        raise ConfigurationError(
-            f"store_url: the restore of {raw.removeprefix(RESTORE_MARK).decode(errors='replace')} into this "
-            "store was interrupted; run `aggregator restore` with the same backup and store again."
-        )
     number, _, writer = raw.decode("ascii", "replace").partition(" ")
     if not number.isdigit():
         raise ConfigurationError(

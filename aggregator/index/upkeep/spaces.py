@@ -21,7 +21,8 @@ from aggregator.index import keys
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec.postings import NUMBER_BYTES, decode_numbers, distinct
 from aggregator.index.segments import Segments, scan_block
-from aggregator.store.base import PLAIN, Store
+from aggregator.store.base import Store
+from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import MINUTE_MS, format_minute
 

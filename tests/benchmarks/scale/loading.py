@@ -31,7 +31,7 @@ from aggregator.index.keys import MAX_ARTICLES_PER_TERM
 from aggregator.index.segments import sample_entry
 from aggregator.index.sketch_buckets import FULL_KEY_ENTRIES, INITIAL_WIDTH, KEPT_KEY_ENTRIES, SketchWidth
 from aggregator.index.upkeep.sketch_rehash import SPLIT_ENTRIES
-from aggregator.store.base import CHECKSUM_BYTES
+from aggregator.store.decoding import CHECKSUM_BYTES
 from tests.benchmarks.indexing.bulk import buckets as block_buckets
 from tests.benchmarks.indexing.bulk import grouped, packed_entries
 from tests.benchmarks.scale.replicas import NO_KEY, Replicas, Round, gather

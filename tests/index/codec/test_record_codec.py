@@ -29,7 +29,7 @@ from aggregator.index.codec.record_codec import (
     encode_record,
 )
 from aggregator.index.codec.sketches import encode_sketch_sample
-from aggregator.store.base import append_checksum
+from aggregator.store.decoding import append_checksum
 
 PINNED_RECORD = bytes.fromhex(
     "049d05a2656ecf0123456789abcdefc410000102030405060708090a0b0c0d0e0fc2c002c40b020012bea78f"

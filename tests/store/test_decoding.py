@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from aggregator.errors import StoreUnavailable
-from aggregator.store.base import (
+from aggregator.store.decoding import (
     PLAIN,
     append_checksum,
     corrupt_error,

@@ -176,3 +176,17 @@ class ConfigurationError(AggregatorError):
     def __init__(self, problems: list[str] | str) -> None:
         self.problems = [problems] if isinstance(problems, str) else list(problems)
         super().__init__("; ".join(self.problems))
+
+
+EXIT_OK = 0
+EXIT_PARTIAL_FAILURE = 1  # some input lines were invalid, or nothing is stored under an id
+EXIT_CONFIGURATION_ERROR = 2  # usage, settings, files or models that cannot work
+EXIT_UNAVAILABLE = 3  # the store or the server is unavailable
+EXIT_INTERRUPTED = 130
+
+
+def exit_code(error: AggregatorError) -> int:
+    """The exit code of a process or command that ends with an error."""
+    if isinstance(error, StoreUnavailable):
+        return EXIT_UNAVAILABLE
+    return EXIT_PARTIAL_FAILURE if isinstance(error, NotFound) else EXIT_CONFIGURATION_ERROR

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from aggregator import errors, settings
 from aggregator.cli import options
-from aggregator.runtime.exit_codes import EXIT_INTERRUPTED, EXIT_OK, exit_code
+from aggregator.errors import EXIT_INTERRUPTED, EXIT_OK, exit_code
 from aggregator.runtime.logging import configure_logging
 
 log = logging.getLogger("aggregator")

@@ -22,11 +22,10 @@ from aggregator.backup.creation import (
     summarize_store,
 )
 from aggregator.backup.restore import loaded, restore_directory, restore_server
-from aggregator.errors import ConfigurationError
+from aggregator.errors import EXIT_OK, ConfigurationError
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import ACCEPT_COMMAND, MAX_AHEAD_MS
 from aggregator.runtime.event_loop import run_loop
-from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 from aggregator.store.disk import temporary_directory
 from aggregator.store.embedded import EmbeddedServer

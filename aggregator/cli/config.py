@@ -12,8 +12,8 @@ from aggregator import settings as sources
 from aggregator.cli import options
 from aggregator.cli.common_options import SETTING_FIELDS
 from aggregator.config_file import DEFAULT_PATHS, ConfigFile
+from aggregator.errors import EXIT_OK
 from aggregator.runtime.addresses import redact_url
-from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
 HIDDEN = "(set)"

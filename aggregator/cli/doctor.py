@@ -34,18 +34,20 @@ from aggregator.cli.doctor_contents import (
     wrong,
 )
 from aggregator.dedup.policy import PolicyProfiles
-from aggregator.errors import AggregatorError, ConfigurationError, DamagedValue
+from aggregator.errors import (
+    EXIT_CONFIGURATION_ERROR,
+    EXIT_PARTIAL_FAILURE,
+    EXIT_UNAVAILABLE,
+    AggregatorError,
+    ConfigurationError,
+    DamagedValue,
+    exit_code,
+)
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.integrity_check import IntegrityReport, check_integrity
 from aggregator.index.upkeep.recall_check import RecallReport, check_recall
 from aggregator.policy_file import load_policies
 from aggregator.runtime.addresses import command, describe_store, redact_url, service_url
-from aggregator.runtime.exit_codes import (
-    EXIT_CONFIGURATION_ERROR,
-    EXIT_PARTIAL_FAILURE,
-    EXIT_UNAVAILABLE,
-    exit_code,
-)
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
 from aggregator.store.disk import read_disk_space

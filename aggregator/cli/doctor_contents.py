@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from aggregator.app import Service, open_service
-from aggregator.errors import AggregatorError, ConfigurationError, DamagedValue
-from aggregator.events.detection.known_history import LearningStatus
-from aggregator.index.upkeep.clock_guard import ClockGuard
-from aggregator.index.upkeep.statistics import SegmentStatistics, sample_buckets
-from aggregator.runtime.event_loop import run_loop
-from aggregator.runtime.exit_codes import (
+from aggregator.errors import (
     EXIT_CONFIGURATION_ERROR,
     EXIT_OK,
     EXIT_PARTIAL_FAILURE,
     EXIT_UNAVAILABLE,
+    AggregatorError,
+    ConfigurationError,
+    DamagedValue,
     exit_code,
 )
+from aggregator.events.detection.known_history import LearningStatus
+from aggregator.index.upkeep.clock_guard import ClockGuard
+from aggregator.index.upkeep.statistics import SegmentStatistics, sample_buckets
+from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.factory import with_running_store_url
 from aggregator.time_units import DAY_MS, format_minute, format_rfc3339

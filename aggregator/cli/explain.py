@@ -15,10 +15,9 @@ from aggregator.cli.common_options import check_profile, requested_profile
 from aggregator.cli.ingest_targets import ServerTarget, check_target_options, error_from_response
 from aggregator.contract import encoding
 from aggregator.contract.decoding import to_article
-from aggregator.errors import InvalidInput, NotFound
+from aggregator.errors import EXIT_OK, InvalidInput, NotFound
 from aggregator.runtime.addresses import service_url
 from aggregator.runtime.event_loop import run_loop
-from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 from aggregator_client import wire
 from aggregator_client.transport import JSON_TYPE

@@ -10,10 +10,9 @@ from typing import Any
 from aggregator.analysis.analyzer import space_name
 from aggregator.analysis.models import Model, extractor_class
 from aggregator.cli.progress import ItemProgress
-from aggregator.errors import InvalidInput
+from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.extensions import TFIDF_PCA
 from aggregator.fit import FitSettings, fit_file, model_card
-from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
 FIT_OPTIONS = ("terms", "components", "hyperplanes")

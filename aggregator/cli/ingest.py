@@ -14,9 +14,9 @@ import msgspec
 from aggregator import jsonl
 from aggregator.cli.ingest_targets import check_target_options, open_target
 from aggregator.cli.progress import ByteProgress
+from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
-from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings
 
 BATCH_LINES, BATCH_BYTES = 512, 1_000_000

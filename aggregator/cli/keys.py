@@ -6,10 +6,9 @@ import argparse
 import sys
 
 from aggregator.auth.api_keys import ApiKey, ApiKeys
-from aggregator.errors import ConfigurationError
+from aggregator.errors import EXIT_OK, ConfigurationError
 from aggregator.index.upkeep import format_version
 from aggregator.runtime.event_loop import run_loop
-from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 from aggregator.store.factory import open_store, with_running_store_url
 from aggregator.time_units import format_minute, wall_clock_ms

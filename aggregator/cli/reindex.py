@@ -20,7 +20,7 @@ from aggregator.cli.progress import ItemProgress
 from aggregator.cli.retry_forever import until_available
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import Article, ArticleRecord, IndexLayout
-from aggregator.errors import ConfigurationError, InvalidInput
+from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError, InvalidInput
 from aggregator.index import Index
 from aggregator.index.upkeep.spaces import (
     StoredSpace,
@@ -40,7 +40,6 @@ from aggregator.ingest.backfill import (
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
-from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings
 from aggregator.store.factory import with_running_store_url
 from aggregator.time_units import format_minute

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from aggregator.concurrency import lower_priority
 from aggregator.domain import IndexLayout
+from aggregator.errors import EXIT_OK
 from aggregator.http.peer_metrics import BACKGROUND_PROCESS, PeerMetrics, RestartCounts, Supervised
 from aggregator.runtime.event_loop import tune_interpreter
-from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.runtime.processes import (
     ChildProcess,
     ForkedProcess,
@@ -89,7 +89,8 @@ async def _run(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe:
     # Imported here: a parent that only supervises needs none of the packages of index and detector.
     from aggregator.analysis.text import tokenizer
     from aggregator.app import open_background
-    from aggregator.http.metrics import BackgroundMetrics, store_info
+    from aggregator.http.metrics.collectors import ScrapeContext, store_info
+    from aggregator.http.metrics.registry import BackgroundMetrics
 
     stop, metrics = asyncio.Event(), BackgroundMetrics()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
@@ -97,7 +98,8 @@ async def _run(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe:
     async with open_background(settings, layout) as background:
 
         async def exposition() -> bytes:
-            return metrics.render(await store_info(background.index.store), background=background)
+            store = await store_info(background.index.store)
+            return metrics.render(ScrapeContext(store, background=background))
 
         with contextlib.closing(await PeerMetrics(runtime_dir, BACKGROUND_PROCESS).listen(exposition)):
             tokenizer.tokenize("", "en")  # load stemmers and stop words now (0.2 s), not at the first event

@@ -23,9 +23,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
 
-from aggregator.errors import AggregatorError
+from aggregator.errors import AggregatorError, exit_code
 from aggregator.runtime.event_loop import run_loop
-from aggregator.runtime.exit_codes import exit_code
 from aggregator.runtime.logging import configure_logging
 from aggregator.settings import Settings
 

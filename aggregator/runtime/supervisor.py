@@ -6,8 +6,8 @@ all of them at SIGTERM or SIGINT. A worker whose supervisor is gone stops too: t
 
 A worker that cannot start ends the service only before any worker was ready. After that the supervisor keeps
 the socket and the other workers, and tries again with growing pauses; while no worker is left, connections
-wait in the backlog. A replacement waits for a store that is unavailable. All workers accept from one socket,
-so a connection in its backlog is not lost with a worker.
+wait in the backlog. All workers accept from one socket, so a connection in its backlog is not lost with a
+worker.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aggregator.domain import IndexLayout
-from aggregator.errors import ConfigurationError
+from aggregator.errors import EXIT_UNAVAILABLE, ConfigurationError
 from aggregator.http.peer_metrics import SUPERVISOR, PeerMetrics, RestartCounts, Supervised
 from aggregator.runtime.addresses import announce, bind_error
 from aggregator.runtime.background_process import keep_background_running
 from aggregator.runtime.event_loop import on_stop_signal, run_loop
-from aggregator.runtime.exit_codes import EXIT_UNAVAILABLE
 from aggregator.runtime.processes import ChildProcess, follow_parent, keep_running, report_ready, run_child
 from aggregator.runtime.web_process import (
     SHUTDOWN_TIMEOUT_S,
@@ -107,8 +106,7 @@ class Supervisor:
     async def _keep_worker(self, index: int) -> None:
         def start() -> ChildProcess:
             name, metrics = f"aggregator-worker-{index}", PeerMetrics(self._runtime_dir, str(index))
-            wait_for_store = bool(self._ready_workers)  # a replacement, also of a worker that never was ready
-            return ChildProcess(name, worker_main, self._settings, self._listener, metrics, wait_for_store)
+            return ChildProcess(name, worker_main, self._settings, self._listener, metrics)
 
         def on_failure(failure: str, code: int | None) -> bool:
             if self._ready_workers:
@@ -139,7 +137,6 @@ def worker_main(
     settings: Settings,
     listener: socket.socket,
     peer_metrics: PeerMetrics,
-    wait_for_store: bool,
     pipe: Connection,
 ) -> None:
     """Entry point of a worker: serve until SIGTERM, or until the supervisor is gone."""
@@ -153,7 +150,7 @@ def worker_main(
 
         return await run_server(
             settings, pools, on_ready=on_ready,
-            listener=listener, stop=stop, peer_metrics=peer_metrics, wait_for_store=wait_for_store,
+            listener=listener, stop=stop, peer_metrics=peer_metrics,
         )  # fmt: skip
 
     run_child(lambda: serve(fork_analysis(settings)), settings, log, ignored_signals=(signal.SIGHUP,))

@@ -7,26 +7,22 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from aggregator.analysis.analyzer import warm_up as load_resources
-from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavailable
+from aggregator.errors import EXIT_OK, AggregatorError, ConfigurationError
 from aggregator.http.peer_metrics import PeerMetrics, RestartCounts
-from aggregator.log_limits import ChangeFilter
 from aggregator.runtime.addresses import bind_error
 from aggregator.runtime.background_process import keep_background_running
 from aggregator.runtime.event_loop import on_stop_signal, tune_interpreter
-from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.runtime.processes import ForkedProcess
 from aggregator.settings import Settings
 
 if TYPE_CHECKING:
     from aggregator.app import AnalysisPools, Service
-    from aggregator.background.tasks import IndexMaintenance
 
 SHUTDOWN_TIMEOUT_S = 10.0
-STORE_RETRY_INTERVAL_S = 1.0
 READINESS_INTERVAL_S = 5.0
 SIGHUP_IGNORED_MESSAGE = "SIGHUP ignored: restart the service, or its replicas one after the other"
 NO_API_KEYS_MESSAGE = (
@@ -60,7 +56,6 @@ async def run_server(
     peer_metrics: PeerMetrics | None = None,
     restarts: RestartCounts | None = None,
     forked_background: ForkedProcess | None = None,
-    wait_for_store: bool = False,
 ) -> int:
     """Open the service and serve until SIGTERM, SIGINT or ``stop``; the exit code.
 
@@ -71,7 +66,6 @@ async def run_server(
     peer_metrics       metrics of the other processes; None: this is the only process (memory store)
     restarts           counts the restarts of the background process; None: this process does not run it
     forked_background  the background process if it is forked already; None: it is spawned
-    wait_for_store     wait until an unavailable store can be opened, instead of raising StoreUnavailable
     Raises ConfigurationError, ModelError or StoreUnavailable at start.
     """
     from aggregator.app import open_service
@@ -86,15 +80,13 @@ async def run_server(
     def ready(port: int) -> None:
         ready_tasks.append(asyncio.ensure_future(on_ready(service, port)))
 
-    if wait_for_store and not await _store_opens(settings, stop):
-        return EXIT_OK
     async with open_service(settings, pools=pools) as service:
         if not settings.user_header and await service.edge.api_keys.is_missing_keys():
             raise ConfigurationError(NO_API_KEYS_MESSAGE.format(host=settings.host))
         await check_readiness(service)
         await warm_up(service)
         tune_interpreter()
-        checking = asyncio.create_task(_check_readiness_periodically(service))
+        checking = asyncio.create_task(_repeat(READINESS_INTERVAL_S, lambda: check_readiness(service)))
         work = _run_background(service, peer_metrics, stop, restarts, forked_background)
         background = asyncio.create_task(work)
         try:
@@ -111,25 +103,6 @@ async def run_server(
             stop.set()
             await background
     return EXIT_OK
-
-
-async def _store_opens(settings: Settings, stop: asyncio.Event) -> bool:
-    """Wait until the store can be opened; False if ``stop`` was set meanwhile."""
-    from aggregator.index.upkeep import format_version
-    from aggregator.store.factory import open_store
-
-    problems = ChangeFilter()
-    while not stop.is_set():
-        try:
-            async with open_store(settings, format_version.write):
-                return True
-        except StoreUnavailable as error:
-            if problems.is_new(str(error)):
-                log.warning("waiting for the store: %s", error)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STORE_RETRY_INTERVAL_S):
-                await stop.wait()
-    return False
 
 
 async def warm_up(service: Service) -> None:
@@ -150,10 +123,10 @@ async def check_readiness(service: Service) -> None:
             await service.articles.unread_index.record_exclusive_writes()
 
 
-async def _check_readiness_periodically(service: Service) -> None:
+async def _repeat(interval_s: float, step: Callable[[], Awaitable[None]]) -> None:
     while True:
-        await asyncio.sleep(READINESS_INTERVAL_S)
-        await check_readiness(service)
+        await asyncio.sleep(interval_s)
+        await step()
 
 
 async def _run_background(
@@ -169,19 +142,12 @@ async def _run_background(
         await stop.wait()
         await service.background.scheduler.stop()
         return
-    refreshing = asyncio.create_task(_refresh_maintenance(service.background.maintenance))
+    # What the maintenance in the background process has changed.
+    maintenance = service.background.maintenance
+    refreshing = asyncio.create_task(_repeat(maintenance.interval_s, maintenance.refresh))
     if restarts is not None:
         await keep_background_running(
             service.settings, service.analysis.layout, peer_metrics.directory, restarts, stop, forked
         )
     await stop.wait()
     refreshing.cancel()
-
-
-async def _refresh_maintenance(maintenance: IndexMaintenance) -> None:
-    """Read periodically what the maintenance in the background process has changed."""
-    from aggregator.background.tasks import MAINTENANCE_INTERVAL_S
-
-    while True:
-        await asyncio.sleep(MAINTENANCE_INTERVAL_S)
-        await maintenance.refresh()

@@ -16,8 +16,7 @@ from aiohttp.test_utils import TestServer
 
 from aggregator.cli import retry_forever
 from aggregator.cli.retry_forever import Backoff, until_available
-from aggregator.errors import InvalidInput, Overloaded, StoreUnavailable
-from aggregator.runtime.exit_codes import EXIT_INTERRUPTED
+from aggregator.errors import EXIT_INTERRUPTED, InvalidInput, Overloaded, StoreUnavailable
 from tests.cli.helpers import OTHER, ROOT, article_body, write_jsonl
 
 

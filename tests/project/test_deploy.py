@@ -10,7 +10,7 @@ import yaml
 
 from aggregator.analysis.pool.pool import WORKER_MEMORY_BYTES
 from aggregator.cli import options
-from aggregator.runtime.exit_codes import EXIT_CONFIGURATION_ERROR, EXIT_UNAVAILABLE
+from aggregator.errors import EXIT_CONFIGURATION_ERROR, EXIT_UNAVAILABLE
 from aggregator.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]

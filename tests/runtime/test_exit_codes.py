@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aggregator import errors
-from aggregator.runtime.exit_codes import exit_code
+from aggregator.errors import exit_code
 
 
 @pytest.mark.parametrize(

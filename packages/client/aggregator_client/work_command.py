@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from aggregator import errors as server_errors
 from aggregator.cli import common_options
-from aggregator.runtime.exit_codes import EXIT_OK
+from aggregator.errors import EXIT_OK
 from aggregator_client import errors
 
 if TYPE_CHECKING:

@@ -17,10 +17,9 @@ from aggregator.cli.ingest import format_counts, iter_batches
 from aggregator.cli.ingest_targets import open_target
 from aggregator.cli.progress import ItemProgress, open_bar
 from aggregator.domain import Article
-from aggregator.errors import ConfigurationError, InvalidInput
+from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError, InvalidInput
 from aggregator.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
-from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings
 from aggregator_archive import rows
 from aggregator_archive.encode import Encoding

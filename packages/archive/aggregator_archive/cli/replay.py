@@ -12,8 +12,7 @@ import msgspec
 from aggregator import jsonl
 from aggregator.app import build_burst_rule
 from aggregator.cli.progress import ItemProgress
-from aggregator.errors import InvalidInput
-from aggregator.runtime.exit_codes import EXIT_OK
+from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
 from aggregator_archive import replay as replaying
 from aggregator_archive.replay import ServiceFingerprints

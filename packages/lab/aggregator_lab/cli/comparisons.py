@@ -12,9 +12,8 @@ from aggregator import jsonl
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.text.language import language_group
 from aggregator.domain import Analysis, Article
-from aggregator.errors import ConfigurationError, InvalidInput
+from aggregator.errors import EXIT_OK, ConfigurationError, InvalidInput
 from aggregator.extensions import feature_names
-from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 from aggregator_archive.rows import read_rows
 from aggregator_lab.cli.evaluate import load_analyzer

@@ -17,8 +17,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.cli.common_options import selected_policy
 from aggregator.domain import Analysis, Article
-from aggregator.errors import InvalidInput
-from aggregator.runtime.exit_codes import EXIT_OK
+from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
 from aggregator_archive.rows import read_rows
 from aggregator_lab.evaluation import calibration

@@ -17,8 +17,7 @@ from aggregator import jsonl
 from aggregator.cli.common_options import selected_policy
 from aggregator.cli.progress import open_bar
 from aggregator.domain import Article
-from aggregator.errors import InvalidInput
-from aggregator.runtime.exit_codes import EXIT_OK
+from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
 from aggregator_lab.cli.evaluate import load_analyzer
 from aggregator_lab.evaluation import duplicates, edit_recall, judgments

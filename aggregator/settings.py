@@ -330,18 +330,10 @@ class Settings:
         "Number of articles or other requests per second that one API key may send; 0: unlimited.",
         **_in_range(0, 1e6),
     )
-    header_timeout_seconds: float = _option(
-        10.0, "Maximum time for the header of a request to arrive.", **_in_range(0.01, 600)
-    )
     request_timeout_seconds: float = _option(
         5.0,
         "Maximum time from the first byte of a request to its answer, queues and the store included; then it "
         "is answered 503. Batches and event streams are excepted.",
-        **_in_range(0.01, 3600),
-    )
-    body_timeout_seconds: float = _option(
-        30.0,
-        "Maximum time for a batch to make no progress, and for any request body to arrive.",
         **_in_range(0.01, 3600),
     )
     demo: bool = _option(False, "Replay the demonstration stream after the start; implies store_texts.")

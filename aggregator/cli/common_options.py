@@ -37,8 +37,8 @@ SERVICE_SETTINGS = (*DEDUP_SETTINGS, *STORE_SETTINGS, *MODEL_SETTINGS, *MIGRATIO
 # Headings of the help, in this order. A setting without a heading is listed under the last one.
 SETTING_GROUPS: dict[str, tuple[str, ...]] = {
     "network": _names(
-        "host port public_url allowed_hosts cors_origins workers header_timeout_seconds body_timeout_seconds "
-        "request_timeout_seconds webhook_allow_private_addresses"
+        "host port public_url allowed_hosts cors_origins workers request_timeout_seconds "
+        " webhook_allow_private_addresses"
     ),
     "access": _names(
         "auth_disabled metrics_public rate_limit_per_second trusted_proxies user_header user_groups_header "

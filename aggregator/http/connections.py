@@ -28,6 +28,7 @@ from aggregator.http.app_keys import LOAD_SHEDDER, METRICS, SERVICE
 from aggregator.http.limits import LoadShedder
 from aggregator.http.proxies import wrap_factory
 
+HEADER_TIMEOUT_S = 10.0  # for the header of a request to arrive
 TOO_MANY_CONNECTIONS = "This server has too many open connections; retry later, over fewer connections."
 TOO_MANY_ARTICLES = (
     "As many articles of this caller are in flight here as can be answered in time (setting "
@@ -237,9 +238,7 @@ class Connection(RequestHandler):
         return self.peername[0] if isinstance(self.peername, tuple) else ""
 
     def _start_timer(self) -> None:
-        self._header_timer = self._loop.call_later(
-            self._pool.settings.header_timeout_seconds, self.force_close
-        )
+        self._header_timer = self._loop.call_later(HEADER_TIMEOUT_S, self.force_close)
 
     def _stop_timer(self) -> None:
         if self._header_timer is not None:

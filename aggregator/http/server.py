@@ -72,6 +72,7 @@ ACCEPTS_PER_TURN = 32
 KEEPALIVE_TIMEOUT_S = 75.0
 # Of a body that was refused so much time is read and discarded: who sends it first can still read the answer.
 LINGERING_S = 2.0
+BODY_TIMEOUT_S = 30.0  # for a batch to make no progress, and for any other body to arrive
 # aiohttp stops reading from the socket once a body has twice this number of unread bytes.
 READ_BUFFER_BYTES = 128 * 1024
 
@@ -85,9 +86,7 @@ def make_app(service: Service) -> web.Application:
     app[METRICS] = Metrics(service.articles.policies.names)
     app[DISTANCE_THRESHOLDS] = DistanceThresholds(settings.duplicate_bits, settings.related_bits)
     app[LOAD_SHEDDER] = LoadShedder(settings.max_inflight_articles)
-    app[BODY_LIMITS] = BodyLimits(
-        settings.max_body_bytes, settings.max_batch_lines, settings.body_timeout_seconds
-    )
+    app[BODY_LIMITS] = BodyLimits(settings.max_body_bytes, settings.max_batch_lines, BODY_TIMEOUT_S)
     # One caller gets half of the budget, and a percent-encoded form has up to three times max_body_bytes.
     app[BODY_MEMORY_BUDGET] = BodyMemoryBudget(max(BUDGET_BYTES, 8 * settings.max_body_bytes))
     app[OPENAPI_DOCUMENT] = build_document(ENDPOINTS, prefix)

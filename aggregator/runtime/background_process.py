@@ -89,8 +89,7 @@ async def _run(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe:
     # Imported here: a parent that only supervises needs none of the packages of index and detector.
     from aggregator.analysis.text import tokenizer
     from aggregator.app import open_background
-    from aggregator.http.metrics.collectors import ScrapeContext, store_info
-    from aggregator.http.metrics.registry import BackgroundMetrics
+    from aggregator.http.metrics import BackgroundMetrics, store_info
 
     stop, metrics = asyncio.Event(), BackgroundMetrics()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
@@ -98,8 +97,7 @@ async def _run(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe:
     async with open_background(settings, layout) as background:
 
         async def exposition() -> bytes:
-            store = await store_info(background.index.store)
-            return metrics.render(ScrapeContext(store, background=background))
+            return metrics.render(await store_info(background.index.store), background=background)
 
         with contextlib.closing(await PeerMetrics(runtime_dir, BACKGROUND_PROCESS).listen(exposition)):
             tokenizer.tokenize("", "en")  # load stemmers and stop words now (0.2 s), not at the first event

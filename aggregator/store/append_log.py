@@ -46,7 +46,6 @@ log = logging.getLogger("aggregator.store")
 
 # Length of each file of a log, by name: the base file first, then those appended to, the newest last.
 Lengths = dict[str, int]
-_decoder = msgspec.json.Decoder(Lengths)
 
 
 class AppendLog:
@@ -88,11 +87,8 @@ class AppendLog:
         kept = self._cut(path, end)
         log.warning(
             "the log of the store ended with %d bytes that are no complete command, as a crash or a power "
-            "loss leaves them; they were cut off %s and are kept in %s",
-            files[name] - end,
-            path,
-            kept,
-        )
+            "loss leaves them; they were cut off %s and are kept in %s", files[name] - end, path, kept,
+        )  # fmt: skip
 
     def record(self) -> None:
         """Note the lengths of now, and save those noted before. The server must have loaded its log."""
@@ -137,11 +133,11 @@ class AppendLog:
         return files
 
     def _require_empty(self, saved: Lengths) -> None:
-        left = [path for path in self._directory.glob("appendonly.aof.*") if path.is_file()]
-        if sum(path.stat().st_size for path in left) > EMPTY_LOG_BYTES:
+        left = {p.name: p.stat().st_size for p in self._directory.glob("appendonly.aof.*") if p.is_file()}
+        if sum(left.values()) > EMPTY_LOG_BYTES:
             raise self._damage(
-                f"{self._directory} has log files ({', '.join(sorted(path.name for path in left))}) but "
-                f"no {MANIFEST_NAME}, so the store would start empty"
+                f"{self._directory} has log files ({', '.join(sorted(left))}) but no {MANIFEST_NAME}, so the "
+                "store would start empty"
             )
         if sum(saved.values()) > EMPTY_LOG_BYTES:
             raise self._damage(f"the log in {self._directory} is gone, so the store would start empty")
@@ -174,7 +170,7 @@ class AppendLog:
 
     def _read_record(self) -> Lengths:
         try:
-            return _decoder.decode(self._record.read_bytes())
+            return msgspec.json.decode(self._record.read_bytes(), type=Lengths)
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.MsgspecError) as error:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aggregator.settings import Settings
+from aggregator.http import server
 from tests.contract.json_bodies import any_bodies
 from tests.support.fake_service import Client, FakeService, serving
 
@@ -234,7 +234,7 @@ async def test_an_invalid_query_gets_one_sentence(
     assert sentence is None or problem["detail"] == sentence
 
 
-async def test_a_slow_body_times_out() -> None:
+async def test_a_slow_body_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """408, and the connection is closed."""
 
     async def endless() -> AsyncIterator[bytes]:
@@ -242,7 +242,8 @@ async def test_a_slow_body_times_out() -> None:
         await end.wait()
 
     end = asyncio.Event()
-    service = FakeService(Settings(store_url="memory", body_timeout_seconds=0.05))
+    monkeypatch.setattr(server, "BODY_TIMEOUT_S", 0.05)
+    service = FakeService()
     async with serving(service) as client:
         response = await client.post("/v1/articles", data=endless())
         end.set()

@@ -11,19 +11,22 @@ import pytest
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from aggregator.http import server
+from aggregator.http import connections, server
 from aggregator.settings import Settings
 from tests.support.fake_service import Client, FakeService, serving
 from tests.support.hang_limit import HANG_LIMIT_S
 
 # Long enough that a busy machine opens 100 connections and sends the first bytes of each within them.
 TIMEOUT_S = 2.0
-SHORT_TIMEOUTS = Settings(
-    store_url="memory", header_timeout_seconds=TIMEOUT_S, body_timeout_seconds=TIMEOUT_S
-)
 # Some times what the limits allow and what the buffers of the sockets hold.
 MAX_SENT_BYTES = 40_000_000
 VALID_REQUEST = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.fixture(name="short_timeouts")
+def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEADER_TIMEOUT_S", TIMEOUT_S)
+    monkeypatch.setattr(server, "BODY_TIMEOUT_S", TIMEOUT_S)
 
 
 async def read_until_closed(reader: asyncio.StreamReader) -> bytes:
@@ -54,9 +57,10 @@ async def send_slowly(client: Client, *pieces: bytes, pause_s: float = 0.05) -> 
         writer.close()
 
 
+@pytest.mark.usefixtures("short_timeouts")
 async def test_endless_headers_close_the_connection() -> None:
     """In a first request, after an answered one, and without any byte; 100 concurrent connections."""
-    async with serving(FakeService(SHORT_TIMEOUTS)) as client:
+    async with serving(FakeService()) as client:
         endless = [send_slowly(client, b"GET /healthz HTTP/1.1\r\n", b"X-A: b\r\n") for _ in range(100)]
         silent = send_slowly(client, b"")
         after_request = send_slowly(client, VALID_REQUEST, b"GET /healthz HTTP/1.1\r\n", b"X-A: b\r\n")
@@ -70,18 +74,20 @@ async def test_endless_headers_close_the_connection() -> None:
     assert answers[-1].count(b"HTTP/1.1") == 1
 
 
+@pytest.mark.usefixtures("short_timeouts")
 async def test_a_slow_body_is_408() -> None:
     """The timeout is for the whole body, however steadily it arrives."""
     head = b"POST /v1/articles HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
-    async with serving(FakeService(SHORT_TIMEOUTS)) as client:
+    async with serving(FakeService()) as client:
         answers = await asyncio.gather(*(send_slowly(client, head + b"{", b" ") for _ in range(20)))
 
     assert all(answer.startswith(b"HTTP/1.1 408 ") for answer in answers)
 
 
+@pytest.mark.usefixtures("short_timeouts")
 async def test_a_kept_connection_is_served_repeatedly() -> None:
     """Pauses between requests do not count; headers may arrive in pieces within the timeout."""
-    async with serving(FakeService(SHORT_TIMEOUTS)) as client:
+    async with serving(FakeService()) as client:
         reader, writer = await asyncio.open_connection(client.host, client.port)
         for _ in range(2):
             for piece in (VALID_REQUEST[:7], VALID_REQUEST[7:20], VALID_REQUEST[20:]):

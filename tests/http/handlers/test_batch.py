@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from aggregator.errors import StoreUnavailable
+from aggregator.http import server
 from aggregator.settings import Settings
 from tests.support.fake_service import Client, FakeService, serving
 
@@ -180,7 +181,7 @@ async def test_a_client_may_send_everything_before_it_reads(service: FakeService
     assert answer.count(b'"verdict":"new"') == 9000
 
 
-async def test_a_stalled_batch_times_out() -> None:
+async def test_a_stalled_batch_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """After too long a pause the last line reports it."""
     end = asyncio.Event()
 
@@ -188,7 +189,8 @@ async def test_a_stalled_batch_times_out() -> None:
         yield line("a")
         await end.wait()
 
-    service = FakeService(Settings(store_url="memory", body_timeout_seconds=0.5))
+    monkeypatch.setattr(server, "BODY_TIMEOUT_S", 0.5)
+    service = FakeService()
     async with serving(service) as client, client.post("/v1/articles/batch", data=body()) as response:
         rows = [json.loads(await response.content.readline()) for _ in range(2)]
         end.set()

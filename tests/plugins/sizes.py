@@ -1,11 +1,12 @@
 """pytest plugin of scripts/test with the three sizes of tests, and ``--unit``, which runs the smallest.
 
-* **unit**: starts no process and opens no server; all of them together take less than a minute;
-* **integration**: a store server, worker processes, real news or many examples (``integration``, ``redis``,
-  ``data``, or a fixture that starts a server);
+* **unit**: starts no process and opens no port; all of them together take less than a minute, since a
+  property gets at most ``UNIT_EXAMPLES`` examples;
+* **integration**: a server, worker processes, real news or many steps (``integration``, ``redis``, ``data``,
+  or a fixture that starts a server);
 * **services and browser**: whole services (``services``) and the pages in Chromium (``browser``).
 
-With ``--unit`` a test that starts a process fails, so that the sizes stay true.
+With ``--unit`` a test that starts a process or opens a port fails, so that the sizes stay true.
 """
 
 from __future__ import annotations
@@ -14,22 +15,24 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 LARGER = {"integration", "redis", "data", "services", "browser"}
 SERVER_FIXTURES = {"valkey_server", "redis_server", "cluster_of_session", "own_server"}
-PROCESS_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}
+FORBIDDEN_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.bind"}
+UNIT_EXAMPLES = 20
 watched: list[str] = []  # the test that runs now
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option ``--unit``."""
-    parser.addoption("--unit", action="store_true", help="only tests that start no process")
+    parser.addoption("--unit", action="store_true", help="only tests without processes and ports")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Forbid processes when only unit tests run."""
+    """Forbid processes and ports when only unit tests run."""
     if config.getoption("--unit"):
-        sys.addaudithook(refuse_processes)
+        sys.addaudithook(refuse)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -48,6 +51,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         larger = [item for item in items if not is_unit(item)]
         config.hook.pytest_deselected(items=larger)
         items[:] = [item for item in items if is_unit(item)]
+        for item in items:
+            limit_examples(item)
 
 
 def is_unit(item: pytest.Item) -> bool:
@@ -60,7 +65,17 @@ def is_unit(item: pytest.Item) -> bool:
     return not uses_server and not fixtures & SERVER_FIXTURES
 
 
-def refuse_processes(event: str, arguments: tuple[object, ...]) -> None:
-    """Fail a unit test that starts a process; an audit hook."""
-    if watched and event in PROCESS_EVENTS:
-        raise AssertionError(f"A unit test started a process ({event}); mark it integration or services.")
+def limit_examples(item: pytest.Item) -> None:
+    """At most ``UNIT_EXAMPLES`` examples of a property."""
+    function = getattr(item, "obj", None)
+    chosen = getattr(function, "_hypothesis_internal_use_settings", None)
+    if chosen is not None and chosen.max_examples > UNIT_EXAMPLES:
+        function._hypothesis_internal_use_settings = settings(chosen, max_examples=UNIT_EXAMPLES)
+
+
+def refuse(event: str, arguments: tuple[object, ...]) -> None:
+    """Fail a unit test that starts a process or opens a port; an audit hook."""
+    if watched and event in FORBIDDEN_EVENTS:
+        raise AssertionError(
+            f"A unit test started a process or a server ({event}); mark it integration or services."
+        )

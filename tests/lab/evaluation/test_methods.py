@@ -94,7 +94,7 @@ def test_random_scores_give_low_measures() -> None:
     random = ScoredPairs(a.astype(np.int64), b.astype(np.int64), np.random.default_rng(1).random(len(a)))
     truth = [item.label for item in labeled]
 
-    assert methods.tune_and_score(random, "union-find", truth, truth)["b_cubed_f1"] < 0.7
+    assert methods.tune_and_score([random, random], "union-find", truth, truth)["b_cubed_f1"] < 0.7
 
 
 def test_pairs_are_counted_over_groups() -> None:

@@ -21,7 +21,7 @@ from aggregator_lab.evaluation import features, methods
 from aggregator_lab.evaluation.article_files import read_articles
 from aggregator_lab.evaluation.methods import COMMON_NGRAM_WORDS, MethodResult
 from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, SINGLE_KINDS
-from aggregator_lab.evaluation.pair_scorers import METHODS, default_methods
+from aggregator_lab.evaluation.pair_scorers import METHOD_NAMES, default_methods
 from aggregator_lab.evaluation.pairs import parse_pairs
 from aggregator_lab.evaluation.published_shingling import TABLE_4
 from aggregator_lab.labeled import first_per_label, load_labeled, merged_label
@@ -31,7 +31,7 @@ def compare_methods(args: argparse.Namespace, settings: Settings) -> int:
     """Score each method at each noise level."""
     jsonl.check_readable(args.files)
     levels = {level.name: level for level in (CLEAN, *NOISE_LEVELS, *SINGLE_KINDS)}
-    _check_names("method", args.method, METHODS)
+    _check_names("method", args.method, METHOD_NAMES)
     _check_names("level", args.level, levels)
     gold = first_per_label(load_labeled(args.files, unique_ids=False), args.per_label)
     chosen = [levels[name] for name in args.level] if args.level else [CLEAN, *NOISE_LEVELS]
@@ -113,7 +113,7 @@ def methods_not_run(rows: Sequence[MethodResult]) -> list[str]:
     lines = []
     for level in dict.fromkeys(row.level for row in rows):
         run = {row.method for row in rows if row.level == level}
-        missing = [name for name in METHODS if name not in run]
+        missing = [name for name in METHOD_NAMES if name not in run]
         lines += [f"{level:8} not run: {'; '.join(missing)}"] if missing else []
     return lines
 

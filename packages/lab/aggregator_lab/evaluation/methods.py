@@ -13,7 +13,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
 from statistics import mean
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -26,10 +29,12 @@ from aggregator_archive.cluster import Links, average_linkage, cluster
 from aggregator_archive.optional_imports import import_optional
 from aggregator_lab.evaluation.metrics import adjusted_rand, b_cubed, pair_count, precision_recall_f1
 from aggregator_lab.evaluation.noise import CLEAN, NOISE_LEVELS, NoiseLevel, add_noise
-from aggregator_lab.evaluation.pair_scorers import METHODS, TRANSFORMER, default_methods, ngrams
+from aggregator_lab.evaluation.pair_scorers import METHODS, TRANSFORMER_METHODS, default_methods, ngrams
+from aggregator_lab.evaluation.trained_encoders import TRAINED_METHODS, train
 from aggregator_lab.evaluation.vectors import FAISS, LIBRARIES, ScoredPairs
 from aggregator_lab.labeled import DEFAULT_LANG, LabeledArticle, merged_label
 
+HALVES = ("even", "odd")  # clusters, in order of names
 CLUSTERINGS = ("union-find", "average", "leiden")
 IGRAPH = ("igraph", "newsdedup-lab[methods]", "Community detection")  # arguments of import_optional
 RANDOM_SEED = 20231  # of community detection
@@ -80,26 +85,45 @@ def evaluate(
     methods = methods or default_methods()
     _check_libraries(methods)
     tasks = [(gold, method, level) for level in levels for method in methods]
-    # One process per task: the peak memory of a process never falls.
-    with ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor:
-        results = executor.map(evaluate_method, *zip(*tasks, strict=True))
+    with (
+        TemporaryDirectory() as encoders,
+        # One process per task: the peak memory of a process never falls.
+        ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor,
+    ):
+        if not TRAINED_METHODS.keys().isdisjoint(methods):
+            executor.submit(train_encoders, gold, Path(encoders)).result()
+        results = executor.map(evaluate_method, *zip(*tasks, strict=True), repeat(Path(encoders)))
         return [row for rows in results for row in rows]
 
 
 def _check_libraries(methods: Sequence[str]) -> None:
     needed = [IGRAPH, *(each for name in methods for each in LIBRARIES.get(name, ()))]
-    if TRANSFORMER in methods:
+    if not TRANSFORMER_METHODS.isdisjoint(methods):
         needed.append(FAISS)
     for library in dict.fromkeys(needed):
         import_optional(*library)
 
 
-def evaluate_method(gold: Sequence[LabeledArticle], method: str, level: NoiseLevel) -> list[MethodResult]:
-    """One row per clustering, computed in this process."""
+def train_encoders(gold: Sequence[LabeledArticle], directory: Path) -> None:
+    """Write a directory of weights for each of ``HALVES``, trained on its articles."""
+    truth = _merged_labels(gold)
+    even = _is_even_cluster(truth)
+    for name, half in zip(HALVES, (even, ~even), strict=True):
+        articles = [item.article for item, chosen in zip(gold, half.tolist(), strict=True) if chosen]
+        train(articles, _select(truth, half), directory / name)
+
+
+def evaluate_method(
+    gold: Sequence[LabeledArticle], method: str, level: NoiseLevel, encoders: Path = Path()
+) -> list[MethodResult]:
+    """One row per clustering, computed in this process. ``encoders``: directory of ``train_encoders``."""
     articles = _noisy_articles(gold, level)
     memory_before_mb = _peak_mb()
     started = time.process_time()
-    scored = METHODS[method](articles)
+    if method in TRAINED_METHODS:
+        by_half = [TRAINED_METHODS[method](articles, encoders / half) for half in HALVES]
+    else:
+        by_half = [METHODS[method](articles)] * 2
     seconds = time.process_time() - started
     memory_mb = _peak_mb() - memory_before_mb
     labels, truth = [item.label for item in gold], _merged_labels(gold)
@@ -108,7 +132,7 @@ def evaluate_method(gold: Sequence[LabeledArticle], method: str, level: NoiseLev
             level.name,
             method,
             clustering,
-            **tune_and_score(scored, clustering, truth, labels),
+            **tune_and_score(by_half, clustering, truth, labels),
             seconds=seconds,
             memory_mb=memory_mb,
         )
@@ -138,17 +162,20 @@ def _noisy_articles(gold: Sequence[LabeledArticle], level: NoiseLevel) -> list[A
 
 
 def tune_and_score(
-    scored: ScoredPairs, clustering: str, truth: Sequence[str], labels: Sequence[str]
+    by_half: Sequence[ScoredPairs], clustering: str, truth: Sequence[str], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Measures and thresholds of a ``MethodResult``: tuned on one half, scored on the other, both ways."""
+    """Measures and thresholds of a ``MethodResult``: tuned on one half, scored on the other, both ways.
+
+    ``by_half``: scores of the method trained on each half; the same twice if it is not trained.
+    """
     even = _is_even_cluster(truth)
     thresholds: list[float] = []
     metrics: list[dict[str, float]] = []
     whole_f1 = 0.0
     groups_by_threshold: dict[float, npt.NDArray[np.int64]] = {}
-    for half in (even, ~even):
-        # Only the scores of the pair classifier depend on the half.
-        if not thresholds or scored.features is not None:
+    for half, scored in zip((even, ~even), by_half, strict=True):
+        # Only the scores of trained methods and of the pair classifier depend on the half.
+        if not thresholds or scored.features is not None or scored is not by_half[0]:
             links = strongest_links(scored, _link_strength(scored, truth, half), len(truth))
             groups_by_threshold = {t: group_labels(links, clustering, t) for t in THRESHOLDS}
         best = _best_threshold(

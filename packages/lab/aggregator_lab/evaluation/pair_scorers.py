@@ -23,6 +23,7 @@ from aggregator_archive.encode import Encoder, Encoding
 from aggregator_archive.join import find_candidates
 from aggregator_lab.evaluation import vectors
 from aggregator_lab.evaluation.spot_signatures import compressed_signatures, spotsigs
+from aggregator_lab.evaluation.trained_encoders import TRAINED_METHODS
 from aggregator_lab.evaluation.vectors import PairScorer, ScoredPairs
 from aggregator_lab.extractors import minilm
 from aggregator_lab.labeled import DEFAULT_LANG
@@ -166,7 +167,6 @@ def pair_classifier_features(articles: Sequence[Article]) -> ScoredPairs:
     return ScoredPairs(a, b, overlaps.containment, np.stack(features, axis=1))
 
 
-TRANSFORMER = "bi-encoder"
 METHODS: Mapping[str, PairScorer] = {
     "simhash": simhash,
     "sketch": sketch,
@@ -186,13 +186,15 @@ METHODS: Mapping[str, PairScorer] = {
     "NCD of spot signatures": compressed_signatures,
     "doc2vec": doc2vec,
     "embedding": embedding,
-    TRANSFORMER: bi_encoder,
+    "bi-encoder": bi_encoder,
 }
+METHOD_NAMES = (*METHODS, *TRAINED_METHODS)
+TRANSFORMER_METHODS = frozenset({"bi-encoder", *TRAINED_METHODS})
 
 
 def default_methods() -> list[str]:
-    """Return all methods, without the one by PyTorch if it is not installed."""
-    return [name for name in METHODS if minilm.is_installed() or name != TRANSFORMER]
+    """Return all methods, without those by PyTorch if it is not installed."""
+    return [name for name in METHOD_NAMES if minilm.is_installed() or name not in TRANSFORMER_METHODS]
 
 
 def _columns(articles: Sequence[Article], shingles: str = "words") -> Columns:

@@ -142,15 +142,25 @@ def _weights_digest() -> str:
     return sha256(_weights_file().read_bytes()).hexdigest()
 
 
-def load_transformer() -> Transformer:
-    """Return a newly loaded model. Raises ConfigurationError if the extra is missing."""
+def load_transformer(*, classifier: bool = False) -> Transformer:
+    """Return a newly loaded model, which may be trained. Raises ConfigurationError if the extra is missing.
+
+    ``classifier``: with an untrained layer that gives one number per pair of texts.
+    """
     torch = import_optional("torch", "newsdedup-lab[minilm]", _FEATURE)
     transformers = import_optional("transformers", "newsdedup-lab[minilm]", _FEATURE)
     # A pool of threads does not survive a fork.
     torch.set_num_threads(1)
     transformers.logging.disable_progress_bar()  # of the weights that are loaded
     directory = str(weights_directory())
-    model = transformers.AutoModel.from_pretrained(directory, local_files_only=True)
+    if classifier:
+        transformers.logging.set_verbosity_error()  # the untrained layer is intended
+        torch.manual_seed(0)
+        model = transformers.AutoModelForSequenceClassification.from_pretrained(
+            directory, num_labels=1, local_files_only=True
+        )
+    else:
+        model = transformers.AutoModel.from_pretrained(directory, local_files_only=True)
     tokenizer = transformers.AutoTokenizer.from_pretrained(directory, local_files_only=True)
     return Transformer(torch, model.eval(), tokenizer)
 

@@ -111,6 +111,7 @@ async def test_keys_are_required_beyond_loopback(
     assert await keys.is_required() is required
 
 
+@pytest.mark.integration
 async def test_an_unusable_article_does_not_affect_the_others() -> None:
     """Results are in the order of the articles, with the error in its place."""
     articles = [

@@ -60,6 +60,7 @@ async def test_a_spawned_task_runs_without_being_awaited() -> None:
         await spawn_task(work(True))
 
 
+@pytest.mark.integration
 async def test_the_error_of_an_ignored_task_is_not_reported() -> None:
     """Its caller was cancelled; asyncio would report an exception that nobody has retrieved."""
     reported: list[dict[str, Any]] = []

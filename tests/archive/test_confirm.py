@@ -66,6 +66,7 @@ def duplicates_offline(articles: list[Article], directory: Path) -> list[str]:
     return [a.id for a in articles if a.id not in kept]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("outlets", "copies"),
     [

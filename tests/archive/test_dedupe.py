@@ -14,6 +14,8 @@ from aggregator.cli import main
 from aggregator_archive import job, output, pipeline, rows
 from tests.support.archive_data import archive_rows, read_lines, write_lines
 
+pytestmark = pytest.mark.integration
+
 TABLES = ("pairs", "clusters", "representatives", "deduplicated")
 
 

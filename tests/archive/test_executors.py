@@ -91,6 +91,7 @@ def _hold_memory(size: int, held: Event, gate: Event) -> None:
     del block
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux reports proportional set sizes")
 def test_memory_of_workers_counts() -> None:
     """64 MiB in a child process are counted while it lives, and remain in the peak afterwards."""

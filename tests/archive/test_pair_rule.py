@@ -67,6 +67,7 @@ def online_decision(earlier: Article, later: Article) -> bool:
     return compare_pair(b, a, evidence, POLICY)[0] and novelty(a, b, POLICY) != "figures"
 
 
+@pytest.mark.integration
 @given(articles, articles)
 @settings(max_examples=150, deadline=None)
 def test_both_sides_decide_a_pair_alike(first: Article, second: Article) -> None:
@@ -161,6 +162,7 @@ def test_fillings_of_templates_are_not_clustered(tmp_path: Path) -> None:
     assert clustered_ids(tmp_path, rows) == []
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("day", "copied"), [(1, True), (20, False)])
 def test_an_outlet_that_prints_most_of_a_text_again_later_has_news(
     tmp_path: Path, day: int, copied: bool

@@ -234,6 +234,7 @@ async def test_a_tick_cancelled_by_a_stop_is_logged_without_a_traceback(
     assert "did not stop cleanly: a run took too long" in caplog.text
 
 
+@pytest.mark.integration
 async def test_a_run_is_short_and_the_next_one_resumes() -> None:
     """The 500,000 keys of a sealed segment take more than one run of 40 ms, and all are compacted."""
     newsroom = core(MemoryStore())

@@ -15,6 +15,8 @@ from aggregator.cli import doctor
 from tests.cli.helpers import run
 from tests.support.stores import direct_client
 
+pytestmark = pytest.mark.integration
+
 
 def test_a_missing_directory_is_reported_and_not_created(
     tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]

@@ -124,6 +124,7 @@ def test_batches_are_limited_in_lines_and_bytes() -> None:
     assert list(iter_batches([])) == []
 
 
+@pytest.mark.integration
 def test_an_unreachable_server_is_exit_code_3(
     tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,6 +29,8 @@ from aggregator.jsonl import Line
 from aggregator.settings import Settings
 from tests.support.factories import story
 
+pytestmark = pytest.mark.integration
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

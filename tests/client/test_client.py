@@ -19,6 +19,8 @@ from aggregator_client.errors import ConfigurationError, InvalidInput, NotFound
 from tests.support.factories import edited, story
 from tests.support.hang_limit import HANG_LIMIT_S
 
+pytestmark = pytest.mark.integration
+
 DEADLINE_S = 30.0  # long, so that a busy machine does not make the tests fail
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

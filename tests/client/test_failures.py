@@ -23,6 +23,8 @@ from tests.client import misbehaving
 from tests.support.factories import story
 from tests.support.hang_limit import HANG_LIMIT_S
 
+pytestmark = pytest.mark.integration
+
 UNRESOLVED = "aggregator.invalid"
 DEADLINE_S = 0.5  # in which nothing answers; no other failure here passes within any deadline
 ARTICLE = {"id": "a", "text": story(1)}

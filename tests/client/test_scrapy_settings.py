@@ -117,6 +117,7 @@ async def test_a_wrong_key_loses_no_item(mode: str, tmp_path: Path, monkeypatch:
         await dedup.close_spider()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("setting", "query"), [({}, {}), ({"BACKFILL": "True"}, {"backfill": "true"})])
 async def test_a_crawl_of_an_archive_declares_its_items(
     setting: dict[str, str], query: dict[str, str]
@@ -136,6 +137,7 @@ async def test_a_crawl_of_an_archive_declares_its_items(
     assert queries == [query]
 
 
+@pytest.mark.integration
 async def test_a_duplicate_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     """With its URL and the id of the original; Scrapy's line with the whole item is suppressed."""
     caplog.set_level("INFO")
@@ -157,6 +159,7 @@ async def test_a_duplicate_is_logged_in_one_line(caplog: pytest.LogCaptureFixtur
     assert (str(raised.value), raised.value.log_level) == (line, "NOTSET")
 
 
+@pytest.mark.integration
 @pytest.mark.usefixtures("virtual_time")
 async def test_the_service_is_checked_at_the_start(
     free_port: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -179,6 +182,7 @@ async def test_the_service_is_checked_at_the_start(
     ]
 
 
+@pytest.mark.integration
 async def test_a_crawl_that_outruns_the_service_keeps_few_requests_in_flight(tmp_path: Path) -> None:
     """100 items at once, as Scrapy sends them: 4 requests in flight, none unchecked."""
     gate = Gate()

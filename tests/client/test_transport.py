@@ -44,6 +44,7 @@ def test_without_a_key_there_is_no_authorization_header() -> None:
     assert authorization_headers("k1.secret") == {"Authorization": "Bearer k1.secret"}
 
 
+@pytest.mark.integration
 async def test_a_refused_connection_is_named_as_by_the_system(free_port: int) -> None:
     """Without the driver's class and address."""
     async with aiohttp.ClientSession() as session:

@@ -467,6 +467,7 @@ def mixed_items(seed: int) -> list[StreamItem]:
     return source.items
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("seed", range(3))
 async def test_the_same_items_give_the_same_events_live_and_offline(index: FakeIndex, seed: int) -> None:
     """Live in ticks of some minutes, with a new leader at every third tick; offline in one run."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.hostile.expressions import cpu_seconds, expressions, texts
 
 CHARACTERS = 40_000
@@ -9,6 +11,7 @@ CHARACTERS = 40_000
 LIMIT_S = 0.3
 
 
+@pytest.mark.integration
 def test_every_regular_expression_takes_linear_time() -> None:
     """``python -m tests.hostile.attack --expressions`` does the same with a million characters."""
     found = list(expressions())

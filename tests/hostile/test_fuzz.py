@@ -1,10 +1,13 @@
 """Short form of ``tests/hostile/fuzz.py``: 1/50 of its executions."""
 
+import pytest
+
 from tests.hostile.fuzz import fuzz
 
 SHARE = 0.02
 
 
+@pytest.mark.integration
 def test_mutated_bytes_raise_only_expected_errors_in_bounded_time() -> None:
     """Requests, bodies, tokenizers, extractor, models, buckets, records, streams, and store replies.
 

@@ -34,6 +34,7 @@ async def service() -> AsyncIterator[Service]:
         yield opened
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("article", "problem"),
     [
@@ -75,6 +76,7 @@ async def post_batch(client: Client, count: int) -> list[Any]:
     return [json.loads(line).get("verdict") for line in (await response.read()).splitlines()]
 
 
+@pytest.mark.integration
 async def test_a_batch_whose_worker_is_stopped_most_of_the_time_is_stored(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +91,7 @@ async def test_a_batch_whose_worker_is_stopped_most_of_the_time_is_stored(
     assert "duplicate" in expected
 
 
+@pytest.mark.integration
 async def test_a_page_whose_workers_get_no_processor_can_be_sent_again(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +114,7 @@ async def test_a_page_whose_workers_get_no_processor_can_be_sent_again(
     assert again.status == 201
 
 
+@pytest.mark.integration
 async def test_a_page_that_outlasts_the_deadline_is_answered_when_it_is_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

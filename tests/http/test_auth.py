@@ -21,6 +21,8 @@ from aggregator.settings import Settings
 from tests.support.factories import event
 from tests.support.fake_service import Client, FakeService, serving
 
+pytestmark = pytest.mark.integration
+
 # Roles that each route admits, written independently of the code, so that a mistake there fails a test.
 OPEN = "all"
 ADMITTED_ROLES = {

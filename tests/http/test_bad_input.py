@@ -13,6 +13,8 @@ from aggregator.http import server
 from tests.contract.json_bodies import any_bodies
 from tests.support.fake_service import Client, FakeService, serving
 
+pytestmark = pytest.mark.integration
+
 DEEP = b"[" * 100_000
 TEXT = "Two ferries collided in fog off the northern pier."
 

@@ -16,6 +16,8 @@ from aggregator.settings import Settings
 from tests.support.fake_service import Client, FakeService, serving
 from tests.support.hang_limit import HANG_LIMIT_S
 
+pytestmark = pytest.mark.integration
+
 # Long enough that a busy machine opens 100 connections and sends the first bytes of each within them.
 TIMEOUT_S = 2.0
 # Some times what the limits allow and what the buffers of the sockets hold.

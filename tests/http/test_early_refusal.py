@@ -98,6 +98,7 @@ class _BlockedService(FakeService):
         return await super().submit(article, dry_run=dry_run, sources=sources)
 
 
+@pytest.mark.integration
 async def test_one_callers_flood_does_not_refuse_anothers_single_posts() -> None:
     """The flood gets three quarters of the slots and 503 beyond; every post of the other caller is stored."""
     service = _BlockedService()
@@ -129,6 +130,7 @@ async def test_one_callers_flood_does_not_refuse_anothers_single_posts() -> None
     assert set(admitted) == {200, 201}
 
 
+@pytest.mark.integration
 async def test_a_refused_connection_stays_usable() -> None:
     """The answer to an early refusal ends neither the connection nor the framing of the next request."""
     service = _BlockedService()

@@ -46,6 +46,7 @@ class _BlockedService(FakeService):
         await super().delete(id_)
 
 
+@pytest.mark.integration
 async def test_a_request_is_answered_503_when_its_time_has_passed() -> None:
     """Its work is cancelled, its slot is free, and repeating it succeeds."""
     service = _BlockedService()
@@ -61,6 +62,7 @@ async def test_a_request_is_answered_503_when_its_time_has_passed() -> None:
     assert (in_flight_cancelled, again.status) == (1, 201)
 
 
+@pytest.mark.integration
 async def test_a_change_that_has_begun_is_completed() -> None:
     """A delete is not interrupted by the deadline; repeating it finds nothing more to delete."""
     service = _BlockedService()
@@ -78,6 +80,7 @@ async def test_a_change_that_has_begun_is_completed() -> None:
     assert (late.status, again.status) == (503, 404)
 
 
+@pytest.mark.integration
 async def test_a_batch_may_take_longer() -> None:
     """The deadline covers its admission only."""
     service = _BlockedService()
@@ -95,6 +98,7 @@ async def test_a_batch_may_take_longer() -> None:
     assert response.status == 200 and len(answers) == 3
 
 
+@pytest.mark.integration
 async def test_a_body_that_does_not_arrive_is_408() -> None:
     """The sender is slow, not the service."""
     settings = Settings(store_url="memory", request_timeout_seconds=0.2)

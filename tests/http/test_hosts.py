@@ -18,6 +18,8 @@ from tests.support.factories import event
 from tests.support.fake_service import Client, FakeService, serving
 from tests.support.nginx import documented_blocks, nginx
 
+pytestmark = pytest.mark.integration
+
 UNKNOWN_HOSTS = (
     "evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example", "a.b/@", "[::1",
     "evil.example@localhost", "evil.example\\@localhost", "localhost#evil.example", "[::1]:80,evil.example",

@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.fake_service import Client, FakeService, serving
 
+pytestmark = pytest.mark.integration
+
 WATCH = {"name": "floods", "query": "term=flood"}
 OTHER = {"name": "fires", "query": "term=fire"}
 

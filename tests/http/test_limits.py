@@ -49,6 +49,7 @@ class _BlockedService(FakeService):
         return await super().submit(article, dry_run=dry_run)
 
 
+@pytest.mark.integration
 async def test_requests_above_the_limit_are_refused_immediately() -> None:
     """503 with Retry-After; requests in flight are completed, and later ones admitted."""
     service = _BlockedService()
@@ -72,6 +73,7 @@ async def test_requests_above_the_limit_are_refused_immediately() -> None:
         assert again.status == 201
 
 
+@pytest.mark.integration
 async def test_a_failed_request_releases_its_slot() -> None:
     """An invalid article."""
     async with serving(FakeService(Settings(max_inflight_articles=1))) as client:
@@ -134,6 +136,7 @@ def test_every_caller_has_guaranteed_slots() -> None:
             held.enter_context(shedder.slot("slow"))
 
 
+@pytest.mark.integration
 async def test_open_batches_are_limited() -> None:
     """An address without a key has half of them. The next one is refused before its body is read."""
     end = asyncio.Event()
@@ -257,6 +260,7 @@ def test_usage_never_exceeds_the_budget_nor_half_of_it_per_caller(
     assert (budget.usage.total, budget.usage._by_caller) == (0, {})
 
 
+@pytest.mark.integration
 async def test_slow_large_bodies_do_not_block_small_ones() -> None:
     """Two stalled bodies fill their caller's half: a third one gets 503, small articles are accepted."""
     async with serving(FakeService(Settings(store_url="memory"))) as client:
@@ -287,6 +291,7 @@ async def test_slow_large_bodies_do_not_block_small_ones() -> None:
     assert "large bodies" in problem["detail"]
 
 
+@pytest.mark.integration
 async def test_a_failed_body_is_released() -> None:
     """Too large or invalid."""
     async with serving(FakeService(Settings(store_url="memory", max_body_bytes=2 * EXEMPT_BYTES))) as client:

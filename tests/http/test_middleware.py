@@ -9,6 +9,8 @@ from aggregator.http.errors import MAX_LOGGED_PATH_CHARS
 from aggregator.settings import Settings
 from tests.support.fake_service import Client, FakeService, serving
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/healthz", "/nothing", "/v1/events", "/static/page.js"])
 async def test_every_response_has_security_headers(client: Client, path: str) -> None:

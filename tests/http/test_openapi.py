@@ -5,6 +5,7 @@ from typing import cast
 
 import jsonschema_rs
 import msgspec
+import pytest
 
 from aggregator.app import Service
 from aggregator.http.openapi import BODY_EXAMPLES, build_document
@@ -94,6 +95,7 @@ def test_every_operation_with_a_body_has_an_example() -> None:
     assert BODY_EXAMPLES.keys() == operations
 
 
+@pytest.mark.integration
 def test_examples_match_their_schemas() -> None:
     """Those of fields, request bodies and responses."""
     document = build_document(ENDPOINTS)

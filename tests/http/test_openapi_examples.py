@@ -130,6 +130,7 @@ async def problems_of(api: Client, endpoint: Endpoint) -> list[str]:
     return found
 
 
+@pytest.mark.integration
 async def test_every_example_is_answered_as_documented(api: Client) -> None:
     """With a success, and with a body of the documented schema."""
     endpoints = [endpoint for endpoint in ENDPOINTS if endpoint.operation_id not in ENDLESS]

@@ -14,6 +14,8 @@ from aggregator.settings import Settings
 from tests.support.factories import edited, story
 from tests.support.fake_service import Client, serving
 
+pytestmark = pytest.mark.integration
+
 FILE = """
 [profiles.wire]
 updates_are_new = true

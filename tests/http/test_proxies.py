@@ -16,6 +16,8 @@ from tests.support.factories import event
 from tests.support.fake_service import FakeService, serving
 from tests.support.nginx import documented_blocks, nginx
 
+pytestmark = pytest.mark.integration
+
 TRUSTED, UNTRUSTED = "127.0.0.1, ::1", "192.0.2.7"
 ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 RULES = UserRoles("ada@news.example=reader, @news room=editor,@it=admin , *=reader")

@@ -9,6 +9,8 @@ from aggregator.app import Service, open_service
 from aggregator.settings import Settings
 from tests.support.fake_service import Client
 
+pytestmark = pytest.mark.integration
+
 STORY = (
     "The harbour bridge was closed on Friday after gusts of 140 km/h damaged two of its cables. "
     "Engineers will look at every cable before lorries may cross again, the port authority said. "

@@ -15,6 +15,8 @@ from aggregator.settings import Settings
 from tests.support.factories import story
 from tests.support.fake_service import Client, serving
 
+pytestmark = pytest.mark.integration
+
 TEXT = (
     "The lock keeper of Estmark raised the gates at dawn, because the river had risen two metres overnight. "
     "Barges with timber wait below the town, and the ferry to the mill does not run before Thursday. "

@@ -62,6 +62,7 @@ def query_fingerprints(stored: Fingerprints) -> list[int]:
     return found
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("make", [uniform, clustered, skewed])
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 async def test_a_lookup_finds_exactly_what_brute_force_finds(

@@ -114,6 +114,7 @@ def test_any_id_has_a_binding_key_of_one_length(id_: str) -> None:
     assert key == TAG + keys.BINDING + keys.id_hash(id_)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("own", [keys.sketch_buckets, keys.term_buckets])
 def test_all_buckets_are_enumerated_once(own: Callable[[bytes, list[int]], list[bytes]]) -> None:
     """Compaction visits every bucket that an article may be written to, in an order that never changes."""
@@ -124,6 +125,7 @@ def test_all_buckets_are_enumerated_once(own: Callable[[bytes, list[int]], list[
     assert set(own(b"", [0, (1 << 52) - 1, 0x1234_5678])) <= set(found)
 
 
+@pytest.mark.integration
 def test_all_wider_sketch_buckets_are_enumerated_once() -> None:
     """In the place of those of 18 bits."""
     found = list(keys.all_buckets([1], 20))

@@ -247,6 +247,7 @@ async def test_another_block_plan_needs_no_texts(store: Store) -> None:
     await assert_equal_spaces(store, CURRENT, NEXT_PLAN)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("from_file", [False, True], ids=["store", "file"])
 async def test_steps_are_repeated_until_they_succeed(
     store: Store, monkeypatch: pytest.MonkeyPatch, from_file: bool

@@ -34,6 +34,7 @@ async def answers(newsroom: Core, articles: list[Article]) -> list[tuple[object,
     ]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("batch_articles", [1, 3, 7])
 async def test_overlapping_batches_answer_as_one_by_one(store: Store, batch_articles: int) -> None:
     """On every store; without other writers only the update may be retried: it reads its group itself."""
@@ -75,6 +76,7 @@ class LosesAnswer(MemoryStore):
         return results
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("fails_at", [1, 2, 5])
 async def test_a_failure_ends_the_request_and_a_retry_completes_it(fails_at: int) -> None:
     """Work in flight is cancelled; the repeated request gets the answers of an undisturbed one."""

@@ -19,6 +19,8 @@ from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import Core, core, edited, story
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def newsroom(store: Store) -> Core:

@@ -151,6 +151,7 @@ def test_alerts_link_the_runbook_where_it_is_served() -> None:
             assert rule["annotations"]["runbook_url"] == f"{address}#{rule['alert'].lower()}"
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "values",
     [

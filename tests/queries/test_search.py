@@ -82,6 +82,7 @@ async def test_filters_restrict_the_results(newsroom: Core) -> None:
     assert await ids(newsroom, "dam", search_filter=SearchFilter(until_ms=now_ms - 10_000)) == []
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("limit", [1, 2, 3])
 @pytest.mark.parametrize("query", ["dam kareth", ""])
 async def test_pages_together_are_all_results(newsroom: Core, query: str, limit: int) -> None:

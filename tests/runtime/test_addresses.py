@@ -67,6 +67,7 @@ def test_a_local_store_is_described_by_its_durability(settings: Settings, expect
     assert describe_store(settings).endswith(expected)
 
 
+@pytest.mark.integration
 def test_a_port_in_use_is_named() -> None:
     """The error comes from a real second listener."""
     with socket.create_server(("127.0.0.1", 0)) as first:
@@ -78,6 +79,7 @@ def test_a_port_in_use_is_named() -> None:
     assert str(error).startswith(f"port: 127.0.0.1:{port} is in use by another process;")
 
 
+@pytest.mark.integration
 def test_an_address_of_another_machine_is_named() -> None:
     """192.0.2.0/24 is reserved for documentation."""
     with pytest.raises(OSError, match="assign") as caught, socket.create_server(("192.0.2.1", 0)):

@@ -50,6 +50,7 @@ async def start_child(monkeypatch: pytest.MonkeyPatch) -> ChildProcess:
     return child
 
 
+@pytest.mark.integration
 async def test_a_hung_child_is_detected_and_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGTERM has no effect on a stopped process, so SIGKILL follows; the exit reason names it."""
     child = await start_child(monkeypatch)
@@ -62,6 +63,7 @@ async def test_a_hung_child_is_detected_and_killed(monkeypatch: pytest.MonkeyPat
     assert child.exit_reason() == "sent no heartbeat and was killed (code -9)"
 
 
+@pytest.mark.integration
 async def test_a_child_with_heartbeats_keeps_running(monkeypatch: pytest.MonkeyPatch) -> None:
     """Heartbeats do not replace the ready payload."""
     child = await start_child(monkeypatch)
@@ -96,6 +98,7 @@ def silent_child_main(pipe: Connection) -> None:
     signal.pause()
 
 
+@pytest.mark.integration
 async def test_a_child_that_hangs_during_its_start_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its event loop never runs, so it sends nothing."""
     monkeypatch.setattr(processes, "START_TIMEOUT_S", 2.0)
@@ -108,6 +111,7 @@ async def test_a_child_that_hangs_during_its_start_is_detected(monkeypatch: pyte
     assert not child.ready.is_set()
 
 
+@pytest.mark.integration
 async def test_a_suspended_machine_does_not_make_a_child_hung(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parent and child were stopped for longer than the timeout: the child has time to send a heartbeat."""
     child = await start_child(monkeypatch)
@@ -136,6 +140,7 @@ def blocked_child_main(pipe: Connection) -> None:
     asyncio.run(until_orphaned())
 
 
+@pytest.mark.integration
 def test_a_child_that_is_blocked_ends_without_its_parent() -> None:
     """Nobody else would end it."""
     context = multiprocessing.get_context("spawn")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from aggregator.analysis.text import language, morphology
 from aggregator.app import open_service
 from aggregator.runtime.web_process import warm_up
 from aggregator.settings import Settings
 
 
+@pytest.mark.integration
 async def test_the_warm_up_loads_the_dictionaries() -> None:
     """In this process too, which analyzes single articles; pages and batches are analyzed in another one."""
     language._identifier.cache_clear()

@@ -17,6 +17,8 @@ from tests.simulation.scheduler import Scripted
 from tests.simulation.simulate import run
 from tests.support.pair_evidence import are_copies
 
+pytestmark = pytest.mark.integration
+
 RUNS, SEED = 140, 20
 SCHEDULES = 8  # of each small program; all of them take 2 minutes of processor time
 

@@ -12,6 +12,8 @@ from redis.backoff import NoBackoff
 
 from aggregator.store.pipelining import PipelinedPool
 
+pytestmark = pytest.mark.integration
+
 
 class ScriptedServer:
     """A server whose replies the test writes."""

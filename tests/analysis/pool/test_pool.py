@@ -34,6 +34,8 @@ from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import descendants, is_alive
 from tests.support.starved_workers import stop_most_of_the_time
 
+pytestmark = pytest.mark.integration
+
 ANALYZER = Analyzer({"xx": HashedModel()})
 
 

@@ -62,6 +62,7 @@ async def worker() -> AsyncIterator[AnalysisWorker]:
     server.close()
 
 
+@pytest.mark.integration
 async def test_results_are_in_order_and_errors_among_them(worker: AnalysisWorker) -> None:
     """Requests to the same process follow each other; the texts are those of the articles."""
     for _ in range(2):
@@ -76,6 +77,7 @@ async def test_results_are_in_order_and_errors_among_them(worker: AnalysisWorker
     assert await worker.run([], cpu_limit_s=60) == []
 
 
+@pytest.mark.integration
 async def test_a_process_that_is_killed_from_outside_is_reported(worker: AnalysisWorker) -> None:
     """The articles are not to blame: the caller may try them again."""
     await worker.run(ARTICLES, cpu_limit_s=60)
@@ -86,12 +88,14 @@ async def test_a_process_that_is_killed_from_outside_is_reported(worker: Analysi
     assert caught.type is WorkerDied
 
 
+@pytest.mark.integration
 async def test_articles_that_crash_the_process_are_reported(worker: AnalysisWorker) -> None:
     """They would crash the next one too."""
     with pytest.raises(WorkerCrashed, match="exit code 7"):
         await worker.run([Article("a1", text="qdeadq")], cpu_limit_s=60)
 
 
+@pytest.mark.integration
 async def test_the_processor_time_of_a_request_is_limited(worker: AnalysisWorker) -> None:
     """Each request has its own limit; the time of earlier ones does not count."""
     for _ in range(3):
@@ -101,6 +105,7 @@ async def test_the_processor_time_of_a_request_is_limited(worker: AnalysisWorker
         await worker.run([Article("a1", text="qspinq")], cpu_limit_s=0.05)
 
 
+@pytest.mark.integration
 async def test_a_process_without_processor_time_is_waited_for(
     worker: AnalysisWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +134,7 @@ async def test_a_process_without_processor_time_is_waited_for(
     assert None not in checks
 
 
+@pytest.mark.integration
 async def test_a_process_that_never_uses_its_processor_is_given_up(
     worker: AnalysisWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

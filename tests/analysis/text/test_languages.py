@@ -79,6 +79,7 @@ def count_found(lang: str, kind: str) -> int:
     )
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_truncated_padded_and_reordered_copies_are_found(lang: str) -> None:
     """At least 57 of the 60 copies that keep their wording."""
@@ -93,6 +94,7 @@ def test_reworded_copies_are_found(lang: str) -> None:
     assert count_found(lang, "reworded") >= 19
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_changed_figures_are_marked(lang: str) -> None:
     """With all figures changed it is a duplicate marked as an update. Other edits change no figure.
@@ -108,6 +110,7 @@ def test_changed_figures_are_marked(lang: str) -> None:
     assert not any(answer.outcome.updated_figures for answer in answers_to_edits(lang, "reordered"))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("lang", LANGUAGES)
 async def test_unrelated_articles_are_not_duplicates(lang: str) -> None:
     """None of the 190 pairs, without and with the boilerplate of one site."""
@@ -184,6 +187,7 @@ async def test_a_wrong_tag_within_a_space_hides_no_duplicate(lang: str) -> None:
         assert sum(answer.outcome.match is not None for answer in answers) >= 19, kind
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("wrong", ["en", "zh", "de", "ja"])
 @pytest.mark.parametrize("lang", LANGUAGES)
 async def test_a_wrong_tag_into_another_space_hides_no_duplicate(lang: str, wrong: str) -> None:

@@ -53,6 +53,7 @@ def test_same_terms_from_both(text: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert _terms(text, monkeypatch, rjieba.cut) == _terms(text, monkeypatch, jieba_segmenter())
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("text", TEXTS)
 def test_same_words_from_both(text: str) -> None:
     """The raw segmentation is equal too, without surrogates, which are removed earlier."""

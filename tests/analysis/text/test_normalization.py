@@ -46,6 +46,7 @@ def test_normalization_is_idempotent(text: str) -> None:
     normalized.encode("utf-8")
 
 
+@pytest.mark.integration
 def test_normalization_is_idempotent_on_every_character() -> None:
     """Every code point alone, and after a letter."""
     for start in range(0, sys.maxunicode + 1, 0x1000):

@@ -178,6 +178,7 @@ def test_marks_stay_with_their_letters() -> None:
     assert words("정부는 오늘 발표했다", "ko") == ["정부는", "오늘", "발표했다"]
 
 
+@pytest.mark.integration
 def test_long_words_are_cut() -> None:
     """A megabyte without a space is one word of 40 characters, in every script that has words."""
     for letter in "aéжह":
@@ -186,6 +187,7 @@ def test_long_words_are_cut() -> None:
         assert [len(token) <= MAX_WORD_CHARS for token in tokenize(text, "de")] == [True]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "unit", ["a'", "1,", "1,000", "'s", "ก้", "े", "中の", "é’", ".1", "\u200b", "_-", "가1中", "1.000.", "ẞ́"]
 )

@@ -105,6 +105,7 @@ def nearest_by_exhaustive_search(
     return (best, min(1.0, nearest)) if nearest >= JOIN_COSINE else (None, 0.0)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("min_postings", [0, clustering.ARRAY_MIN_POSTINGS])
 def test_the_nearest_cluster_is_that_of_an_exhaustive_search(
     min_postings: int, monkeypatch: pytest.MonkeyPatch

@@ -106,6 +106,7 @@ def send_routine_week(stream: DetectorStream, families: int, last_hour: int) -> 
             stream.send(7 * 24 * 60 + i * 60 / last_hour, template)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("peak", [10, 40])
 def test_a_peak_of_the_whole_stream_does_not_fire(peak: int) -> None:
     """10 and 40 times the volume of every template: none exceeds the stream as a whole."""
@@ -290,6 +291,7 @@ def test_independent_sources_need_less_above_what_is_usual_in_general(sources: i
     assert bool(stream.fired) is fires
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("documents", "fires"), [(30, True), (2, False)])
 def test_the_rules_apply_while_the_history_is_thin(documents: int, fires: bool) -> None:
     """30 h of two documents an hour say little about 140 in a few minutes: then a list does not fire."""

@@ -97,6 +97,7 @@ def test_a_date_without_a_time_says_nothing_about_the_hour() -> None:
     assert placed_ms(yesterday, START_MS) == midnight_ms - DAY_MS
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("dated", [True, False])
 def test_thousands_of_undated_articles_in_a_minute_are_a_bulk_load(dated: bool) -> None:
     """The cluster among them fires only if the articles have dates."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from aggregator.events.detection import description, merging
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, MIN_ITEMS_TO_BE_MERGED, Cluster
 from aggregator.events.detection.description import KeyTermCache, top_terms
@@ -74,6 +76,7 @@ def partner_by_exhaustive_search(detector: BurstDetector, cluster: Cluster) -> C
     return best
 
 
+@pytest.mark.integration
 def test_the_merge_partner_is_that_of_an_exhaustive_search() -> None:
     """For every cluster of 8 random streams, after each item."""
     partners = 0

@@ -34,6 +34,7 @@ def filled(given_additions: list[tuple[int, Document]]) -> tuple[Postings, list[
     return postings, sums
 
 
+@pytest.mark.integration
 @given(additions)
 def test_sums_are_those_of_the_remaining_documents(given_additions: list[tuple[int, Document]]) -> None:
     """No term with the sum 0 is kept, in the slot's sums or in the index."""
@@ -50,6 +51,7 @@ def test_sums_are_those_of_the_remaining_documents(given_additions: list[tuple[i
     }
 
 
+@pytest.mark.integration
 @given(additions, factor_lists, st.integers(0, 4))
 def test_products_are_sums_over_the_terms(
     given_additions: list[tuple[int, Document]], factors: list[float], candidate_terms: int

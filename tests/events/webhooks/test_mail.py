@@ -27,6 +27,7 @@ def client_of(server: MailServer, **options: Any) -> SmtpServer:
     return SmtpServer("127.0.0.1", server.port, "news@newsroom.example", **options)
 
 
+@pytest.mark.integration
 async def test_a_message_arrives_with_its_headers(server: MailServer) -> None:
     """In any script; the Message-ID derives from the delivery."""
     error = await send_mail(
@@ -44,6 +45,7 @@ async def test_a_message_arrives_with_its_headers(server: MailServer) -> None:
     assert message.get_content().replace("\r\n", "\n") == "桥\n\nhttps://x.example\n"
 
 
+@pytest.mark.integration
 async def test_the_answer_of_the_server_is_the_error(server: MailServer) -> None:
     """For the recipient and for the message."""
     server.answers = {"RCPT": "550 No such desk"}
@@ -55,6 +57,7 @@ async def test_the_answer_of_the_server_is_the_error(server: MailServer) -> None
     assert full == "the mail server answered 452 Mailbox full"
 
 
+@pytest.mark.integration
 async def test_a_password_is_not_sent_without_tls(server: MailServer) -> None:
     """The server of this test offers none."""
     client = client_of(server, user="news", password="secret")

@@ -115,6 +115,7 @@ async def start_receiver(handler: Handler) -> TestServer:
     return server
 
 
+@pytest.mark.integration
 async def test_a_host_that_resolves_to_loopback_is_refused() -> None:
     """Addresses are checked at the connection, so DNS rebinding after the registration has no effect."""
     received: list[int] = []
@@ -131,6 +132,7 @@ async def test_a_host_that_resolves_to_loopback_is_refused() -> None:
     assert received == []
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.1", "2130706433", "127.0.0.⑩", "127.0.0.1.", "[::ffff:127.0.0.1]"]
 )
@@ -152,6 +154,7 @@ async def test_an_ip_literal_is_refused_at_its_socket(host: str, monkeypatch: py
     assert received == []
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("status", "headers", "error", "unsubscribed", "retry_after_s"),
     [
@@ -178,6 +181,7 @@ async def test_the_result_of_a_response(
     assert (result.error, result.unsubscribed, result.retry_after_s) == (error, unsubscribed, retry_after_s)
 
 
+@pytest.mark.integration
 async def test_an_endless_response_is_cut_off() -> None:
     """Only its status is used."""
 

@@ -11,6 +11,8 @@ from aggregator.http.handlers import articles
 from aggregator.http.pages import lookup
 from tests.support.fake_service import Client, FakeService
 
+pytestmark = pytest.mark.integration
+
 TEXT = "The harbour bridge stays closed until engineers have looked at every cable."
 
 

@@ -14,6 +14,8 @@ from aggregator.http import server
 from aggregator.settings import Settings
 from tests.support.fake_service import Client, FakeService, serving
 
+pytestmark = pytest.mark.integration
+
 
 def line(id_: str, text: str = "") -> bytes:
     """One input line."""

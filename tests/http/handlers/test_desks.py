@@ -9,6 +9,8 @@ import pytest
 from tests.support.factories import event
 from tests.support.fake_service import Client, FakeService
 
+pytestmark = pytest.mark.integration
+
 DESK = {
     "name": " Harbour ",
     "terms": ["bridge", "bridge", " Brackwater "],

@@ -116,6 +116,7 @@ def test_other_cells_are_unchanged(title: str) -> None:
     assert (row["time"], row["published_at"], row["similarity"]) == ("1970-01-01T00:00:01Z", "", "0.500")
 
 
+@pytest.mark.integration
 async def test_all_articles_are_exported(client: Client, service: FakeService) -> None:
     """As JSON and as a file; a copy names what it copies; deleted articles are left out."""
     for id_, text in (("a", "One text."), ("b", "Another text."), ("c", "One text.")):

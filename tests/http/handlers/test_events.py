@@ -13,6 +13,8 @@ from aggregator.events.detection.known_history import LearningStatus
 from tests.support.factories import event
 from tests.support.fake_service import START_MS, Client, FakeService
 
+pytestmark = pytest.mark.integration
+
 
 async def test_the_list_applies_filters(client: Client, service: FakeService) -> None:
     """Items are omitted from the list; filters are passed on as plain values."""

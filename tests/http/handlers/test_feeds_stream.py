@@ -18,6 +18,8 @@ from tests.support.factories import commit_event, event
 from tests.support.fake_service import Client, serving
 from tests.support.hang_limit import HANG_LIMIT_S
 
+pytestmark = pytest.mark.integration
+
 ReadMessage = Callable[[], Awaitable[dict[str, str]]]
 
 

@@ -12,6 +12,8 @@ from aggregator.readiness import Readiness, ReadinessCheck
 from tests.support.fake_service import Client, FakeService
 from tests.support.hang_limit import HANG_LIMIT_S
 
+pytestmark = pytest.mark.integration
+
 
 async def test_the_liveness_check_ignores_the_store(client: Client) -> None:
     """200 while the process handles requests."""

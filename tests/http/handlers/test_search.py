@@ -12,6 +12,8 @@ from aggregator.settings import Settings
 from tests.support.factories import commit_event, event, story
 from tests.support.fake_service import Client, serving
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 async def service() -> AsyncIterator[Service]:

@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.fake_service import Client, FakeService
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 async def stored(client: Client) -> None:

@@ -8,6 +8,8 @@ from aggregator.events.desks import MAX_DESKS, Desk
 from tests.support.factories import event
 from tests.support.fake_service import Client, FakeService, serving
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 async def watch(client: Client, service: FakeService) -> dict[str, str]:

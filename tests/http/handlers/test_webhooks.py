@@ -10,6 +10,8 @@ from aiohttp.test_utils import TestServer
 from aggregator.events.webhooks.subscriptions import MAX_SUBSCRIPTIONS
 from tests.support.fake_service import Client, FakeService, serving
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 async def hook(client: Client) -> dict[str, Any]:

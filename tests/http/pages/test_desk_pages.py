@@ -15,6 +15,8 @@ from aggregator.events.webhooks.outbox import Attempt, Delivery, Outbox
 from tests.support.factories import event
 from tests.support.fake_service import START_MS, Client, FakeService
 
+pytestmark = pytest.mark.integration
+
 # A browser sends every field of the form, empty ones included.
 FORM = {
     **{name: "" for name in DeskIn.__struct_fields__ if name != "paused"},

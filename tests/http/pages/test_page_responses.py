@@ -18,6 +18,8 @@ from aggregator.time_units import HOUR_MS
 from tests.support.factories import commit_event, event, story
 from tests.support.fake_service import Client, serving
 
+pytestmark = pytest.mark.integration
+
 ORIGINAL, OTHER = story(1), story(2)
 ITEM = r'class="item" data-item="([^"]+)"'
 EDITED = ORIGINAL.replace(" ", " extra ", 2)

@@ -16,6 +16,8 @@ from aggregator.http.routes import ENDPOINTS, TAG_PAGES
 from tests.support.factories import event
 from tests.support.fake_service import START_MS, Client, FakeService
 
+pytestmark = pytest.mark.integration
+
 
 async def test_the_empty_page_explains_the_first_step(client: Client) -> None:
     """Without articles the page shows a command to copy, with the URL in use."""

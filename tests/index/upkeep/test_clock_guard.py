@@ -66,6 +66,7 @@ async def maintain_both(first: Service, second: Service, minutes: int) -> None:
         await second.maintain()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("offset_ms", "retention_ms", "is_refused"),
     [
@@ -162,6 +163,7 @@ async def test_a_restored_snapshot_of_20_days_ago_continues() -> None:
     assert 0 <= service.guard.lag_ms < HOUR_MS
 
 
+@pytest.mark.integration
 async def test_a_machine_that_was_off_for_longer_needs_a_confirmation() -> None:
     """Articles stay readable before it, and expire within weeks after it."""
     machine = Machine()

@@ -1,6 +1,7 @@
 """Compaction removes the entries of versions that left, and no lookup notices."""
 
 import numpy as np
+import pytest
 
 from aggregator.domain import Article
 from aggregator.index import keys
@@ -31,6 +32,7 @@ async def run(compactor: Compactor, space: str, now_ms: int) -> None:
         pass
 
 
+@pytest.mark.integration
 async def test_compaction_removes_dead_versions_and_keeps_live_ones(store: Store) -> None:
     """Versions deleted or updated before and after the seal are removed; all others are still found."""
     newsroom = core(store)
@@ -61,6 +63,7 @@ async def test_compaction_removes_dead_versions_and_keeps_live_ones(store: Store
         assert (await newsroom.ingest.submit(probe, dry_run=True)).outcome.match is None
 
 
+@pytest.mark.integration
 async def test_compaction_resumes_in_another_process(store: Store) -> None:
     """It resumes where the first process stopped, and a finished run is not repeated on the same day."""
     newsroom = core(store)

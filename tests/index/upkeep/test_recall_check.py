@@ -26,6 +26,7 @@ async def check(index: Index, sample_size: int = 200) -> RecallReport:
     return await check_recall(index, SPACE, sample_size, NOW_MS)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 async def test_a_sound_index_passes(store: Store, plan: BlockPlan) -> None:
     """Two segments; the sample has every article, so all pairs are counted."""

@@ -247,6 +247,7 @@ async def test_two_processes_move_at_once(store: Store) -> None:
     assert await store.read([TAG + b"width"]) == [b"19"]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("entries", "grows"), [(SPLIT_ENTRIES, False), (SPLIT_ENTRIES + 1, True)])
 async def test_the_width_grows_with_the_entries_per_bucket(entries: int, grows: bool) -> None:
     """A sample of all buckets decides: too many entries on average."""

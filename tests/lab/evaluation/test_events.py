@@ -144,6 +144,7 @@ def test_jackknife_leaves_every_window_out_once(data: Path) -> None:
     assert line.split() == ["stories", "0..1", "-5..-5", "min", "0.67..0.67", "50%..50%"]
 
 
+@pytest.mark.integration
 def test_every_window_is_drawn(data: Path, tmp_path: Path) -> None:
     """One image per known event, named after the event and the rule."""
     pytest.importorskip("matplotlib")

@@ -33,6 +33,7 @@ def gold(groups: int = 8, size: int = 3) -> list[LabeledArticle]:
     return articles
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("method", [name for name in METHODS if name in default_methods()])
 def test_every_method_scores_true_pairs_higher(method: str) -> None:
     """Most pairs of one group are scored, and higher than all others on average."""
@@ -77,6 +78,7 @@ def test_titles_that_agree_raise_the_score(method: str, titles: tuple[str, str],
     assert scored == pytest.approx(cosine / (cosine + (0.2 if agree else 0.85)))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("method", ["combined", "pair classifier"])
 def test_thresholds_are_tuned_on_one_half_and_scored_on_the_other(method: str) -> None:
     """Easy copies are grouped without an error in both directions."""

@@ -40,6 +40,7 @@ def test_the_search_in_batches_gives_the_same_pairs(monkeypatch: pytest.MonkeyPa
     assert [part.tolist() for part in once[:2]] == [part.tolist() for part in batched[:2]]
 
 
+@pytest.mark.integration
 def test_paragraph_vectors_are_in_the_order_of_the_texts_and_equal_in_each_run() -> None:
     """Each text has an equal one three rows later, next to which no other is nearer on average."""
     pytest.importorskip("gensim")

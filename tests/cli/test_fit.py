@@ -16,6 +16,7 @@ from tests.lab.extractors.corpus import mixed_texts
 from tests.support.hang_limit import HANG_LIMIT_S
 
 
+@pytest.mark.integration
 def test_a_model_is_fitted_and_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--models-dir uses the written file; its space is not that of the shipped model."""
     texts = [row["text"] for row in ROWS.values() if row["text"].isascii()]

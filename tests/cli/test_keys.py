@@ -127,6 +127,7 @@ def test_a_service_on_a_public_address_does_not_start_without_a_key(tmp_path: Pa
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.integration
 def test_configured_keys_are_never_printed(
     free_port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

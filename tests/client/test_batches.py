@@ -32,6 +32,7 @@ def articles(count: int) -> list[dict[str, str]]:
     return [{"id": str(number), "text": "t"} for number in range(count)]
 
 
+@pytest.mark.integration
 async def test_only_lines_without_a_verdict_are_sent_again() -> None:
     """One failed line of three costs no other line its verdict."""
     batches: list[list[str]] = []
@@ -51,6 +52,7 @@ async def test_only_lines_without_a_verdict_are_sent_again() -> None:
     assert [decision.id for decision in decisions] == ["0", "1", "2"]
 
 
+@pytest.mark.integration
 @pytest.mark.usefixtures("virtual_time")
 async def test_lines_with_a_verdict_keep_it_when_others_get_none() -> None:
     """Failing open, only the failed line is unknown."""
@@ -67,6 +69,7 @@ async def test_lines_with_a_verdict_keep_it_when_others_get_none() -> None:
     assert decisions[1].problem == "Busy."
 
 
+@pytest.mark.integration
 async def test_a_batch_that_is_too_large_is_halved() -> None:
     """Both forms of the limit: lines and bytes; a single article that is too large is refused."""
 

@@ -56,6 +56,7 @@ class LimitRecorder(Connection):
         return await super()._attempt(method, path, body, attempt_s, deadline_s, ndjson)
 
 
+@pytest.mark.integration
 async def test_the_number_of_requests_in_flight_is_limited() -> None:
     """100 calls at once send 3 requests; the others wait."""
     gate = Gate()
@@ -70,6 +71,7 @@ async def test_the_number_of_requests_in_flight_is_limited() -> None:
     assert {decision.verdict for decision in decisions} == {"new"}
 
 
+@pytest.mark.integration
 async def test_the_deadline_does_not_count_the_time_before_sending(virtual_time: VirtualTime) -> None:
     """The second call waits twice its deadline for the slot, and still has all of it for its answer."""
     deadline_s = 60.0
@@ -96,6 +98,7 @@ async def test_the_deadline_does_not_count_the_time_before_sending(virtual_time:
     assert limits_s == [ATTEMPT_S, deadline_s]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("status", "code"), [(503, "overloaded"), (429, "over_limit")])
 async def test_a_busy_service_is_asked_again_after_its_pause(
     status: int, code: str, virtual_time: VirtualTime

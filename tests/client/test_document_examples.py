@@ -36,6 +36,7 @@ EXAMPLES = [
 ]
 
 
+@pytest.mark.integration
 async def test_the_client_example_stores_what_it_inserts(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a deadline that is long enough for a busy machine."""
     monkeypatch.setattr("aggregator_client.client.Client.__init__.__kwdefaults__", _with_long_deadline())
@@ -78,6 +79,7 @@ class NewsPleaseItem(scrapy.Item):
     local_path = scrapy.Field()
 
 
+@pytest.mark.integration
 async def test_the_news_please_example_drops_duplicates() -> None:
     """Read as news-please reads its file; the items have its types: the source is bytes."""
     text = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ import pytest
 from tests.cli.helpers import run
 
 
+@pytest.mark.integration
 def test_an_unreachable_redis_is_exit_code_3(free_port: int, capsys: pytest.CaptureFixture[str]) -> None:
     """One sentence, which says that nothing is lost."""
     assert run("work", "--redis", f"redis://127.0.0.1:{free_port}", "--until-empty") == 3

@@ -37,6 +37,7 @@ def problem_of(response: web.Response) -> dict[str, Any]:
     return decoded
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("failure", "status", "headers"),
     [
@@ -81,6 +82,7 @@ async def test_an_unexpected_error_reveals_nothing(client: Client, service: Fake
     assert "aggregator_unhandled_exceptions_total 1.0" in await (await client.get("/metrics")).text()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("path", "media_type"),
     [("/nothing", "text/html"), ("/v1/nothing", "application/problem+json"),
@@ -172,6 +174,7 @@ def test_lines_are_throttled_and_counted(caplog: pytest.LogCaptureFixture) -> No
     assert logged_fields(caplog)[-1] == {"peer": None, "status": 400, "reason": OTHER_REASON, "more": 4}
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("sent", "reason"),
     [

@@ -70,6 +70,7 @@ async def test_a_shutdown_finishes_open_requests(
     await task
 
 
+@pytest.mark.integration
 async def test_an_interrupted_batch_is_recognizably_incomplete(
     service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +195,7 @@ async def turns_until_accepted(number: int) -> int:
     return turns
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
 def test_waiting_connections_are_accepted_together(run: Callable[..., int]) -> None:
     """Not one in each turn, whichever event loop runs."""

@@ -74,6 +74,7 @@ def test_history_and_live_articles_are_the_demonstration() -> None:
     assert all(begin_ms <= at_ms < NOW.timestamp() * 1000 for at_ms, _ in articles)
 
 
+@pytest.mark.integration
 async def test_a_busy_service_is_asked_again() -> None:
     """503 is answered while a machine is busy with the start."""
     answers = iter([web.json_response({"detail": "busy"}, status=503, headers={"Retry-After": "0"})])

@@ -450,6 +450,7 @@ def test_an_invalid_url_is_one_sentence(url: str) -> None:
         open_patient_store(url)
 
 
+@pytest.mark.integration
 async def test_another_kind_of_server_is_unavailable() -> None:
     """A mail server listens on the port: no call hangs or raises other errors."""
 

@@ -20,6 +20,8 @@ from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import EVENT_MS, Clock, commit_event, event
 
+pytestmark = pytest.mark.integration
+
 
 @dataclass
 class Receiver:

@@ -24,6 +24,8 @@ from aggregator.time_units import MINUTE_MS
 from tests.support.factories import EVENT_MS, Clock, commit_event, event
 from tests.support.mail_server import MailServer, mail_server
 
+pytestmark = pytest.mark.integration
+
 
 @dataclass
 class Newsroom:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.http.handlers.test_search import client, service
 from tests.support.fake_service import Client
 
@@ -15,6 +17,7 @@ async def page(client: Client, path: str) -> str:
         return await response.text()
 
 
+@pytest.mark.integration
 async def test_events_come_before_articles_with_links_to_both(client: Client) -> None:
     """An article links to its look-up, to its own page, and to the event that it belongs to."""
     text = await page(client, "/search?q=dam")
@@ -26,6 +29,7 @@ async def test_events_come_before_articles_with_links_to_both(client: Client) ->
     assert "headlines and sources of 5 articles" in text
 
 
+@pytest.mark.integration
 async def test_filters_and_the_cursor_are_in_the_address_of_the_next_page(client: Client) -> None:
     """So that a page of results can be sent to a colleague."""
     for number in range(40):
@@ -37,12 +41,14 @@ async def test_filters_and_the_cursor_are_in_the_address_of_the_next_page(client
     assert "/search?q=otter&amp;lang=en&amp;hours=24&amp;cursor=" in text
 
 
+@pytest.mark.integration
 async def test_a_look_up_of_words_leads_to_the_search(client: Client) -> None:
     """It is for texts and ids; a text of several lines cannot be searched."""
     assert 'href="/search?q=river%20otter"' in await page(client, "/lookup?q=river+otter")
     assert "Search for these words" not in await page(client, "/lookup?q=" + "long+" * 60)
 
 
+@pytest.mark.integration
 async def test_an_empty_search_says_what_it_finds(client: Client) -> None:
     """And reads nothing."""
     text = await page(client, "/search")

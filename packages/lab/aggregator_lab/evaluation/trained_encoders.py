@@ -125,7 +125,7 @@ def train_bi_encoder(articles: Sequence[Article], labels: Sequence[str], steps: 
         cross_entropy = torch.nn.functional.cross_entropy
         return cross_entropy(similarity, own) + cross_entropy(similarity.T, own)
 
-    _descend(torch, model, loss, steps)
+    _descend(torch, model, loss, steps, last_rate=0.1)
     return transformer
 
 
@@ -196,12 +196,12 @@ def best_threshold(score: Floats, same: npt.NDArray[np.bool_]) -> float:
     return float(score[order[int(f1.argmax())]])
 
 
-def _descend(torch: Any, model: Any, loss: Callable[[], Any], steps: int) -> None:
-    """Minimize ``loss`` by AdamW with a falling rate; dropout is seeded."""
+def _descend(torch: Any, model: Any, loss: Callable[[], Any], steps: int, last_rate: float = 1.0) -> None:
+    """Minimize ``loss`` by AdamW; the rate falls to ``last_rate`` of the first one. Dropout is seeded."""
     torch.manual_seed(_SEED)
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, steps)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, last_rate, steps)
     for _ in range(steps):
         optimizer.zero_grad()
         loss().backward()

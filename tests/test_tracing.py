@@ -32,6 +32,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     provider.shutdown()
 
 
+@pytest.mark.integration
 async def test_a_posted_article_has_four_spans_in_the_trace_of_its_caller(spans: Any) -> None:
     """Request, analysis, look-up and commit; without the article's text or id."""
     async with open_service(Settings(store_url="memory")) as service, serving(service) as client:
@@ -51,6 +52,7 @@ async def test_a_posted_article_has_four_spans_in_the_trace_of_its_caller(spans:
     assert "secret-id" not in " ".join(span.to_json() for span in found.values())
 
 
+@pytest.mark.integration
 async def test_a_batch_is_linked_to_the_requests_of_all_its_articles(spans: Any) -> None:
     """Articles that arrive together share look-ups and commits."""
     async with open_service(Settings(store_url="memory")) as service, serving(service) as client:
@@ -67,6 +69,7 @@ async def test_a_batch_is_linked_to_the_requests_of_all_its_articles(spans: Any)
     assert [len(ids) for ids in origins] == [span.attributes["aggregator.requests"] for span in commits]
 
 
+@pytest.mark.integration
 async def test_an_unknown_path_is_no_name_of_a_span(spans: Any) -> None:
     """Names come from the route table, so callers cannot make new ones."""
     async with open_service(Settings(store_url="memory")) as service, serving(service) as client:

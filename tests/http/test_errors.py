@@ -72,6 +72,7 @@ async def test_an_error_has_its_status_and_headers(
     assert problem["detail"] == str(failure)
 
 
+@pytest.mark.integration
 async def test_an_unexpected_error_reveals_nothing(client: Client, service: FakeService) -> None:
     """Its message may hold a password or a text."""
     service.failure = RuntimeError("redis://user:geheim@store")

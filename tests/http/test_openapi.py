@@ -31,6 +31,7 @@ def test_every_route_is_documented() -> None:
     assert described == routed
 
 
+@pytest.mark.integration
 async def test_the_document_is_served(client: Client) -> None:
     """OpenAPI 3.1."""
     body = await (await client.get("/openapi.json")).json()

@@ -57,6 +57,7 @@ b{worker="0"} 2.0
     )
 
 
+@pytest.mark.integration
 async def test_a_stopped_process_is_omitted_and_its_successor_replaces_it(tmp_path: Path) -> None:
     """A process that died delays no scrape."""
 

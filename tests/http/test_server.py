@@ -19,6 +19,8 @@ from aggregator.domain import Answer, Article
 from aggregator.http.server import listen, serve
 from tests.support.fake_service import FakeService
 
+pytestmark = pytest.mark.integration
+
 
 def start(service: FakeService, *args: Any, **kwargs: Any) -> asyncio.Task[None]:
     """A task that serves a fake service."""

@@ -11,6 +11,8 @@ from aggregator.events.event import EditorAction
 from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import Client, FakeService, serving
 
+pytestmark = pytest.mark.integration
+
 ATOM = "{http://www.w3.org/2005/Atom}"
 HOSTILE = "Bridge \x00\x0b<script>alert(1)</script> & \ufffe \ud800 桥 جسر"
 

@@ -13,6 +13,8 @@ from aggregator.settings import Settings
 from tests.support.factories import EVENT_MS, commit_event, edited, event, story
 from tests.support.fake_service import Client
 
+pytestmark = pytest.mark.integration
+
 TEXT = story(1, 20) + " The bill came to 1,200 crowns."
 COPY = edited(TEXT, 1).replace("1,200", "1,500")
 

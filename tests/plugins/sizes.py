@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -67,7 +68,7 @@ def is_unit(item: pytest.Item) -> bool:
 
 def limit_examples(item: pytest.Item) -> None:
     """At most ``UNIT_EXAMPLES`` examples of a property."""
-    function = getattr(item, "obj", None)
+    function: Any = getattr(item, "obj", None)
     chosen = getattr(function, "_hypothesis_internal_use_settings", None)
     if chosen is not None and chosen.max_examples > UNIT_EXAMPLES:
         function._hypothesis_internal_use_settings = settings(chosen, max_examples=UNIT_EXAMPLES)

@@ -9,9 +9,8 @@
 {events}storylines   entries of recent events, to link later ones (``storylines.py``)
 {events}changes      append-only stream of changes for SSE and webhooks, trimmed to ``CHANGE_RETENTION_MS``
 
-There are two writers: the leader's checkpoint (``consumer.py``) and an editor's action. Each uses one commit
-(``changes.py``) on condition that position and overrides are still those that it read, so all versions
-of all events have one order and no writer overwrites a version that it has not seen.
+Two writers, the leader's checkpoint and an editor's action, commit (``changes.py``) if position and
+overrides are still those that they read, so all versions have one order.
 """
 
 from __future__ import annotations

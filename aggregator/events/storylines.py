@@ -1,16 +1,11 @@
 """Storylines: events of one topic over days and weeks, linked when an event fires; their headlines. Pure.
 
-An event belongs to the storyline of the earlier event that it resembles most, if it resembles one. The rule
-compares the profiles of both events (``detection/description.py``): cosine and common terms, since one word
-is not a topic (two accidents are a "crash").
+An event belongs to the storyline of the earlier event whose profile it resembles most: by cosine and common
+terms, since one word is not a topic (two accidents are a "crash").
 
 **Translations.** An event that reports what another one reported within a day in another language joins its
-storyline and does not alert. Terms of two languages are compared in Latin script (``anyascii``). They agree
-if they are equal, or have a common start of at least five letters and at most three more. One name is not an
-event, so three terms must agree, and the cosine of the profiles over them must reach ``MIN_COSINE``. Names
-that are written by sound in Chinese do not agree with their Latin form: such events stay separate.
-
-**Headlines**: the key developments of a storyline by day, and alternatives to the headline of an event.
+storyline and does not alert. Terms are compared in Latin script; they agree if they are equal, or have a
+common start of at least five letters and at most three more. One name is not an event: three must agree.
 """
 
 from __future__ import annotations
@@ -27,7 +22,7 @@ from anyascii import anyascii
 from aggregator.analysis.text.normalization import strip_desk_prefix
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import ArticleRecord
-from aggregator.events.detection.description import Candidate, choose_headline, rank_headlines
+from aggregator.events.detection.description import Candidate, rank_headlines
 from aggregator.events.event import Event
 from aggregator.store.decoding import decode_value
 from aggregator.time_units import DAY_MS
@@ -267,7 +262,7 @@ def developments(events: Iterable[Event], articles: Mapping[str, ArticleRecord])
 
 def _choose_article(records: Sequence[ArticleRecord]) -> ArticleRecord | None:
     candidates = [Candidate(record.title, record.publication_ms, dict(record.terms)) for record in records]
-    return records[choose_headline(candidates)] if records else None
+    return records[rank_headlines(candidates)[0]] if records else None
 
 
 def _spread(items: Sequence[str], count: int) -> Sequence[str]:

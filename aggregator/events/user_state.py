@@ -80,8 +80,8 @@ class StoredAnswer(msgspec.Struct, frozen=True, array_like=True):
 
 
 T = TypeVar("T")
-Answers = tuple[StoredAnswer, ...]
-_ANSWERS_FORMAT = ValueFormat(msgspec.msgpack.Decoder(Answers), "The list of recorded answers", tuple)
+Answers = dict[str, StoredAnswer]  # by key, oldest first
+_ANSWERS_FORMAT = ValueFormat(msgspec.msgpack.Decoder(Answers), "The list of recorded answers", dict)
 
 
 class IdempotentAnswers:
@@ -96,8 +96,8 @@ class IdempotentAnswers:
         """Reserve a key. None: the caller acts; otherwise the answer or reservation of another request."""
 
         def change(entries: Answers) -> tuple[Answers, StoredAnswer | None]:
-            earlier = _find(entries, reservation.key)
-            return (entries if earlier else (*entries, reservation)), earlier
+            earlier = entries.get(reservation.key)
+            return (entries if earlier else entries | {reservation.key: reservation}), earlier
 
         return await self._edit(owner, change)
 
@@ -105,16 +105,21 @@ class IdempotentAnswers:
         """Replace the reservation by an answer; returns the one that another request recorded, if any."""
 
         def change(entries: Answers) -> tuple[Answers, StoredAnswer]:
-            earlier = _find(entries, answer.key)
+            earlier = entries.get(answer.key)
             if earlier is not None and earlier.status != RESERVED:
                 return entries, earlier
-            return (*_without(entries, earlier), answer), answer
+            others = {key: entry for key, entry in entries.items() if key != answer.key}
+            return others | {answer.key: answer}, answer
 
         return await self._edit(owner, change)
 
     async def release(self, owner: str, reservation: StoredAnswer) -> None:
         """Remove a reservation whose request failed, if it is still that of the caller."""
-        await self._edit(owner, lambda entries: (_without(entries, reservation), None))
+
+        def change(entries: Answers) -> tuple[Answers, None]:
+            return {key: entry for key, entry in entries.items() if entry != reservation}, None
+
+        await self._edit(owner, change)
 
     async def _edit(self, owner: str, change: Callable[[Answers], tuple[Answers, T]]) -> T:
         def edit(stored: Answers) -> tuple[Answers, T]:
@@ -128,24 +133,16 @@ class IdempotentAnswers:
             return await answers.edit_with_result(edit)
 
     def _without_expired(self, entries: Answers) -> Answers:
-        now_ms = self._clock()
-        return tuple(
-            entry
-            for entry in entries
-            if now_ms - entry.made_ms < (RESERVATION_MS if entry.status == RESERVED else ANSWER_RETENTION_MS)
-        )
-
-
-def _find(entries: Answers, key: str) -> StoredAnswer | None:
-    return next((entry for entry in entries if entry.key == key), None)
-
-
-def _without(entries: Answers, removed: StoredAnswer | None) -> Answers:
-    return tuple(entry for entry in entries if entry != removed)
+        now_ms, kept_ms = self._clock(), {RESERVED: RESERVATION_MS}
+        return {
+            key: entry
+            for key, entry in entries.items()
+            if now_ms - entry.made_ms < kept_ms.get(entry.status, ANSWER_RETENTION_MS)
+        }
 
 
 def _bounded(entries: Answers) -> Answers:
     """The newest entries within the limits, at least the last one (or none of none)."""
-    newest = entries[-MAX_ANSWERS:]
-    sizes = accumulate(len(entry.body) for entry in reversed(newest))
-    return newest[-max(1, sum(size <= MAX_BYTES for size in sizes)) :]
+    newest = list(entries.items())[-MAX_ANSWERS:]
+    sizes = accumulate(len(entry.body) for _, entry in reversed(newest))
+    return dict(newest[-max(1, sum(size <= MAX_BYTES for size in sizes)) :])

@@ -1,15 +1,13 @@
 """Statistics of outlets from a window of publications: originals, copies, lags, syndication families. Pure.
 
 An article is an **original** if no other outlet published its text earlier, a **copy** if one did, and a
-**repeat** if its own outlet published the text before. So each outlet counts once per text as original or
-copy. Articles of the same time are both originals: nothing says who had it first.
+**repeat** if its own outlet published the text before. Articles of the same time are both originals.
 
-**Families** are groups of outlets that publish the same texts. The share of two outlets is the number of
-texts that both published, divided by the number of texts of the smaller one. Average linkage (UPGMA): the two
-groups with the highest mean share are joined as long as it reaches ``MIN_SHARE``, and if more than half of
-the pairs between them have at least half of ``MIN_SHARE``. So a republisher that takes texts from several
-newswires does not join them, as connected components or the mean alone would. The constants were chosen on
-Russian channels and tried on English outlets, and the other way round (scripts/bench provenance).
+**Families** are groups of outlets that publish the same texts, by average linkage (UPGMA) of the share of
+common texts: the two groups with the highest mean share are joined as long as it reaches ``MIN_SHARE``, if
+more than half of the pairs between them have at least half of it. So a republisher of several newswires does
+not join them. The constants were chosen on Russian channels and tried on English outlets, and the other way
+round (scripts/bench provenance).
 """
 
 from __future__ import annotations

@@ -77,6 +77,7 @@ class ComparedArticle:
 class Explanation:
     """What the rules see of two articles.
 
+    ``overlap``: the shared wording; ``similarity``: cosine of the stored terms, 0..1, which the rules see.
     ``distance`` and ``differing_bits`` (0 is the least significant) are None when the spaces differ. Of two
     texts that are kept ``own_passages`` and ``figures`` are those only in the first, and only in the second.
     """
@@ -87,6 +88,9 @@ class Explanation:
     distance: int | None
     differing_bits: tuple[int, ...] | None
     evidence: Evidence
+    overlap: OverlapEstimate
+    similarity: float
+    hours_apart: float | None
     headline_similarity: float
     related_similarity: float
     common_figures: int
@@ -97,22 +101,6 @@ class Explanation:
     figures: tuple[tuple[str, ...], tuple[str, ...]] | None
     summary: str
     profile: str = DEFAULT_PROFILE
-
-    @property
-    def overlap(self) -> OverlapEstimate:
-        """The shared wording."""
-        return self.evidence.overlap
-
-    @property
-    def similarity(self) -> float:
-        """Cosine of the stored terms, which the rules see; 0..1."""
-        return round(self.evidence.similarity, 3)
-
-    @property
-    def hours_apart(self) -> float | None:
-        """Hours between the publications, or None."""
-        hours = self.evidence.hours_apart
-        return None if hours is None else round(hours, 2)
 
 
 class Explainer:
@@ -191,6 +179,9 @@ def explain(
         distance=distance,
         differing_bits=tuple(k for k in range(64) if differing >> k & 1) if comparable else None,
         evidence=evidence,
+        overlap=evidence.overlap,
+        similarity=round(evidence.similarity, 3),
+        hours_apart=None if evidence.hours_apart is None else round(evidence.hours_apart, 2),
         headline_similarity=round(headline_similarity(a, b), 3),
         related_similarity=round(float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0]), 3),
         common_figures=len({*a.figures} & {*b.figures}),

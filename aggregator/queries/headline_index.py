@@ -68,11 +68,6 @@ class HeadlineIndex:
         if self._task is None:
             self._task = asyncio.create_task(self._run())
 
-    async def load_all(self) -> None:
-        """Read all older articles, without pauses."""
-        await self.catch_up()
-        await self._load_older(0.0)
-
     async def close(self) -> None:
         """End the task."""
         if self._task is not None:

@@ -185,12 +185,6 @@ class HeadlineTable:
         return np.concatenate(columns) if columns else np.empty(0, np.uint64)
 
     @property
-    def memory_bytes(self) -> int:
-        """Bytes of all columns, as allocated."""
-        columns = (column for chunk in self._chunks for column in chunk.columns.values())
-        return sum(column.buffer_info()[1] * column.itemsize for column in columns)
-
-    @property
     def languages(self) -> tuple[str, ...]:
         """The languages of the rows."""
         return tuple(self._languages)

@@ -241,7 +241,9 @@ def measure_scan(count: int) -> None:
             )
         )  # fmt: skip
     grown = usage(os.getpid()).resident_mb["generator"] - before
-    print(f"{len(table):,} headlines: {table.memory_bytes / len(table):.0f} bytes each in columns, "
+    columns = (column for chunk in table._chunks for column in chunk.columns.values())
+    allocated = sum(column.buffer_info()[1] * column.itemsize for column in columns)
+    print(f"{len(table):,} headlines: {allocated / len(table):.0f} bytes each in columns, "
           f"{grown * 1e6 / len(table):.0f} of resident memory")  # fmt: skip
     for searched in ([20_000], [500, 20_000], [1], [1, 2, 3, 4], []):
         groups = [TermGroup(frozenset({"en"}), tuple(map(word, searched)))] if searched else []

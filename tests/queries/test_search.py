@@ -16,7 +16,7 @@ from aggregator.queries.search import ArticleSearch
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.index.helpers import seal
-from tests.support.factories import Core, core, edited, story
+from tests.support.factories import Core, core, edited, load_all, story
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ async def test_headlines_before_the_first_search_are_read_in_any_number(store: S
         await newsroom.post(f"a{number}", text(number), title=f"Report {number} on otters")
     await seal(newsroom)
     search = newsroom.search
-    await search.headlines.load_all()
+    await load_all(search.headlines)
     result = await search.find("otters", limit=50)
     await search.headlines.close()
 
@@ -155,7 +155,7 @@ async def test_articles_that_left_the_stream_are_read_from_the_postings(store: S
     await trim_streams(newsroom)
     await newsroom.post("late", text(40), title="Otters late")
 
-    await newsroom.search.headlines.load_all()
+    await load_all(newsroom.search.headlines)
     await newsroom.post("later", text(50), title="Otters later")
 
     assert await ids(newsroom, "otters") == ["later", "late", "copy", "a7", "a6", "a5", "a4", "a1"]
@@ -178,7 +178,7 @@ async def test_many_numbers_are_sorted_beside_the_event_loop(monkeypatch: pytest
         monkeypatch.setattr(module, name, partial(recorded, getattr(module, name)))
     newsroom = core(MemoryStore())
     await newsroom.post("a1", text(1), title="Otters")
-    await newsroom.search.headlines.load_all()
+    await load_all(newsroom.search.headlines)
 
     assert threads and threading.current_thread() not in threads
     await newsroom.search.headlines.close()
@@ -197,7 +197,7 @@ async def test_beyond_the_limit_articles_are_found_by_their_key_terms(
     headlines = HeadlineIndex(newsroom.index, max_rows=2)
     search = ArticleSearch(newsroom.index, headlines)
 
-    await headlines.load_all()
+    await load_all(headlines)
     found = await search.find("otter")
     by_headline = await search.find("nature")
     await headlines.close()

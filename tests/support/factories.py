@@ -22,6 +22,7 @@ from aggregator.index.segments import SEGMENT_MAX_ARTICLES
 from aggregator.ingest.load_control import ActivityBeacon, BulkThrottle, LoadControl, PriorityGate
 from aggregator.ingest.service import BATCH_ARTICLES, IngestService
 from aggregator.queries.explain import Explainer
+from aggregator.queries.headline_index import HeadlineIndex
 from aggregator.queries.related import RelatedArticles
 from aggregator.queries.search import ArticleSearch
 from aggregator.store.base import Store, Transaction
@@ -74,6 +75,12 @@ def event(id_: str, title: str, items: Sequence[str] = (), **fields: Any) -> Eve
         story_id=id_,
     )
     return replace(default, **fields)
+
+
+async def load_all(headlines: HeadlineIndex) -> None:
+    """Let a search read all older articles now, without pauses."""
+    await headlines.catch_up()
+    await headlines._load_older(0.0)
 
 
 async def commit_event(repository: EventRepository, kind: ChangeKind, changed: Event, at_ms: int) -> None:

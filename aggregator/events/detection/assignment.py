@@ -13,13 +13,14 @@ from aggregator.domain import StreamItem
 from aggregator.events.detection.clustering import (
     JOIN_RELATED_COSINE,
     MIN_ITEMS_TO_MERGE,
+    RADIUS_BITS,
     Cluster,
     ClusterIndex,
     WindowItem,
 )
 from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.lifecycle import OpenEvents
-from aggregator.events.detection.model import RADIUS_BITS, BurstRule
+from aggregator.events.detection.model import BurstRule
 
 _BLOCK_BITS = 8
 _BLOCK_MASK = (1 << _BLOCK_BITS) - 1

@@ -46,6 +46,8 @@ MAX_TERM_WEIGHT = 255
 MIN_HEADLINE_WEIGHT = 192
 # Lowers a threshold by more than the rounding error.
 ROUNDING_MARGIN = 1 - 1e-9
+# Hamming distance up to which fingerprints are near under the literal rule.
+RADIUS_BITS = 7
 # From this number of postings on, array operations are as fast as a loop; they agree in every bit.
 ARRAY_MIN_POSTINGS = 512
 # Latest items of a cluster that decide whether it is news: a series of hundreds is checked with every item.

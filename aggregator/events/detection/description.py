@@ -1,19 +1,12 @@
 """Description of a cluster: its key terms, what they prove, how they are shown, and its headline.
 
-**Evidence for a merge.** A word bursts when two topics of one morning use it: two planes, one that crashed
-and one that landed safely. One common term is therefore no evidence, unless it does not occur by chance: a
-term with an expectation of 0.05 documents per window occurs in an unrelated topic once in 20 windows.
+**Evidence for a merge.** One word bursts when two topics of one morning use it, so two common terms are
+needed, or one that does not occur by chance (in an unrelated topic once in 20 windows).
 
-**Profile.** The common terms as a unit vector, which recognizes the cluster days later: a list of (term,
-weight), the sum of the term over the items times its idf, the heaviest twenty, whatever the time.
+**Profile.** The common terms as a unit vector, which recognizes the cluster days later, whatever the time.
 
-**Headline.** The score of a candidate is the product of three factors:
-
-* **centrality**: the product of its terms with what all candidates have in common, divided by the square root
-  of its norm (the norm itself would prefer the shortest headline);
-* **freshness**: up to 10 % for the latest candidate;
-* **news value**: less for questions, reactions, statements, market reports and background, more for a toll.
-  In languages other than English question marks, desk prefixes and the length count.
+**Headline.** The score of a candidate is its centrality (its product with what all candidates have in common,
+by the square root of its norm, since the norm would prefer the shortest), its freshness and its news value.
 """
 
 from __future__ import annotations
@@ -47,11 +40,6 @@ def terms_support_merge(common: Collection[str], expected: Callable[[str], float
     return len(common) >= MIN_COMMON_TERMS or any(expected(term) < NEGLIGIBLE_DOCUMENTS for term in common)
 
 
-def top_terms(cluster: Cluster, weigh: TermWeigher) -> list[str]:
-    """Return the ``KEY_TERMS_PER_CLUSTER`` terms with the largest sum times weight: frequent and bursting."""
-    return heaviest_terms(cluster.term_sums, weigh)
-
-
 def heaviest_terms(sums: Mapping[str, int], weigh: TermWeigher) -> list[str]:
     """The ``KEY_TERMS_PER_CLUSTER`` terms with the largest sum times weight; of equal ones the first."""
     weights = list(map(mul, sums.values(), map(weigh, sums)))
@@ -77,7 +65,7 @@ def typical_headline(cluster: Cluster, weigh: TermWeigher) -> WindowItem:
         Candidate(m.desk_prefix + m.title, m.at_ms, {t: w * weights[t] for t, w in m.terms.items()})
         for m in members
     ]
-    return members[choose_headline(candidates)]
+    return members[rank_headlines(candidates)[0]]
 
 
 class KeyTermCache:
@@ -90,10 +78,10 @@ class KeyTermCache:
         self._top_bursting_term: dict[int, str] = {}
 
     def top_terms(self, cluster: Cluster) -> list[str]:
-        """See the function ``top_terms``."""
+        """See ``heaviest_terms``."""
         found = self._top_terms.get(cluster.key)
         if found is None:
-            found = self._top_terms[cluster.key] = top_terms(cluster, self._term_weights.weigh)
+            found = self._top_terms[cluster.key] = heaviest_terms(cluster.term_sums, self._term_weights.weigh)
         return found
 
     def top_term(self, cluster: Cluster) -> str:
@@ -244,11 +232,6 @@ class Candidate:
     title: str
     at_ms: int
     terms: Mapping[str, float]
-
-
-def choose_headline(candidates: Sequence[Candidate]) -> int:
-    """Return the position of the best headline, the older on a tie. At least one candidate is required."""
-    return rank_headlines(candidates)[0]
 
 
 def rank_headlines(candidates: Sequence[Candidate]) -> list[int]:

@@ -7,17 +7,13 @@ backlog is delivered, a source was added), ten times the usual number is routine
     today      09:21         16 within 4 h = 4 x 4.0: clearly more -> fires
     today      09:21 instead the rest of the stream has 1.1 times its usual volume: 4.4 expected, no event
 
-**The first day** (``ColdStart``). These rules apply while less than a day is known, 2 to 4 also while the
-history has fewer documents than 0.3 of a day at the present volume:
+**The first day** (``ColdStart``). With ``TermRates``, while less than a day is known (2 to 4 also while the
+history has fewer documents than 0.3 of a day), less of it for several sources:
 
-1. **General news.** A term is expected in as many documents as in news in general, less with each hour of
-   history. The rarest of the common terms must clearly exceed ``GENERAL_MARGIN`` times that.
-2. **Excess.** A cluster needs more of an excess (``FIRST_DAY_EXCESS``) over what the stream itself has shown.
-3. **Time.** Items that one source publishes in the same minute are a list, not a cluster.
-4. **One subject** (``subject.py``), and at most ``MAX_CORE_SHARE`` of the terms common to most items.
-
-Of a cluster of several sources 1 requires less, down to ``INDEPENDENT_MARGIN``, and so do 3 and 4, down to
-nothing. Without ``TermRates`` no rule applies.
+1. the rarest common term exceeds ``GENERAL_MARGIN`` times what news in general lets expect;
+2. more of an excess (``FIRST_DAY_EXCESS``) over what the stream itself has shown;
+3. items in different minutes: those of one source in the same minute are a list;
+4. one subject (``subject.py``), and at most ``MAX_CORE_SHARE`` of the terms common to most items.
 """
 
 from __future__ import annotations

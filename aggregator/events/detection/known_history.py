@@ -1,12 +1,8 @@
 """Known history: since when the counts of a baseline are those of the whole stream; learning status.
 
-Late articles (archives, backlogs) extend the history that the detector has seen itself, by whole days back
-from its first hour, where they are dense enough to be the stream of those days. Its own history begins where
-the stream does: an article that was sent for a trial, days before, is not yet the stream.
-
-**Learning status.** Each of the last seven periods of 24 h counts by its hours with documents, and fully from
-``FULL_DAY_HOURS`` on, or from the most that any period has: an outlet may publish in office hours only. No
-more days count than have passed since the known history began.
+Late articles extend it by whole days back from the first live hour, where they are dense enough; an article
+that was sent for a trial, days before, is not yet the stream. For the status each of the last seven periods
+of 24 h counts by its hours with documents, fully from ``FULL_DAY_HOURS`` or the most of any period on.
 """
 
 from __future__ import annotations

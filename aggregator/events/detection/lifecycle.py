@@ -18,15 +18,8 @@ import msgspec
 
 from aggregator.events.detection import description
 from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
-from aggregator.events.detection.clustering import Cluster, ClusterIndex, TermWeigher, WindowItem
-from aggregator.events.detection.model import (
-    RADIUS_BITS,
-    BurstRule,
-    ChangeKind,
-    DetectedEvent,
-    EventChange,
-    EventStatus,
-)
+from aggregator.events.detection.clustering import RADIUS_BITS, Cluster, ClusterIndex, TermWeigher, WindowItem
+from aggregator.events.detection.model import BurstRule, ChangeKind, DetectedEvent, EventChange, EventStatus
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 TIMELINE_BUCKET_MS = 600_000
@@ -277,7 +270,7 @@ class OpenEvents:
         cluster = self._clusters.by_key[event.cluster_key]
         headline = description.typical_headline(cluster, self._weigh)
         event.title, event.headline_id = headline.title, headline.id
-        event.terms = description.top_terms(cluster, self._weigh)
+        event.terms = description.heaviest_terms(cluster.term_sums, self._weigh)
         if not event.surface_forms.keys() >= set(event.terms):
             event.surface_forms = description.surface_forms(event.terms, cluster.members.values())
         event.profile = description.build_profile(cluster, self._idf)

@@ -1,23 +1,17 @@
 """Merging of clusters that converge, and division of those that hold two topics. Events follow.
 
-A cluster that grew is merged with those whose centroid (``clustering.py``) or bursting terms converged with
-it, nearest first, and divided if one word is all that its two parts share.
+A cluster that grew is merged with those whose centroid or bursting terms converged with it, nearest first.
+**Fragments** (one names the town, one the victims) belong together if their key terms burst in the same
+documents (bursty features: Fung, Yu, Yu & Lu 2005); two events must also share half of their key terms.
 
-**Fragments.** Early headlines of one topic name the town, or the building, or the victims; their clusters
-have too little in common for their centroids to converge. They belong together if their key terms burst at
-the same time *and in the same documents* (bursty features grouped by the overlap of their documents: Fung,
-Yu, Yu & Lu 2005). Two clusters that are both events must also have half of their key terms in common.
-
-**Division.** One word can connect two topics: headlines about one bank join the cluster of another bank while
-"bank" is most of what both hold. A cluster is divided when the items with one of its key terms and the items
-without it have no key terms in common but the connecting one (``description.py``)::
+**Division.** A cluster is divided when the items with one of its key terms and those without it have no key
+terms in common but a connecting one::
 
     cluster of 130 items   key terms "bank" (97 %), "clothier" (48 %), "governor" (22 %)
     with "clothier"      bank, clothier, offer, suit
     without it           bank, governor, rates, pound       only "bank" in common: two clusters
 
-A term is the cluster's own if 0.9 of the documents of the window that hold it are in the cluster. *Outliers*,
-items that hold none of the own terms, leave the event.
+*Outliers*, items that hold no term of which 0.9 of the documents are in the cluster, leave the event.
 """
 
 from __future__ import annotations

@@ -21,8 +21,6 @@ ChangeKind = Literal["fired", "updated", "doubled", "merged", "closed"]
 MuteScope = Literal["story", "routine"]
 RuleMode = Literal["stories", "literal"]
 Profile = Iterable[tuple[str, float]]
-# Hamming distance up to which fingerprints are near under the literal rule.
-RADIUS_BITS = 7
 # Cosine of two profiles from which an editor's instruction for one event also applies to the other.
 SAME_STORY_COSINE = 0.5
 # A muted story may continue in new events for this time; then its baseline covers it. A routine has no limit.

@@ -1,22 +1,14 @@
 """Routine: one text filled in with many names, timed releases, press releases, and series that return.
 
-Monthly, quarterly and yearly notices are unusual by the last seven days, and so is one press release for
-twenty cities. Their headlines show what they are: the same words in the same order around exchanged names and
-figures, from one publisher, often at round times. An event of one publisher has at most 2.75 common words per
-headline, then 31 % in the same order; a template has at least 2.8 and 40 %, or 2.4 and 65 %.
+Notices of a month or a year are unusual by the last seven days. Their headlines show what they are: the same
+words in the same order around exchanged names and figures, from one publisher, often at round times. An event
+of one publisher has at most 2.75 common words per headline, then 31 % in the same order.
 
-**Case of headlines.** A newsroom writes headlines as sentences, and there a capital letter inside a line
-shows a name. Press releases and notices are written In Title Case; Chinese or Arabic have no capital
-letters::
+Capital letters inside a headline show names where it is written as a sentence ("At least 12 dead in Thornby
+market fire"), not In Title Case, as press releases are, and not in Chinese or Arabic.
 
-    At least 12 dead in Thornby market fire       shows names: Thornby
-    Quayside plans - Workers to strike in May     the first word after a dash shows nothing either
-    Northwater Announces Third Quarter Results    in Title Case, shows nothing
-
-**Series** (``SeriesMemory``). Statistics of a month, quarterly results and decisions of central banks come
-back after weeks, at the same hour, with the same words; the baseline forgets them after seven days. Half of
-the earlier peak is then expected. One common term recurs by chance (a country in the news), so it must have
-come back twice.
+**Series** (``SeriesMemory``) come back after weeks, at the same hour, in the same words; half of the earlier
+peak is then expected. One common term recurs by chance, so it must have come back twice.
 """
 
 from __future__ import annotations

@@ -1,20 +1,14 @@
 """Subject of a cluster: news is about one topic with a name, notices fill one template with many names.
 
-**One subject** (``fills_template``). What the headlines have in common, the *core*, does not tell them apart;
-the rest of their words does. In news it is words that recur in several headlines or are known from news in
-general; in a list of notices it is another name in each::
+**One subject** (``fills_template``). The words beyond what most headlines share, the *core*, recur in news or
+are known from news in general; in a list of notices they are another name in each::
 
     Nimmo takes gold in record time     Crowd welcomes Nimmo home     nimmo + gold, record, time, crowd
     Orbex PLC - Holding(s) in Company   Tarnow PLC - Holding(s) ...   plc, holding, company + orbex, tarnow
 
-**Named subject** (``has_named_subject``). What most items have in common is a name in news, and a plain word
-in the routine of many companies ("sales", "store"). Writing shows which words are names, where only names are
-capitalized. A word that occurs in no other headline of the window is taken for a name: no effect on Chinese
-or Arabic and on a stream In Title Case. In one year, 17 of 18 events that a person called news had one name
-in 44 % or more of their items, and 7 of 28 routine ones (docs/benchmarks/events.md).
-
-**Rare words.** Each report on an earthquake may name another town; "quake", rare in news in general, is a
-subject too. Less is required of a cluster of several sources, and nothing if every item has another one.
+**Named subject** (``has_named_subject``). What most items have in common is a name, by its writing, or a word
+rare in news in general ("quake"), not a plain word of many companies ("sales"). In one year, 17 of 18 events
+had one name in 44 % or more of their items, and 7 of 28 routine ones (docs/benchmarks/events.md).
 """
 
 from __future__ import annotations

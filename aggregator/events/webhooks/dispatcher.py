@@ -16,15 +16,7 @@ from aggregator.events.event import Event
 from aggregator.events.repository import ChangeRecord, EventRepository
 from aggregator.events.selection import EventFilter
 from aggregator.events.webhooks.mail import SmtpServer
-from aggregator.events.webhooks.outbox import (
-    Attempt,
-    Delivery,
-    DeliveryQueue,
-    DeliveryResult,
-    Outbox,
-    apply_results,
-    enqueue,
-)
+from aggregator.events.webhooks.outbox import Attempt, Delivery, DeliveryQueue, DeliveryResult, Outbox
 from aggregator.events.webhooks.payload import alert_body, event_payload, ping_body
 from aggregator.events.webhooks.sender import TargetSender
 from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
@@ -140,7 +132,7 @@ class WebhookDispatcher(PeriodicTask):
         if not changes and not alerts and new_states == states:
             return outbox
         position = changes[-1][0] if changes else outbox.position
-        outbox, dead = enqueue(outbox, position, tuple(new))
+        outbox, dead = outbox.add(position, new)
         writes = [Put(DESK_STATES_KEY, msgspec.msgpack.encode(new_states))] if new_states != states else []
         return await self.queue.save(raw, outbox, dead, writes=writes)
 
@@ -168,7 +160,7 @@ class WebhookDispatcher(PeriodicTask):
         # An editor may change the outbox meanwhile; the results of calls that were made must not be lost.
         for _ in commit_attempts("The outbox kept changing."):
             raw, outbox = await self.queue.outbox.read_with_raw()
-            outbox, dead = apply_results(outbox, by_id, now_ms, random.random())
+            outbox, dead = outbox.apply(by_id, now_ms, random.random())
             next_ms = {pending.id: pending.due_ms for pending in outbox.calls}
             attempts = [
                 Attempt.at(d, now_ms, d.attempts + 1, by_id[d.id].error or "", next_ms.get(d.id, 0))

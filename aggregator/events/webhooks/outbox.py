@@ -92,51 +92,47 @@ class Outbox(msgspec.Struct, frozen=True):
             oldest.setdefault(delivery.hook, delivery)
         return [d for d in oldest.values() if not now_ms < d.due_ms <= now_ms + MAX_DELAY_MS]
 
+    def add(self, position: bytes, new: Sequence[Delivery]) -> tuple[Outbox, list[Delivery]]:
+        """The outbox with new deliveries, and the oldest ones above MAX_PENDING as dead letters."""
+        deliveries = (*self.calls, *new)
+        dead = [
+            msgspec.structs.replace(delivery, result="too many deliveries were pending")
+            for delivery in deliveries[: max(0, len(deliveries) - MAX_PENDING)]
+        ]
+        return Outbox(position, deliveries[len(dead) :]), dead
 
-def enqueue(
-    outbox: Outbox, position: bytes, new_deliveries: tuple[Delivery, ...]
-) -> tuple[Outbox, list[Delivery]]:
-    """The outbox with new deliveries, and the oldest ones above MAX_PENDING as dead letters."""
-    deliveries = (*outbox.calls, *new_deliveries)
-    dead = [
-        msgspec.structs.replace(delivery, result="too many deliveries were pending")
-        for delivery in deliveries[: max(0, len(deliveries) - MAX_PENDING)]
-    ]
-    return Outbox(position, deliveries[len(dead) :]), dead
-
-
-def apply_results(
-    outbox: Outbox, results: Mapping[str, DeliveryResult], now_ms: int, jitter: float
-) -> tuple[Outbox, list[Delivery]]:
-    """The outbox after some attempts, by delivery id, and the dead letters; ``jitter``: 0..1, up to 20 %."""
-    pending: list[Delivery] = []
-    dead: list[Delivery] = []
-    unsubscribed = {d.hook for d in outbox.calls if d.id in results and results[d.id].unsubscribed}
-    for delivery in outbox.calls:
-        result = results.get(delivery.id)
-        if result is not None and result.error is None:
-            continue
-        error = (result.error or "") if result is not None else ""
-        if delivery.hook in unsubscribed:
-            dead.append(msgspec.structs.replace(delivery, result=error or "the webhook was disabled"))
-        elif result is None:
-            pending.append(delivery)
-        else:
-            tried = msgspec.structs.replace(delivery, attempts=delivery.attempts + 1, result=error)
-            if delivery.attempts >= len(RETRY_DELAYS_S):
-                dead.append(tried)
+    def apply(
+        self, results: Mapping[str, DeliveryResult], now_ms: int, jitter: float
+    ) -> tuple[Outbox, list[Delivery]]:
+        """After attempts, by delivery id: the outbox and the dead letters; ``jitter``: 0..1, up to 20 %."""
+        pending: list[Delivery] = []
+        dead: list[Delivery] = []
+        unsubscribed = {d.hook for d in self.calls if d.id in results and results[d.id].unsubscribed}
+        for delivery in self.calls:
+            result = results.get(delivery.id)
+            if result is not None and result.error is None:
+                continue
+            error = (result.error or "") if result is not None else ""
+            if delivery.hook in unsubscribed:
+                dead.append(msgspec.structs.replace(delivery, result=error or "the webhook was disabled"))
+            elif result is None:
+                pending.append(delivery)
             else:
-                delay_s = max(RETRY_DELAYS_S[delivery.attempts] * (1 + 0.2 * jitter), result.retry_after_s)
-                pending.append(msgspec.structs.replace(tried, due_ms=now_ms + int(delay_s * 1000)))
-    return Outbox(outbox.position, tuple(pending)), dead
+                tried = msgspec.structs.replace(delivery, attempts=delivery.attempts + 1, result=error)
+                if delivery.attempts >= len(RETRY_DELAYS_S):
+                    dead.append(tried)
+                else:
+                    delay_s = RETRY_DELAYS_S[delivery.attempts] * (1 + 0.2 * jitter)
+                    due_ms = now_ms + int(max(delay_s, result.retry_after_s) * 1000)
+                    pending.append(msgspec.structs.replace(tried, due_ms=due_ms))
+        return Outbox(self.position, tuple(pending)), dead
 
-
-def requeue(outbox: Outbox, letter: Delivery, now_ms: int) -> Outbox:
-    """The outbox with a dead letter as a new delivery under its id, unless it is pending."""
-    if any(delivery.id == letter.id for delivery in outbox.calls) or len(outbox.calls) >= MAX_PENDING:
-        return outbox
-    again = msgspec.structs.replace(letter, attempts=0, due_ms=now_ms)
-    return msgspec.structs.replace(outbox, calls=(*outbox.calls, again))
+    def requeue(self, letter: Delivery, now_ms: int) -> Outbox:
+        """With a dead letter as a new delivery under its id, unless it is pending."""
+        if any(delivery.id == letter.id for delivery in self.calls) or len(self.calls) >= MAX_PENDING:
+            return self
+        again = msgspec.structs.replace(letter, attempts=0, due_ms=now_ms)
+        return msgspec.structs.replace(self, calls=(*self.calls, again))
 
 
 _OUTBOX_FORMAT = ValueFormat(msgspec.msgpack.Decoder(Outbox), "The webhook outbox", Outbox)
@@ -213,7 +209,7 @@ class DeliveryQueue:
         letter = next((found for found in letters if found.id == delivery_id), None)
         if letter is None:
             raise NotFound(f"There is no undelivered notification {delivery_id[:80]!r} of this target.")
-        await self.outbox.edit(lambda outbox: requeue(outbox, letter, now_ms))
+        await self.outbox.edit(lambda outbox: outbox.requeue(letter, now_ms))
 
     async def _trim(self, key: bytes, limit: int) -> None:
         kept = await self._store.stream_tail(key, limit)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from aggregator.events.detection.assignment import HammingMode
-from aggregator.events.detection.clustering import WindowItem
+from aggregator.events.detection.clustering import RADIUS_BITS, WindowItem
 from aggregator.events.detection.detector import BurstDetector
-from aggregator.events.detection.model import RADIUS_BITS, BurstRule
+from aggregator.events.detection.model import BurstRule
 from tests.support.detector_stream import DetectorStream
 
 

@@ -1,8 +1,9 @@
-"""Key terms of a cluster: evidence for a merge, words that are shown, profiles."""
+"""Description of a cluster: evidence for a merge, words that are shown, profiles, headlines."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -17,8 +18,8 @@ from aggregator.events.detection.description import (
     Candidate,
     KeyTermCache,
     build_profile,
-    choose_headline,
     news_value,
+    rank_headlines,
 )
 from aggregator.events.detection.expectation import ColdStart, TermWeights
 from aggregator.events.detection.model import BurstRule, is_same_story
@@ -86,7 +87,7 @@ def test_the_fast_top_term_is_the_first_of_all(sums: dict[str, int]) -> None:
     """Also on ties, which the term decides; a cluster without terms has none."""
     cluster = Cluster(1, "s1", term_sums=sums)
 
-    terms = description.top_terms(cluster, lambda term: float(len(term)))
+    terms = description.heaviest_terms(cluster.term_sums, lambda term: float(len(term)))
 
     assert len(terms) == min(KEY_TERMS_PER_CLUSTER, len(sums))
     assert terms == sorted(sums, key=lambda term: (-sums[term] * len(term), term))[:KEY_TERMS_PER_CLUSTER]
@@ -239,9 +240,14 @@ def test_an_empty_profile_describes_no_cluster() -> None:
     assert not is_same_story([], [("storm", 1.0)])
 
 
+def best(candidates: Sequence[Candidate]) -> int:
+    """Position of the best headline."""
+    return rank_headlines(candidates)[0]
+
+
 def choose(*titles: str, minutes: int = 0) -> int:
     """The choice among headlines whose terms are their words, one every ``minutes``."""
-    return choose_headline(
+    return best(
         [
             Candidate(title, number * minutes * 60_000, dict.fromkeys(title.lower().split(), 1.0))
             for number, title in enumerate(titles)
@@ -256,7 +262,7 @@ def test_the_headline_with_most_in_common_is_chosen() -> None:
         == 1
     )
     assert choose("Bridge closed in Wenlow", "Bridge closed in Wenlow") == 0
-    assert choose_headline([Candidate("", 0, {})]) == 0
+    assert best([Candidate("", 0, {})]) == 0
 
 
 def test_a_specific_headline_is_preferred_to_a_bare_one() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from aggregator.events.detection import description, merging
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, MIN_ITEMS_TO_BE_MERGED, Cluster
-from aggregator.events.detection.description import KeyTermCache, top_terms
+from aggregator.events.detection.description import KeyTermCache, heaviest_terms
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.merging import MERGE_SHARE, find_division, find_outliers
@@ -109,7 +109,9 @@ def division(*parts: tuple[int, str], usual: dict[str, float]) -> list[str] | No
     """Ids of the smaller topic of a cluster with these numbers of items of these words."""
     words = [words for count, words in parts for _ in range(count)]
     cluster = cluster_of(*(window_item(i, f"{text} own{i}") for i, text in enumerate(words)))
-    part = find_division(cluster, top_terms(cluster, weigh), weigh, lambda term: usual.get(term, 0.0))
+    part = find_division(
+        cluster, heaviest_terms(cluster.term_sums, weigh), weigh, lambda term: usual.get(term, 0.0)
+    )
     return None if part is None else [member.id for member in part]
 
 

@@ -11,8 +11,6 @@ from aggregator.events.webhooks.outbox import (
     Delivery,
     DeliveryResult,
     Outbox,
-    apply_results,
-    enqueue,
 )
 
 
@@ -37,7 +35,7 @@ def test_retry_delays_grow_to_about_a_day_in_total() -> None:
     delays: list[int] = []
     dead: list[Delivery] = []
     while not dead:
-        outbox, dead = apply_results(outbox, {"a": DeliveryResult("unavailable")}, now_ms, 0.0)
+        outbox, dead = outbox.apply({"a": DeliveryResult("unavailable")}, now_ms, 0.0)
         if outbox.calls:
             delays.append((outbox.calls[0].due_ms - now_ms) // 1000)
             now_ms = outbox.calls[0].due_ms
@@ -51,7 +49,7 @@ def test_a_success_is_removed_and_retry_after_is_respected() -> None:
     """Retry-After counts when it is longer than the scheduled delay."""
     outbox = Outbox(calls=(delivery("a"), delivery("b", "other")))
     results = {"a": DeliveryResult(None), "b": DeliveryResult("busy", retry_after_s=60)}
-    after, dead = apply_results(outbox, results, 1000, 0.0)
+    after, dead = outbox.apply(results, 1000, 0.0)
 
     assert [(d.id, d.due_ms) for d in after.calls] == [("b", 61_000)]
     assert dead == []
@@ -61,7 +59,7 @@ def test_pending_deliveries_of_an_unsubscribed_receiver_are_dead_letters() -> No
     """They remain available for inspection."""
     outbox = Outbox(calls=(delivery("a"), delivery("b"), delivery("c", "other")))
     result = DeliveryResult("answered with status 410", unsubscribed=True)
-    after, dead = apply_results(outbox, {"a": result}, 0, 0.0)
+    after, dead = outbox.apply({"a": result}, 0, 0.0)
 
     assert [d.id for d in after.calls] == ["c"]
     assert [(d.id, d.result) for d in dead] == [
@@ -73,7 +71,7 @@ def test_pending_deliveries_of_an_unsubscribed_receiver_are_dead_letters() -> No
 def test_the_outbox_is_bounded() -> None:
     """A receiver that is unavailable for days does not fill the store: the oldest deliveries are dropped."""
     full = Outbox(calls=tuple(delivery(str(i)) for i in range(MAX_PENDING)))
-    after, dead = enqueue(full, b"5-0", (delivery("new"),))
+    after, dead = full.add(b"5-0", (delivery("new"),))
 
     assert (len(after.calls), after.calls[-1].id, after.position) == (MAX_PENDING, "new", b"5-0")
     assert [d.id for d in dead] == ["0"]
@@ -87,7 +85,7 @@ def test_no_delivery_disappears(rows: list[tuple[str, bool, int]], jitter: float
     """Each was delivered, is pending, or is a dead letter."""
     pending = tuple(delivery(str(i), hook, attempts=tries) for i, (hook, _, tries) in enumerate(rows))
     results = {str(i): DeliveryResult(None if ok else "no") for i, (_, ok, _) in enumerate(rows)}
-    after, dead = apply_results(Outbox(calls=pending), results, 0, jitter)
+    after, dead = Outbox(calls=pending).apply(results, 0, jitter)
 
     delivered = {id_ for id_, result in results.items() if result.error is None}
     assert {d.id for d in after.calls} | {d.id for d in dead} | delivered == set(results)

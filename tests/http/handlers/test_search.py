@@ -9,7 +9,7 @@ import pytest
 
 from aggregator.app import Service, open_service
 from aggregator.settings import Settings
-from tests.support.factories import commit_event, event, story
+from tests.support.factories import commit_event, event, load_all, story
 from tests.support.fake_service import Client, serving
 
 pytestmark = pytest.mark.integration
@@ -56,7 +56,7 @@ def ids(body: dict[str, Any]) -> list[str]:
 
 async def test_events_and_articles_are_found(service: Service, client: Client) -> None:
     """The newest article first among equals; the answer says what was searched."""
-    await service.articles.search.headlines.load_all()
+    await load_all(service.articles.search.headlines)
     body = await get(client, "/v1/search", q="dams")
 
     assert [found["id"] for found in body["events"]] == ["dam"]

@@ -182,8 +182,3 @@ class PolicyProfiles:
     def _match_source(self, source: str) -> NamedPolicy:
         folded = source.casefold()
         return next((named for pattern, named in self._patterns if pattern.match(folded)), self.default)
-
-
-def as_profiles(policy: Policy | PolicyProfiles) -> PolicyProfiles:
-    """``policy`` itself, or profiles with this default policy alone."""
-    return policy if isinstance(policy, PolicyProfiles) else PolicyProfiles(policy)

@@ -123,7 +123,7 @@ def make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.St
 
     The time of the body, of every queue, of the analysis and of the store counts together, so three time-outs
     of the store in a row delay nobody three times. When it has passed, the work is cancelled and the request
-    is answered 503. A commit that has begun is not interrupted (``ingest/pending.py``): the article may be
+    is answered 503. A commit that has begun is not interrupted (``ingest/service.py``): the article may be
     stored although the answer was 503, and repeating the request returns its verdict.
     """
     parameters = [name for name in endpoint.types if name != "return"]

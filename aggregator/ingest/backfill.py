@@ -121,10 +121,8 @@ async def _backfill_batch(
 ) -> None:
     records = [stored.record for stored in (await index.articles.get_many(list(batch))).values()]
     posted = [PostedArticle(batch[record.id], record) for record in records]
-    not_copied = await _replicate_throttled(dual_writer, posted, throttle)
+    await _replicate_throttled(dual_writer, posted, stats, throttle)
     stats.not_stored += len(batch) - len(records)
-    stats.examined += len(records)
-    stats.not_copied += not_copied
 
 
 async def _copy_stored(
@@ -144,20 +142,22 @@ async def _copy_stored(
         else PostedArticle(None, record)
         for record in records
     ]
-    stats.not_copied += await _replicate_throttled(dual_writer, posted, throttle)
-    stats.examined += len(records)
+    await _replicate_throttled(dual_writer, posted, stats, throttle)
 
 
 async def _replicate_throttled(
-    dual_writer: DualWriter, posted: Sequence[PostedArticle], throttle: BulkThrottle | None
-) -> int:
-    """Return how many cannot be copied."""
+    dual_writer: DualWriter,
+    posted: Sequence[PostedArticle],
+    stats: BackfillStats,
+    throttle: BulkThrottle | None,
+) -> None:
     not_copied = done = 0
     while done < len(posted):
         async with throttled_slice(throttle, len(posted) - done) as count:
             not_copied += len(await dual_writer.replicate(posted[done : done + count]))
         done += count
-    return not_copied
+    stats.examined += len(posted)
+    stats.not_copied += not_copied
 
 
 async def _current_records(index: Index, space: str, numbers: npt.NDArray[np.uint64]) -> list[ArticleRecord]:

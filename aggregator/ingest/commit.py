@@ -1,4 +1,7 @@
-"""Execution of commit plans: records first, then one atomic commit per article, then clean-up.
+"""Commit plans and their execution: records first, then one atomic commit per article, then clean-up.
+
+``PendingArticle`` lives as long as the request and keeps the article's number and record across retries;
+``CommitPlan`` is the immutable decision of one attempt.
 
 A record is written under its own number before anything refers to it. An article whose commit found the store
 changed is **conflicted**: the pipeline looks it up and decides it again. For committed articles the replaced
@@ -8,16 +11,62 @@ version's record is deleted, versions in spaces of other languages are removed a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+from aggregator import tracing
+from aggregator.dedup.policy import NamedPolicy
+from aggregator.domain import Analysis, Answer, Article, ArticleRecord
+from aggregator.errors import AggregatorError
 from aggregator.index import Index
+from aggregator.index.bindings import BindingSnapshot
 from aggregator.index.codec.record_codec import compress_text
 from aggregator.index.segments import sample_entry
 from aggregator.ingest.dual_write import DualWriter, PostedArticle
-from aggregator.ingest.pending import CommitPlan, PendingArticle
+from aggregator.store.base import Transaction
 
 # First numbers of duplicate groups -> id of the event of each group that is part of one.
 EventIdsOf = Callable[[Sequence[int]], Awaitable[dict[int, str]]]
+
+
+@dataclass(slots=True, eq=False)
+class PendingArticle:
+    """An article with its analysis; ``position`` is its index in the request.
+
+    ``number`` and ``first_version`` are those of its record (0: not assigned), which is stored if
+    ``record_written``: a retry after a conflict writes no second record unless its contents differ.
+    ``sources``: those whose articles alone the caller may replace; () for all. ``policy`` is selected once,
+    so that a retry decides by the same. ``origin``: the span of its request.
+    """
+
+    position: int
+    article: Article
+    analysis: Analysis
+    number: int = 0
+    first_version: int = 0
+    record_written: bool = False
+    answer: Answer | AggregatorError | None = None
+    sources: tuple[str, ...] = ()
+    policy: NamedPolicy = field(default_factory=NamedPolicy)
+    origin: object = field(default_factory=tracing.current)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPlan:
+    """The decision on one article, and everything its commit needs.
+
+    ``transaction`` is None for a repeat, ``record`` for a repeat whose record has expired.
+    ``older_versions``: bindings in other languages, to be removed. ``duplicate_groups``: first numbers, own
+    group first.
+    """
+
+    pending: PendingArticle
+    answer: Answer
+    transaction: Transaction | None
+    record: ArticleRecord | None
+    latest_number: int
+    superseded_number: int | None
+    older_versions: tuple[BindingSnapshot, ...]
+    duplicate_groups: tuple[int, ...]
 
 
 class Committer:

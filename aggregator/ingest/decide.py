@@ -38,8 +38,8 @@ from aggregator.index.bindings import (
 )
 from aggregator.index.candidates import build_candidates
 from aggregator.index.lookup import LookupResult
+from aggregator.ingest.commit import CommitPlan, PendingArticle
 from aggregator.ingest.dual_write import DualWriter
-from aggregator.ingest.pending import CommitPlan, PendingArticle
 from aggregator.store.base import Transaction
 from aggregator.time_units import HOUR_MS, format_rfc3339
 

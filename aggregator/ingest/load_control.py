@@ -20,7 +20,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
 
 from aggregator.errors import StoreUnavailable
 from aggregator.store.base import Put, Store
@@ -85,25 +84,21 @@ def pause_s(since_last_s: float, work_s: float) -> float:
     return min(MAX_PAUSE_S, PAUSE_RATIO * work_s * max(0.0, 1.0 - since_last_s / QUIET_AFTER_S))
 
 
-class InteractiveActivity(Protocol):
-    """Source of the time since the newest interactive article; ``ActivityBeacon``."""
-
-    async def seconds_since_last(self) -> float:
-        """Seconds since the newest interactive article arrived; inf if none did."""
-
-
 class BulkThrottle:
-    """Throttle for all bulk work of one process; ``yield_control`` is awaited before each slice."""
+    """Throttle for all bulk work of one process; ``yield_control`` is awaited before each slice.
+
+    ``seconds_since_last``: since the newest interactive article, inf without any.
+    """
 
     def __init__(
         self,
-        activity: InteractiveActivity,
+        seconds_since_last: Callable[[], Awaitable[float]],
         yield_control: Callable[[], Awaitable[None]],
         *,
         clock_s: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._activity, self._yield_control = activity, yield_control
+        self._seconds_since_last, self._yield_control = seconds_since_last, yield_control
         self._clock_s, self._sleep = clock_s, sleep
         self._slice_lock = asyncio.Lock()
         self._next_slice_at_s = 0.0
@@ -112,7 +107,7 @@ class BulkThrottle:
     @asynccontextmanager
     async def slice(self, articles: int, slice_articles: int = SLICE_ARTICLES) -> AsyncIterator[int]:
         """Wait for the next slice and yield its number of articles; the time inside counts as work."""
-        since_s = await self._activity.seconds_since_last()
+        since_s = await self._seconds_since_last()
         if pause_s(since_s, 1.0) == 0.0:
             yield articles
             return
@@ -200,4 +195,4 @@ class LoadControl:
     def create(cls, store: Store) -> LoadControl:
         """The mechanisms of one process over ``store``."""
         gate, activity = PriorityGate(), ActivityBeacon(store)
-        return cls(gate, activity, BulkThrottle(activity, gate.yield_control))
+        return cls(gate, activity, BulkThrottle(activity.seconds_since_last, gate.yield_control))

@@ -25,9 +25,8 @@ from aggregator.errors import CommitConflict
 from aggregator.index import Index, Snapshot
 from aggregator.index.bindings import bindings_under
 from aggregator.index.lookup import EMPTY_RESULT
-from aggregator.ingest.commit import Committer
+from aggregator.ingest.commit import CommitPlan, Committer, PendingArticle
 from aggregator.ingest.decide import Decider, LookedUpArticle
-from aggregator.ingest.pending import CommitPlan, PendingArticle
 
 # Attempts to commit a batch while other processes keep committing near-duplicates of its articles.
 MAX_COMMIT_ATTEMPTS = 24
@@ -241,7 +240,7 @@ class BatchPipeline:
                     continue
             plan = await self._decider.decide(item, lookup, snapshot, batch.now_ms, dry_run)
             if plan.transaction is not None and not dry_run:
-                key = snapshot.writable_key(lookup.probe.space, lookup.probe.binding_key)
+                key = snapshot.stacks[lookup.probe.space].writable_tag + lookup.probe.binding_key
                 snapshot.apply(plan.transaction, key, plan.record)
                 if plan.record is not None and compares_by_terms:
                     _offer_to_later(plan.record, batch, i)

@@ -10,25 +10,32 @@ A commit succeeds only if nothing that its decision relied on has changed; other
 again. So of several near-copies that arrive at once, through any processes, exactly one is new, and a crash
 leaves an article stored completely or not at all. A batch costs the round trips of one article; each of its
 articles is decided as if those before it were stored already.
+
+**Micro-batching.** Interactive articles that arrive while a batch is processed form the next batch; one that
+arrives alone starts immediately. One batch runs at a time, so the articles of one process do not conflict
+with each other. Callers are served round-robin. A batch runs in a separate task: a cancelled caller
+interrupts no write, and its article is dropped if its batch has not started.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from aggregator import tracing
-from aggregator.dedup.policy import Policy, PolicyProfiles, as_profiles
+from aggregator.concurrency import current_caller
+from aggregator.dedup.policy import PolicyProfiles
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError, InvalidInput, NotFound
 from aggregator.index import Index
-from aggregator.ingest.commit import Committer, EventIdsOf
+from aggregator.ingest.commit import Committer, EventIdsOf, PendingArticle
 from aggregator.ingest.decide import Decider
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.load_control import LoadControl, throttled_slice
-from aggregator.ingest.pending import MicroBatcher, PendingArticle, split_batches
 from aggregator.ingest.pipeline import SEQUENTIAL, BatchPipeline, Execution
 
 BATCH_ARTICLES = 32  # larger ones delay interactive articles more and save little
@@ -58,7 +65,7 @@ class IngestService:
         self,
         index: Index,
         analyze_many: AnalyzeMany,
-        policy: Policy | PolicyProfiles,
+        policies: PolicyProfiles,
         *,
         clock: Callable[[], int],
         store_texts: bool = False,
@@ -73,7 +80,7 @@ class IngestService:
         self._index = index
         self._analyze_many = analyze_many
         self._clock = clock
-        self._profiles = as_profiles(policy)
+        self._profiles = policies
         self._on_delete = on_delete
         self._dual_writer = dual_writer
         self._load_control = load_control
@@ -183,22 +190,18 @@ class IngestService:
             async with throttled_slice(
                 self._throttle, min(MAX_UNTHROTTLED_ARTICLES, len(pending) - done)
             ) as count:
-                part = pending[done : done + count]
-                await self._process_batches(
-                    list(split_batches(part, group_size or self._batch_articles)), dry_run
-                )
+                size = group_size or self._batch_articles
+                batches = list(split_batches(pending[done : done + count], size))
+                if dry_run:
+                    for batch in batches:
+                        await self._bulk_pipeline.process(batch, dry_run)
+                else:
+                    await self._before_write()
+                    await self._bulk_pipeline.process_all(batches)
                 done += count
         for item in pending:
             results[item.position] = _finished_answer(item, analyze_ms)
         return results
-
-    async def _process_batches(self, batches: Sequence[list[PendingArticle]], dry_run: bool) -> None:
-        if not dry_run:
-            await self._before_write()
-            await self._bulk_pipeline.process_all(batches)
-            return
-        for batch in batches:
-            await self._bulk_pipeline.process(batch, dry_run)
 
     async def delete(self, id_: str, *, sources: tuple[str, ...] = ()) -> None:
         """Remove an article from the index and from its event.
@@ -231,3 +234,86 @@ def _finished_answer(pending: PendingArticle, analyze_ms: float) -> Answer | Agg
     if isinstance(pending.answer, Answer):
         pending.answer.timings_ms["analyse"] = analyze_ms
     return pending.answer
+
+
+def split_batches(pending: Sequence[PendingArticle], size: int) -> Iterator[list[PendingArticle]]:
+    """Split into batches of at most ``size`` articles, in order and without a repeated id in one batch."""
+    batch: dict[str, PendingArticle] = {}
+    for item in pending:
+        if len(batch) == size or item.article.id in batch:
+            yield list(batch.values())
+            batch = {}
+        batch[item.article.id] = item
+    if batch:
+        yield list(batch.values())
+
+
+_Waiting = tuple[PendingArticle, asyncio.Future[None]]
+
+
+class MicroBatcher:
+    """Calls ``process`` with batches of at most ``max_articles``, no id twice, in order per caller."""
+
+    def __init__(self, process: Callable[[list[PendingArticle]], Awaitable[None]], max_articles: int) -> None:
+        self._process = process
+        self._max_articles = max_articles
+        self._queues: dict[str, deque[_Waiting]] = {}  # by caller; the next one to serve is first
+        self._drain_task: asyncio.Task[None] | None = None
+
+    async def submit(self, pending: PendingArticle) -> None:
+        """Return once the article has its answer; raises what its batch raised."""
+        done = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(current_caller.get(), deque()).append((pending, done))
+        if self._drain_task is None:
+            self._drain_task = asyncio.create_task(self._drain_queues())
+        try:
+            await done
+        finally:
+            del done  # breaks the cycle future -> error -> frame: see ``store/pipelining.py``
+
+    async def _drain_queues(self) -> None:
+        try:
+            while waiting := self._next_batch():
+                await self._process_batch([pending for pending, _ in waiting], [done for _, done in waiting])
+        finally:
+            self._drain_task = None
+
+    def _next_batch(self) -> list[_Waiting]:
+        """One article of each caller in turn."""
+        batch: dict[str, _Waiting] = {}
+        while self._queues and len(batch) < self._max_articles:
+            caller = next(iter(self._queues))
+            queue = self._queues.pop(caller)
+            pending, done = queue[0]
+            # The second post of an id is a repeat or update of the first, which must be committed before.
+            is_repeated = not done.done() and pending.article.id in batch
+            if not is_repeated:
+                queue.popleft()
+                if not done.done():
+                    batch[pending.article.id] = pending, done
+            if queue:
+                self._queues[caller] = queue
+            if is_repeated:
+                break
+        return list(batch.values())
+
+    async def _process_batch(self, batch: list[PendingArticle], waiters: list[asyncio.Future[None]]) -> None:
+        try:
+            await self._process(batch)
+        except Exception as error:
+            _fail_waiters(waiters, error)
+        except BaseException:  # the process stops
+            for done in waiters:
+                done.cancel()
+            raise
+        else:
+            for done in waiters:
+                if not done.done():
+                    done.set_result(None)
+
+
+def _fail_waiters(waiters: list[asyncio.Future[None]], error: Exception) -> None:
+    """Fail all waiters and empty the list, whose futures must not refer to the frame of the error."""
+    while waiters:
+        if not (done := waiters.pop()).done():
+            done.set_exception(error)

@@ -26,7 +26,7 @@ from aggregator.dedup.copy_rule import (
     is_same_outlet,
 )
 from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
-from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles, as_profiles
+from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles
 from aggregator.dedup.verdict import (
     compare_pair,
     cosine,
@@ -104,10 +104,10 @@ class Explanation:
 
 
 class Explainer:
-    """Compares two articles under the thresholds of ``policy``, for all articles or by profile."""
+    """Compares two articles under the thresholds of a profile, or those of the default policy."""
 
-    def __init__(self, index: Index, analyze_many: AnalyzeMany, policy: Policy | PolicyProfiles) -> None:
-        self._index, self._analyze_many, self._profiles = index, analyze_many, as_profiles(policy)
+    def __init__(self, index: Index, analyze_many: AnalyzeMany, profiles: PolicyProfiles) -> None:
+        self._index, self._analyze_many, self._profiles = index, analyze_many, profiles
 
     async def explain_pair(self, a: str | Article, b: str | Article, *, profile: str = "") -> Explanation:
         """Compare two articles, each a stored id or a text. Raises InvalidInput, NotFound, NoText."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.dedup.policy import Policy, PolicyProfiles, SourceRule, as_profiles
+from aggregator.dedup.policy import Policy, PolicyProfiles, SourceRule
 from aggregator.errors import InvalidInput
 
 AGENCY, REPRINT = Policy(updates_are_new=True), Policy(name="hamming")
@@ -79,11 +79,10 @@ def test_a_rule_for_everything_selects_its_profile(source: str) -> None:
 
 def test_profiles_of_one_policy_select_it_for_all() -> None:
     """A policy alone is a set of profiles with the default."""
-    profiles = as_profiles(AGENCY)
+    profiles = PolicyProfiles(AGENCY)
 
     assert profiles.names == ("default",)
     assert profiles.select("", "Quill Wire").policy is AGENCY
-    assert as_profiles(profiles) is profiles
 
 
 def test_inconsistent_profiles_are_a_programming_error() -> None:

@@ -11,8 +11,7 @@ from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, Outcome, article_number_at, build_record
 from aggregator.index import Index, Probe, Snapshot
 from aggregator.index.codec.record_codec import compress_text
-from aggregator.ingest.commit import Committer
-from aggregator.ingest.pending import CommitPlan, PendingArticle
+from aggregator.ingest.commit import CommitPlan, Committer, PendingArticle
 from aggregator.store.base import Put, Store, Transaction, ValueEquals
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import START_MS, Clock, in_process, story

@@ -34,7 +34,9 @@ class Environment:
 
     def __init__(self, since_last_s: float) -> None:
         self.since_last_s, self.now_s, self.yields = since_last_s, 0.0, 0
-        self.throttle = BulkThrottle(self, self.yield_control, clock_s=self.clock_s, sleep=self.sleep)
+        self.throttle = BulkThrottle(
+            self.seconds_since_last, self.yield_control, clock_s=self.clock_s, sleep=self.sleep
+        )
 
     async def seconds_since_last(self) -> float:
         """The constant given."""

@@ -9,7 +9,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.dedup.copy_rule import Evidence
-from aggregator.dedup.policy import Policy
+from aggregator.dedup.policy import Policy, PolicyProfiles
 from aggregator.domain import Article
 from aggregator.errors import NotFound
 from aggregator.queries import explain as module
@@ -200,7 +200,9 @@ async def test_articles_in_different_languages_are_no_copies() -> None:
 
 async def test_a_template_with_other_names_is_explained() -> None:
     """One notice about two places is a template, no copy; of unrelated articles no template is mentioned."""
-    explain = Explainer(core(MemoryStore()).index, in_process(Analyzer(load_models())), Policy())
+    explain = Explainer(
+        core(MemoryStore()).index, in_process(Analyzer(load_models())), PolicyProfiles(Policy())
+    )
     lang, title, text, fillings = TEMPLATES["weather"]
     first, second = (
         Article(id="", title=title.format(**f), text=text.format(**f), lang=lang) for f in fillings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from aggregator.dedup.policy import Policy, PolicyProfiles, as_profiles
+from aggregator.dedup.policy import Policy, PolicyProfiles
 from aggregator.domain import AnalyzeMany
 from aggregator.events.repository import EventRepository
 from aggregator.index import Index
@@ -53,12 +53,13 @@ def build_core(
     smallest term similarity of related articles, ``search_headlines`` the maximum number of headlines in
     memory. The other arguments are those of ``IngestService``.
     """
+    profiles = policy if isinstance(policy, PolicyProfiles) else PolicyProfiles(policy)
     return Core(
         index=index,
         ingest=IngestService(
             index,
             analyze_many,
-            policy,
+            profiles,
             clock=clock,
             store_texts=store_texts,
             event_ids_of=events.event_ids_of if events is not None else None,
@@ -73,10 +74,10 @@ def build_core(
             index,
             analyze_many,
             clock=clock,
-            related_bits=as_profiles(policy).default.policy.related_bits,
+            related_bits=profiles.default.policy.related_bits,
             min_similarity=related_min_cosine,
             members_of_event=events.event_article_ids if events is not None else None,
         ),
-        explain=Explainer(index, analyze_many, policy),
+        explain=Explainer(index, analyze_many, profiles),
         search=ArticleSearch(index, HeadlineIndex(index, search_headlines)),
     )

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 
 from aggregator.analysis.analyzer import Analyzer, uses_spaces
 from aggregator.analysis.text.tokenizer import words
-from aggregator.dedup.policy import Policy
+from aggregator.dedup.policy import Policy, PolicyProfiles
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
@@ -153,7 +153,10 @@ class DuplicateStream:
         self.rejected = 0
         self._now_ms = 0
         self._ingest = IngestService(
-            Index(MemoryStore(), analyzer.spaces), _in_process(analyzer), policy, clock=self._tick
+            Index(MemoryStore(), analyzer.spaces),
+            _in_process(analyzer),
+            PolicyProfiles(policy),
+            clock=self._tick,
         )
 
     async def send(self, articles: Sequence[Article]) -> None:

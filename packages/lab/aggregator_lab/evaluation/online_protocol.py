@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.dedup.policy import Policy
+from aggregator.dedup.policy import Policy, PolicyProfiles
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
@@ -86,7 +86,10 @@ async def decide_in_order(
     """
     clock = iter(range(CLOCK_START_MS, CLOCK_START_MS + 10**12))
     ingest = IngestService(
-        Index(MemoryStore(), spaces), precomputed(analyses), policy, clock=lambda: next(clock)
+        Index(MemoryStore(), spaces),
+        precomputed(analyses),
+        PolicyProfiles(policy),
+        clock=lambda: next(clock),
     )
     await ingest.submit_many(background)
     # A decision does not need the text, which would be stored once more.

@@ -13,7 +13,7 @@ import numpy as np
 from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text import tokenizer
-from aggregator.dedup.event_model import required_similarity, title_similarity
+from aggregator.dedup.event_model import title_similarity
 from aggregator.domain import Article
 from aggregator_archive.arrays import Floats, Pairs, Rows, merge_pairs, pack_pairs, unpack_pairs
 from aggregator_archive.cluster import Links, components, pairs_within_components
@@ -34,6 +34,13 @@ CANDIDATE_DISTANCE_BITS = 3
 _RANDOM_SEED = 1
 
 TermWeights = Callable[[Sequence[str], Sequence[str]], vectors.Vectors]  # of texts and their languages
+
+
+def required_similarity(headline_similarity: float) -> float:
+    """Return the least text similarity, 0..1, of two articles with this headline similarity, 0..1."""
+    if headline_similarity > 0.2:
+        return 0.2
+    return 0.7 if headline_similarity >= 0.1 else 0.85
 
 
 def simhash(articles: Sequence[Article]) -> ScoredPairs:

@@ -24,7 +24,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import FeatureModel, HashedModel, tf_weights
 from aggregator.analysis.simhash import l2_normalize
 from aggregator.analysis.text import tokenizer
-from aggregator.dedup.policy import Policy
+from aggregator.dedup.policy import Policy, PolicyProfiles
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import InvalidInput
 from aggregator.index import Index
@@ -132,7 +132,7 @@ async def _store_articles(
         return now_ms
 
     index = Index(MemoryStore(), analyzer.spaces)
-    ingest = IngestService(index, precomputed(analyses), policy, clock=clock)
+    ingest = IngestService(index, precomputed(analyses), PolicyProfiles(policy), clock=clock)
     group_by_id: dict[str, str] = {}
     for position, article in enumerate(stream):
         now_ms = CLOCK_START_MS + int(position * ARRIVAL_HOURS * HOUR_MS / len(stream))

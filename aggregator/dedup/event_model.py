@@ -25,13 +25,6 @@ from aggregator.analysis.text import tokenizer
 from aggregator.dedup.copy_rule import Comparable, Evidence
 
 
-def required_similarity(headline_similarity: float) -> float:
-    """Return the least text similarity, 0..1, of two articles with this headline similarity, 0..1."""
-    if headline_similarity > 0.2:
-        return 0.2
-    return 0.7 if headline_similarity >= 0.1 else 0.85
-
-
 def title_similarity(a: str, a_lang: str, b: str, b_lang: str) -> float:
     """Cosine of the counted index terms of two headlines, 0..1; 0 when one of them has no terms."""
     first, second = _term_counts(a, a_lang), _term_counts(b, b_lang)

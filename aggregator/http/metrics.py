@@ -140,12 +140,12 @@ SERVICE_METRICS: tuple[MetricSpec[Service], ...] = (
         "Time that batches were paused in favor of interactive requests.",
         lambda _, s: s.articles.load_control.throttle.throttled_s),
     MetricSpec("aggregator_index_lookups", "counter", "Index lookups.",
-        lambda _, s: s.articles.index.lookup.counters.lookups),
+        lambda _, s: s.articles.index.lookup.lookups),
     MetricSpec("aggregator_index_candidates", "counter", "Bucket entries compared by lookups.",
-        lambda _, s: s.articles.index.lookup.counters.entries_read),
+        lambda _, s: s.articles.index.lookup.entries_read),
     MetricSpec("aggregator_index_largest_bucket_entries", "gauge",
         "Entries of the largest bucket read by a lookup since the start.",
-        lambda _, s: s.articles.index.lookup.counters.largest_bucket_entries),
+        lambda _, s: s.articles.index.lookup.largest_bucket_entries),
 )  # fmt: skip
 BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
     MetricSpec("aggregator_leader", "gauge", "1 in the process that runs the event detector.",
@@ -188,7 +188,7 @@ BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
     MetricSpec("aggregator_index_bytes_per_article", "gauge",
         "Store memory divided by the estimated number of articles.", _bytes_per_article),
     MetricSpec("aggregator_index_entries_removed", "counter", "Index entries removed by compaction.",
-        lambda _, b: b.maintenance.jobs.compactor.counters.entries_removed),
+        lambda _, b: b.maintenance.jobs.compactor.entries_removed),
     MetricSpec("aggregator_index_segments_dropped", "counter", "Index segments dropped.",
         lambda _, b: b.maintenance.jobs.retention.segments_dropped),
 )  # fmt: skip

@@ -7,9 +7,73 @@ batch gives the verdicts of posting its articles one by one, with two reads per 
 
 from __future__ import annotations
 
-from aggregator.index.articles import StoredArticle
-from aggregator.index.index import Index
-from aggregator.index.lookup import RADIUS_BITS, Probe
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from aggregator.index.article_stream import ArrivalCounts, ArticleStream
+from aggregator.index.articles import Articles, StoredArticle
+from aggregator.index.bindings import Bindings
+from aggregator.index.blocks import DEFAULT_PLAN, BlockPlan
+from aggregator.index.candidates import RelatedLookup
+from aggregator.index.lookup import RADIUS_BITS, Lookup, Probe
+from aggregator.index.records import Records
+from aggregator.index.segments import SEGMENT_MAX_ARTICLES, Retention, Segments
 from aggregator.index.snapshot import Snapshot
+from aggregator.index.transactions import SegmentTransactions
+from aggregator.store.base import Store
 
 __all__ = ["RADIUS_BITS", "Index", "Probe", "Snapshot", "StoredArticle"]
+
+
+class Index:
+    """The index of several spaces over one store.
+
+    ``spaces``: the serving spaces, e.g. ("en.3f2a", "zh.91c0", "xx.0001"), whose fingerprints are cut by
+    ``plan``. ``shadow_plans``: spaces that are written but not read (``ingest/dual_write.py``), each with its
+    block plan. ``retention_ms``: how long articles are kept at least; None: indefinitely.
+
+    Parts:
+
+    * ``lookup``: near-duplicate candidates of articles, and the checks that make a decision on them safe
+    * ``related``: candidates for readers, by bits and by terms
+    * ``bindings``: the version and verdict of an id
+    * ``articles``: stored articles by id: read, group of duplicates, update, delete; all of a space
+    * ``records``: records and texts by article number
+    * ``stream``: the articles in commit order; ``arrival_counts``: how many per minute
+    * ``segments``: the segments of each space; ``plans``: their block plans
+    * ``transactions(stack)``: builds transactions on the writable segment of a ``SegmentStack``
+    * ``retention``: the floor, below which articles have expired
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        spaces: Sequence[str],
+        *,
+        retention_ms: int | None = None,
+        plan: BlockPlan = DEFAULT_PLAN,
+        shadow_plans: Mapping[str, BlockPlan] | None = None,
+        segment_max_articles: int = SEGMENT_MAX_ARTICLES,
+    ) -> None:
+        self.store = store
+        self.spaces = tuple(spaces)
+        self.shadow_spaces = tuple(shadow_plans or ())
+        self.all_spaces = self.spaces + self.shadow_spaces
+        self.plans = {**dict.fromkeys(self.spaces, plan), **(shadow_plans or {})}
+        self.retention = Retention(retention_ms)
+        self.segments = Segments(store, segment_max_articles)
+        self.records = Records(store)
+        self.bindings = Bindings(self.segments, self.spaces)
+        self.transactions = partial(
+            SegmentTransactions,
+            plans=self.plans,
+            shared_entries_grace_ms=self.retention.shared_entries_grace_ms,
+            sampling_exponent=self.segments.sampling_exponent,
+        )
+        self.articles = Articles(
+            store, self.segments, self.records, self.bindings, self.transactions, self.plans
+        )
+        self.lookup = Lookup(store, self.segments, self.spaces, self.plans)
+        self.related = RelatedLookup(self.lookup, self.segments, self.spaces)
+        self.stream = ArticleStream(store, self.segments, self.all_spaces)
+        self.arrival_counts = ArrivalCounts(store, self.segments, self.all_spaces)

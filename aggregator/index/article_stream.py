@@ -121,14 +121,11 @@ class ArticleStream:
 
     async def recent(self, limit: int) -> list[StreamItem]:
         """The newest articles of all spaces, newest first."""
-        entries = await self._read_tails(limit)
-        entries.sort(key=_entry_number, reverse=True)
-        return await self._load_items(entries[:limit])
+        return await self._load_items(await self._newest_entries(limit))
 
     async def recent_entries(self, limit: int) -> list[StreamItem]:
         """As ``recent`` without reading records: only times and verdicts."""
-        items = [to_stream_item(entry, space, None) for space, entry in await self._read_tails(limit)]
-        return sorted(items, key=lambda item: item.number, reverse=True)[:limit]
+        return [to_stream_item(entry, space, None) for space, entry in await self._newest_entries(limit)]
 
     async def read_older(
         self, positions: Mapping[bytes, bytes] | None, count: int
@@ -225,13 +222,14 @@ class ArticleStream:
         segment, position = max(own, default=(0, b""))
         return (segment, position) if segment >= stack.first else (stack.first, b"")
 
-    async def _read_tails(self, limit: int) -> list[tuple[str, StreamEntry]]:
+    async def _newest_entries(self, limit: int) -> list[tuple[str, StreamEntry]]:
         tails = await asyncio.gather(*(self._read_tail(space, limit, None) for space in self._spaces))
-        return [
+        entries = [
             (space, decode_stream_entry(payload))
             for space, (tail, _) in zip(self._spaces, tails, strict=True)
             for payload in tail
         ]
+        return sorted(entries, key=_entry_number, reverse=True)[:limit]
 
     async def _read_tail(
         self, space: str, limit: int, before: Mapping[bytes, bytes] | None

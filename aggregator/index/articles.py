@@ -8,13 +8,15 @@ over the segments; a row whose binding no longer belongs to the group is skipped
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from aggregator.domain import ArticleRecord, Outcome
+from aggregator.domain import ArticleRecord, Outcome, StreamItem
 from aggregator.index import keys
+from aggregator.index.article_stream import record_fields
 from aggregator.index.bindings import (
     Binding,
     Bindings,
@@ -27,8 +29,11 @@ from aggregator.index.bindings import (
     is_owned,
     next_canonical,
 )
+from aggregator.index.blocks import BlockPlan
+from aggregator.index.codec.postings import ArticleNumbers, decode_numbers, distinct
+from aggregator.index.codec.record_codec import decode_record_summary_uncached
 from aggregator.index.records import Records
-from aggregator.index.segments import Segments
+from aggregator.index.segments import Segments, scan_block
 from aggregator.index.snapshot import SegmentStack, Snapshot
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.store.base import Store, Transaction
@@ -52,7 +57,7 @@ class StoredArticle:
 
 
 class Articles:
-    """Reads and changes stored articles. ``transactions``: see ``Index``."""
+    """Reads and changes stored articles. ``transactions``, ``plans``: see ``Index``."""
 
     def __init__(
         self,
@@ -61,12 +66,14 @@ class Articles:
         records: Records,
         bindings: Bindings,
         transactions: Callable[[SegmentStack], SegmentTransactions],
+        plans: Mapping[str, BlockPlan],
     ) -> None:
         self._store = store
         self._segments = segments
         self._records = records
         self._bindings = bindings
         self._transactions = transactions
+        self._plans = plans
 
     async def get(self, id_: str) -> StoredArticle:
         """The article stored under an id. Raises NotFound, Expired."""
@@ -101,6 +108,45 @@ class Articles:
         ordered = sorted(by_id.values(), key=lambda b: (b.outcome.match is not None, b.first_version))
         records = await self._records.read({binding.number: known.space for binding in ordered})
         return [records[binding.number] for binding in ordered if binding.number in records]
+
+    async def numbers(self, space: str) -> ArticleNumbers:
+        """Article numbers of all versions with postings that have not expired, ascending; (n,).
+
+        Versions that left are included. They are sorted in a thread: 10^7 of them take 0.2 s.
+        """
+        stack, plan = await self._segments.stack(space), self._plans[space]
+        found = [np.empty(0, np.uint64)]
+        for tag in stack.tags:
+            async for _, bucket in scan_block(self._store, tag, 0, plan.widths[0]):
+                if bucket:
+                    found.append(decode_numbers(bucket, plan.remainder_bytes))
+        return await asyncio.to_thread(_not_expired, found, stack.floor)
+
+    async def load_items(self, space: str, numbers: Sequence[int]) -> list[StreamItem]:
+        """Those of the versions that are current, with their verdicts: two round trips."""
+        values = await self._store.read([keys.record(space, number) for number in numbers])
+        records = [
+            decode_record_summary_uncached(data, space, number)
+            for number, data in zip(numbers, values, strict=True)
+            if data is not None
+        ]
+        binding_keys = [keys.binding(record.id) for record in records]
+        snapshot = await self._segments.read({space: binding_keys})
+        items = []
+        for record, key in zip(records, binding_keys, strict=True):
+            known = binding_in_space(snapshot, space, key)
+            if known is not None and known.binding.number == record.number:
+                items.append(
+                    StreamItem(
+                        number=record.number,
+                        first_version=record.first_version,
+                        id=record.id,
+                        verdict=known.binding.outcome.verdict,
+                        arrived_ms=record.arrived_ms,
+                        **record_fields(record),
+                    )
+                )
+        return items
 
     async def update_metadata(self, known: BindingSnapshot, record: ArticleRecord) -> None:
         """Replace the metadata of a stored version; its record is deleted again if it left meanwhile."""
@@ -238,3 +284,8 @@ def _remaining_members(
 
 def _conflict_message(id_: str) -> str:
     return f"The article {id_[:200]!r} kept changing while it was deleted; try again."
+
+
+def _not_expired(parts: Sequence[ArticleNumbers], floor: int) -> ArticleNumbers:
+    numbers = distinct(np.concatenate(parts))
+    return numbers[numbers.searchsorted(np.uint64(floor)) :]

@@ -268,7 +268,7 @@ def binding_in_space(snapshot: Snapshot, space: str, key: bytes) -> BindingSnaps
     binding = decode_binding(value)
     if binding.number < snapshot.stacks[space].floor:
         return None
-    writable_key = snapshot.writable_key(space, key)
+    writable_key = snapshot.stacks[space].writable_tag + key
     return BindingSnapshot(writable_key, snapshot.values[writable_key], binding)
 
 

@@ -2,7 +2,7 @@
 
 A plan cuts the 64 bits into m blocks, the first the most significant; a stored fingerprint is listed under
 (block number, value of that block) for each block. A query reads, for block i, all values within ``t_i`` bits
-of its value (``probes``), and compares what it finds.
+of its value (``probe_plan``), and compares what it finds.
 
 **Recall is exact** (general pigeonhole principle: Qin et al., ICDE 2018; with all ``t_i`` equal or one apart
 it is the multi-index hashing of Norouzi, Punjani & Fleet, CVPR 2012, proposition 2). Let ``t_i`` be integers
@@ -95,16 +95,8 @@ class BlockPlan:
         above = remainders >> np.uint64(shift) << np.uint64(shift) << np.uint64(mask.bit_length())
         return above | np.uint64(value << shift) | remainders & np.uint64((1 << shift) - 1)
 
-    def probes(self, fingerprint: int, radius: int) -> list[tuple[int, int]]:
-        """The (block, value) keys of all fingerprints within ``radius`` (0..7) bits, by block, own first."""
-        return [
-            (block, value ^ flip)
-            for block, value, _, flips in self.probe_plan(fingerprint, radius).block_probes
-            for flip in flips
-        ]
-
     def probe_plan(self, fingerprint: int, radius: int) -> ProbePlan:
-        """``probes`` in compact form, with the remainders to compare."""
+        """The buckets of all fingerprints within ``radius`` (0..7) bits, and the remainders to compare."""
         blocks = self.split(fingerprint)
         block_probes = tuple(
             [(block, *blocks[block], flips) for block, flips in self._masks_by_radius[radius]]

@@ -13,7 +13,7 @@ part of a key behind its tag, the same in all segments.
     {en.3f2a.0}g<8 B>    tombstone of a deleted canonical article, by the number of its first version
     {en.3f2a.0}c<8 B>    duplicates of a canonical article           16-byte id hashes
     {en.3f2a.0}closed    present once the segment is sealed: when, in ms
-    {en.3f2a.0}width     bits that name its sketch buckets, if not 18  ``sketch_buckets.py``
+    {en.3f2a.0}width     bits that name its sketch buckets, if not 18  ``snapshot.py``
     {en.3f2a.0}marks     sample of the segment's article numbers     ``segments.py``
     {en.3f2a.0}dead      numbers of versions that left while it was writable, 8 bytes each
     {en.3f2a.0}version   hash of all commits the segment took, in order
@@ -69,7 +69,7 @@ def term_hash(term: str) -> int:
 
 
 # Of a sketch key, those that name its bucket in a new segment, and after the last rehash
-# (``sketch_buckets.py``). Entries have the upper 14 bits whatever names their bucket.
+# (``snapshot.py``). Entries have the upper 14 bits whatever names their bucket.
 SKETCH_BUCKET_BITS = 18
 MAX_SKETCH_BUCKET_BITS = 24
 TERM_BUCKET_BITS = 20

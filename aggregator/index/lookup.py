@@ -17,7 +17,7 @@ import numpy as np
 
 from aggregator.analysis.shingles import MAX_QUERY_KEYS, sketch_keys
 from aggregator.domain import Analysis, ArticleRecord, Match
-from aggregator.index import keys, sketch_buckets
+from aggregator.index import keys
 from aggregator.index.blocks import BlockPlan, ProbePlan
 from aggregator.index.codec.postings import (
     NO_COUNTS,
@@ -36,8 +36,7 @@ from aggregator.index.codec.postings import (
 )
 from aggregator.index.codec.record_codec import CandidateRecord, decode_candidates
 from aggregator.index.segments import Segments
-from aggregator.index.sketch_buckets import SketchWidth
-from aggregator.index.snapshot import SegmentBuckets, Snapshot
+from aggregator.index.snapshot import SegmentBuckets, SketchWidth, Snapshot, unchanged_checks
 from aggregator.store.base import Check, LengthsUnchanged, Store, ValueEquals
 
 # Limit for candidates per article: the nearest and those that share most sketch keys come first.
@@ -117,15 +116,6 @@ class Probe:
     binding_key: bytes  # without a tag
 
 
-@dataclass(slots=True)
-class LookupCounters:
-    """Totals since the start, for metrics; ``entries_read`` of block buckets."""
-
-    lookups: int = 0
-    entries_read: int = 0
-    largest_bucket_entries: int = 0
-
-
 class Lookup:
     """Finds near-duplicate candidates. ``plans``: the block plan of each space."""
 
@@ -136,7 +126,8 @@ class Lookup:
         self._segments = segments
         self._spaces = tuple(spaces)
         self._plans = plans
-        self.counters = LookupCounters()
+        # Totals since the start, for metrics; the entries are those of block buckets.
+        self.lookups = self.entries_read = self.largest_bucket_entries = 0
 
     def probe(self, analysis: Analysis | ArticleRecord, id_: str, radius: int = RADIUS_BITS) -> Probe:
         """What to read for one article: 68 block buckets at radius 7 under 4x16, and its sketch buckets."""
@@ -159,33 +150,29 @@ class Lookup:
         for probe in probes:
             probes_by_space[probe.space].append(probe)
 
+        bucket_keys: dict[tuple[str, bytes], list[bytes]] = {}  # by article id and tag
+
         def build_keys(space: str, tag: bytes, width: SketchWidth) -> list[bytes]:
             built = [tag + key for key in binding_keys]
             own = probes_by_space[space]
             block_buckets = keys.block_buckets(tag, [probe.probe_plan for probe in own]) if own else []
             for i, probe in enumerate(own):
                 count = probe.block_bucket_count
-                built += block_buckets[i * count : (i + 1) * count]
+                buckets = block_buckets[i * count : (i + 1) * count]
                 for bits in width.bits_to_read:
-                    built += keys.sketch_buckets(tag, probe.sketch_keys, bits)
+                    buckets += keys.sketch_buckets(tag, probe.sketch_keys, bits)
+                bucket_keys[probe.id, tag] = buckets
+                built += buckets
             return built
 
-        snapshot, by_tag = await self._segments.read_keys(
+        snapshot = await self._segments.read_keys(
             {space: partial(build_keys, space) for space in self._spaces}
         )
-        for space, own in probes_by_space.items():
-            stack = snapshot.stacks[space]
-            parts = [by_tag[tag] for tag in stack.tags]
-            widths = [len(width.bits_to_read) for width in stack.sketch_widths]
-            starts = [len(binding_keys)] * len(parts)
-            for probe in own:
-                blocks, wording = probe.block_bucket_count, len(probe.sketch_keys)
-                ends = [start + blocks + count * wording for start, count in zip(starts, widths, strict=True)]
-                snapshot.buckets[probe.id] = [
-                    SegmentBuckets(part.keys[start:end], part.values[start:end])
-                    for part, start, end in zip(parts, starts, ends, strict=True)
-                ]
-                starts = ends
+        for probe in probes:
+            read = [bucket_keys[probe.id, tag] for tag in snapshot.stacks[probe.space].tags]
+            snapshot.buckets[probe.id] = [
+                SegmentBuckets(own, list(map(snapshot.values.__getitem__, own))) for own in read
+            ]
         return snapshot
 
     def probe_groups(self, probes: Sequence[Probe]) -> Iterator[list[int]]:
@@ -204,12 +191,10 @@ class Lookup:
         block_values = _values_read(snapshot, probes, slice(block_bucket_count))
         sketch_values = _values_read(snapshot, probes, slice(block_bucket_count, None))
         sizes = list(map(len, filter(None, block_values)))
-        counters = self.counters
-        counters.lookups += len(probes)
-        counters.entries_read += sum(sizes) // entry_bytes
-        counters.largest_bucket_entries = max(
-            counters.largest_bucket_entries, max(sizes, default=0) // entry_bytes
-        )
+        self.lookups += len(probes)
+        self.entries_read += sum(sizes) // entry_bytes
+        largest = max(sizes, default=0) // entry_bytes
+        self.largest_bucket_entries = max(self.largest_bucket_entries, largest)
         by_bits = numbers_within_each(block_values, [p.probe_plan for p in probes], RADIUS_BITS, floor)
         by_sketch = numbers_sharing_each(sketch_values, [p.sketch_keys for p in probes], floor)
         return [
@@ -276,23 +261,24 @@ class Lookup:
         changed_states = writers.keys() & [tag + keys.state(n) for n in numbers] if writers else set()
         relied_on = {binding for key in changed | changed_states for binding in writers.get(key, ())}
         if match is not None:  # found by its terms, an earlier article of the batch may share no bucket
-            binding = snapshot.writable_key(space, keys.binding(match.id))
+            binding = tag + keys.binding(match.id)
             relied_on |= writers.keys() & {binding}
         values = list(map(snapshot.values.__getitem__, read.keys)) if changed else read.values
         count = probe.block_bucket_count
         return [
             snapshot.unchanged_check(space, probe.binding_key),
             LengthsUnchanged(tuple(read.keys[:count]), tuple(values[:count])),
-            *sketch_buckets.unchanged_checks(read.keys[count:], values[count:]),
+            *unchanged_checks(read.keys[count:], values[count:]),
             *(ValueEquals(binding, snapshot.values[binding]) for binding in sorted(relied_on)),
             *(self.match_checks(snapshot, space, match) if match else ()),
         ]
 
     def match_checks(self, snapshot: Snapshot, space: str, match: Match) -> list[Check]:
         """The matched version is neither dead nor repointed, and its canonical article is not deleted."""
+        tombstone = snapshot.stacks[space].writable_tag + keys.tombstone(match.canonical_first)
         return [
             snapshot.unchanged_check(space, keys.state(match.number)),
-            ValueEquals(snapshot.writable_key(space, keys.tombstone(match.canonical_first)), None),
+            ValueEquals(tombstone, None),
         ]
 
     async def find_within_radius(

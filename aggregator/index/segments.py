@@ -31,8 +31,13 @@ import numpy.typing as npt
 from aggregator.domain import arrival_ms_of, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
-from aggregator.index.sketch_buckets import INITIAL_WIDTH, SketchWidth, decode_sketch_width
-from aggregator.index.snapshot import SegmentBuckets, SegmentStack, Snapshot
+from aggregator.index.snapshot import (
+    INITIAL_WIDTH,
+    SegmentStack,
+    SketchWidth,
+    Snapshot,
+    decode_sketch_width,
+)
 from aggregator.store.base import AdvanceVersion, Put, Store, Transaction, ValueEquals
 from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat
@@ -138,7 +143,7 @@ class Segments:
 
     async def refresh(self, space: str) -> SegmentStack:
         """The stack as the stored head has it; only this learns of dropped segments and a new floor."""
-        return self._merge_head(space, await self.head(space))
+        return (await self.refresh_all([space]))[0]
 
     async def refresh_all(self, spaces: Sequence[str]) -> list[SegmentStack]:
         """``refresh`` of several spaces: one round trip."""
@@ -152,15 +157,10 @@ class Segments:
     async def read(self, suffixes_by_space: Mapping[str, Sequence[bytes]]) -> Snapshot:
         """Read keys (without tags) from all live segments of their spaces: one round trip."""
         builders = {space: partial(_with_tag, suffixes) for space, suffixes in suffixes_by_space.items()}
-        return (await self.read_keys(builders))[0]
+        return await self.read_keys(builders)
 
-    async def read_keys(
-        self, builders: Mapping[str, KeyBuilder]
-    ) -> tuple[Snapshot, dict[bytes, SegmentBuckets]]:
-        """Read the keys that each space's builder returns; again if a segment was sealed or rehashed.
-
-        Returns all values, read at one instant, and what was built for each tag with its values.
-        """
+    async def read_keys(self, builders: Mapping[str, KeyBuilder]) -> Snapshot:
+        """Read the keys that each space's builder returns; again if a segment was sealed or rehashed."""
         await self._load_heads(builders)
         while True:
             stacks = {space: self._stacks[space] for space in builders}
@@ -168,17 +168,14 @@ class Segments:
             all_keys = sealed_keys + [stack.writable_tag + keys.VERSION for stack in stacks.values()]
             widths_at = len(all_keys)
             all_keys += [tag + keys.WIDTH for stack in stacks.values() for tag in stack.tags]
-            keys_by_tag: dict[bytes, list[bytes]] = {}
             for space, stack in stacks.items():
                 for tag, width in zip(stack.tags, stack.sketch_widths, strict=True):
-                    keys_by_tag[tag] = builders[space](tag, width)
-                    all_keys += keys_by_tag[tag]
+                    all_keys += builders[space](tag, width)
             values = await self._store.read(all_keys)
             sealed = [space for space, value in zip(stacks, values, strict=False) if value is not None]
             changed = self._update_widths(stacks, values[widths_at:])
             if not sealed and not changed:
-                snapshot = Snapshot(stacks, dict(zip(all_keys, values, strict=True)))
-                return snapshot, _split_by_tag(keys_by_tag, values)
+                return Snapshot(stacks, dict(zip(all_keys, values, strict=True)))
             for space in sealed:
                 await self._advance_writable(space, stacks[space].last + 1)
 
@@ -273,13 +270,3 @@ class Segments:
 
 def _with_tag(suffixes: Sequence[bytes], tag: bytes, _: SketchWidth) -> list[bytes]:
     return [tag + suffix for suffix in suffixes]
-
-
-def _split_by_tag(
-    keys_by_tag: Mapping[bytes, list[bytes]], values: Sequence[bytes | None]
-) -> dict[bytes, SegmentBuckets]:
-    parts, start = {}, len(values) - sum(map(len, keys_by_tag.values()))
-    for tag, tag_keys in keys_by_tag.items():
-        parts[tag] = SegmentBuckets(tag_keys, list(values[start : start + len(tag_keys)]))
-        start += len(tag_keys)
-    return parts

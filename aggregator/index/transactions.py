@@ -6,7 +6,7 @@ second commit finds a bucket longer than it read, and the article is decided aga
 model-checked; docs/design/commit-protocol.md).
 
 Nothing is removed from a block bucket: its length is its version. A full sketch key loses its oldest entries
-(``sketch_buckets.py``). The number of an article that left (deleted, or
+(``snapshot.py``). The number of an article that left (deleted, or
 replaced by an update) is marked DEAD, and its record is deleted.
 """
 
@@ -18,7 +18,7 @@ from typing import Final
 
 from aggregator.analysis.shingles import sketch_keys
 from aggregator.domain import ArticleRecord, Match, Outcome, arrival_ms_of
-from aggregator.index import keys, sketch_buckets
+from aggregator.index import keys
 from aggregator.index.article_stream import encode_stream_entry
 from aggregator.index.bindings import (
     Binding,
@@ -37,7 +37,7 @@ from aggregator.index.codec.postings import (
     encode_term_postings,
 )
 from aggregator.index.segments import NO_SAMPLING, sample_entry
-from aggregator.index.snapshot import SegmentStack
+from aggregator.index.snapshot import SegmentStack, trim_writes
 from aggregator.store.base import (
     AdvanceVersion,
     Append,
@@ -298,7 +298,7 @@ class SegmentTransactions:
         sketch_write = AppendMany(
             tuple(own_buckets), tuple(encode_sketch_postings(wording, number)), SKETCH_BUCKET_MAX_BYTES
         )
-        return [block_write, *sketch_buckets.trim_writes(own_buckets, wording, buckets), sketch_write]
+        return [block_write, *trim_writes(own_buckets, wording, buckets), sketch_write]
 
     def _term_writes(self, record: ArticleRecord) -> list[Write]:
         """For canonical articles only: duplicates of one newswire story would displace all others."""

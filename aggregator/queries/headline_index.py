@@ -100,7 +100,7 @@ class HeadlineIndex:
 
     async def _archived(self) -> AsyncIterator[list[StreamItem]]:
         """The articles that the table lacks, in batches, newest first; until the table is full."""
-        archive, known = self._index.stored_articles, self.table.numbers()
+        archive, known = self._index.articles, self.table.numbers()
         spaces = self._index.spaces
         parts = [await archive.numbers(space) for space in spaces]
         numbers, owners = await asyncio.to_thread(_newest_missing, parts, known)
@@ -110,7 +110,7 @@ class HeadlineIndex:
             batch = slice(at, at + BATCH_ARTICLES)
             for i, space in enumerate(spaces):
                 if own := numbers[batch][owners[batch] == i].tolist():
-                    yield await archive.load(space, own)
+                    yield await archive.load_items(space, own)
 
     async def _retry(self, step: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -15,7 +15,6 @@ from aggregator.dedup.event_model import (
     MIN_PROBABILITY,
     WEIGHTS,
     features,
-    required_similarity,
     same_event_probability,
     title_similarity,
 )
@@ -87,15 +86,6 @@ def test_names_and_figures_count() -> None:
     assert values["names"] >= 0.2
     assert (without["figures"], without["titles"]) == (0.0, 0.0)
     assert 0.0 < without["names"] < values["names"]
-
-
-@pytest.mark.parametrize(
-    ("titles", "texts"),
-    [(0.0, 0.85), (0.0999, 0.85), (0.1, 0.7), (0.15, 0.7), (0.2, 0.7), (0.2001, 0.2), (1.0, 0.2)],
-)
-def test_required_similarity(titles: float, texts: float) -> None:
-    """Above 0.2, from 0.1 to 0.2 inclusive, below 0.1."""
-    assert required_similarity(titles) == texts
 
 
 def test_title_similarity_meets_a_boundary_exactly() -> None:

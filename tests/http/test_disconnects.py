@@ -21,7 +21,7 @@ import pytest
 from aggregator.app import open_service
 from aggregator.domain import Analysis, Article
 from aggregator.index import Snapshot
-from aggregator.ingest.pending import PendingArticle
+from aggregator.ingest.commit import PendingArticle
 from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
 from tests.support.factories import story

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from aggregator.index import keys
 from aggregator.index.blocks import MAX_RADIUS, PLANS, BlockPlan
 from aggregator.index.codec.postings import encode_term_postings, top_by_terms
+from tests.support.index_layout import bucket_probes
 
 FINGERPRINTS = st.integers(0, 2**64 - 1)
 TAG = b"{en.3f2a.7}"
@@ -27,7 +28,7 @@ def test_block_buckets_equals_single_buckets(plan: BlockPlan, fingerprint: int, 
     built = keys.block_buckets(tag, [plan.probe_plan(fingerprint, radius)])
 
     assert built == [
-        keys.block_bucket(tag, block, value) for block, value in plan.probes(fingerprint, radius)
+        keys.block_bucket(tag, block, value) for block, value in bucket_probes(plan, fingerprint, radius)
     ]
 
 

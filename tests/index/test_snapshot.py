@@ -6,19 +6,41 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aggregator.errors import DamagedValue
 from aggregator.index import keys
-from aggregator.index.snapshot import AppliedTransaction, SegmentBuckets, SegmentStack, Snapshot
+from aggregator.index.codec.postings import (
+    SKETCH_POSTING_BYTES,
+    decode_numbers,
+    encode_sketch_postings,
+    numbers_sharing_each,
+    trim_sketch_key,
+)
+from aggregator.index.snapshot import (
+    FULL_KEY_ENTRIES,
+    INITIAL_WIDTH,
+    KEPT_KEY_ENTRIES,
+    AppliedTransaction,
+    SegmentBuckets,
+    SegmentStack,
+    SketchWidth,
+    Snapshot,
+    decode_sketch_width,
+    trim_writes,
+    unchanged_checks,
+)
 from aggregator.store.base import (
     AdvanceVersion,
     Append,
     AppendMany,
     Delete,
+    LengthsUnchanged,
     Put,
     StreamAdd,
     Transaction,
     ValueEquals,
 )
 from aggregator.store.memory import MemoryStore
+from tests.index.helpers import TAG
 
 SPACE = "en.3f2a"
 OLD, MIDDLE, NEW = (keys.tag(SPACE, number) for number in (4, 5, 6))
@@ -165,3 +187,150 @@ def test_a_snapshot_of_another_history_does_not_catch_up(values: dict[bytes, byt
 
     assert not read.catch_up(batch())
     assert (read.values, read.applied) == (values, [])
+
+
+@pytest.mark.parametrize(
+    ("stored", "width", "bits_to_read"),
+    [
+        (None, SketchWidth(18), (18,)),
+        (b"18>19", SketchWidth(19, 18), (18, 19)),
+        (b"19", SketchWidth(19), (19,)),
+        (b"23>24", SketchWidth(24, 23), (23, 24)),
+        (b"24", SketchWidth(24), (24,)),
+    ],
+)
+def test_stored_values_are_pinned(
+    stored: bytes | None, width: SketchWidth, bits_to_read: tuple[int, ...]
+) -> None:
+    """A segment without one, also of an earlier version, has 18 bits."""
+    assert decode_sketch_width(stored) == width
+    assert width.encode() == stored
+    assert width.bits_to_read == bits_to_read
+    assert width.is_rehashing == (len(bits_to_read) == 2)
+
+
+def test_a_rehash_adds_one_bit() -> None:
+    """Both widths are read from its first to its last move."""
+    rehashing = INITIAL_WIDTH.begin_rehash()
+
+    assert (rehashing.encode(), rehashing.end_rehash().encode()) == (b"18>19", b"19")
+    assert keys.MAX_SKETCH_BUCKET_BITS == 24
+
+
+@pytest.mark.parametrize("stored", [b"", b"18", b"17>18", b"18>20", b"24>25", b"19>18", b"nineteen", b"19\n"])
+def test_damaged_values_are_refused(stored: bytes) -> None:
+    """Rather than that look-ups read buckets that hold nothing."""
+    with pytest.raises(DamagedValue, match="width of sketch buckets"):
+        decode_sketch_width(stored)
+
+
+OWN, OTHER = 5, 5 + (1 << keys.SKETCH_BUCKET_BITS)  # two sketch keys of one bucket
+BUCKET = keys.sketch_buckets(TAG, [OWN])[0]
+
+
+def bucket_of(*entries: tuple[int, int]) -> bytes:
+    """A bucket with these (sketch key, article number)."""
+    return b"".join(encode_sketch_postings([key], number)[0] for key, number in entries)
+
+
+def numbers_of(bucket: bytes | None, key: int) -> list[int]:
+    """The numbers that a look-up of the key finds, ascending."""
+    found: list[int] = numbers_sharing_each([bucket], [[key]], 0)[0][0].tolist()
+    return found
+
+
+@given(st.lists(st.tuples(st.sampled_from([OWN, OTHER]), st.integers(0, 1 << 60)), max_size=60))
+def test_trimming_removes_the_oldest_entries_of_a_full_key_only(entries: list[tuple[int, int]]) -> None:
+    """By position, which is the order of commits; entries of other keys stay where they are."""
+    bucket, own = bucket_of(*entries), [number for key, number in entries if key == OWN]
+
+    left = trim_sketch_key(bucket, 0, 8, 6)
+
+    dropped = len(own) - 6 if len(own) >= 8 else 0
+    kept, seen = [], 0
+    for key, number in entries:
+        seen += key == OWN
+        if key != OWN or seen > dropped:
+            kept.append((key, number))
+    assert left == bucket_of(*kept)
+
+
+def test_a_key_below_the_limit_is_not_trimmed() -> None:
+    """Also if its bucket is long because of another key, or was not read."""
+    almost = bucket_of(*((OWN, n) for n in range(FULL_KEY_ENTRIES - 1)), *((OTHER, n) for n in range(500)))
+
+    assert list(trim_writes([BUCKET], [OWN], {BUCKET: almost})) == []
+    assert list(trim_writes([BUCKET], [OWN], {BUCKET: None})) == []
+    assert list(trim_writes([BUCKET], [OWN], {})) == []
+
+
+def test_two_full_keys_of_one_bucket_are_trimmed_together() -> None:
+    """One write, without the oldest entries of both."""
+    rows = [(key, n) for n in range(FULL_KEY_ENTRIES) for key in (OWN, OTHER)]
+
+    (write,) = trim_writes([BUCKET, BUCKET], [OWN, OTHER], {BUCKET: bucket_of(*rows)})
+
+    assert isinstance(write, Put)
+    newest = list(range(FULL_KEY_ENTRIES - KEPT_KEY_ENTRIES, FULL_KEY_ENTRIES))
+    assert (numbers_of(write.value, OWN), numbers_of(write.value, OTHER)) == (newest, newest)
+
+
+async def test_entries_of_a_key_are_bounded_whatever_is_stored() -> None:
+    """Every insert finds fewer than the limit, the newest included, and entries of other keys stay."""
+    store = MemoryStore()
+    await store.commit(Transaction((), (AppendMany((BUCKET,), (bucket_of((OTHER, 1)),)),)))
+    for number in range(2, 200):
+        (value,) = await store.read([BUCKET])
+        found = numbers_of(value, OWN)
+        assert len(found) <= FULL_KEY_ENTRIES
+        assert found[-KEPT_KEY_ENTRIES:] == list(range(2, number))[-KEPT_KEY_ENTRIES:]
+        writes = [*trim_writes([BUCKET], [OWN], {BUCKET: value})]
+        entry = AppendMany((BUCKET,), (bucket_of((OWN, number)),))
+        assert (
+            await store.commit(Transaction((*unchanged_checks([BUCKET], [value]),), (*writes, entry))) == ()
+        )
+    (value,) = await store.read([BUCKET])
+    assert numbers_of(value, OTHER) == [1]
+
+
+async def test_a_length_that_comes_back_is_noticed() -> None:
+    """Whatever the length was: a bucket that may have been trimmed is compared by value."""
+    store = MemoryStore()
+    history: list[bytes | None] = []
+    for number in range(3 * FULL_KEY_ENTRIES):
+        (value,) = await store.read([BUCKET])
+        for earlier in history:
+            checks = tuple(unchanged_checks([BUCKET], [earlier]))
+            assert await store.commit(Transaction(checks, ())) == (0,), (number, len(earlier or b""))
+        history.append(value)
+        writes = [*trim_writes([BUCKET], [OWN], {BUCKET: value})]
+        await store.commit(Transaction((), (*writes, AppendMany((BUCKET,), (bucket_of((OWN, number)),)))))
+    lengths = [len(value or b"") for value in history]
+    assert len(set(lengths)) < len(lengths)
+
+
+@pytest.mark.parametrize("entries", [0, 1, KEPT_KEY_ENTRIES - 1])
+def test_short_buckets_are_checked_by_length(entries: int) -> None:
+    """One check for all of them, which sends no content."""
+    value = bucket_of(*((OWN, n) for n in range(entries))) or None
+    long = b"-" * KEPT_KEY_ENTRIES * SKETCH_POSTING_BYTES
+
+    assert list(unchanged_checks([b"a", b"b"], [value, None])) == [
+        LengthsUnchanged((b"a", b"b"), (value, None))
+    ]
+    assert list(unchanged_checks([b"a", b"b"], [value, long])) == [
+        LengthsUnchanged((b"a",), (value,)),
+        ValueEquals(b"b", long),
+    ]
+    assert list(unchanged_checks([b"b"], [long])) == [ValueEquals(b"b", long)]
+
+
+def test_no_bucket_needs_no_check() -> None:
+    """An article without shingles."""
+    assert list(unchanged_checks([], [])) == []
+
+
+def test_a_full_key_keeps_more_than_a_lookup_examines() -> None:
+    """Room between both limits, so that most appends do not rewrite the bucket."""
+    assert KEPT_KEY_ENTRIES < FULL_KEY_ENTRIES
+    assert list(decode_numbers(bucket_of((OWN, 7)), 2)) == [7]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aggregator.domain import Article
-from aggregator.index import records
+from aggregator.index import articles
 from aggregator.queries import headline_index, headline_table
 from aggregator.queries.headline_index import HeadlineIndex
 from aggregator.queries.headline_table import SearchFilter
@@ -174,7 +174,7 @@ async def test_many_numbers_are_sorted_beside_the_event_loop(monkeypatch: pytest
         threads.add(threading.current_thread())
         return sort(*args)
 
-    for module, name in ((records, "_not_expired"), (headline_index, "_newest_missing")):
+    for module, name in ((articles, "_not_expired"), (headline_index, "_newest_missing")):
         monkeypatch.setattr(module, name, partial(recorded, getattr(module, name)))
     newsroom = core(MemoryStore())
     await newsroom.post("a1", text(1), title="Otters")

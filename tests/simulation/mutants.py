@@ -7,28 +7,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import pytest
 
 from aggregator.domain import arrival_ms_of
-from aggregator.index import Probe, keys, lookup, sketch_buckets
+from aggregator.index import Probe, keys, lookup
+from aggregator.index import snapshot as snapshot_module
 from aggregator.index.article_stream import ArticleStream
 from aggregator.index.articles import Articles
 from aggregator.index.bindings import Binding, bindings_to_index
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES
 from aggregator.index.lookup import Lookup
-from aggregator.index.segments import Segments, _split_by_tag
-from aggregator.index.sketch_buckets import SketchWidth
-from aggregator.index.snapshot import Snapshot
+from aggregator.index.segments import Segments
+from aggregator.index.snapshot import SketchWidth, Snapshot
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.index.upkeep.maintenance import RetentionJob
 from aggregator.index.upkeep.sketch_rehash import SketchRehash
-from aggregator.ingest.commit import Committer
+from aggregator.ingest.commit import Committer, PendingArticle
 from aggregator.ingest.decide import Decider
-from aggregator.ingest.pending import PendingArticle
 from aggregator.ingest.pipeline import BatchPipeline
 from aggregator.store import redis as redis_store
 from aggregator.store.base import (
@@ -110,21 +108,21 @@ def _(patch: Patch) -> None:
     def by_length(bucket_keys: Sequence[bytes], values: Sequence[bytes | None]) -> Iterator[Check]:
         yield LengthsUnchanged(tuple(bucket_keys), tuple(values))
 
-    patch.setattr(sketch_buckets, "unchanged_checks", by_length)
+    patch.setattr(lookup, "unchanged_checks", by_length)
 
 
 @mutant("buckets are checked by value only above the limit", "a length that comes back under a full key")
 def _(patch: Patch) -> None:
-    original = sketch_buckets.unchanged_checks
+    original = snapshot_module.unchanged_checks
 
     def late(bucket_keys: Sequence[bytes], values: Sequence[bytes | None]) -> Iterator[Check]:
-        kept, sketch_buckets.KEPT_KEY_ENTRIES = sketch_buckets.KEPT_KEY_ENTRIES, 3
+        kept, snapshot_module.KEPT_KEY_ENTRIES = snapshot_module.KEPT_KEY_ENTRIES, 3
         try:
             return iter(list(original(bucket_keys, values)))
         finally:
-            sketch_buckets.KEPT_KEY_ENTRIES = kept
+            snapshot_module.KEPT_KEY_ENTRIES = kept
 
-    patch.setattr(sketch_buckets, "unchanged_checks", late)
+    patch.setattr(lookup, "unchanged_checks", late)
 
 
 @mutant("a trimmed bucket drops the newest entries", "the newest entry of a full key")
@@ -132,7 +130,7 @@ def _(patch: Patch) -> None:
     def keep_oldest(bucket: bytes, remainder: int, full: int, kept: int) -> bytes:
         return bucket[: kept * SKETCH_POSTING_BYTES]
 
-    patch.setattr(sketch_buckets, "trim_sketch_key", keep_oldest)
+    patch.setattr(snapshot_module, "trim_sketch_key", keep_oldest)
 
 
 @mutant("a bucket is trimmed without what the batch appended", "full keys trimmed twice in a batch")
@@ -452,13 +450,14 @@ def _(patch: Patch) -> None:
             return await original(self, builders)
         await self._load_heads(builders)
         stacks = {space: self._stacks[space] for space in builders}
-        keys_by_tag = {
-            tag: builders[space](tag, width) for space, stack in stacks.items() for tag in stack.tags
-        }
-        all_keys = list(chain.from_iterable(keys_by_tag.values()))
+        all_keys = [
+            key
+            for space, stack in stacks.items()
+            for tag in stack.tags
+            for key in builders[space](tag, width)
+        ]
         values = await self._store.read(all_keys)
-        snapshot = Snapshot(stacks, dict(zip(all_keys, values, strict=True)))
-        return snapshot, _split_by_tag(keys_by_tag, values)
+        return Snapshot(stacks, dict(zip(all_keys, values, strict=True)))
 
     patch.setattr(Segments, "read_keys", trusting)
 

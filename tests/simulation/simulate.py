@@ -14,7 +14,8 @@ from aggregator.concurrency import Spawn
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
 from aggregator.errors import AggregatorError, Forbidden, NotFound, StoreUnavailable
-from aggregator.index import Index, keys, sketch_buckets
+from aggregator.index import Index, keys
+from aggregator.index import snapshot as snapshot_module
 from aggregator.index.bindings import decode_binding
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.index.upkeep.maintenance import SegmentMaintenance
@@ -83,12 +84,12 @@ class Effect:
 @contextmanager
 def _small_sketch_keys() -> Iterator[None]:
     """A sketch key is full with two entries and then keeps one."""
-    limits = sketch_buckets.FULL_KEY_ENTRIES, sketch_buckets.KEPT_KEY_ENTRIES
-    sketch_buckets.FULL_KEY_ENTRIES, sketch_buckets.KEPT_KEY_ENTRIES = 2, 1
+    limits = snapshot_module.FULL_KEY_ENTRIES, snapshot_module.KEPT_KEY_ENTRIES
+    snapshot_module.FULL_KEY_ENTRIES, snapshot_module.KEPT_KEY_ENTRIES = 2, 1
     try:
         yield
     finally:
-        sketch_buckets.FULL_KEY_ENTRIES, sketch_buckets.KEPT_KEY_ENTRIES = limits
+        snapshot_module.FULL_KEY_ENTRIES, snapshot_module.KEPT_KEY_ENTRIES = limits
 
 
 @dataclass

@@ -94,8 +94,7 @@ class FakeService:
         index: Any = SimpleNamespace(
             articles=self, stream=self, spaces=("en.0000",), arrival_counts=self, shadow_spaces=()
         )
-        counters = SimpleNamespace(lookups=0, entries_read=0, largest_bucket_entries=0)
-        index.lookup = SimpleNamespace(counters=counters)
+        index.lookup = SimpleNamespace(lookups=0, entries_read=0, largest_bucket_entries=0)
         self.analysis = SimpleNamespace(serving=SimpleNamespace(restarts=0))
         self.articles = SimpleNamespace(
             unread_index=SimpleNamespace(articles=0),

@@ -27,6 +27,15 @@ def block_column(plan: BlockPlan, fingerprints: npt.NDArray[np.uint64], block: i
     return fingerprints >> np.uint64(shift) & np.uint64(mask)
 
 
+def bucket_probes(plan: BlockPlan, fingerprint: int, radius: int) -> list[tuple[int, int]]:
+    """The (block, value) keys of all fingerprints within ``radius`` (0..7) bits, by block, own first."""
+    return [
+        (block, value ^ flip)
+        for block, value, _, flips in plan.probe_plan(fingerprint, radius).block_probes
+        for flip in flips
+    ]
+
+
 def expected_candidates(plan: BlockPlan, stored: int, radius: int) -> float:
     """Mean records read by a query among ``stored`` random fingerprints; a lower bound for real ones."""
     keys = (

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.index.blocks import ProbePlan
+from aggregator.index.blocks import BlockPlan, ProbePlan
 from aggregator.index.keys import SKETCH_BUCKET_BITS, TERM_REMAINDER_BITS
 from aggregator.store.decoding import corrupt_error
 
@@ -316,6 +316,11 @@ def compact_bucket(bucket: bytes, remainder_bytes: int, floor: int, dead: Articl
     return np.frombuffer(bucket, f"V{remainder_bytes + NUMBER_BYTES}")[~gone].tobytes()
 
 
+def remainder_sizes(plan: BlockPlan) -> dict[bytes, int]:
+    """Bytes of a remainder by the kind of the bucket (``keys.kind_of``)."""
+    return {b"b": plan.remainder_bytes, b"s": SKETCH_REMAINDER_BYTES, b"t": TERM_REMAINDER_BYTES}
+
+
 def decode_numbers(bucket: bytes, remainder_bytes: int) -> ArticleNumbers:
     """The article numbers of all entries, (n,)."""
     if len(bucket) % (remainder_bytes + NUMBER_BYTES):
@@ -324,7 +329,7 @@ def decode_numbers(bucket: bytes, remainder_bytes: int) -> ArticleNumbers:
 
 
 def decode_remainders(bucket: bytes, remainder_bytes: int) -> npt.NDArray[np.uint64]:
-    """The remainders of all entries of a block bucket, (n,)."""
+    """The remainders of all entries, (n,)."""
     unused_bits = np.uint64(8 * (8 - remainder_bytes))
     if not len(decode_numbers(bucket, remainder_bytes)):
         return NO_NUMBERS

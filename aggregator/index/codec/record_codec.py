@@ -19,9 +19,7 @@ import numpy as np
 
 from aggregator.domain import NO_SKETCH, TERM_WEIGHT_STEPS, ArticleRecord, Sketch
 from aggregator.index.codec.sketches import (
-    decode_opening,
     decode_openings,
-    decode_sketch_sample,
     decode_sketch_samples,
     encode_opening,
     encode_sketch_sample,
@@ -124,13 +122,7 @@ def decode_texts(row: RecordRow, space: str, number: int) -> TextFields:
 
 def decode_record_uncached(data: bytes, space: str, number: int) -> ArticleRecord:
     """The record. Raises StoreUnavailable if it is damaged or has another format."""
-    row = decode_row(data, space, number)
-    try:
-        sample = decode_sketch_sample(row.sketch_sample)
-        sketch = Sketch(row.sketch_size, sample, decode_opening(row.sketch_opening, len(sample)))
-    except ValueError as error:
-        raise corrupt_error(_kind_name(space, number), error) from error
-    return _complete_record(row, decode_texts(row, space, number), space, number, sketch)
+    return _decode_candidates([(data, space, number)])[0].record
 
 
 def decode_record_summary_uncached(data: bytes, space: str, number: int) -> ArticleRecord:
@@ -249,8 +241,11 @@ def _decode_candidates(stored: Sequence[tuple[bytes, str, int]]) -> list[Candida
     try:
         samples = decode_sketch_samples([row.sketch_sample for row in rows])
         openings = decode_openings([row.sketch_opening for row in rows], list(map(len, samples)))
-    except ValueError:  # one by one, so that the error names the damaged record
-        return [CandidateRecord.of(decode_record_uncached(*item)) for item in stored]
+    except ValueError as error:
+        if len(stored) == 1:
+            raise corrupt_error(_kind_name(*stored[0][1:]), error) from error
+        # One by one, so that the error names the damaged record.
+        return [candidate for item in stored for candidate in _decode_candidates([item])]
     return [
         CandidateRecord(
             number, row.fingerprint, row.text_hash, Sketch(row.sketch_size, sample, opening), space, row

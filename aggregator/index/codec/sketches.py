@@ -40,13 +40,11 @@ def encode_sketch_sample(sample: npt.NDArray[np.uint32]) -> bytes:
     return _HEADER.pack(len(gaps), k) + np.packbits(bits).tobytes()
 
 
-def decode_sketch_sample(data: bytes) -> npt.NDArray[np.uint32]:
-    """Decode a sample, (n,) uint32; all but eight hashes lose their lowest 12 bits. Raises ValueError."""
-    return decode_sketch_samples([data])[0]
-
-
 def decode_sketch_samples(data: Sequence[bytes]) -> list[npt.NDArray[np.uint32]]:
-    """``decode_sketch_sample`` of several, those of one k in one pass: a fifth of the time."""
+    """Decode samples, (n,) uint32 each; all but eight hashes lose their lowest 12 bits. Raises ValueError.
+
+    Those of one k are decoded in one pass: a fifth of the time.
+    """
     samples = [_NO_SAMPLE] * len(data)
     by_k: dict[int, list[int]] = {}
     for i, encoded in enumerate(data):

@@ -26,7 +26,7 @@ import msgspec
 
 from aggregator.domain import arrival_ms_of
 from aggregator.errors import ImplausibleClock
-from aggregator.index.index import Index
+from aggregator.index import Index
 from aggregator.store.base import Put, Store
 from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat
@@ -56,23 +56,14 @@ class TrustedTime(msgspec.Struct, frozen=True, array_like=True):
         reachable_ms = self.trusted_ms + CATCH_UP_RATE * max(0, elapsed_ms)
         return TrustedTime(max(self.trusted_ms, min(wall_ms, reachable_ms)), max(self.seen_ms, wall_ms))
 
-    def is_step(self, later: TrustedTime) -> bool:
-        """Whether ``later`` is worth a write."""
-        gains = later.trusted_ms - self.trusted_ms, later.seen_ms - self.seen_ms
-        return max(gains) >= MIN_STEP_MS
-
-
-def max_behind_ms(period_ms: int | None) -> int:
-    """How far the wall clock may be behind: half of the retention period, at most ``MAX_BEHIND_MS``."""
-    return MAX_BEHIND_MS if period_ms is None else min(MAX_BEHIND_MS, period_ms // 2)
-
 
 def find_clock_problem(
     state: TrustedTime, wall_ms: int, elapsed_ms: int, *, floor_ms: int, period_ms: int | None
 ) -> str | None:
     """Why the wall clock is implausible, ``elapsed_ms`` after ``state`` was read; None if it is plausible."""
     last_ms = max(state.trusted_ms, state.seen_ms) + elapsed_ms
-    limit_ms = max_behind_ms(period_ms)
+    # At most half of the retention period.
+    limit_ms = MAX_BEHIND_MS if period_ms is None else min(MAX_BEHIND_MS, period_ms // 2)
     if wall_ms > last_ms + MAX_AHEAD_MS:
         return (
             f"The clock of this machine says {format_rfc3339(wall_ms)}, {_days(wall_ms - last_ms)} after "
@@ -246,8 +237,10 @@ class ClockGuard:
         self._anchor_ms = boot_ms
         if self._raw is None:
             self._state = TrustedTime(min(self._state.trusted_ms, wall_ms), wall_ms)
-        elif (stored := _FORMAT.decode(self._raw)) is None or not stored.is_step(self._state):
-            return
+        elif stored := _FORMAT.decode(self._raw):
+            gains = self._state.trusted_ms - stored.trusted_ms, self._state.seen_ms - stored.seen_ms
+            if max(gains) < MIN_STEP_MS:
+                return
         if await self._stored.replace(self._raw, self._state):
             self._raw = _FORMAT.encode(self._state)
 

@@ -11,21 +11,18 @@ segments are done, no entry refers to the versions that died in them, and their 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import msgspec
 import numpy as np
 
-from aggregator.index import keys
+from aggregator.index import Index, keys
 from aggregator.index.codec.postings import (
     NUMBER_BYTES,
-    SKETCH_REMAINDER_BYTES,
-    TERM_REMAINDER_BYTES,
     ArticleNumbers,
     compact_bucket,
+    remainder_sizes,
 )
-from aggregator.index.index import Index
 from aggregator.index.snapshot import SegmentStack
 from aggregator.store.base import Delete, LengthEquals, Put, Transaction
 from aggregator.store.decoding import decode_value
@@ -47,14 +44,6 @@ class CompactionCursor(msgspec.Struct, frozen=True, array_like=True):
 _cursor_decoder = msgspec.msgpack.Decoder(CompactionCursor)
 
 
-@dataclass(slots=True)
-class CompactionCounters:
-    """Work done since the start, for metrics."""
-
-    buckets_rewritten: int = 0
-    entries_removed: int = 0
-
-
 class Compactor:
     """Compacts the frozen segments of an index; safe in any number of processes, useful in one."""
 
@@ -62,7 +51,7 @@ class Compactor:
         self._index = index
         self._store = index.store
         self._keys_per_chunk = keys_per_chunk
-        self.counters = CompactionCounters()
+        self.buckets_rewritten = self.entries_removed = 0  # since the start, for metrics
 
     async def steps(self, space: str, now_ms: int) -> AsyncIterator[None]:
         """Compact one space if it is due; each step takes the store a few milliseconds."""
@@ -114,23 +103,18 @@ class Compactor:
 
     async def _compact_buckets(self, bucket_keys: Sequence[bytes], floor: int, dead: ArticleNumbers) -> None:
         values = await self._store.read(bucket_keys)
-        plan = self._index.plans[keys.space_of(bucket_keys[0])]
-        remainder_bytes_by_kind = {
-            b"b": plan.remainder_bytes,
-            b"s": SKETCH_REMAINDER_BYTES,
-            b"t": TERM_REMAINDER_BYTES,
-        }
+        sizes = remainder_sizes(self._index.plans[keys.space_of(bucket_keys[0])])
         changes = []
         for key, value in zip(bucket_keys, values, strict=True):
             if value is None:
                 continue
-            remainder_bytes = remainder_bytes_by_kind[key[key.index(b"}") + 1 :][:1]]
+            remainder_bytes = sizes[keys.kind_of(key)]
             left = compact_bucket(value, remainder_bytes, floor, dead)
             changes.append(
                 Transaction((LengthEquals(key, len(value)),), (Put(key, left) if left else Delete(key),))
             )
-            self.counters.buckets_rewritten += 1
-            self.counters.entries_removed += (len(value) - len(left)) // (remainder_bytes + NUMBER_BYTES)
+            self.buckets_rewritten += 1
+            self.entries_removed += (len(value) - len(left)) // (remainder_bytes + NUMBER_BYTES)
         if changes:
             await self._store.commit_many(changes)
 

@@ -19,17 +19,10 @@ import numpy.typing as npt
 from aggregator.analysis.shingles import MAX_SKETCH_KEYS, sketch_keys
 from aggregator.domain import article_number_at
 from aggregator.errors import StoreUnavailable
-from aggregator.index import keys
+from aggregator.index import Index, keys
 from aggregator.index.bindings import decode_binding
-from aggregator.index.codec.postings import (
-    SKETCH_REMAINDER_BYTES,
-    TERM_REMAINDER_BYTES,
-    decode_numbers,
-    decode_remainders,
-    distinct,
-)
+from aggregator.index.codec.postings import decode_numbers, decode_remainders, distinct, remainder_sizes
 from aggregator.index.codec.record_codec import decode_record_uncached
-from aggregator.index.index import Index
 from aggregator.index.snapshot import SegmentStack
 from aggregator.time_units import MINUTE_MS
 
@@ -67,14 +60,8 @@ class IntegrityReport:
     @property
     def ok(self) -> bool:
         """Whether everything can be read and agrees."""
-        return not (
-            self.damaged_records
-            or self.damaged_bindings
-            or self.damaged_buckets
-            or self.wrong_postings
-            or self.unknown_postings
-            or self.missing_postings
-        )
+        postings = self.wrong_postings + self.unknown_postings + self.missing_postings
+        return not (self.damaged_records or self.damaged_bindings or self.damaged_buckets or postings)
 
 
 async def check_integrity(index: Index, space: str, now_ms: int) -> IntegrityReport:
@@ -170,14 +157,10 @@ class _IntegrityCheck:
             self._check_binding(value)
             return
         block, _, digits = suffix[1:].rpartition(b":")
-        bytes_by_kind = {
-            b"b": self._plan.remainder_bytes,
-            b"s": SKETCH_REMAINDER_BYTES,
-            b"t": TERM_REMAINDER_BYTES,
-        }
-        remainder_bytes = bytes_by_kind[kind]
+        remainder_bytes = remainder_sizes(self._plan)[kind]
         try:
             numbers = decode_numbers(value, remainder_bytes)
+            remainders = decode_remainders(value, remainder_bytes)
         except StoreUnavailable:
             self._report.damaged_buckets += 1
             return
@@ -186,21 +169,18 @@ class _IntegrityCheck:
         bucket = int(digits, 16)
         rows, known = self._find_rows(numbers)
         if kind == b"b":
-            remainders = decode_remainders(value, remainder_bytes)
             fingerprints = self._plan.join(int(block, 16), bucket, remainders)
             agree = self._fingerprints[rows] == fingerprints[known]
             self._seen[int(block, 16), rows[agree]] = True
         elif kind == b"s":
             bits = int(block or keys.SKETCH_BUCKET_BITS)
             self._postings_by_width[tag, bits] += len(numbers)
-            found = _remainders(value, numbers, remainder_bytes) << np.uint64(keys.SKETCH_BUCKET_BITS)
+            found = remainders << np.uint64(keys.SKETCH_BUCKET_BITS)
             found |= np.uint64(bucket & (1 << keys.SKETCH_BUCKET_BITS) - 1)
             belongs = found & np.uint64((1 << bits) - 1) == np.uint64(bucket)
             agree = (self._sketch_keys[rows] == found[known][:, None]).any(axis=1) & belongs[known]
         else:
-            found = np.uint64(bucket << keys.TERM_REMAINDER_BITS) | _remainders(
-                value, numbers, remainder_bytes
-            )
+            found = np.uint64(bucket << keys.TERM_REMAINDER_BITS) | remainders
             agree = (self._term_keys[rows] == found[known][:, None]).any(axis=1)
         self._report.wrong_postings += int((~agree).sum())
 
@@ -239,15 +219,6 @@ class _IntegrityCheck:
         in_scope = (unknown >= np.uint64(floor)) & (unknown < np.uint64(end))
         in_scope &= ~np.isin(unknown, np.concatenate([*left, damaged]))
         self._report.unknown_postings = int(in_scope.sum())
-
-
-def _remainders(bucket: bytes, numbers: Numbers, remainder_bytes: int) -> Numbers:
-    padded = np.zeros((len(numbers), 8), np.uint8)
-    padded[:, :remainder_bytes] = np.frombuffer(bucket, np.uint8).reshape(len(numbers), -1)[
-        :, :remainder_bytes
-    ]
-    remainders: Numbers = padded.reshape(-1).view("<u8")
-    return remainders
 
 
 def _padded(rows: Sequence[Sequence[int]], width: int) -> Numbers:

@@ -25,9 +25,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from aggregator.domain import arrival_ms_of, article_number_at
 from aggregator.errors import StoreUnavailable
-from aggregator.index import keys
+from aggregator.index import Index, keys
 from aggregator.index.bindings import decode_binding
-from aggregator.index.index import Index
 from aggregator.index.segments import FLOOR_STEPS_PER_RETENTION, Retention, Segments, decode_samples
 from aggregator.index.snapshot import SegmentStack
 from aggregator.index.upkeep.compaction import Compactor

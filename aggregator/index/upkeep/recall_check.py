@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.domain import article_number_at
+from aggregator.index import Index
 from aggregator.index.blocks import MAX_RADIUS
 from aggregator.index.codec.postings import NUMBER_BYTES, decode_numbers, decode_remainders
-from aggregator.index.index import Index
 from aggregator.index.segments import scan_block
 
 _MIX_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)

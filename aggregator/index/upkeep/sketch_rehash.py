@@ -1,7 +1,7 @@
 """Incremental rehash of sketch buckets: the buckets of a segment double in number while it is used.
 
 When the sampled buckets of the writable segment hold more than ``SPLIT_ENTRIES`` entries on average, its
-width gets one bit more (``sketch_buckets.py``). From that commit on, entries are appended to the new buckets
+width gets one bit more (``snapshot.py``). From that commit on, entries are appended to the new buckets
 and look-ups read both. The job moves the old buckets in chunks, and ends the rehash when none is left.
 
 One commit moves a chunk: it checks that nothing has changed since it was read, writes what was in the old
@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Sequence
 from aggregator.index import keys
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES, split_sketch_bucket
 from aggregator.index.segments import Segments
-from aggregator.index.sketch_buckets import SketchWidth, unchanged_checks
+from aggregator.index.snapshot import SketchWidth, unchanged_checks
 from aggregator.store.base import AdvanceVersion, Check, Delete, Put, Store, Transaction, ValueEquals, Write
 
 # Mean entries of a bucket. A look-up reads up to 16 buckets, mostly entries of other keys; a bucket takes 80
@@ -47,8 +47,11 @@ class SketchRehash:
     async def steps(self, space: str) -> AsyncIterator[None]:
         """Begin a rehash of the writable segment if it is due; finish all that have begun."""
         stack = (await self._segments.read({space: ()})).stacks[space]
-        if not stack.sketch_widths[-1].is_rehashing:
-            await self._begin_if_dense(stack.writable_tag, stack.sketch_widths[-1])
+        tag, width = stack.writable_tag, stack.sketch_widths[-1]
+        if not width.is_rehashing:
+            if width.bits < keys.MAX_SKETCH_BUCKET_BITS and await self._is_dense(tag, width):
+                is_open = ValueEquals(tag + keys.SEALED, None)
+                await self._change_width(tag, width, width.begin_rehash(), is_open)
             yield
             stack = (await self._segments.read({space: ()})).stacks[space]
         for tag, width in zip(stack.tags, stack.sketch_widths, strict=True):
@@ -64,13 +67,6 @@ class SketchRehash:
 
     def _bucket_values(self, bits: int) -> Sequence[int]:
         return range(1 << bits)
-
-    async def _begin_if_dense(self, tag: bytes, width: SketchWidth) -> None:
-        if width.bits < keys.MAX_SKETCH_BUCKET_BITS and await self._is_dense(tag, width):
-            await self._change_width(tag, width, width.begin_rehash(), *self._open_checks(tag))
-
-    def _open_checks(self, tag: bytes) -> tuple[Check, ...]:
-        return (ValueEquals(tag + keys.SEALED, None),)
 
     async def _is_dense(self, tag: bytes, width: SketchWidth) -> bool:
         values = self._bucket_values(width.bits)

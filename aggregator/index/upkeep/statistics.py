@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from aggregator.domain import arrival_ms_of
-from aggregator.index import keys
+from aggregator.index import Index, keys
 from aggregator.index.codec.postings import NUMBER_BYTES
-from aggregator.index.index import Index
 from aggregator.index.lookup import RADIUS_BITS
 from aggregator.index.segments import decode_samples, scan_block
-from aggregator.index.sketch_buckets import SketchWidth, decode_sketch_width
+from aggregator.index.snapshot import SketchWidth, decode_sketch_width
 
 MIN_SAMPLES = 16
 SAMPLED_BUCKETS_PER_SEGMENT = 4096
@@ -75,7 +74,7 @@ async def sample_buckets(index: Index, space: str) -> SpaceStatistics:
     counted = await count_segments(index, space)
     plan = index.plans[space]
     width, entry_bytes = plan.widths[0], plan.remainder_bytes + NUMBER_BYTES
-    probes = len(plan.probes(0, RADIUS_BITS))
+    probes = len(plan.probe_plan(0, RADIUS_BITS).flipped_bits)
     segments, largest, mean = [], 0, 0.0
     for segment in counted.segments:
         has_samples = segment.samples >= MIN_SAMPLES

@@ -43,7 +43,7 @@ from tests.benchmarks.indexing.layouts import Packed, Sets
 from tests.benchmarks.indexing.measure import Latency, Server, latency
 from tests.benchmarks.indexing.other_indexes import FaissFlat, FaissMultiHash, MinHashLsh, SimhashIndex
 from tests.support.cpu_spinner import add_option, awake
-from tests.support.index_layout import expected_candidates
+from tests.support.index_layout import bucket_probes, expected_candidates
 from tests.support.processes import resident_bytes
 
 CHECKED = 20  # queries compared with an exhaustive scan
@@ -232,7 +232,7 @@ async def real_news() -> dict[str, Any]:
         queries = [int(f) for f in np.random.default_rng(5).choice(stored, 5_000)]
         filled = {(b, v): len(packed) // entry for b, v, packed in bulk.buckets(plan, stored)}
         for radius in (3, 7):
-            read = [sum(filled.get(key, 0) for key in plan.probes(f, radius)) for f in queries]
+            read = [sum(filled.get(key, 0) for key in bucket_probes(plan, f, radius)) for f in queries]
             correct = exhaustive(stored, queries[:CHECKED], radius)
             m = await latency(layout.near, queries, radius, Server(layout.client), correct)
             print(

@@ -12,7 +12,7 @@ from aggregator.index.blocks import BlockPlan
 from aggregator.store.redis import open_redis_store
 from tests.benchmarks.indexing import bulk
 from tests.benchmarks.indexing.fingerprints import Fingerprints
-from tests.support.index_layout import block_values, encode_posting
+from tests.support.index_layout import block_values, bucket_probes, encode_posting
 
 SPACE = "xx.0000"
 INSERTS = 1_000  # fingerprints per round trip when they are added one by one
@@ -88,7 +88,7 @@ class Sets:
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
         """One round trip; compares as ``Packed`` does, without a Python loop over candidates."""
         pipeline = self._async.pipeline(transaction=False)
-        for block, value in self._plan.probes(fingerprint, radius):
+        for block, value in bucket_probes(self._plan, fingerprint, radius):
             pipeline.execute_command("SMEMBERS", b"b%x:%04x" % (block, value))
         found = await pipeline.execute()
         table = np.frombuffer(b"".join(m for members in found for m in members), "<u8").reshape(-1, 2)

@@ -34,7 +34,7 @@ from aggregator.store.redis import open_redis_store
 from tests.benchmarks.indexing import fingerprints
 from tests.benchmarks.indexing.fingerprints import Fingerprints
 from tests.benchmarks.indexing.layouts import SPACE, Packed
-from tests.support.index_layout import exact_radius, expected_candidates
+from tests.support.index_layout import bucket_probes, exact_radius, expected_candidates
 
 PAPER_CANDIDATES = {"8x8": 262_144, "5x13": 5_120, "4x16": 512}
 PAPER_S = {"5x13": 0.0197, "4x16": 0.0036}
@@ -131,7 +131,8 @@ async def measure_look_up(
     await store.close()
     paper = PAPER_CANDIDATES[plan.name] if look_up == "own values" else None
     result = Line(
-        plan.name, look_up, len(plan.probes(0, radius)), paper, expected_candidates(plan, stored, radius),
+        plan.name, look_up, len(bucket_probes(plan, 0, radius)), paper,
+        expected_candidates(plan, stored, radius),
         float(candidates.mean()),
         float(taken.mean()), float(np.median(taken)), PAPER_S.get(plan.name) if paper else None,
         _share(found[bits == 3]), _share(found[bits == 7]),

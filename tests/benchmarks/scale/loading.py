@@ -29,7 +29,7 @@ from aggregator.index.codec.postings import SKETCH_REMAINDER_BYTES, TERM_POSTING
 from aggregator.index.codec.record_codec import encode_record
 from aggregator.index.keys import MAX_ARTICLES_PER_TERM
 from aggregator.index.segments import sample_entry
-from aggregator.index.sketch_buckets import FULL_KEY_ENTRIES, INITIAL_WIDTH, KEPT_KEY_ENTRIES, SketchWidth
+from aggregator.index.snapshot import FULL_KEY_ENTRIES, INITIAL_WIDTH, KEPT_KEY_ENTRIES, SketchWidth
 from aggregator.index.upkeep.sketch_rehash import SPLIT_ENTRIES
 from aggregator.store.decoding import CHECKSUM_BYTES
 from tests.benchmarks.indexing.bulk import buckets as block_buckets

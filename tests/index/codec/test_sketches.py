@@ -9,7 +9,6 @@ from aggregator.analysis.shingles import IGNORED_LOW_BITS, MAX_SKETCH_KEYS, buil
 from aggregator.index.codec.sketches import (
     decode_opening,
     decode_openings,
-    decode_sketch_sample,
     decode_sketch_samples,
     encode_opening,
     encode_sketch_sample,
@@ -20,7 +19,7 @@ from aggregator.index.codec.sketches import (
 def test_packed_samples_keep_sketch_keys_and_upper_bits(values: set[int]) -> None:
     """The first eight hashes are kept whole, the others without their lowest bits."""
     sample = np.array(sorted(values), np.uint32)
-    decoded = decode_sketch_sample(encode_sketch_sample(sample))
+    decoded = decode_sketch_samples([encode_sketch_sample(sample)])[0]
     assert decoded.dtype == np.uint32
     assert decoded[:MAX_SKETCH_KEYS].tolist() == sample[:MAX_SKETCH_KEYS].tolist()
     assert (decoded >> IGNORED_LOW_BITS).tolist() == (sample >> IGNORED_LOW_BITS).tolist()
@@ -31,7 +30,7 @@ def test_samples_are_decoded_together_as_one_by_one(samples: list[set[int]]) -> 
     """Of different lengths and gap widths, empty ones among them; their flags too."""
     encoded = [encode_sketch_sample(np.array(sorted(values), np.uint32)) for values in samples]
     decoded = decode_sketch_samples(encoded)
-    assert [s.tolist() for s in decoded] == [decode_sketch_sample(data).tolist() for data in encoded]
+    assert [s.tolist() for s in decoded] == [decode_sketch_samples([data])[0].tolist() for data in encoded]
     flags = [encode_opening(sample & 1 == 1) if i % 3 else b"" for i, sample in enumerate(decoded)]
     sizes = list(map(len, decoded))
     assert [f.tolist() for f in decode_openings(flags, sizes)] == [
@@ -84,4 +83,4 @@ def test_a_damaged_sample_is_rejected() -> None:
     whole = encode_sketch_sample(np.arange(0, 2**22, 2**14, dtype=np.uint32))
     for damaged in (whole[:-1], whole[:2], whole + b"\x80", b"\xff" * len(whole)):
         with pytest.raises(ValueError, match="a sample"):
-            decode_sketch_sample(damaged)
+            decode_sketch_samples([damaged])[0]

@@ -16,7 +16,6 @@ from aggregator.index.upkeep.clock_guard import (
     TRUSTED_TIME_KEY,
     TrustedTime,
     find_clock_problem,
-    max_behind_ms,
 )
 from aggregator.ingest.service import accept_writes
 from aggregator.store.memory import MemoryStore
@@ -399,12 +398,3 @@ def test_a_floor_that_new_articles_would_soon_fall_below_is_reported() -> None:
         problem = find_clock_problem(STATE, NOW_MS, 0, floor_ms=floor_ms, period_ms=PERIOD_MS)
         assert (problem is not None) == is_problem
         assert problem is None or "count as expired" in problem
-
-
-def test_how_far_a_clock_may_be_behind() -> None:
-    """Half of the retention period, 30 days at most."""
-    assert [max_behind_ms(period) for period in (None, PERIOD_MS, DAY_MS)] == [
-        30 * DAY_MS,
-        30 * DAY_MS,
-        12 * HOUR_MS,
-    ]

@@ -53,7 +53,7 @@ async def test_compaction_removes_dead_versions_and_keeps_live_ones(store: Store
 
     assert await entries(store, tag) == live
     assert not await store.scan(tag + keys.DEAD_NUMBERS)
-    assert compactor.counters.entries_removed > 4 * 7
+    assert compactor.entries_removed > 4 * 7
     for id_, text in (("a1", 11), ("a3", 13), ("a4", 4), ("a5", 5)):
         match = await newsroom.ingest.submit(Article(id="p", text=story(text), lang="en"), dry_run=True)
         assert match.outcome.match is not None
@@ -78,12 +78,12 @@ async def test_compaction_resumes_in_another_process(store: Store) -> None:
 
     other = Compactor(core(store).index, keys_per_chunk=10_000)
     await run(other, space, newsroom.clock())
-    assert other.counters.buckets_rewritten > 0
-    assert first.counters.buckets_rewritten + other.counters.buckets_rewritten <= 4 + 8 + 12
+    assert other.buckets_rewritten > 0
+    assert first.buckets_rewritten + other.buckets_rewritten <= 4 + 8 + 12
 
     idle = Compactor(core(store).index)
     await run(idle, space, newsroom.clock())
-    assert idle.counters.buckets_rewritten == 0
+    assert idle.buckets_rewritten == 0
 
 
 def test_compact_bucket() -> None:

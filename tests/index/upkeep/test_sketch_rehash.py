@@ -15,12 +15,11 @@ from aggregator.domain import Analysis, Article, ArticleRecord, Outcome, Sketch
 from aggregator.index import Index, keys
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES, encode_sketch_postings
 from aggregator.index.lookup import Probe
-from aggregator.index.sketch_buckets import FULL_KEY_ENTRIES, KEPT_KEY_ENTRIES, SketchWidth
-from aggregator.index.snapshot import Snapshot
+from aggregator.index.snapshot import FULL_KEY_ENTRIES, KEPT_KEY_ENTRIES, SketchWidth, Snapshot
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.index.upkeep.integrity_check import check_integrity
 from aggregator.index.upkeep.sketch_rehash import SPLIT_ENTRIES, SketchRehash
-from aggregator.store.base import AdvanceVersion, Append, Put, Store, Transaction
+from aggregator.store.base import AdvanceVersion, Append, Put, Store, Transaction, ValueEquals
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS
 from tests.support.factories import core, edited, story
@@ -286,7 +285,7 @@ async def test_no_rehash_begins_in_a_sealed_segment(store: Store) -> None:
     rehash = SmallRehash(index)
     await store.put([Put(TAG + keys.SEALED, b"1")])
 
-    await rehash._change_width(TAG, SketchWidth(), SketchWidth(19, 18), *rehash._open_checks(TAG))
+    await rehash._change_width(TAG, SketchWidth(), SketchWidth(19, 18), ValueEquals(TAG + keys.SEALED, None))
     assert await store.read([TAG + keys.WIDTH]) == [None]
     await take(rehash.steps(SPACE), 100)
 
@@ -302,13 +301,13 @@ async def test_a_segment_that_is_sealed_during_a_rehash_is_finished_and_then_com
     await writer.index.segments.seal(SPACE, 0, FIRST_MS + HOUR_MS)
     compactor = SmallCompactor(writer.index)
     await take(compactor.steps(SPACE, FIRST_MS), 1000)
-    assert compactor.counters.buckets_rewritten == 0
+    assert compactor.buckets_rewritten == 0
     await writer.insert([5])
 
     await take(SmallRehash(writer.index, split_entries=1000).steps(SPACE), 100)
     await take(compactor.steps(SPACE, FIRST_MS), 1000)
 
-    assert compactor.counters.buckets_rewritten > 0
+    assert compactor.buckets_rewritten > 0
     assert await store.read([TAG + keys.WIDTH, keys.tag(SPACE, 1) + keys.WIDTH]) == [b"19", None]
     await writer.assert_all_found()
 

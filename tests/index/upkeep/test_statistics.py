@@ -4,12 +4,12 @@ from aggregator.domain import article_number_at
 from aggregator.index import keys
 from aggregator.index.blocks import PLANS
 from aggregator.index.segments import sample_entry
-from aggregator.index.sketch_buckets import SketchWidth
+from aggregator.index.snapshot import SketchWidth
 from aggregator.index.upkeep.statistics import count_segments, sample_buckets
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import core, story
-from tests.support.index_layout import encode_posting
+from tests.support.index_layout import bucket_probes, encode_posting
 
 
 async def test_a_small_index_is_counted_by_its_buckets(store: Store) -> None:
@@ -49,7 +49,7 @@ async def test_a_large_index_is_counted_by_its_samples() -> None:
     assert found.segments[0].oldest_ms == 1_000_000
     assert (found.largest_bucket_entries, round(found.mean_candidates)) == (
         30,
-        30 * len(PLANS["4x16"].probes(0, 7)),
+        30 * len(bucket_probes(PLANS["4x16"], 0, 7)),
     )
     assert (await count_segments(newsroom.index, space)).articles == 2_000 << 11
 

@@ -161,36 +161,31 @@ async def read_lines(request: web.Request) -> AsyncIterator[list[BatchLine]]:
     splitter = LineSplitter(limits.max_bytes)
     # A line that is longer than the limit is dropped; one that is so many times longer ends the batch.
     most_bytes, line_bytes = _MAX_LINE_FACTOR * limits.max_bytes + CHUNK_BYTES, 0
-    chunks = aiter(_decompressed_chunks(request, most_bytes, check_encoding(request)))
-    while True:
-        try:
-            async with asyncio.timeout(limits.timeout_s):  # bounds a pause; the whole batch may take longer
-                chunk = await anext(chunks, None)
-        except TimeoutError:
-            stalled = BodyTimeout(f"body: nothing received for {limits.timeout_s:g} s.", field="body")
-            lines, chunk = [BatchLine(splitter.line_number + 1, error=stalled)], None
-        except InvalidInput as error:
-            lines, chunk = [BatchLine(splitter.line_number + 1, error=error)], None
-        else:
+    chunk: bytes | None = b""
+    try:
+        chunks = aiter(_decompressed_chunks(request, most_bytes, check_encoding(request)))
+        while chunk is not None:
+            try:
+                async with asyncio.timeout(limits.timeout_s):  # bounds a pause; a whole batch may take longer
+                    chunk = await anext(chunks, None)
+            except TimeoutError:
+                message = f"body: nothing received for {limits.timeout_s:g} s."
+                raise BodyTimeout(message, field="body") from None
             lines = splitter.feed(chunk) if chunk is not None else splitter.flush()
             line_bytes = 0 if lines else line_bytes + len(chunk or b"")
             if line_bytes > most_bytes:
-                too_large = _too_large_error("line", limits.max_bytes)
-                lines, chunk = [BatchLine(splitter.line_number + 1, error=too_large)], None
-        accepted = [line for line in lines if line.number <= limits.max_lines]
-        # Blank lines count as well, otherwise a batch of them would never end.
-        if len(accepted) < len(lines) or splitter.line_number > limits.max_lines:
-            too_many = InputTooLarge(
-                f"body: more than {limits.max_lines} lines (setting max_batch_lines); send the rest in "
-                "another batch.",
-                field="body",
-            )
-            accepted.append(BatchLine(limits.max_lines + 1, error=too_many))
-            chunk = None
-        if accepted:
-            yield accepted
-        if chunk is None:
-            return
+                raise _too_large_error("line", limits.max_bytes)
+            if accepted := [line for line in lines if line.number <= limits.max_lines]:
+                yield accepted
+            # Blank lines count as well, otherwise a batch of them would never end.
+            if splitter.line_number > limits.max_lines:
+                raise InputTooLarge(
+                    f"body: more than {limits.max_lines} lines (setting max_batch_lines); send the rest in "
+                    "another batch.",
+                    field="body",
+                )
+    except InvalidInput as error:
+        yield [BatchLine(min(splitter.line_number, limits.max_lines) + 1, error=error)]
 
 
 async def _decompressed_chunks(request: web.Request, max_bytes: int, is_gzip: bool) -> AsyncIterator[bytes]:

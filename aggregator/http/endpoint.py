@@ -2,9 +2,10 @@
 
     async def get_related(request: web.Request, id_: str, query: RelatedQuery) -> RelatedListOut
 
-Each parameter after ``request`` is optional. ``id_`` is the id in the path, ``query`` the query parameters,
-``body`` the JSON body, ``form`` the HTML form, and another name the part of the path that has it. A Struct is
-answered as JSON, None with 204. The first sentence of the docstring is the summary of the OpenAPI document.
+Each parameter is optional: ``service`` is that of the application, ``id_`` the id in the path, ``query`` the
+query parameters, ``body`` the JSON body, ``form`` the HTML form, another name the part of the path that has
+it. A Struct is answered as JSON, None with 204. The first sentence of the docstring is the summary of the
+OpenAPI document.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Endpoint:
     def types(self) -> dict[str, Any]:
         """Types of the parameters of the handler by name, in order, and under "return" of its result."""
         hints = get_type_hints(self.handler)
-        return {name: hints[name] for name in (*inspect.getfullargspec(self.handler).args[1:], "return")}
+        return {name: hints[name] for name in (*inspect.getfullargspec(self.handler).args, "return")}
 
     @cached_property
     def query(self) -> type[Struct] | None:
@@ -129,10 +130,11 @@ def make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.St
     parameters = [name for name in endpoint.types if name != "return"]
 
     async def call(request: web.Request, query: Any) -> web.StreamResponse:
+        given = {"request": request, "service": request.app[SERVICE], "query": query}
         arguments = {}
         for name in parameters:
-            if name == "query":
-                arguments[name] = query
+            if name in given:
+                arguments[name] = given[name]
             elif name == "id_":
                 arguments[name] = check_path_id(request.match_info["id"])
             elif name == "body":
@@ -141,7 +143,7 @@ def make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.St
                 arguments[name] = await bodies.read_form(request, endpoint.types[name])
             else:
                 arguments[name] = request.match_info[name]
-        result = await endpoint.handler(request, **arguments)
+        result = await endpoint.handler(**arguments)
         if isinstance(result, web.StreamResponse):
             return result
         return struct_response(result) if result is not None else web.Response(status=204)

@@ -182,8 +182,7 @@ class RefusalLog:
 
     def request(self, request: web.Request, code: str) -> None:
         """Audit log: an invalid or insufficient key, or a request from another site, with the code."""
-        suppressed = self._requests.admit()
-        if suppressed is not None:
+        if (suppressed := self._requests.admit()) is not None:
             audit_log.warning(
                 "refused %s %s code=%s from=%s key=%s request=%s; %d more since the last such line",
                 request.method, request.rel_url.raw_path[:MAX_LOGGED_PATH_CHARS], code, request.remote,
@@ -192,8 +191,7 @@ class RefusalLog:
 
     def surplus(self, peer: str | None, max_connections: int) -> None:
         """A connection beyond the limit."""
-        suppressed = self._surplus.admit()
-        if suppressed is not None:
+        if (suppressed := self._surplus.admit()) is not None:
             log.warning(
                 "refused a connection from %s: %d are open, none idle; %d more since the last such line",
                 peer, max_connections, suppressed,
@@ -202,15 +200,13 @@ class RefusalLog:
 
     def malformed(self, peer: str | None, status: int, error: BaseException | None) -> None:
         """A connection whose bytes never became a request that a handler sees."""
-        suppressed = self._malformed.admit()
-        if suppressed is None:
-            return
-        reason = next((text for kind, text in REJECTION_REASONS if isinstance(error, kind)), OTHER_REASON)
-        log.warning(
-            "rejected malformed request from %s with status %d: %s; %d more since the last such line",
-            peer, status, reason, suppressed,
-            extra={"fields": {"peer": peer, "status": status, "reason": reason, "more": suppressed}},
-        )  # fmt: skip
+        if (suppressed := self._malformed.admit()) is not None:
+            reason = next((text for kind, text in REJECTION_REASONS if isinstance(error, kind)), OTHER_REASON)
+            log.warning(
+                "rejected malformed request from %s with status %d: %s; %d more since the last such line",
+                peer, status, reason, suppressed,
+                extra={"fields": {"peer": peer, "status": status, "reason": reason, "more": suppressed}},
+            )  # fmt: skip
 
 
 REFUSAL_LOG = web.AppKey("refusal_log", RefusalLog)

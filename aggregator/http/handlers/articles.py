@@ -11,6 +11,7 @@ from itertools import chain
 
 from aiohttp import web
 
+from aggregator.app import Service
 from aggregator.concurrency import CHUNK_ARTICLES, Prefetcher, current_caller
 from aggregator.contract import encoding
 from aggregator.contract.decoding import decode_article
@@ -112,9 +113,8 @@ async def _stream_batch(request: web.Request, query: IngestQuery) -> web.StreamR
     return response
 
 
-async def get(request: web.Request, id_: str) -> ArticleOut:
+async def get(request: web.Request, service: Service, id_: str) -> ArticleOut:
     """Get a stored article and its verdict. A key bound to sources reads only its own."""
-    service = request.app[SERVICE]
     stored = await service.articles.index.articles.get(id_)
     sources = auth.caller_sources(request)
     if sources and stored.record.source not in sources:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from aggregator.app import Service
 from aggregator.contract import requests, responses
 from aggregator.contract.decoding import to_single_line
 from aggregator.contract.encoding import to_datetime
@@ -25,9 +26,8 @@ from aggregator.http.handlers.webhooks import target_response
 LIST_FIELDS = ("terms", "without", "sources", "languages")
 
 
-async def post(request: web.Request, body: requests.DeskIn) -> web.Response:
+async def post(request: web.Request, service: Service, body: requests.DeskIn) -> web.Response:
     """Create a desk: a saved view of the events with its own thresholds and notifications."""
-    service = request.app[SERVICE]
     desk = to_desk(body, service.clock(), caller_id(request), caller_name(request))
     stored, is_new = await service.events.desks.create(desk)
     return created("/v1/desks", desk_out(stored, request.app[BASE_PATH]), is_new=is_new)
@@ -44,16 +44,14 @@ async def get(request: web.Request, id_: str) -> responses.DeskOut:
     return desk_out(await request.app[SERVICE].events.desks.get(id_), request.app[BASE_PATH])
 
 
-async def put(request: web.Request, id_: str, body: requests.DeskIn) -> responses.DeskOut:
+async def put(request: web.Request, service: Service, id_: str, body: requests.DeskIn) -> responses.DeskOut:
     """Replace the settings of a desk; its targets stay."""
-    service = request.app[SERVICE]
     desk = to_desk(body, service.clock(), editor=caller_name(request))
     return desk_out(await service.events.desks.change(id_, lambda _: desk), request.app[BASE_PATH])
 
 
-async def delete(request: web.Request, id_: str) -> None:
+async def delete(service: Service, id_: str) -> None:
     """Delete a desk and its targets."""
-    service = request.app[SERVICE]
     await service.events.desks.remove(id_)
     await service.events.subscriptions.remove_of_desk(id_)
 
@@ -64,9 +62,8 @@ async def post_target(request: web.Request, id_: str, body: requests.TargetIn) -
     return await target_response(request, *await add_target(request, desk, body))
 
 
-async def post_watch(request: web.Request, body: requests.WatchIn) -> web.Response:
+async def post_watch(request: web.Request, service: Service, body: requests.WatchIn) -> web.Response:
     """Save a query of /v1/events under a name (a watch). One with both exists: 200."""
-    service = request.app[SERVICE]
     name = to_single_line(body.name)
     if not name:
         raise InvalidInput("name: blank; give the watch a name.", field="name")
@@ -99,10 +96,10 @@ async def get_watch(request: web.Request, id_: str) -> responses.WatchOut:
     return watch_out(await load_watch(request.app[SERVICE].events.desks, id_), request.app[BASE_PATH])
 
 
-async def delete_watch(request: web.Request, id_: str) -> None:
+async def delete_watch(service: Service, id_: str) -> None:
     """Delete a saved watch. Feeds and streams that name it answer 404 from then on."""
-    await load_watch(request.app[SERVICE].events.desks, id_)
-    await delete(request, id_)
+    await load_watch(service.events.desks, id_)
+    await delete(service, id_)
 
 
 def to_desk(body: requests.DeskIn, now_ms: int, owner: str = "", editor: str = "") -> Desk:

@@ -11,6 +11,7 @@ import msgspec
 from aiohttp import web
 
 from aggregator.analysis.article_id import validate_id
+from aggregator.app import Service
 from aggregator.contract import encoding
 from aggregator.contract.decoding import to_plain_text, to_single_line, to_unix_ms
 from aggregator.contract.requests import (
@@ -53,9 +54,8 @@ ALLOWED_FIELD = {**REQUIRED_FIELD, "mute": "scope", "choose_headline": "item"}
 ACTION_FIELDS = tuple(dict.fromkeys(ALLOWED_FIELD.values()))
 
 
-async def list_(request: web.Request, query: EventsQuery) -> EventsOut:
+async def list_(service: Service, query: EventsQuery) -> EventsOut:
     """List breaking events. By default the most recently seen first."""
-    service = request.app[SERVICE]
     now_ms = service.clock()
     is_paged = query.sort in PAGED_ORDERS
     if query.cursor and not is_paged:
@@ -78,9 +78,8 @@ async def list_(request: web.Request, query: EventsQuery) -> EventsOut:
     return EventsOut([event_views.event_out(event, now_ms) for event in page], next_cursor, learning)
 
 
-async def get(request: web.Request, id_: str) -> EventDetailOut | web.Response:
+async def get(service: Service, id_: str) -> EventDetailOut | web.Response:
     """Get the report on one event. A merged event redirects to the event that absorbed it."""
-    service = request.app[SERVICE]
     event = await service.events.repository.get(id_)
     if event.merged_into is not None:
         return web.Response(
@@ -93,15 +92,13 @@ async def get(request: web.Request, id_: str) -> EventDetailOut | web.Response:
     return event_views.event_detail_out(event, service.clock(), articles, previous, following)
 
 
-async def get_story(request: web.Request, id_: str) -> StoryOut:
+async def get_story(service: Service, id_: str) -> StoryOut:
     """Get a storyline: events of one topic over days, with key developments by day."""
-    service = request.app[SERVICE]
     return event_views.story_out(await load_storyline(service, id_), service.clock())
 
 
-async def post_action(request: web.Request, id_: str, body: ActionIn) -> EventOut:
+async def post_action(request: web.Request, service: Service, id_: str, body: ActionIn) -> EventOut:
     """Apply an editor's action to an event; returns the changed event."""
-    service = request.app[SERVICE]
     body.actor = auth.actor_name(request, body.actor)
     event = await service.events.editor_actions.apply(_to_action(body, id_, service.clock()))
     return event_views.event_out(event, service.clock())
@@ -136,9 +133,8 @@ async def get_read_mark(request: web.Request) -> ReadMarkOut:
     return _read_mark_out(await request.app[SERVICE].events.read_marks.get(_user(request)) or ReadMark())
 
 
-async def post_read_mark(request: web.Request) -> ReadMarkOut:
+async def post_read_mark(request: web.Request, service: Service) -> ReadMarkOut:
     """Mark events as seen by the user of the caller's key. A time in the future counts as now."""
-    service = request.app[SERVICE]
     user = _user(request)
     body = await bodies.read_struct(request, ReadMarkIn)
     looked_ms = min(to_unix_ms(body.looked_at, "looked_at") or 0, service.clock())

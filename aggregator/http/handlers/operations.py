@@ -9,6 +9,7 @@ import msgspec
 from aiohttp import web
 
 from aggregator import __version__
+from aggregator.app import Service
 from aggregator.contract.responses import HealthOut, ReadyOut, StoreOut
 from aggregator.errors import StoreUnavailable
 from aggregator.http import errors
@@ -21,9 +22,8 @@ async def health(request: web.Request) -> HealthOut:
     return HealthOut(status="ok", version=__version__)
 
 
-async def ready(request: web.Request) -> ReadyOut | web.Response:
+async def ready(service: Service) -> ReadyOut | web.Response:
     """Readiness check. The store answers and accepts writes, and no other check fails."""
-    service = request.app[SERVICE]
     info = await service.store.info()
     if not info.ready:
         return errors.not_ready_response(info.problem or "The store is not ready.")

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from aggregator.app import Service
 from aggregator.contract import responses as out
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime, to_datetime_or_none
 from aggregator.contract.requests import SourcesQuery
@@ -28,9 +29,8 @@ async def of_article(request: web.Request, id_: str) -> out.ProvenanceOut:
     return fields_of(_text_out(found), out.ProvenanceOut, id=id_, first=first, truncated=found.truncated)
 
 
-async def of_event(request: web.Request, id_: str) -> out.EventProvenanceOut:
+async def of_event(service: Service, id_: str) -> out.EventProvenanceOut:
     """Get which outlet had an event first, who followed, and which outlets share texts."""
-    service = request.app[SERVICE]
     event = await service.events.repository.get(id_)
     found = await service.articles.provenance.of_event(event.items)
     names = {entry.publication.source for entry in found.outlets}

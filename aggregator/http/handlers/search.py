@@ -43,9 +43,8 @@ from aggregator_client.wire import (
 MAX_EVENTS = 10
 
 
-async def search(request: web.Request, query: SearchQuery) -> SearchOut:
+async def search(service: Service, query: SearchQuery) -> SearchOut:
     """Search events and articles by words, URL or id. Only articles in later pages."""
-    service = request.app[SERVICE]
     if not query.q.strip():
         raise InvalidInput("q: give the words, the id or the URL to search for.", field="q")
     conditions = article_filter(query)
@@ -64,9 +63,8 @@ async def search(request: web.Request, query: SearchQuery) -> SearchOut:
     )
 
 
-async def list_articles(request: web.Request, query: ArticlesQuery) -> ArticlesOut:
+async def list_articles(service: Service, query: ArticlesQuery) -> ArticlesOut:
     """List stored articles, newest first."""
-    service = request.app[SERVICE]
     found = await service.articles.search.find(
         "", article_filter(query, query.url), limit=query.limit, after=_after(query.cursor)
     )

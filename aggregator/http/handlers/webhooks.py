@@ -50,17 +50,15 @@ async def register(
     )
 
 
-async def list_(request: web.Request) -> responses.WebhooksOut:
+async def list_(service: Service) -> responses.WebhooksOut:
     """List webhooks and targets of desks with delivery status."""
-    service = request.app[SERVICE]
     pending = await service.background.webhook_dispatcher.queue.pending()
     hooks = await service.events.subscriptions.values()
     return responses.WebhooksOut([webhook_out(hook, pending.get(hook.id, 0)) for hook in hooks])
 
 
-async def get(request: web.Request, id_: str) -> responses.WebhookDetailOut:
+async def get(service: Service, id_: str) -> responses.WebhookDetailOut:
     """Get a webhook or target, its dead letters and the history of its deliveries."""
-    service = request.app[SERVICE]
     hook = await service.events.subscriptions.get(id_)
     dead = [
         fields_of(letter, responses.DeadLetterOut, event_id=letter.event, made_at=to_datetime(letter.made_ms))
@@ -79,9 +77,10 @@ async def delete(request: web.Request, id_: str) -> None:
     await request.app[SERVICE].events.subscriptions.remove(id_)
 
 
-async def post_action(request: web.Request, id_: str, body: requests.WebhookActionIn) -> responses.WebhookOut:
+async def post_action(
+    request: web.Request, service: Service, id_: str, body: requests.WebhookActionIn
+) -> responses.WebhookOut:
     """Send a test delivery, suspend or resume deliveries, retry pending or abandoned ones."""
-    service = request.app[SERVICE]
     hook = await service.events.subscriptions.get(id_)
     if body.action == "ping":
         result = await service.background.webhook_dispatcher.ping(hook)

@@ -13,6 +13,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta, Struct
 
+from aggregator.app import Service
 from aggregator.contract.decoding import convert_strings
 from aggregator.contract.requests import DeskIn, TargetIn
 from aggregator.errors import Conflict, InvalidInput
@@ -86,18 +87,19 @@ def may_edit(request: web.Request) -> bool:
     return key is None or key.allows("editor")
 
 
-async def create(request: web.Request, query: DeskPageQuery, form: DeskForm) -> web.Response:
+async def create(
+    request: web.Request, service: Service, query: DeskPageQuery, form: DeskForm
+) -> web.Response:
     """Page: create a desk, or preview it. A preview or a problem shows the form again."""
-    service = request.app[SERVICE]
     try:
         desk = to_desk(form_to_request(form), service.clock(), caller_id(request), caller_name(request))
         if form.action == "preview":
-            return await desk_list(request, query, form=form, preview=await _preview(request, desk))
+            return await desk_list(request, service, query, form=form, preview=await _preview(request, desk))
         stored, is_new = await service.events.desks.create(desk)
         if not is_new:
             raise Conflict(f"name: there is a desk {desk.name!r} already; choose another name.")
     except (InvalidInput, Conflict) as error:
-        return await desk_list(request, query, form=form, problem=str(error))
+        return await desk_list(request, service, query, form=form, problem=str(error))
     return redirect(f"/desks/{stored.id}", "created")
 
 
@@ -106,9 +108,10 @@ async def desk(request: web.Request, id_: str, query: DeskPageQuery) -> web.Resp
     return await _desk_page(request, query, await request.app[SERVICE].events.desks.get(id_))
 
 
-async def change(request: web.Request, id_: str, query: DeskPageQuery, form: DeskForm) -> web.Response:
+async def change(
+    request: web.Request, service: Service, id_: str, query: DeskPageQuery, form: DeskForm
+) -> web.Response:
     """Page: save, preview or delete a desk, or add a target."""
-    service = request.app[SERVICE]
     stored = await service.events.desks.get(id_)
     if form.action == "delete":
         await service.events.desks.remove(stored.id)
@@ -143,6 +146,7 @@ async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web
 
 async def desk_list(
     request: web.Request,
+    service: Service,
     query: DeskPageQuery,
     *,
     form: DeskForm | None = None,
@@ -150,7 +154,6 @@ async def desk_list(
     problem: str = "",
 ) -> web.Response:
     """Page: desks and a form for a new desk."""
-    service = request.app[SERVICE]
     desks, targets = await service.events.desks.values(), await service.events.subscriptions.values()
     view = await load_deliveries(service, targets if may_edit(request) else [])
     return html_response(

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from aggregator.app import Service
 from aggregator.contract.requests import EventFilterQuery, SavedFilterQuery
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
@@ -43,9 +44,8 @@ class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
     kiosk: Annotated[bool, doc("Large type without controls, for a screen on a wall.", False)] = False
 
 
-async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
+async def front(request: web.Request, service: Service, query: FrontQuery) -> web.StreamResponse:
     """Page: breaking events and recent verdicts. 304 while nothing has changed."""
-    service = request.app[SERVICE]
     # Read before the list, so that the stream repeats changes made in between.
     position = await service.events.broadcaster.latest_position()
     read_mark = await _read_mark(request)

@@ -15,6 +15,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, validate_id
+from aggregator.app import Service
 from aggregator.contract.decoding import to_article
 from aggregator.contract.requests import MAX_SEARCH_CHARS
 from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
@@ -260,7 +261,7 @@ async def _article_or_id(request: web.Request, given: str) -> str | Article:
 PAGE_ARTICLES = 30
 
 
-async def search(request: web.Request, query: SearchPageQuery) -> web.StreamResponse:
+async def search(request: web.Request, service: Service, query: SearchPageQuery) -> web.StreamResponse:
     """Page: events and articles by words. Events first, then articles by rank, a page at a time."""
     given = query.q.strip()
     problem = ""
@@ -275,7 +276,6 @@ async def search(request: web.Request, query: SearchPageQuery) -> web.StreamResp
         conditions = _conditions(request, query)
         if given or conditions != SearchFilter():
             after = decode_result_cursor(query.cursor) if query.cursor else None
-            service = request.app[SERVICE]
             result = await service.articles.search.find(given, conditions, limit=PAGE_ARTICLES, after=after)
             groups = [found.article.group for found in result.articles]
             event_ids = await service.events.repository.event_ids_of(groups)

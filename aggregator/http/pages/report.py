@@ -53,9 +53,8 @@ class ReportQuery(Struct, forbid_unknown_fields=True):
     print: Annotated[bool, doc("All articles on one page.", False)] = False
 
 
-async def report(request: web.Request, id_: str, query: ReportQuery) -> web.Response:
+async def report(request: web.Request, service: Service, id_: str, query: ReportQuery) -> web.Response:
     """Page: report on one event."""
-    service = request.app[SERVICE]
     position = await service.events.broadcaster.latest_position()
     event = await service.events.repository.get(id_)
     previous, following = await service.events.repository.story_neighbors(event)
@@ -134,9 +133,8 @@ def _url(event: Event, view: ReportView, page: int = 1) -> str:
     return f"/events/{query_value(event.id)}{'?' + urlencode(options) if options else ''}#items"
 
 
-async def story(request: web.Request, id_: str) -> web.Response:
+async def story(request: web.Request, service: Service, id_: str) -> web.Response:
     """Page: a storyline by day. The newest day first."""
-    service = request.app[SERVICE]
     position = await service.events.broadcaster.latest_position()
     found = await load_storyline(service, id_)
     days = [(day, list(group)) for day, group in groupby(found.developments, key=lambda d: d.day_ms)]
@@ -242,9 +240,8 @@ async def article_provenance(request: web.Request, id_: str) -> web.Response:
     return html_response(request, "article_provenance.html", page="provenance", article=own, text=found)
 
 
-async def event_provenance(request: web.Request, id_: str) -> web.Response:
+async def event_provenance(request: web.Request, service: Service, id_: str) -> web.Response:
     """Page: which outlet had an event first, and who followed."""
-    service = request.app[SERVICE]
     event = await service.events.repository.get(id_)
     found = await service.articles.provenance.of_event(event.items)
     names = {entry.publication.source for entry in found.outlets}

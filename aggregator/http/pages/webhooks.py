@@ -77,20 +77,22 @@ class WebhookForm(Struct, forbid_unknown_fields=True):
     next: Annotated[str, doc("Page to return to.", "/webhooks", max_length=200)] = ""
 
 
-async def create(request: web.Request, query: DeskPageQuery, form: WebhookForm) -> web.Response:
+async def create(
+    request: web.Request, service: Service, query: DeskPageQuery, form: WebhookForm
+) -> web.Response:
     """Page: register a webhook. The answer shows its secret, once."""
     try:
         if form.action != "add":
             raise InvalidInput("action: expected add.", field="action")
         hook, is_new = await register(request, form.url.strip(), [form.query.strip()], form.format)
     except (InvalidInput, Conflict) as error:
-        return await webhook_list(request, query, problem=str(error), form=form)
-    return await webhook_list(request, DeskPageQuery(done="added"), secret=hook.secret if is_new else "")
+        return await webhook_list(request, service, query, problem=str(error), form=form)
+    secret = hook.secret if is_new else ""
+    return await webhook_list(request, service, DeskPageQuery(done="added"), secret=secret)
 
 
-async def webhook(request: web.Request, id_: str, query: DeskPageQuery) -> web.Response:
+async def webhook(request: web.Request, service: Service, id_: str, query: DeskPageQuery) -> web.Response:
     """Page: one webhook or target, its history and abandoned deliveries."""
-    service = request.app[SERVICE]
     target = await service.events.subscriptions.get(id_)
     view = await load_deliveries(service, [target], detail=True)
     desks = await service.events.desks.all()
@@ -106,9 +108,10 @@ async def webhook(request: web.Request, id_: str, query: DeskPageQuery) -> web.R
     )
 
 
-async def change(request: web.Request, id_: str, query: DeskPageQuery, form: WebhookForm) -> web.Response:
+async def change(
+    request: web.Request, service: Service, id_: str, query: DeskPageQuery, form: WebhookForm
+) -> web.Response:
     """Page: test, suspend, resume, retry or remove a webhook or target. Returns to the page of the form."""
-    service = request.app[SERVICE]
     target = await service.events.subscriptions.get(id_)
     back = safe_redirect_path(form.next or f"/webhooks/{target.id}").partition("?")[0]
     done = form.action
@@ -137,6 +140,7 @@ async def _test(request: web.Request, target: Subscription) -> None:
 
 async def webhook_list(
     request: web.Request,
+    service: Service,
     query: DeskPageQuery,
     *,
     problem: str = "",
@@ -144,7 +148,6 @@ async def webhook_list(
     secret: str = "",
 ) -> web.Response:
     """Page: webhooks and targets with their deliveries."""
-    service = request.app[SERVICE]
     view = await load_deliveries(service, await service.events.subscriptions.values())
     return html_response(
         request,

@@ -145,9 +145,6 @@ class LocalTarget:
     def __init__(self, service: Service, defaults: BatchDefaults = BatchDefaults()) -> None:
         self._service = service
         self._defaults = defaults
-        self._thresholds = encoding.DistanceThresholds(
-            service.settings.duplicate_bits, service.settings.related_bits
-        )
 
     @classmethod
     @asynccontextmanager
@@ -200,7 +197,7 @@ class LocalTarget:
     def _encode(self, line: Line, result: Answer | AggregatorError) -> Reply:
         if isinstance(result, AggregatorError):
             return error_reply(line, result)
-        return Reply(encode(encoding.verdict_out(result, self._thresholds)), result.outcome.verdict)
+        return Reply(encode(encoding.verdict_out(result, self._service.settings)), result.outcome.verdict)
 
 
 async def _single_batch(articles: Sequence[Article]) -> AsyncIterator[Sequence[Article]]:

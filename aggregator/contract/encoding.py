@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -12,24 +11,18 @@ import msgspec
 from aggregator.domain import Answer, ArticleRecord, Match, Outcome, RelatedItem, VerdictName, arrival_ms_of
 from aggregator.queries.explain import Explanation
 from aggregator.queries.search import FoundArticle, SearchResult
+from aggregator.settings import Settings
 from aggregator_client import wire
 
 T = TypeVar("T", bound=msgspec.Struct)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class DistanceThresholds:
-    """Hamming distances in bits up to which an article is a duplicate or related by fingerprint alone."""
-
-    duplicate_bits: int = 3
-    related_bits: int = 7
-
-    def hamming_class(self, distance: int | None) -> VerdictName:
-        """The verdict by fingerprint only; ``distance`` None: no article is near."""
-        if distance is None or distance > self.related_bits:
-            return "new"
-        return "duplicate" if distance <= self.duplicate_bits else "related"
+def hamming_class(distance: int | None, settings: Settings) -> VerdictName:
+    """The verdict by fingerprint only; ``distance`` in bits, None: no article is near."""
+    if distance is None or distance > settings.related_bits:
+        return "new"
+    return "duplicate" if distance <= settings.duplicate_bits else "related"
 
 
 def to_datetime(ms: int) -> datetime:
@@ -42,14 +35,14 @@ def to_datetime_or_none(ms: int | None) -> datetime | None:
     return None if ms is None else to_datetime(ms)
 
 
-def verdict_out(answer: Answer, thresholds: DistanceThresholds) -> wire.VerdictOut:
+def verdict_out(answer: Answer, settings: Settings) -> wire.VerdictOut:
     """The verdict on one article."""
     outcome = answer.outcome
     return wire.VerdictOut(
         id=answer.id,
         verdict=outcome.verdict,
         distance=outcome.distance,
-        hamming_class=thresholds.hamming_class(outcome.distance),
+        hamming_class=hamming_class(outcome.distance, settings),
         duplicate_of=duplicate_of_out(outcome.match),
         related=[related_out(item) for item in answer.related],
         updated_figures=outcome.updated_figures,
@@ -99,7 +92,7 @@ def related_out(item: RelatedItem) -> wire.RelatedOut:
 
 
 def article_out(
-    record: ArticleRecord, outcome: Outcome, event_id: str | None, thresholds: DistanceThresholds
+    record: ArticleRecord, outcome: Outcome, event_id: str | None, settings: Settings
 ) -> wire.ArticleOut:
     """A stored article."""
     return fields_of(
@@ -109,7 +102,7 @@ def article_out(
         updated_at=to_datetime(record.arrived_ms),  # arrival of the current version
         verdict=outcome.verdict,
         distance=outcome.distance,
-        hamming_class=thresholds.hamming_class(outcome.distance),
+        hamming_class=hamming_class(outcome.distance, settings),
         duplicate_of=duplicate_of_out(outcome.match),
         updated_figures=outcome.updated_figures,
         event_id=event_id,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from aggregator.auth.api_keys import ApiKey
-from aggregator.contract.encoding import DistanceThresholds
-from aggregator.http.limits import BodyLimits, BodyMemoryBudget, LoadShedder, PerCallerLimit
+from aggregator.http.limits import BodyMemoryBudget, LoadShedder, PerCallerLimit
 from aggregator.http.metrics import Metrics
 from aggregator.http.peer_metrics import PeerMetrics
 
@@ -18,13 +17,11 @@ if TYPE_CHECKING:
 
 SERVICE: web.AppKey[Service] = web.AppKey("service")
 METRICS = web.AppKey("metrics", Metrics)
-DISTANCE_THRESHOLDS = web.AppKey("distance_thresholds", DistanceThresholds)
 # Set once the server drains: from then on every response closes its connection.
 SHUTTING_DOWN = web.AppKey("shutting_down", asyncio.Event)
 # The other processes of this service; absent in a single-process service.
 PEER_METRICS = web.AppKey("peer_metrics", PeerMetrics)
 LOAD_SHEDDER = web.AppKey("load_shedder", LoadShedder)
-BODY_LIMITS = web.AppKey("body_limits", BodyLimits)
 BODY_MEMORY_BUDGET = web.AppKey("body_memory_budget", BodyMemoryBudget)
 STREAM_LIMIT = web.AppKey("stream_limit", PerCallerLimit)
 BATCH_LIMIT = web.AppKey("batch_limit", PerCallerLimit)

@@ -22,7 +22,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aggregator.concurrency import current_caller
 from aggregator.contract.decoding import convert_strings, decode
 from aggregator.errors import BodyTimeout, InputTooLarge, InvalidInput, UnsupportedEncoding
-from aggregator.http.app_keys import BODY_LIMITS, BODY_MEMORY_BUDGET
+from aggregator.http.app_keys import BODY_MEMORY_BUDGET, SERVICE
 from aggregator.http.limits import EXEMPT_BYTES
 
 T = TypeVar("T")
@@ -33,6 +33,7 @@ _MAX_LINE_FACTOR = 8
 _FORM_ENCODING_FACTOR = 3  # percent-encoding makes up to three bytes of one
 _LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")  # browsers escape it
 CHUNK_BYTES = 64 * 1024
+BODY_TIMEOUT_S = 30.0  # for a batch to make no progress, and for any other body to arrive
 MIN_STEP_BYTES = 1024
 STEPS_PER_YIELD = 256  # about 0.5 ms of CPU
 _GZIP_WBITS = 16 + zlib.MAX_WBITS
@@ -73,7 +74,9 @@ async def read_form(request: web.Request, struct_type: type[T], max_bytes: int |
     """The fields of an uncompressed form. Raises as ``read_body`` does, and InvalidInput."""
     if check_encoding(request):  # browsers never compress forms
         raise UnsupportedEncoding("Content-Encoding: a form must not be compressed.", field="body")
-    body = await read_body(request, max_bytes or _FORM_ENCODING_FACTOR * request.app[BODY_LIMITS].max_bytes)
+    body = await read_body(
+        request, max_bytes or _FORM_ENCODING_FACTOR * request.app[SERVICE].settings.max_body_bytes
+    )
     return parse_form(body, struct_type)
 
 
@@ -119,8 +122,8 @@ async def read_body(request: web.Request, max_bytes: int | None = None) -> bytes
     """
     if _KEPT_BODY in request:
         return request[_KEPT_BODY]
-    limits = request.app[BODY_LIMITS]
-    max_bytes = limits.max_bytes if max_bytes is None else max_bytes
+    settings = request.app[SERVICE].settings
+    max_bytes = settings.max_body_bytes if max_bytes is None else max_bytes
     is_gzip = check_encoding(request)
     length = request.content_length
     if (length or 0) > max_bytes:
@@ -128,12 +131,12 @@ async def read_body(request: web.Request, max_bytes: int | None = None) -> bytes
     if "Expect" in request.headers:
         await send_continue(request)
     try:
-        async with asyncio.timeout(limits.timeout_s):
+        async with asyncio.timeout(BODY_TIMEOUT_S):
             if length is not None and length <= EXEMPT_BYTES and not is_gzip:  # the parser ends it there
                 return await request.content.read()
             return await _read_in_parts(request, max_bytes, is_gzip)
     except TimeoutError:
-        raise BodyTimeout(f"body: not received within {limits.timeout_s:g} s.", field="body") from None
+        raise BodyTimeout(f"body: not received within {BODY_TIMEOUT_S:g} s.", field="body") from None
     except (web.RequestPayloadError, HttpProcessingError):
         raise _damaged_error() from None
 
@@ -157,35 +160,35 @@ async def read_lines(request: web.Request) -> AsyncIterator[list[BatchLine]]:
     Does not raise: the last line carries the error (InputTooLarge for too many lines, InvalidInput for
     damaged data, BodyTimeout for a stalled body), so the lines before it are still answered.
     """
-    limits = request.app[BODY_LIMITS]
-    splitter = LineSplitter(limits.max_bytes)
+    settings = request.app[SERVICE].settings
+    splitter = LineSplitter(settings.max_body_bytes)
     # A line that is longer than the limit is dropped; one that is so many times longer ends the batch.
-    most_bytes, line_bytes = _MAX_LINE_FACTOR * limits.max_bytes + CHUNK_BYTES, 0
+    most_bytes, line_bytes = _MAX_LINE_FACTOR * settings.max_body_bytes + CHUNK_BYTES, 0
     chunk: bytes | None = b""
     try:
         chunks = aiter(_decompressed_chunks(request, most_bytes, check_encoding(request)))
         while chunk is not None:
             try:
-                async with asyncio.timeout(limits.timeout_s):  # bounds a pause; a whole batch may take longer
+                async with asyncio.timeout(BODY_TIMEOUT_S):  # bounds a pause only
                     chunk = await anext(chunks, None)
             except TimeoutError:
-                message = f"body: nothing received for {limits.timeout_s:g} s."
+                message = f"body: nothing received for {BODY_TIMEOUT_S:g} s."
                 raise BodyTimeout(message, field="body") from None
             lines = splitter.feed(chunk) if chunk is not None else splitter.flush()
             line_bytes = 0 if lines else line_bytes + len(chunk or b"")
             if line_bytes > most_bytes:
-                raise _too_large_error("line", limits.max_bytes)
-            if accepted := [line for line in lines if line.number <= limits.max_lines]:
+                raise _too_large_error("line", settings.max_body_bytes)
+            if accepted := [line for line in lines if line.number <= settings.max_batch_lines]:
                 yield accepted
             # Blank lines count as well, otherwise a batch of them would never end.
-            if splitter.line_number > limits.max_lines:
+            if splitter.line_number > settings.max_batch_lines:
                 raise InputTooLarge(
-                    f"body: more than {limits.max_lines} lines (setting max_batch_lines); send the rest in "
-                    "another batch.",
+                    f"body: more than {settings.max_batch_lines} lines (setting max_batch_lines); send the "
+                    "rest in another batch.",
                     field="body",
                 )
     except InvalidInput as error:
-        yield [BatchLine(min(splitter.line_number, limits.max_lines) + 1, error=error)]
+        yield [BatchLine(min(splitter.line_number, settings.max_batch_lines) + 1, error=error)]
 
 
 async def _decompressed_chunks(request: web.Request, max_bytes: int, is_gzip: bool) -> AsyncIterator[bytes]:
@@ -201,7 +204,7 @@ async def _decompressed_chunks(request: web.Request, max_bytes: int, is_gzip: bo
                 continue
             received += len(data)
             if received > max_bytes + 2 * produced:
-                raise _too_large_error("body", request.app[BODY_LIMITS].max_bytes)
+                raise _too_large_error("body", request.app[SERVICE].settings.max_body_bytes)
             for chunk in decompressor.decompress(data):
                 produced += len(chunk)
                 yield chunk

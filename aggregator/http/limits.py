@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from aggregator.errors import AggregatorError, Overloaded, TooManyStreams
 from aggregator.events.broadcast import MAX_SUBSCRIBERS
@@ -24,15 +23,6 @@ MAX_OPEN_BATCHES = 64
 # Nearly all articles are small enough to be exempt.
 EXEMPT_BYTES = 64 * 1024
 BUDGET_BYTES = 128 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class BodyLimits:
-    """Limits that every request body is read under, from the settings."""
-
-    max_bytes: int  # decompressed size of a body, or of one line of a batch
-    max_lines: int  # of a batch
-    timeout_s: float  # for a whole body, or between two parts of a batch
 
 
 class CallerUsage:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
 from aggregator import __version__
@@ -38,7 +37,6 @@ RECENT_ARTICLES = 1000
 # Below ``peer_metrics.SCRAPE_TIMEOUT_S``, so that a process whose store hangs still answers the scrape.
 STORE_TIMEOUT_S = 0.7
 _LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
-_Row = tuple[str, str, tuple[str, ...], str]  # name, kind, labels, meaning
 Sample = tuple[tuple[str, ...], float]  # label values, value
 S = TypeVar("S")
 
@@ -274,22 +272,3 @@ class Metrics(BackgroundMetrics):
             self.recent_timings_ms.append(answer.timings_ms)
         for stage, ms in answer.timings_ms.items():
             self._stage_histogram(stage).observe(ms / 1000)
-
-
-def markdown_table() -> str:
-    """The metrics table of docs/metrics.md (a test compares them); names as in a Prometheus query."""
-    specs: tuple[MetricSpec[Any], ...] = (*STORE_METRICS, *SERVICE_METRICS, *BACKGROUND_METRICS)
-    rows: list[_Row] = [(spec.name, spec.kind, spec.labels, spec.help_text) for spec in specs]
-    for metric in vars(Metrics()).values():
-        if isinstance(metric, MetricWrapperBase):
-            family: Metric = next(iter(metric.collect()))
-            rows.append((family.name, family.type, tuple(metric._labelnames), family.documentation))
-    lines = ["| series | kind | labels | meaning |", "| --- | --- | --- | --- |"]
-    for row in sorted(rows, key=_query_name):
-        labels = ", ".join(f"`{label}`" for label in row[2])
-        lines.append(f"| `{_query_name(row)}` | {row[1]} | {labels} | {row[3]} |")
-    return "\n".join(lines)
-
-
-def _query_name(row: _Row) -> str:
-    return f"{row[0]}_total" if row[1] == "counter" else row[0]

@@ -16,8 +16,8 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
+from typing import Literal, get_args
 
 from aggregator.errors import AggregatorError
 
@@ -29,6 +29,7 @@ _SAMPLE = re.compile(r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? (?P<va
 _LABEL = re.compile(r'\b(\w+)="((?:[^"\\]|\\.)*)"')
 _METRIC_NAME = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{?)")
 
+Supervised = Literal["worker", "background", "store"]  # processes whose restarts are counted
 RenderMetrics = Callable[[], Awaitable[bytes]]
 
 
@@ -85,19 +86,11 @@ class PeerMetrics:
         return self.directory / f"{name}.sock"
 
 
-class Supervised(Enum):
-    """Kinds of processes whose restarts the supervisor counts; the value is the label."""
-
-    WORKER = "worker"
-    BACKGROUND = "background"
-    STORE = "store"
-
-
 class RestartCounts:
     """Restarts by kind of process since the start of this process."""
 
     def __init__(self) -> None:
-        self._counts = dict.fromkeys(Supervised, 0)
+        self._counts = dict.fromkeys(get_args(Supervised), 0)
 
     def add(self, kind: Supervised) -> None:
         """Count one restart."""
@@ -107,9 +100,7 @@ class RestartCounts:
         """The exposition in Prometheus text format, written here: a supervisor loads no metrics library."""
         name = f"{RESTARTS_NAME}_total"
         lines = [f"# HELP {name} {RESTARTS_HELP}", f"# TYPE {name} counter"]
-        lines += [
-            f'{name}{{{RESTARTS_LABEL}="{kind.value}"}} {count}.0' for kind, count in self._counts.items()
-        ]
+        lines += [f'{name}{{{RESTARTS_LABEL}="{kind}"}} {count}.0' for kind, count in self._counts.items()]
         return ("\n".join(lines) + "\n").encode()
 
 

@@ -20,13 +20,10 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from aggregator.contract.encoding import DistanceThresholds
 from aggregator.http.app_keys import (
     BASE_PATH,
     BATCH_LIMIT,
-    BODY_LIMITS,
     BODY_MEMORY_BUDGET,
-    DISTANCE_THRESHOLDS,
     LOAD_SHEDDER,
     METRICS,
     OPENAPI_DOCUMENT,
@@ -42,7 +39,6 @@ from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItemsCache
 from aggregator.http.handlers.operations import render_metrics
 from aggregator.http.limits import (
     BUDGET_BYTES,
-    BodyLimits,
     BodyMemoryBudget,
     LoadShedder,
     batch_limit,
@@ -72,7 +68,6 @@ ACCEPTS_PER_TURN = 32
 KEEPALIVE_TIMEOUT_S = 75.0
 # Of a body that was refused so much time is read and discarded: who sends it first can still read the answer.
 LINGERING_S = 2.0
-BODY_TIMEOUT_S = 30.0  # for a batch to make no progress, and for any other body to arrive
 # aiohttp stops reading from the socket once a body has twice this number of unread bytes.
 READ_BUFFER_BYTES = 128 * 1024
 
@@ -84,9 +79,7 @@ def make_app(service: Service) -> web.Application:
     app = web.Application(middlewares=[process_request])
     app[SERVICE] = service
     app[METRICS] = Metrics(service.articles.policies.names)
-    app[DISTANCE_THRESHOLDS] = DistanceThresholds(settings.duplicate_bits, settings.related_bits)
     app[LOAD_SHEDDER] = LoadShedder(settings.max_inflight_articles)
-    app[BODY_LIMITS] = BodyLimits(settings.max_body_bytes, settings.max_batch_lines, BODY_TIMEOUT_S)
     # One caller gets half of the budget, and a percent-encoded form has up to three times max_body_bytes.
     app[BODY_MEMORY_BUDGET] = BodyMemoryBudget(max(BUDGET_BYTES, 8 * settings.max_body_bytes))
     app[OPENAPI_DOCUMENT] = build_document(ENDPOINTS, prefix)

@@ -20,7 +20,7 @@ from pathlib import Path
 from aggregator.concurrency import lower_priority
 from aggregator.domain import IndexLayout
 from aggregator.errors import EXIT_OK
-from aggregator.http.peer_metrics import BACKGROUND_PROCESS, PeerMetrics, RestartCounts, Supervised
+from aggregator.http.peer_metrics import BACKGROUND_PROCESS, PeerMetrics, RestartCounts
 from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.runtime.processes import (
     ChildProcess,
@@ -58,7 +58,7 @@ async def keep_background_running(
         return ChildProcess(PROCESS_NAME, child_main, settings, layout, runtime_dir, forked=first)
 
     def on_failure(failure: str, code: int | None) -> bool:
-        restarts.add(Supervised.BACKGROUND)
+        restarts.add("background")
         return True
 
     await keep_running(

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from aggregator.domain import IndexLayout
 from aggregator.errors import EXIT_UNAVAILABLE, ConfigurationError
-from aggregator.http.peer_metrics import SUPERVISOR, PeerMetrics, RestartCounts, Supervised
+from aggregator.http.peer_metrics import SUPERVISOR, PeerMetrics, RestartCounts
 from aggregator.runtime.addresses import announce, bind_error
 from aggregator.runtime.background_process import keep_background_running
 from aggregator.runtime.event_loop import on_stop_signal, run_loop
@@ -53,7 +53,7 @@ async def shared_store(
     """The settings with the URL of a store that runs, and the counts of restarts that are served."""
     restarts = RestartCounts()
     with contextlib.closing(await PeerMetrics(runtime_dir, SUPERVISOR).listen(restarts.render)):
-        async with with_store_url(settings, lambda: restarts.add(Supervised.STORE)) as connected:
+        async with with_store_url(settings, lambda: restarts.add("store")) as connected:
             yield connected, restarts
 
 
@@ -110,7 +110,7 @@ class Supervisor:
 
         def on_failure(failure: str, code: int | None) -> bool:
             if self._ready_workers:
-                self._restarts.add(Supervised.WORKER)
+                self._restarts.add("worker")
                 return True
             if code is None or code < 0:  # otherwise the worker has logged why
                 log.error("worker %d %s before the service was ready", index, failure)

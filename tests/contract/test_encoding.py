@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from aggregator.contract import responses
 from aggregator.contract.decoding import to_unix_ms
 from aggregator.contract.encoding import (
-    DistanceThresholds,
     article_out,
     article_ref,
     duplicate_of_out,
+    hamming_class,
     to_datetime,
     to_datetime_or_none,
     verdict_out,
@@ -31,6 +31,7 @@ from aggregator.domain import (
     VerdictName,
     article_number_at,
 )
+from aggregator.settings import Settings
 from aggregator_client import wire
 from tests.support.factories import START_MS
 
@@ -66,7 +67,7 @@ RECORD = ArticleRecord(
 )
 def test_the_class_by_distance_includes_its_threshold(distance: int | None, verdict: VerdictName) -> None:
     """At exactly 3 bits an article is a duplicate, at exactly 7 related."""
-    assert DistanceThresholds().hamming_class(distance) == verdict
+    assert hamming_class(distance, Settings()) == verdict
 
 
 @given(st.integers(-8_520_336_000_000, 7_258_118_399_999))
@@ -86,7 +87,7 @@ def test_a_verdict_is_readable_as_the_documented_type(fingerprint: int, distance
     """A client that checks the schema accepts any fingerprint, also one with leading zeros."""
     answer = Answer("a", Outcome("related", distance), "en.0000", fingerprint, short=False)
 
-    out = verdict_out(answer, DistanceThresholds())
+    out = verdict_out(answer, Settings())
     read = msgspec.json.decode(responses.encode(out), type=wire.VerdictOut)
 
     assert read == out
@@ -100,7 +101,7 @@ def test_a_verdict_carries_match_and_related_articles() -> None:
         "a", Outcome("duplicate", 2, MATCH), "en.0000", 1, short=True, related=(item,), event_id="e"
     )
 
-    out = verdict_out(answer, DistanceThresholds())
+    out = verdict_out(answer, Settings())
 
     assert out.duplicate_of == wire.DuplicateOf("copy", "original", 2, None, "hamming")
     assert out.related == [wire.RelatedOut("r", "Ferry refloated", "", "two.example", None, 6, 0.5)]
@@ -114,7 +115,7 @@ def test_an_article_without_a_match_duplicates_nothing() -> None:
 
 def test_an_updated_article_has_two_times() -> None:
     """It arrived with its first version and was updated with the current one."""
-    out = article_out(RECORD, Outcome("new"), None, DistanceThresholds())
+    out = article_out(RECORD, Outcome("new"), None, Settings())
 
     assert out.arrived_at == to_datetime(START_MS) == article_ref(RECORD).arrived_at
     assert out.updated_at == to_datetime(START_MS + 5_000)
@@ -124,8 +125,8 @@ def test_an_updated_article_has_two_times() -> None:
 
 def test_thresholds_change_only_the_class_by_fingerprint() -> None:
     """The verdict itself is the stored one."""
-    out = article_out(RECORD, Outcome("new", 5), None, DistanceThresholds(duplicate_bits=5))
+    out = article_out(RECORD, Outcome("new", 5), None, Settings(duplicate_bits=5))
 
     assert (out.verdict, out.hamming_class) == ("new", "duplicate")
-    undated = article_out(replace(RECORD, published_at_ms=None), Outcome("new"), None, DistanceThresholds())
+    undated = article_out(replace(RECORD, published_at_ms=None), Outcome("new"), None, Settings())
     assert undated.published_at is None

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aggregator.http import server
 from tests.contract.json_bodies import any_bodies
 from tests.support.fake_service import Client, FakeService, serving
 
@@ -244,7 +243,7 @@ async def test_a_slow_body_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
         await end.wait()
 
     end = asyncio.Event()
-    monkeypatch.setattr(server, "BODY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("aggregator.http.body.BODY_TIMEOUT_S", 0.05)
     service = FakeService()
     async with serving(service) as client:
         response = await client.post("/v1/articles", data=endless())

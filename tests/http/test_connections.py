@@ -28,7 +28,7 @@ VALID_REQUEST = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 @pytest.fixture(name="short_timeouts")
 def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEADER_TIMEOUT_S", TIMEOUT_S)
-    monkeypatch.setattr(server, "BODY_TIMEOUT_S", TIMEOUT_S)
+    monkeypatch.setattr("aggregator.http.body.BODY_TIMEOUT_S", TIMEOUT_S)
 
 
 async def read_until_closed(reader: asyncio.StreamReader) -> bytes:

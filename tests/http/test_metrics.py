@@ -19,11 +19,11 @@ from aggregator.http.metrics import (
     BackgroundMetrics,
     Metrics,
     MetricSpec,
-    markdown_table,
     store_info,
 )
 from aggregator.store.base import Store, StoreInfo
 from tests.support.fake_service import FakeService
+from tests.support.metrics_table import markdown_table
 
 READY = StoreInfo("memory", "1", 4096, "nothing is kept", ready=True)
 

@@ -20,7 +20,6 @@ from aggregator.http.peer_metrics import (
     SUPERVISOR,
     PeerMetrics,
     RestartCounts,
-    Supervised,
     Totals,
     merge_expositions,
 )
@@ -131,8 +130,8 @@ async def test_counts_are_merged_into_one_family() -> None:
     registry = CollectorRegistry()
     registry.register(OneFamily())
     counts = RestartCounts()
-    counts.add(Supervised.WORKER)
-    counts.add(Supervised.WORKER)
+    counts.add("worker")
+    counts.add("worker")
 
     text = merge_expositions({"0": generate_latest(registry), SUPERVISOR: await counts.render()})
     (family,) = text_string_to_metric_families(text.decode())

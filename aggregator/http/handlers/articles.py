@@ -31,7 +31,6 @@ from aggregator.http import auth
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import (
     BATCH_LIMIT,
-    DISTANCE_THRESHOLDS,
     LOAD_SHEDDER,
     METRICS,
     REQUEST_ID,
@@ -120,7 +119,7 @@ async def get(request: web.Request, service: Service, id_: str) -> ArticleOut:
     if sources and stored.record.source not in sources:
         raise foreign_article_error(id_, sources)
     event = (await service.events.repository.event_ids_of([stored.group])).get(stored.group)
-    return encoding.article_out(stored.record, stored.outcome, event, request.app[DISTANCE_THRESHOLDS])
+    return encoding.article_out(stored.record, stored.outcome, event, service.settings)
 
 
 async def delete(request: web.Request, id_: str) -> None:
@@ -144,7 +143,7 @@ def _verdict_out(request: web.Request, answer: Answer) -> VerdictOut:
     sources = auth.caller_sources(request)
     if sources:
         answer = replace(answer, related=tuple(item for item in answer.related if item.source in sources))
-    return encoding.verdict_out(answer, request.app[DISTANCE_THRESHOLDS])
+    return encoding.verdict_out(answer, request.app[SERVICE].settings)
 
 
 async def _write_queued(response: web.StreamResponse, queue: asyncio.Queue[bytes | None]) -> None:

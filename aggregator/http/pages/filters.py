@@ -19,20 +19,9 @@ def safe_url(url: str) -> str:
     return url if url.lower().startswith(("http://", "https://")) else ""
 
 
-def iso_time(at: datetime | int) -> str:
-    """A time (milliseconds or datetime) for the datetime attribute of <time>."""
-    return _to_utc(at).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def utc_time(at: datetime | int) -> str:
-    """A time as text in UTC; a script replaces it by the time in the reader's time zone."""
-    return _to_utc(at).strftime("%d %b %Y, %H:%M UTC")
-
-
-def utc_day(at: datetime | int) -> str:
-    """The day in UTC with its weekday, for headings: "Sunday, 22 November 2026"."""
-    day = _to_utc(at)
-    return f"{day:%A}, {day.day} {day:%B %Y}"
+def utc(at: datetime | int, form: str) -> str:
+    """A time (milliseconds or datetime) in UTC, in a form of ``strftime``."""
+    return (to_datetime(at) if isinstance(at, int) else at).astimezone(UTC).strftime(form)
 
 
 def duration(ms: int) -> str:
@@ -46,17 +35,6 @@ def duration(ms: int) -> str:
     largest = next((i for i, (count, _) in enumerate(units) if count), len(units) - 1)
     shown = [f"{count}\u00a0{unit}" for count, unit in units[largest : largest + 2] if count]
     return " ".join(shown) or "0\u00a0s"
-
-
-def short_day(at: datetime | int) -> str:
-    """Day and month in UTC, for axes: "22 Nov"."""
-    day = _to_utc(at)
-    return f"{day.day} {day:%b}"
-
-
-def hours_minutes(at: datetime | int) -> str:
-    """Hours and minutes in UTC, for axes."""
-    return _to_utc(at).strftime("%H:%M")
 
 
 def pluralize(count: int, singular: str, plural: str = "") -> str:
@@ -109,26 +87,11 @@ def isolate_terms(reason: str) -> Markup:
     return escape(reason)
 
 
-FILTERS: Mapping[str, Callable[..., Any]] = {
-    f.__name__: f
-    for f in (
-        safe_url,
-        iso_time,
-        utc_time,
-        utc_day,
-        short_day,
-        duration,
-        hours_minutes,
-        pluralize,
-        thousands,
-        percent,
-        query_value,
-        byte_size,
-        inline_code,
-        isolate_terms,
-    )
-} | {"describe_changes": describe, "plain_title": plain_title}
-
-
-def _to_utc(at: datetime | int) -> datetime:
-    return (to_datetime(at) if isinstance(at, int) else at).astimezone(UTC)
+_FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    safe_url, utc, duration, pluralize, thousands, percent, query_value, byte_size, inline_code,
+    isolate_terms,
+)  # fmt: skip
+FILTERS: Mapping[str, Callable[..., Any]] = {f.__name__: f for f in _FUNCTIONS} | {
+    "describe_changes": describe,
+    "plain_title": plain_title,
+}

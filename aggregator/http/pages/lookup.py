@@ -17,12 +17,13 @@ from msgspec import Struct
 from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, validate_id
 from aggregator.app import Service
 from aggregator.contract.decoding import to_article
+from aggregator.contract.encoding import hamming_class
 from aggregator.contract.requests import MAX_SEARCH_CHARS
 from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import InvalidInput, NoText, NotFound
 from aggregator.events.selection import EventFilter
-from aggregator.http.app_keys import DISTANCE_THRESHOLDS, SERVICE
+from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers.events import decode_result_cursor, encode_cursor
 from aggregator.http.handlers.search import MAX_EVENTS, event_conditions, language_of_tag
 from aggregator.http.pages import html_response
@@ -168,7 +169,7 @@ async def _look_up_stored(request: web.Request, id_: str) -> LookupResult:
     return LookupResult(
         outcome=stored.outcome,
         analysis=stored.record,
-        hamming_class=request.app[DISTANCE_THRESHOLDS].hamming_class(stored.outcome.distance),
+        hamming_class=hamming_class(stored.outcome.distance, service.settings),
         event_id=events.get(stored.group),
         canonical=next((r for r in group if match and r.id == match.canonical_id), None),
         duplicates=tuple(r for r in group if r.id != id_)[:MAX_DUPLICATES],
@@ -186,7 +187,7 @@ async def _look_up_pasted(request: web.Request, text: str) -> LookupResult:
     return LookupResult(
         outcome=answer.outcome,
         analysis=answer,
-        hamming_class=request.app[DISTANCE_THRESHOLDS].hamming_class(answer.outcome.distance),
+        hamming_class=hamming_class(answer.outcome.distance, service.settings),
         event_id=answer.event_id,
         canonical=group[0] if group else None,
         duplicates=tuple(group)[:MAX_DUPLICATES],

@@ -33,25 +33,6 @@ _running_tests: set[asyncio.Task[None]] = set()
 TargetState = Literal["unused", "working", "failing", "suspended"]
 MAX_HISTORY = 30
 TEST_MS = MINUTE_MS
-_KIND_LABELS = {
-    "ping": "Test",
-    "alert": "Notification",
-    "fired": "Event fired",
-    "doubled": "Event doubled",
-    "merged": "Event merged",
-    "closed": "Event ended",
-}
-_DONE = {
-    "created": "The desk was created. Add a target, then send a test.",
-    "saved": "Saved.",
-    "deleted": "Deleted.",
-    "added": "Added. Send a test to see whether it arrives.",
-    "removed": "Removed.",
-    "enable": "Resumed.",
-    "disable": "Suspended. Pending deliveries wait until it is resumed.",
-    "retry": "Pending deliveries are sent now, one at a time.",
-    "resend": "The delivery was enqueued again.",
-}
 Done = Literal[
     "", "created", "saved", "deleted", "added", "removed", "ping", "enable", "disable", "retry", "resend"
 ]
@@ -201,12 +182,6 @@ class AttemptRow:
     was_repeated: bool = False
 
     @property
-    def what(self) -> str:
-        """What was delivered."""
-        label = _KIND_LABELS.get(self.attempt.kind, self.attempt.kind)
-        return f"{label} of {self.attempt.events} events" if self.attempt.events > 1 else label
-
-    @property
     def title(self) -> str:
         """Headline of the event, "" without one."""
         return title_of(self.event) if self.event is not None else ""
@@ -260,9 +235,9 @@ def target_row(target: Subscription, pending: Sequence[Delivery], history: Seque
 
 
 def notice_of(query: DeskPageQuery, view: DeliveryView, now_ms: int) -> tuple[str, bool]:
-    """What the last action did, one sentence, and whether it is a problem; ("", False) for none."""
+    """What the last action did, its name or one sentence, and whether it is a problem; ("", False): none."""
     if query.done != "ping":
-        return _DONE.get(query.done, ""), False
+        return query.done, False
     row = next((row for row in view.targets if row.target.id == query.target), None)
     if row is None:
         return "", False

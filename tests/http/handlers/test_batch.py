@@ -10,7 +10,6 @@ import aiohttp
 import pytest
 
 from aggregator.errors import StoreUnavailable
-from aggregator.http import server
 from aggregator.settings import Settings
 from tests.support.fake_service import Client, FakeService, serving
 
@@ -191,7 +190,7 @@ async def test_a_stalled_batch_times_out(monkeypatch: pytest.MonkeyPatch) -> Non
         yield line("a")
         await end.wait()
 
-    monkeypatch.setattr(server, "BODY_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("aggregator.http.body.BODY_TIMEOUT_S", 0.5)
     service = FakeService()
     async with serving(service) as client, client.post("/v1/articles/batch", data=body()) as response:
         rows = [json.loads(await response.content.readline()) for _ in range(2)]

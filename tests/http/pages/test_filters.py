@@ -37,10 +37,8 @@ def test_only_web_addresses_become_links(url: str, expected: str) -> None:
 @pytest.mark.parametrize("at", [AT, SAME_IN_INDIA, AT_MS, AT_MS + 999])
 def test_times_are_shown_in_utc(at: datetime | int) -> None:
     """Milliseconds and datetimes of any zone; fractions of a second are omitted."""
-    assert filters.iso_time(at) == "2026-11-20T08:05:09Z"
-    assert filters.utc_time(at) == "20 Nov 2026, 08:05 UTC"
-    assert filters.hours_minutes(at) == "08:05"
-    assert filters.utc_day(at) == "Friday, 20 November 2026"
+    assert filters.utc(at, "%Y-%m-%dT%H:%M:%SZ") == "2026-11-20T08:05:09Z"
+    assert filters.utc(at, "%A, %-d %B %Y") == "Friday, 20 November 2026"
 
 
 @pytest.mark.parametrize(

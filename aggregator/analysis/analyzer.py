@@ -36,7 +36,6 @@ from aggregator.domain import TERM_WEIGHT_STEPS, Analysis, Article, ArticleRecor
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
 
 SHORT_BELOW_WORDS = 40
-# A long text is compared without its headline, since newswire copy is printed under many headlines.
 HEADLINE_COUNTS_BELOW_WORDS = 80
 # Characters of a text after Unicode normalization, so that the same texts are accepted on every machine.
 MAX_TEXT_CHARS = 3_000_000
@@ -185,11 +184,7 @@ def space_name(group: str, model: Model, plan_name: str) -> str:
 
 
 def group_of(space: str) -> str:
-    """The language group of a space, from its name.
-
-    >>> group_of("en.3f2a")
-    'en'
-    """
+    """The language group of a space, from its name: "en" of "en.3f2a"."""
     return space.partition(".")[0]
 
 
@@ -211,7 +206,7 @@ def shingle_width(lang: str) -> int:
 
 
 def select_compared(title: tokenizer.SplitText, text: tokenizer.SplitText) -> tuple[list[str], list[str]]:
-    """Return words and shingle units that duplicates share: the text's, and the title's if the text is short.
+    """Words and shingle units that duplicates share: the text's, and the title's if the text is short.
 
     Newswire copy is printed under many headlines; a three-line notice names its subject only in the headline.
     """
@@ -269,19 +264,14 @@ def _top_terms(
     return rounded, encode_minor_terms(kept, minor, set(lead))
 
 
-# One text per resource: both scripts of Chinese (segmenter, conversion), and one whose language only the
-# statistics tell.
+# Both scripts of Chinese (segmenter, conversion), and a text whose language only the statistics tell.
 _WARM_UP_TEXTS = (
     Article(id="", text="The ferry runs again."),
     Article(id="", text="渡轮星期一恢复通航。"),
     Article(id="", text="渡輪星期一恢復通航。"),
     Article(id="", text="Die Fähre nach Estmark fährt am Montag wieder."),
 )
-_WARM_UP_PAGE = Article(
-    id="",
-    html="<html><head><title>Fähre</title></head><body><article><h1>Fähre</h1>"
-    "<p>Die Brücke über den Fluss bleibt wegen des Sturmes geschlossen.</p></article></body></html>",
-)
+_WARM_UP_PAGE = Article(id="", html="<article><h1>Fähre</h1><p>Die Brücke bleibt geschlossen.</p></article>")
 
 
 def warm_up(analyzer: Analyzer, *, html: bool = True) -> None:

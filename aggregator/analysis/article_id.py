@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from operator import itemgetter
 from urllib.parse import SplitResult, urlsplit
 
 import xxhash
@@ -20,8 +21,7 @@ from aggregator.errors import InvalidInput
 
 MAX_ID_BYTES = 512
 MAX_URL_CHARS = 4096
-# Characters of a text that are normalized, unless it is ASCII; the rest is hashed as sent. Normalization can
-# make a text 18 times longer, and the id is computed on the event loop.
+# Characters of a text that are normalized, unless it is ASCII, since the id is computed on the event loop.
 NORMALIZED_CHARS = 5_000
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -35,6 +35,7 @@ _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _LITERAL_BYTES = frozenset(b"!$&'()*+,;=:@/?%") | _UNRESERVED_BYTES
 _FORBIDDEN_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NO_ESCAPES_NEEDED = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*")  # no escapes in it, none needed
 
 
@@ -68,22 +69,18 @@ def derive_id(given_id: str | None, url: str, title: str, text: str) -> str:
 
 def validate_id(id_: str, field: str = "id") -> str:
     """Return ``id_``. Raises InvalidInput(field=field) if it is blank, too long or has controls."""
+    problem = ""
+    size = len(id_.encode("utf-8", "surrogatepass"))
     if not id_.strip():
-        raise InvalidInput(f"{field}: an id needs at least one visible character.", field=field)
-    try:
-        size = len(id_.encode())
-    except UnicodeEncodeError:
-        raise InvalidInput(
-            f"{field}: an id must be valid Unicode, not half of a surrogate pair.", field=field
-        ) from None
-    if size > MAX_ID_BYTES:
-        raise InvalidInput(
-            f"{field}: {size} bytes are too long; an id has at most {MAX_ID_BYTES}.", field=field
-        )
-    if _has_control_characters(id_):
-        raise InvalidInput(
-            f"{field}: control characters and line breaks are not allowed in an id.", field=field
-        )
+        problem = "an id needs at least one visible character"
+    elif not id_.isprintable() and _SURROGATE.search(id_):
+        problem = "an id must be valid Unicode, not half of a surrogate pair"
+    elif size > MAX_ID_BYTES:
+        problem = f"{size} bytes are too long; an id has at most {MAX_ID_BYTES}"
+    elif not id_.isprintable() and _has_control_characters(id_):
+        problem = "control characters and line breaks are not allowed in an id"
+    if problem:
+        raise InvalidInput(f"{field}: {problem}.", field=field)
     return id_
 
 
@@ -91,7 +88,7 @@ def _parse_url(url: str) -> tuple[SplitResult, int | None]:
     url = url.strip()
     if len(url) > MAX_URL_CHARS:
         raise _invalid_url(f"an address has at most {MAX_URL_CHARS} characters")
-    if _has_control_characters(url):
+    if not url.isprintable() and _has_control_characters(url):
         raise _invalid_url("control characters and line breaks are not allowed in an address")
     try:
         parts = urlsplit(url)
@@ -104,9 +101,7 @@ def _parse_url(url: str) -> tuple[SplitResult, int | None]:
 
 
 def _has_control_characters(text: str) -> bool:
-    return not text.isprintable() and any(
-        unicodedata.category(char) in _FORBIDDEN_CATEGORIES for char in text
-    )
+    return any(unicodedata.category(char) in _FORBIDDEN_CATEGORIES for char in text)
 
 
 def _normalize_host(parts: SplitResult) -> str:
@@ -126,16 +121,12 @@ def _normalize_host(parts: SplitResult) -> str:
 
 def _significant_params(query: str) -> str:
     """The parameters that do not track the reader, sorted by name; equal names keep their order."""
-    kept = [
-        part
-        for part in _normalize_escapes(query).split("&")
-        if part and not _is_tracking_param(part.partition("=")[0].lower())
-    ]
-    return "&".join(sorted(kept, key=lambda part: part.partition("=")[0]))
-
-
-def _is_tracking_param(name: str) -> bool:
-    return name in _TRACKING_NAMES or name.startswith(_TRACKING_PREFIXES)
+    kept = []
+    for part in _normalize_escapes(query).split("&"):
+        name = part.partition("=")[0]
+        if part and name.lower() not in _TRACKING_NAMES and not name.lower().startswith(_TRACKING_PREFIXES):
+            kept.append((name, part))
+    return "&".join(part for _, part in sorted(kept, key=itemgetter(0)))
 
 
 def _normalize_escapes(part: str) -> str:

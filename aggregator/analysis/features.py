@@ -9,9 +9,8 @@ everything after the TF-IDF folded into one (V, 64) matrix:
 Bit k of the fingerprint is ``V_k > 0``. The rows are summed in float64 in the order in which the terms first
 occur, so that one model file gives the same bits on every machine.
 
-``HashedModel`` needs no fit: the signs of a term are the bits of its hash. It serves the languages without a
-fitted model and, within a ``FeatureModel``, texts that have no known term: projected to ``-offset``, they
-would all get one fingerprint.
+``HashedModel`` needs no fit: the signs of a term are the bits of its hash. Texts without a known term of a
+``FeatureModel`` get such signs too: projected to ``-offset``, they would all have one fingerprint.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class FeatureModel:
     _max_idf: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # float16 saves disk space; converting it once (exactly) halves the time of ``project_rows``.
+        # Converting the stored float16 once (exactly) halves the time of ``project_rows``.
         object.__setattr__(self, "matrix", self.matrix.astype(np.float16).astype(np.float32))
         _check_shapes(self)
         derived: dict[str, Any] = {
@@ -111,11 +110,11 @@ class FeatureModel:
         return sums
 
     def for_language(self, _: str) -> FeatureModel:
-        """Return the model itself, which has one idf per term."""
+        """The model itself, which has one idf per term."""
         return self
 
     def row_and_idf(self, term: str) -> tuple[int, float]:
-        """Return the matrix row and the idf of a term; for an unknown term -1 and the largest idf."""
+        """The matrix row and the idf of a term; for an unknown term -1 and the largest idf."""
         row = self._row_of_term.get(term, -1)
         return row, float(self.idf[row]) if row >= 0 else self._max_idf
 
@@ -175,7 +174,7 @@ class HashedModel:
         )
 
     def for_language(self, lang: str) -> HashedModel:
-        """Return the model with the idf of this language."""
+        """The model with the idf of this language."""
         return replace(self, lang=lang)
 
     @property

@@ -8,8 +8,7 @@
     ...       the arrays in that order, C order, little-endian, without padding
     32        SHA-256 of all bytes before it
 
-This module handles arrays and fields; ``features.py`` defines their meaning. Every invalid file raises a
-ModelError that names the file and the remedy.
+Every invalid file raises a ModelError that names the file and the remedy.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ FORMAT_VERSION = 1
 _MAGIC = b"AGGMODEL"
 _PREFIX = struct.Struct("<8sHI")
 _CHECKSUM_BYTES = 32
+_TRUNCATED, _CORRUPT = "truncated", "damaged, its checksum does not match"
 _ALLOWED_DTYPES = frozenset({"|u1", "<u2", "<u4", "<f2", "<f4", "<f8"})
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -94,10 +94,10 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
     header, start = _parse_header(path, content)
     expected_bytes = start + sum(map(_array_bytes, header.arrays)) + _CHECKSUM_BYTES
     if len(content) < expected_bytes:
-        raise _truncated_error(path)
+        raise _damage(path, _TRUNCATED)
     body, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
     if len(content) > expected_bytes or sha256(body).digest() != checksum:
-        raise _corrupt_error(path)
+        raise _damage(path, _CORRUPT)
     arrays: Arrays = {}
     for entry in header.arrays:
         name, dtype, shape = entry
@@ -107,7 +107,7 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
 
 
 def pack_strings(strings: Sequence[str]) -> npt.NDArray[np.uint8]:
-    """Return strings without line breaks as an array: UTF-8, one per line."""
+    """Strings without line breaks as an array: UTF-8, one per line."""
     return np.frombuffer("\n".join(strings).encode("utf-8"), np.uint8)
 
 
@@ -120,7 +120,7 @@ def _parse_header(path: Path, content: bytes) -> tuple[_Header, int]:
     if content[: len(_MAGIC)] != _MAGIC[: len(content)] or not content:
         raise ModelError(f"{path}: this is not a feature model; use a file written by `aggregator fit`.")
     if len(content) < _PREFIX.size:
-        raise _truncated_error(path)
+        raise _damage(path, _TRUNCATED)
     _, version, length = _PREFIX.unpack_from(content)
     if version != FORMAT_VERSION:
         raise ModelError(
@@ -129,13 +129,13 @@ def _parse_header(path: Path, content: bytes) -> tuple[_Header, int]:
         )
     end = _PREFIX.size + length
     if len(content) < end:
-        raise _truncated_error(path)
+        raise _damage(path, _TRUNCATED)
     try:
         header = msgspec.msgpack.decode(content[_PREFIX.size : end], type=_Header)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise _corrupt_error(path) from error
+        raise _damage(path, _CORRUPT) from error
     if any(dtype not in _ALLOWED_DTYPES or min(shape, default=0) < 0 for _, dtype, shape in header.arrays):
-        raise _corrupt_error(path)
+        raise _damage(path, _CORRUPT)
     return header, end
 
 
@@ -143,12 +143,5 @@ def _array_bytes(entry: tuple[str, str, list[int]]) -> int:
     return np.dtype(entry[1]).itemsize * prod(entry[2])
 
 
-def _truncated_error(path: Path) -> ModelError:
-    return ModelError(f"{path}: the file is truncated; copy it again or fit it again with `aggregator fit`.")
-
-
-def _corrupt_error(path: Path) -> ModelError:
-    return ModelError(
-        f"{path}: the file is damaged, its checksum does not match; "
-        "copy it again or fit it again with `aggregator fit`."
-    )
+def _damage(path: Path, what: str) -> ModelError:
+    return ModelError(f"{path}: the file is {what}; copy it again or fit it again with `aggregator fit`.")

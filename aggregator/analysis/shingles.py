@@ -22,8 +22,8 @@ from aggregator.domain import Sketch
 
 SHINGLE_WORDS = 3
 SHINGLE_CHARACTERS = 7
-# The opening of a text: its first 80 words, or 160 characters of a script without spaces. Two reports of one
-# event, and two pages with one background section, share wording further down; copies share the opening too.
+# The opening of a text, by words or by characters of a script without spaces. Two reports of one event share
+# wording further down; copies share the opening too.
 OPENING_WORDS = 80
 OPENING_CHARACTERS = 160
 MAX_SKETCH_KEYS = 8
@@ -32,8 +32,7 @@ FULL_SAMPLE_SHINGLES = 128  # texts of up to 128 shingles are sampled completely
 SAMPLING_INTERVAL = 8  # of the shingles beyond that 1 in 8 is kept,
 MAX_SAMPLE_SIZE = 512  # up to 512 hashes
 # Hashes are compared without their lowest bits, which are stored only for the sketch keys
-# (``index/codec/sketches.py``). With a text of 4,000 shingles, 0.4 % of the shingles of an unrelated text
-# then match by chance.
+# (``index/codec/sketches.py``): 0.4 % of the shingles of an unrelated text match one of 4,000 by chance.
 IGNORED_LOW_BITS = 12
 _HASH_SEED = 0x5EED
 _MAX_UINT32 = 0xFFFFFFFF
@@ -73,11 +72,6 @@ def word_hash(word: str) -> int:
     return xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"), _HASH_SEED)
 
 
-def shingle_hashes(words: Sequence[str], width: int = SHINGLE_WORDS) -> npt.NDArray[np.uint64]:
-    """Sorted distinct hashes, (n,) uint64, of all runs of ``width`` words; fewer words are one shingle."""
-    return sorted_distinct(hashes_in_order(np.fromiter(map(word_hash, words), np.uint64, len(words)), width))
-
-
 def sorted_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Sorted distinct hashes, (m,) uint64, of those of all shingles, (n,)."""
     hashes = np.sort(hashes)  # np.unique gives the same result in 3 times the time
@@ -90,7 +84,7 @@ def sorted_distinct(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 def hashes_in_order(word_hashes: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.uint64]:
     """Return the hash of each run of ``width`` words, of all words if there are fewer.
 
-    The sums get the finalizer of splitmix64, so that neighboring ones do not give neighboring hashes.
+    With the finalizer of splitmix64: neighboring sums must not give neighboring hashes.
     """
     width = min(width, len(word_hashes))
     count = len(word_hashes) - width + 1 if width else 0
@@ -106,7 +100,7 @@ def hashes_in_order(word_hashes: npt.NDArray[np.uint64], width: int) -> npt.NDAr
 
 
 def sample_size(shingles: int) -> int:
-    """Return the number of hashes kept of an article with this number of distinct shingles."""
+    """The number of hashes kept of an article with this number of distinct shingles."""
     if shingles <= FULL_SAMPLE_SHINGLES:
         return shingles
     return min(MAX_SAMPLE_SIZE, FULL_SAMPLE_SHINGLES + (shingles - FULL_SAMPLE_SHINGLES) // SAMPLING_INTERVAL)

@@ -4,9 +4,9 @@
 (``models/xx.md``). A term is found by the 32-bit hash of its language and itself. The values are multiples of
 1/16, so sums are exact.
 
-``TermRates`` are for the event detector: the rate of a term is the chance that one index term of a text,
-drawn at random from its distinct ones, is that term. A share s of the documents of a model's corpus holds the
-term ``-ln(1 - s)`` times on average, divided by the sum of that number over all terms.
+``TermRates`` are for the event detector: the rate of a term is the chance that an index term drawn at random
+from the distinct ones of a text is that term. If a share s of a corpus holds a term, it occurs
+``-ln(1 - s)`` times on average, divided by the sum of that over all terms.
 """
 
 from __future__ import annotations
@@ -60,45 +60,36 @@ class TermIdf:
         digest.update(self.hashes.tobytes() + self.steps.tobytes())
         return digest.hexdigest()
 
+    # Terms recur in every article, and a search takes 5 us.
+    @lru_cache(maxsize=1 << 15)  # noqa: B019  a process has one table
     def idf(self, lang: str, term: str) -> float:
-        """Return the idf of a term, 1 or more; ``EQUAL_IDF`` in a language without frequencies."""
-        return _idf(self, lang, term)
+        """The idf of a term, 1 or more; ``EQUAL_IDF`` in a language without frequencies."""
+        listed = self.languages.get(lang)
+        if listed is None:
+            return EQUAL_IDF
+        hashed = np.uint32(hash_term(listed, term))
+        at = int(self.hashes.searchsorted(hashed))
+        if at == len(self.hashes) or self.hashes[at] != hashed:
+            return self.rare_idf
+        return int(self.steps[at]) / STEPS_PER_UNIT
 
     @classmethod
     def load(cls, path: Path, recipe: str) -> TermIdf:
-        """Read a table of terms of this recipe. Raises ModelError if it is invalid or of another recipe."""
+        """Read a table of terms of this recipe. Raises ModelError if it is of another recipe."""
         fields, arrays = model_file.read(path)
-        try:
-            # Copied, since a search in an array that is not aligned in memory copies it every time (35 us).
-            hashes, steps = arrays["hashes"].copy(), arrays["steps"].copy()
-            table = cls(fields["recipe"], fields["languages"], hashes, steps, fields["rare_idf"])
-        except KeyError as error:
+        if fields["recipe"] != recipe:
             raise ModelError(
-                f"{path}: the file has no {error}; build it again with `scripts/build-term-idf`."
-            ) from error
-        if table.recipe != recipe:
-            raise ModelError(
-                f"{path}: the table is of index terms {table.recipe!r}, but this program uses {recipe!r}; "
-                "build it again with `scripts/build-term-idf`."
+                f"{path}: the table is of index terms {fields['recipe']!r}, but this program uses "
+                f"{recipe!r}; build it again with `scripts/build-term-idf`."
             )
-        return table
+        # Copied, since a search in an array that is not aligned in memory copies it every time (35 us).
+        hashes, steps = arrays["hashes"].copy(), arrays["steps"].copy()
+        return cls(recipe, fields["languages"], hashes, steps, fields["rare_idf"])
 
 
 def hash_term(lang: str, term: str) -> int:
     """Return the 32-bit hash under which a term of a language is listed."""
     return xxh3_64_intdigest(f"{lang}\n{term}".encode("utf-8", "surrogatepass"), _HASH_SEED) & _HASH_MASK
-
-
-@lru_cache(maxsize=1 << 15)  # terms recur in every article, and a search takes 5 us
-def _idf(table: TermIdf, lang: str, term: str) -> float:
-    listed = table.languages.get(lang)
-    if listed is None:
-        return EQUAL_IDF
-    hashed = np.uint32(hash_term(listed, term))
-    at = int(table.hashes.searchsorted(hashed))
-    if at == len(table.hashes) or table.hashes[at] != hashed:
-        return table.rare_idf
-    return int(table.steps[at]) / STEPS_PER_UNIT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,10 +104,7 @@ class RateTable:
     def from_idf(
         cls, terms: Sequence[str], idf: npt.NDArray[np.float32], frequent: Mapping[str, float]
     ) -> RateTable:
-        """Rates of ``terms``, whose smoothed ``idf``, (n,), is 1 - ln(share of documents).
-
-        ``frequent``: term -> share of documents of terms that a model leaves out.
-        """
+        """Rates of ``terms``; ``idf``, (n,): 1 - ln(share of documents); ``frequent``: share of others."""
         shares = np.concatenate([np.exp(1.0 - idf.astype(np.float64)), list(frequent.values())])
         occurrences = -np.log1p(-np.minimum(shares, MAX_SHARE))
         hashes = np.array([_hash(term) for term in (*terms, *frequent)], np.uint64)
@@ -128,9 +116,8 @@ class RateTable:
         """Return the rate of a term."""
         hashed = np.uint64(_hash(term))
         at = int(self.hashes.searchsorted(hashed))
-        return (
-            float(self.rates[at]) if at < len(self.hashes) and self.hashes[at] == hashed else self.rare_rate
-        )
+        is_listed = at < len(self.hashes) and self.hashes[at] == hashed
+        return float(self.rates[at]) if is_listed else self.rare_rate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,21 +127,17 @@ class TermRates:
     tables: Mapping[str, RateTable]
     term_idf: TermIdf | None = None
 
+    # The burst detector asks for the terms of a story each time it grows: 1.5 us -> 0.1 us.
+    @lru_cache(maxsize=MAX_CACHED_RATES)  # noqa: B019  a process has one or two
     def rate(self, lang: str, term: str) -> float:
-        """Return the rate of a term, 0..1; 0.0 in a language about which nothing is known."""
-        return _rate(self, lang, term)
-
-
-# The burst detector asks for the terms of a story each time it grows: 1.5 us -> 0.1 us.
-@lru_cache(maxsize=MAX_CACHED_RATES)
-def _rate(rates: TermRates, lang: str, term: str) -> float:
-    table = rates.tables.get(language_group(lang))
-    if table is not None:
-        return table.rate(term)
-    if rates.term_idf is None or lang not in rates.term_idf.languages:
-        return 0.0
-    share = min(exp(1.0 - rates.term_idf.idf(lang, term)), MAX_SHARE)
-    return -log1p(-share) / TERM_IDF_TEXT_TERMS
+        """The rate of a term, 0..1; 0.0 in a language about which nothing is known."""
+        table = self.tables.get(language_group(lang))
+        if table is not None:
+            return table.rate(term)
+        if self.term_idf is None or lang not in self.term_idf.languages:
+            return 0.0
+        share = min(exp(1.0 - self.term_idf.idf(lang, term)), MAX_SHARE)
+        return -log1p(-share) / TERM_IDF_TEXT_TERMS
 
 
 def _hash(term: str) -> int:

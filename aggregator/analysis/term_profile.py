@@ -1,10 +1,10 @@
 """Terms of an article: the profile by which related articles are ranked, and the terms of its story.
 
-**Term profile**: the 40 heaviest index terms. The similarity of two articles is the cosine of their profiles.
-A term weighs its TF-IDF to the power of ``WEIGHT_EXPONENT``, ``LEAD_FACTOR`` times as much among the first
-``LEAD_TERMS``. Terms are compared by their first ``PREFIX_CHARS`` characters in all languages (Can et al.
-2008), the stored ones by their first ``SHORT_PREFIX_CHARS`` too, with ``SHORT_PREFIX_FACTOR`` times the
-weight, for inflections that change the stem. Figures: docs/decisions/0035-term-profile.md.
+**Term profile**: the 40 heaviest index terms; articles are compared by the cosine of their profiles. A term
+weighs its TF-IDF to the power of ``WEIGHT_EXPONENT``, ``LEAD_FACTOR`` times as much among the first
+``LEAD_TERMS``. Terms are equal by their first ``PREFIX_CHARS`` characters (Can et al. 2008), the stored ones
+by their first ``SHORT_PREFIX_CHARS`` too, with ``SHORT_PREFIX_FACTOR`` times the weight, for inflections that
+change the stem. Figures: docs/decisions/0035-term-profile.md.
 
 The 24 heaviest terms are stored as strings with weights. The rest takes 38 bytes: a bit per term that is one
 of the first; the weight of the last term as a share of that of the 24th; the next 16 terms, the minor terms,
@@ -52,7 +52,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 def encode_minor_terms(stored: WeightedTerms, minor: WeightedTerms, lead: Collection[str]) -> bytes:
-    """Return the ``minor`` terms, which follow the ``stored`` ones, descending, and ``lead`` as bytes.
+    """The ``minor`` terms, which follow the ``stored`` ones, descending, and ``lead`` as bytes.
 
     A bit per term that is in ``lead``, the first one lowest; one byte for the last weight, 1/255 of that of
     the last stored term each; then two per hash. No terms give no bytes.
@@ -67,7 +67,11 @@ def encode_minor_terms(stored: WeightedTerms, minor: WeightedTerms, lead: Collec
 
 def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:
     """Cosine of one profile with each of several, (n,) in 0..1; 0 where either is empty."""
-    hashes, weights, owners = _merge_equal(*_flatten([subject, *others]))
+    hashes, weights, owners = _flatten([subject, *others])
+    bits = _HASH_BITS + 1
+    keys, at = np.unique(owners << bits | hashes, return_inverse=True)  # equal prefixes of a profile are one
+    weights = np.bincount(at, weights, len(keys)).astype(np.float64, copy=False)
+    hashes, owners = keys & ((1 << bits) - 1), keys >> bits
     own = owners == 0
     weight_of_hash = np.zeros(2 * _SHORT_PREFIX)
     weight_of_hash[hashes[own]] = weights[own]
@@ -77,15 +81,6 @@ def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:
     scales = norms[1:] * norms[0]
     found: FloatArray = np.divide(products[1:], scales, out=np.zeros(len(others)), where=scales > 0)
     return np.minimum(found, 1.0)
-
-
-def _merge_equal(
-    hashes: IntArray, weights: FloatArray, owners: IntArray
-) -> tuple[IntArray, FloatArray, IntArray]:
-    bits = _HASH_BITS + 1
-    keys, at = np.unique(owners << bits | hashes, return_inverse=True)
-    sums = np.bincount(at, weights, len(keys)).astype(np.float64, copy=False)
-    return keys & ((1 << bits) - 1), sums, keys >> bits
 
 
 def _flatten(profiles: Sequence[TermProfile]) -> tuple[IntArray, FloatArray, IntArray]:
@@ -121,13 +116,10 @@ def _ranks(counts: IntArray) -> tuple[IntArray, IntArray]:
 
 @lru_cache(maxsize=1 << 16)
 def _hashes(term: str) -> tuple[int, int]:
-    """Return the hashes of the prefix, as ``encode_minor_terms`` stores it, and of the short prefix."""
-    return _hash(term, PREFIX_CHARS), _hash(term, SHORT_PREFIX_CHARS) + _SHORT_PREFIX
-
-
-def _hash(term: str, chars: int) -> int:
-    prefix = term[:chars].encode("utf-8", "surrogatepass")
-    return xxhash.xxh3_64_intdigest(prefix, _HASH_SEED) & ((1 << _HASH_BITS) - 1)
+    """The hashes of the prefix, as ``encode_minor_terms`` stores it, and of the short prefix."""
+    prefixes = (term[:chars].encode("utf-8", "surrogatepass") for chars in (PREFIX_CHARS, SHORT_PREFIX_CHARS))
+    long, short = (xxhash.xxh3_64_intdigest(prefix, _HASH_SEED) & (_SHORT_PREFIX - 1) for prefix in prefixes)
+    return long, short + _SHORT_PREFIX
 
 
 def opening_mask(terms: WeightedTerms, opening: Collection[str]) -> int:

@@ -24,9 +24,8 @@ from aggregator.domain import Sketch
 NO_TERM = -1
 _INITIAL_CAPACITY = 1 << 10
 _SLOTS_PER_ENTRY = 4  # cache slots per string of the table; 1 % of the words of an article then miss
-# Seed of the 64-bit hashes of UTF-8 bytes (``hash`` itself gives "ba" and "慢" one value). Random per process
-# (as Python's string hashes), so that collisions cannot be prepared. The chance that any two of 2^17 words
-# collide in a process is 1 in 2e9.
+# Seed of the 64-bit hashes of UTF-8 bytes, random per process as Python's string hashes, so that collisions
+# cannot be prepared; two of 2^17 words collide in 1 of 2e9 processes.
 _HASH_SEED = hash(__name__) & ((1 << 64) - 1)
 
 InternIds = npt.NDArray[np.int64]
@@ -120,7 +119,7 @@ class Vocabulary:
         return kept
 
     def sketch(self, words: InternIds, width: int) -> Sketch:
-        """Return the sketch of words given by their ids (``shingles.build_sketch``)."""
+        """The sketch of words given by their ids (``shingles.build_sketch``)."""
         return shingles.sketch_of_word_hashes(self.words.columns[0][words], width)
 
     def count_terms(self, terms: InternIds) -> tuple[InternIds, Counts, FloatArray]:

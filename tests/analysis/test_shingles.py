@@ -15,10 +15,10 @@ from aggregator.analysis.shingles import (
     estimate_overlap,
     estimate_overlaps,
     sample_size,
-    shingle_hashes,
     sketch_keys,
 )
 from aggregator.domain import Sketch
+from aggregator_lab.evaluation.shingling import shingle_hashes
 
 word_lists = st.lists(st.sampled_from([f"w{i}" for i in range(60)]), max_size=120)
 

@@ -43,7 +43,7 @@ FILLER_SEED = 2_000_000_000  # first seed of articles that are not posted
 WORD_CACHES = (keys.term_hash, term_profile._hashes)
 RECORD_CACHES = (record_codec.decode_record, record_codec.decode_record_summary)
 KEY_CACHES = (keys.state, keys.record)
-CACHES = (*WORD_CACHES, term_frequencies._idf, event_model._term_counts, *RECORD_CACHES, *KEY_CACHES)
+CACHES = (*WORD_CACHES, term_frequencies.TermIdf.idf, event_model._term_counts, *RECORD_CACHES, *KEY_CACHES)
 
 
 def maxsize(cache: Any) -> int:
@@ -58,7 +58,7 @@ def fill_caches() -> None:
         for number in range(maxsize(cache)):
             cache(f"filler{number:06}")
     frequencies = load_term_idf()
-    for number in range(maxsize(term_frequencies._idf)):
+    for number in range(maxsize(term_frequencies.TermIdf.idf)):
         frequencies.idf("eo", f"filler{number:06}")
     for number in range(maxsize(event_model._term_counts)):
         event_model._term_counts(f"filler headline {number:06} of six words", "eo")

@@ -1,18 +1,15 @@
 """Code that runs in the fork server and in its workers, not in the process that uses them.
 
-The fork server has the libraries and the models loaded and forks one worker per request. Starting a process
-takes seconds (imports, models); forking a loaded one takes milliseconds, and pages that are only read stay
-shared. So killing a worker that exceeds its limits is cheap.
+The fork server has the libraries and the models loaded: forking it takes milliseconds, starting a process
+seconds, and pages that are only read stay shared. So killing a worker that exceeds its limits is cheap.
 
 Control protocol, messages of ``MESSAGE_BYTES`` bytes, big-endian: a request with a file descriptor forks a
-worker on that socket (the number is its nice increment) and is answered with the worker's process id; a
-request without one kills the worker with that process id, and is answered with its wait status if
-``STATUS_WANTED`` is added to the number. The first message to a server that was spawned, not forked, is the
-pickled analyzer after its length; the first message from it is 0: ready.
+worker on that socket (the number is its nice increment) and is answered with the worker's process id; one
+without kills the worker with that process id, and is answered with its wait status if ``STATUS_WANTED`` is
+added. A server that was spawned, not forked, first gets the pickled analyzer and answers 0: ready.
 
 A request to a worker is the processor time that it may use, in seconds, and the articles. The kernel ends a
-worker that exceeds it (``ITIMER_PROF`` counts the time of the process, not of the clock on the wall), so a
-worker that waits for a processor, is stopped or suspended loses nothing.
+worker that exceeds it (``ITIMER_PROF``); one that waits for a processor or is stopped loses nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +39,6 @@ from aggregator.parent_death import parent_death_hook
 BASE_NICE_INCREMENT = 5  # workers get batches and pages; the service itself answers single posts
 MESSAGE_BYTES = 8
 STATUS_WANTED = 1 << 32
-LOST_STATUS = 0  # wait status of a worker that the fork server does not know (any more)
 
 AnalysisResult = Analysis | AggregatorError
 _FIELDS = tuple(field.name for field in fields(Analysis))
@@ -86,17 +82,14 @@ def decode_result(encoded: Any, article: Article) -> AnalysisResult:
 
 
 def load(analyzer: Analyzer) -> None:
-    """Load what analysis needs into this process, and keep its pages shared with the processes forked later.
-
-    The garbage collector would write to the objects that it traverses, and so copy their pages.
-    """
+    """Load what analysis needs into this process, to be shared with the processes forked later."""
     warm_up(analyzer)
     gc.collect()
-    gc.freeze()
+    gc.freeze()  # the collector would write to the objects that it traverses, and so copy their pages
 
 
 def serve_spawned(control: socket.socket, memory_bytes: int) -> None:
-    """``serve`` with the analyzer that the other side sends; confirms that it is loaded. Never returns."""
+    """``serve`` with the analyzer that the other side sends. Never returns."""
     with contextlib.suppress(OSError):
         with control.makefile("rb") as stream:
             pickled = _read_message(stream)
@@ -111,8 +104,7 @@ def serve_spawned(control: socket.socket, memory_bytes: int) -> None:
 def serve(control: socket.socket, analyzer: Analyzer, memory_bytes: int) -> None:
     """Fork and kill workers until ``control`` is closed by the other side. Never returns.
 
-    Inherited files and sockets, except ``control`` and the standard streams, are closed: others must see when
-    their owner closes them.
+    Other inherited files and sockets are closed: others must see when their owner closes them.
     """
     workers: set[int] = set()
     for signal_number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends these to the whole process group
@@ -157,7 +149,7 @@ def _fork_worker(
 def _kill_worker(workers: set[int], pid: int) -> int:
     """Kill a worker, unless it has ended; return its wait status, which says what ended it."""
     if pid not in workers:
-        return LOST_STATUS
+        return 0
     workers.discard(pid)
     os.kill(pid, signal.SIGKILL)
     return os.waitpid(pid, 0)[1]
@@ -206,10 +198,8 @@ def _limit_memory(memory_bytes: int) -> None:
 def _read_message(stream: BinaryIO) -> bytes | None:
     """The next message; None if the other side is gone, even in the middle of one."""
     head = stream.read(MESSAGE_BYTES)
-    if len(head) < MESSAGE_BYTES:
-        return None
-    message = stream.read(int.from_bytes(head))
-    return message if len(message) == int.from_bytes(head) else None
+    message = stream.read(size := int.from_bytes(head))
+    return message if len(head) == MESSAGE_BYTES and len(message) == size else None
 
 
 def _analyze(analyzer: Analyzer, articles: Sequence[Article], memory_bytes: int) -> list[AnalysisResult]:
@@ -219,9 +209,6 @@ def _analyze(analyzer: Analyzer, articles: Sequence[Article], memory_bytes: int)
             results += analyzer.analyze_many([article])
         except MemoryError:
             limit = f"{memory_bytes >> 20:,} MiB of memory"
-            results.append(
-                AnalysisLimitExceeded(
-                    f"Analyzing this article takes more than {limit}; send its plain text, or split it."
-                )
-            )
+            message = f"Analyzing this article takes more than {limit}; send its plain text, or split it."
+            results.append(AnalysisLimitExceeded(message))
     return results

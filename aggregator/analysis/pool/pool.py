@@ -44,12 +44,9 @@ MAX_ASCII_CHARS_HERE = 50_000
 MAX_CHARS_HERE = 10_000
 MAX_EXPANDING_HERE = 250  # characters that normalization replaces by many
 MIN_HEAVY_CHARS = 1_000  # shorter articles are not looked at
-# Unknown words of an article that this process analyzes, at most. A word takes 10 to 75 us when it is first
-# seen (stemming, hashing), so 5,000 distinct words block the event loop for 0.3 s.
-MAX_NEW_STRINGS_HERE = 150
+MAX_NEW_STRINGS_HERE = 150  # unknown words of an article that this process analyzes; 10 to 75 us each
 MAX_ARTICLES_PER_TASK = 16
-# Nearly every page takes under 1/10 of this. A page that is merely long loses this much work to the retry.
-FAST_LANE_CPU_S = 1.0
+FAST_LANE_CPU_S = 1.0  # nearly every page takes under 1/10 of this
 # The most expensive text and page within the limits of size take 6 to 9 s on a machine of 2024.
 SLOW_LANE_CPU_S = 30.0
 SLOW_LANE_NICE_INCREMENT = 10
@@ -71,8 +68,7 @@ log = logging.getLogger(__name__)
 class AnalysisPool:
     """Runs ``Analyzer.analyze_many`` in this process or in workers, which are started when first needed.
 
-    ``processes``: workers of the fast lane; 0 keeps batches of plain articles in this process (one worker
-    still takes heavy articles). ``memory_bytes``: memory limit per worker.
+    ``processes``: workers of the fast lane; 0: one, for heavy articles only. ``memory_bytes``: per worker.
     """
 
     def __init__(
@@ -102,7 +98,7 @@ class AnalysisPool:
             await self._run_in_worker([Article(id="", text="The ferry runs again.")])
 
     async def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        """Return one result per article, in order; an unusable article gives its error."""
+        """One result per article, in order; an unusable article gives its error."""
         if len(articles) == 1 and not _is_heavy(articles[0]):
             limit = MAX_NEW_STRINGS_HERE if self._offloads_batches else None
             try:
@@ -112,7 +108,11 @@ class AnalysisPool:
         results: dict[int, AnalysisResult] = {}
 
         async def run(task: list[int]) -> None:
-            results.update(zip(task, await self._run_task([articles[i] for i in task]), strict=True))
+            if len(task) == 1:
+                results[task[0]] = await self._continuation.run(articles[task[0]])
+            else:
+                found = await self._run_in_worker([articles[i] for i in task])
+                results.update(zip(task, found, strict=True))
 
         await asyncio.gather(*map(run, self._split_into_tasks(articles)))
         for i, article in enumerate(articles):
@@ -137,33 +137,25 @@ class AnalysisPool:
             for i in range(0, len(plain), MAX_ARTICLES_PER_TASK):
                 yield plain[i : i + MAX_ARTICLES_PER_TASK]
 
-    async def _run_task(self, articles: list[Article]) -> list[AnalysisResult]:
-        if len(articles) == 1:
-            return [await self._continuation.run(articles[0])]
-        return await self._run_in_worker(articles)
-
     async def _run_alone(self, article: Article) -> AnalysisResult:
         return (await self._run_in_worker([article]))[0]
 
     async def _run_in_worker(self, articles: list[Article]) -> list[AnalysisResult]:
         try:
-            return await self._run_in_fast_lane(articles)
+            async with self._fast_lane.slot():
+                worker = self._idle_workers.pop() if self._idle_workers else AnalysisWorker(self._fork_server)
+                try:
+                    results = await worker.run(articles, FAST_LANE_CPU_S)
+                except BaseException:  # dead, or cancelled in the middle of a request
+                    worker.kill()
+                    raise
+                self._idle_workers.append(worker)
+                return results
         except WorkerDied:
             if len(articles) == 1:
                 return [await self._run_in_slow_lane(articles[0])]
         # One article exceeded the limits: run each alone, so that the others get their results.
         return [await self._run_alone(article) for article in articles]
-
-    async def _run_in_fast_lane(self, articles: list[Article]) -> list[AnalysisResult]:
-        async with self._fast_lane.slot():
-            worker = self._idle_workers.pop() if self._idle_workers else AnalysisWorker(self._fork_server)
-            try:
-                results = await worker.run(articles, FAST_LANE_CPU_S)
-            except BaseException:  # dead, or cancelled in the middle of a request
-                worker.kill()
-                raise
-            self._idle_workers.append(worker)
-            return results
 
     async def _run_in_slow_lane(self, article: Article) -> AnalysisResult:
         reason = ""

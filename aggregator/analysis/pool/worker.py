@@ -1,9 +1,9 @@
 """Clients of the fork server and of its workers: articles go through a pipe, analyses come back.
 
 The event loop does the I/O itself: the threads of an executor would have to wait for the interpreter lock.
-Work is limited by processor time, which the worker measures. A worker that gets no processor (busy or
-suspended machine, container quota) is waited for. Only one that uses no processor time at all for
-``STALL_CHECKS`` checks in sequence is given up; its articles may be tried again.
+Work is limited by processor time. A worker that gets no processor (busy or suspended machine, container
+quota) is waited for; one that uses none for ``STALL_CHECKS`` checks in sequence is given up, and its articles
+may be tried again.
 """
 
 from __future__ import annotations
@@ -38,11 +38,14 @@ from aggregator.domain import Article
 # Checks are counted instead of seconds: this process may have been stopped together with the worker.
 STALL_CHECK_INTERVAL_S = 5.0
 STALL_CHECKS = 12
+STOP_TIMEOUT_S = 1.0
+# Loading libraries, models and dictionaries takes 5 s of processor time: enough with 1/100 of a processor.
+START_TIMEOUT_S = 600.0
 
 _BUFFER_BYTES = 1 << 20
-_CPU_LIMIT_SIGNALS = (signal.SIGPROF, signal.SIGXCPU)
+_CPU_LIMIT_CODES = (-signal.SIGPROF, -signal.SIGXCPU)
 # Sent by the operating system or an operator, not caused by an article.
-_OUTSIDE_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_OUTSIDE_CODES = (0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
 
 
 class WorkerDied(Exception):
@@ -100,9 +103,9 @@ class AnalysisWorker:
             code = os.waitstatus_to_exitcode(await asyncio.shield(self._fork_server.end_worker(self._pid)))
         except (OSError, EOFError, TimeoutError):
             return WorkerDied("the fork server of the analysis workers ended")
-        if code in [-number for number in _CPU_LIMIT_SIGNALS]:
+        if code in _CPU_LIMIT_CODES:
             return CpuLimitExceeded()
-        if code == 0 or code in [-number for number in _OUTSIDE_SIGNALS]:
+        if code in _OUTSIDE_CODES:
             return WorkerDied(f"an analysis worker was ended from outside (signal {-code})")
         return WorkerCrashed(f"exit code {code}")
 
@@ -141,19 +144,12 @@ def _cpu_time_s(pid: int) -> float | None:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-STOP_TIMEOUT_S = 1.0
-# Importing the libraries and loading models and dictionaries takes 5 s of processor time: 10 minutes suffice
-# where a process gets 1/100 of a processor.
-START_TIMEOUT_S = 600.0
-
-
 class ForkServer:
     """The fork server process (``fork_server_main.py``), started by ``fork_now`` or the first ``fork``.
 
-    Where ``fork_now`` was called before the event loop started, it is forked from this process: models,
-    dictionaries and libraries, 150 MB, are then in memory once. Otherwise, and when it is started again, it
-    is spawned and loads its own: a fork would inherit the event loop's sockets and locks held by threads.
-    ``memory_bytes`` limits what a worker may allocate beyond what it has right after the fork.
+    ``fork_now`` forks it from this process: models, dictionaries and libraries, 150 MB, are in memory once.
+    Otherwise, and when it is started again, it is spawned and loads its own: a fork would inherit the event
+    loop's sockets and locks held by threads. ``memory_bytes``: what a worker may allocate after the fork.
     """
 
     def __init__(self, analyzer: Analyzer, memory_bytes: int) -> None:
@@ -170,10 +166,7 @@ class ForkServer:
         return max(0, self._starts - 1)
 
     def fork_now(self) -> None:
-        """Load what analysis needs into this process and fork the server from it, if forks are safe (Linux).
-
-        Only for a process without event loop and threads.
-        """
+        """Load what analysis needs and fork the server, where forks are safe: on Linux, without threads."""
         if sys.platform != "linux":
             return
         load(self._analyzer)

@@ -1,12 +1,8 @@
 """Extraction of title and main text from HTML, by trafilatura, without network access.
 
-Options of trafilatura:
-
-* not ``fast``: without its fallback algorithms it takes the surroundings of an article in a layout table for
-  the article (docs/decisions/0011-html-extraction.md);
-* no comments: they are written by readers;
-* no metadata: its date search takes longer than the extraction. The title is extracted here;
-* no deduplication: it remembers earlier pages, so the result would depend on them.
+Options of trafilatura: not ``fast``, which takes the surroundings of an article in a layout table for the
+article (docs/decisions/0011-html-extraction.md); no comments of readers; no metadata, whose date search takes
+longer than the extraction; no deduplication, which remembers earlier pages.
 """
 
 from __future__ import annotations
@@ -25,9 +21,7 @@ from xxhash import xxh3_64_intdigest
 from aggregator.errors import InputTooLarge, NoText
 
 MAX_HTML_CHARS = 20_000_000
-# Large news pages have 20,000. The extraction takes 30 to 60 us per tag, so the same pages are accepted on
-# every machine.
-MAX_HTML_TAGS = 100_000
+MAX_HTML_TAGS = 100_000  # large news pages have 20,000; the extraction takes 30 to 60 us per tag
 # The parser's work grows with the square of the attributes of one tag, and by 4 us per attribute beyond that.
 MAX_TAG_ATTRIBUTES = 256
 MAX_HTML_ATTRIBUTES = 200_000
@@ -42,12 +36,11 @@ _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 # "Headline | The Paper", "Headline - The Paper": the part after the last such separator, if it is short.
 _SITE_NAME = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb-]|::)\s[^|\u2013\u2014\u00b7\u00bb]{1,40}$")
 
-# Elements whose text is not part of an article. On pages without an article the extraction returns such text.
+# Elements whose text is not part of an article; on pages without one the extraction returns such text.
 _BOILERPLATE_TAGS = ("nav", "menu", "footer", "header", "button", "select", "label", "noscript")
 _CONTENT_TAGS = ("article", "main")
 
-# Menus and dialogs can be longer than a short article. Consent dialogs are recognized by their role or by
-# the ids and classes that consent tools use.
+# Consent dialogs are recognized by their role or by the ids and classes that consent tools use.
 _CONTAINS_NO_ARTICLE_XPATH = (
     "not(self::body or self::article or self::main or .//article or .//main or .//h1)"
 )
@@ -68,12 +61,7 @@ _CONSENT_DIALOG_NAME = re.compile(
     re.IGNORECASE,
 )
 
-_TITLE_META_PATHS = (
-    ".//meta[@property='og:title']",
-    ".//meta[@name='og:title']",
-    ".//meta[@name='twitter:title']",
-    ".//meta[@name='title']",
-)
+_TITLE_ATTRIBUTES = ("property='og:title'", "name='og:title'", "name='twitter:title'", "name='title'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +77,20 @@ def extract_article(html: str) -> ExtractedArticle:
 
     Raises NoText without a main text, InputTooLarge above the limits of this module, and no other error.
     """
-    if len(html) > MAX_HTML_CHARS:
-        raise InputTooLarge(
-            f"html has {len(html):,} characters; the limit is {MAX_HTML_CHARS:,}: "
-            "send the article's text instead.",
-            field="html",
-        )
-    if (tags := html.count("<")) > MAX_HTML_TAGS:
-        raise InputTooLarge(
-            f"html has {tags:,} tags; the limit is {MAX_HTML_TAGS:,}: send the article's text instead.",
-            field="html",
-        )
+    for what, count, limit in (
+        ("characters", len(html), MAX_HTML_CHARS),
+        ("tags", html.count("<"), MAX_HTML_TAGS),
+    ):
+        if count > limit:
+            raise InputTooLarge(
+                f"html has {count:,} {what}; the limit is {limit:,}: send the article's text instead.",
+                field="html",
+            )
     trafilatura = _import_trafilatura()  # outside the try: its ImportError is not an error of the page
     try:
-        document = _sanitize(html)
+        document = _XML_DECLARATION.sub("", _NON_XML_CHARACTERS.sub("", html), count=1)
+        if not _HAS_ROOT.search(document):
+            document = f"<html><body>{document}</body></html>"
         _check_attributes(document)
         found = _extract_document(trafilatura, document)
     except (MemoryError, InputTooLarge):
@@ -120,16 +108,10 @@ def extract_article(html: str) -> ExtractedArticle:
     return found
 
 
-def _sanitize(html: str) -> str:
-    cleaned = _XML_DECLARATION.sub("", _NON_XML_CHARACTERS.sub("", html), count=1)
-    return cleaned if _HAS_ROOT.search(cleaned) else f"<html><body>{cleaned}</body></html>"
-
-
 class _AttributeCounter:
     """Parser target that builds no tree and raises InputTooLarge above the limits on attributes."""
 
-    def __init__(self) -> None:
-        self._total = 0
+    _total = 0
 
     def start(self, _tag: str, attributes: Mapping[str, str]) -> None:
         self._total += (count := len(attributes))
@@ -169,12 +151,11 @@ def _extract_document(trafilatura: Any, document: str) -> ExtractedArticle | Non
 
 def _remove_overlays(tree: Any) -> None:
     """Remove dialogs and menus without an article or main heading: they may be longer than it."""
-    consent = (
-        element
-        for element in tree.xpath(_CONSENT_CANDIDATES_XPATH)
-        if _CONSENT_DIALOG_NAME.search(f"{element.get('id', '')} {element.get('class', '')}")
-    )
-    for element in (*tree.xpath(_DIALOGS_AND_MENUS_XPATH), *consent):
+    overlays = tree.xpath(_DIALOGS_AND_MENUS_XPATH)
+    for element in tree.xpath(_CONSENT_CANDIDATES_XPATH):
+        if _CONSENT_DIALOG_NAME.search(f"{element.get('id', '')} {element.get('class', '')}"):
+            overlays.append(element)
+    for element in overlays:
         if element.getparent() is not None:
             element.drop_tree()
 
@@ -182,7 +163,7 @@ def _remove_overlays(tree: Any) -> None:
 def _is_only_boilerplate(tree: Any, text: str) -> bool:
     """Whether each line of ``text`` is a link or boilerplate, as on pages without an article."""
     links = [_single_line(link.text_content()) for link in tree.iterfind(".//a[@href]")]
-    boilerplate = {*links, *(_single_line(piece) for piece in _boilerplate_text(tree))}
+    boilerplate = {*links, *map(_single_line, _boilerplate_text(tree))}
     joined_links = "".join("".join(links).split())  # the text may have a list of links as one unspaced line
     lines = [_single_line(line.removeprefix("- ")) for line in text.splitlines()]
     return all(line in boilerplate or "".join(line.split()) in joined_links for line in lines)
@@ -221,8 +202,8 @@ def _import_trafilatura() -> Any:
 
 def _page_title(tree: Any) -> str:
     """From metadata, else the only <h1>, else <title> without site name, else any <h1>."""
-    for path in _TITLE_META_PATHS:
-        for tag in tree.iterfind(path):
+    for attribute in _TITLE_ATTRIBUTES:
+        for tag in tree.iterfind(f".//meta[@{attribute}]"):
             if title := _single_line(tag.get("content") or ""):
                 return title
     headings = [line for tag in tree.iterfind(".//h1") if (line := _single_line(tag.text_content()))]

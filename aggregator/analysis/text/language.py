@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from aggregator.analysis import model_file
 from aggregator.analysis.text.normalization import HAN, KANA, ascii_if_equivalent, blanking_table, nfkc
-from aggregator.errors import ModelError
 
 UNDETERMINED = "und"
 SAMPLE_CHARS = 500
@@ -76,7 +75,7 @@ _CANDIDATE_CODES = (
 )
 CANDIDATE_LANGUAGES = _CANDIDATE_CODES.split()
 
-# Scripts of only one common language. Arabic, Cyrillic, Devanagari and Bengali are left to the statistics.
+# Scripts of only one common language; the others are left to the statistics.
 _SCRIPTS = {
     "zh": HAN, "ja": KANA + "\uff66-\uff9f", "ko": "\uac00-\ud7a3\u1100-\u11ff\u3131-\u318e",
     "el": "\u0370-\u03ff\u1f00-\u1fff", "hy": "\u0531-\u058a", "he": "\u05d0-\u05ea", "pa": "\u0a01-\u0a76",
@@ -92,7 +91,6 @@ _BEYOND_LATIN = re.compile(
 _SHARED_SCRIPT_LETTERS = re.compile("[A-Za-z\u00c0-\u024f\u0400-\u052f\u0600-\u06ff\u0900-\u09ff]+")
 _LETTER = re.compile(r"[^\W\d_]")
 
-# Languages written in Cyrillic, and those written in it or in Latin letters.
 _CYRILLIC_OR_LATIN = frozenset({"az", "bs", "kk", "ro", "sh", "sr", "tk", "tt", "uz"})
 _CYRILLIC_LANGUAGES = _CYRILLIC_OR_LATIN | {
     "ab", "av", "ba", "be", "bg", "ce", "cu", "cv", "kv", "ky", "mk", "mn", "os", "ru", "tg", "uk",
@@ -280,22 +278,10 @@ class LanguageIdentifier:
         rows = self.row.take(longest)
         return rows[rows < len(self.starts) - 2]
 
-    @classmethod
-    def load(cls, path: Path = NGRAMS_PATH) -> LanguageIdentifier:
-        """Read a model file. Raises ModelError if it is invalid."""
-        fields, arrays = model_file.read(path)
-        try:
-            # Copied, since arrays that are not aligned in memory are copied by each access.
-            return cls(
-                **{name: array.copy() for name, array in arrays.items()}, languages=tuple(fields["languages"])
-            )
-        except (KeyError, TypeError) as error:
-            raise ModelError(
-                f"{path}: the parts of the model do not fit together ({error}); "
-                "build it again with `scripts/build-language-model`."
-            ) from error
-
 
 @cache
 def _identifier() -> LanguageIdentifier:
-    return LanguageIdentifier.load()
+    fields, arrays = model_file.read(NGRAMS_PATH)
+    # Copied, since arrays that are not aligned in memory are copied by each access.
+    copied = {name: array.copy() for name, array in arrays.items()}
+    return LanguageIdentifier(**copied, languages=tuple(fields["languages"]))

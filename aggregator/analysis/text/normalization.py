@@ -2,9 +2,9 @@
 
 Orthographic variants get one spelling, so that duplicates match: texts without umlauts (``Muenchen``),
 capitals without accents or dots (``ΑΘΗΝΑ``), optional marks (``ё``, ``أ``), letters typed on the keyboard of
-another language (Persian ``ی`` as ``ي``), spacing in Korean. The rules do not depend on the language tag;
-only English and Chinese are left unchanged. ``ORTHOGRAPHY_VERSION`` is part of the spaces of all other
-languages: change it when any word gets another form. Everything runs in linear time.
+another language (Persian ``ی`` as ``ي``), spacing in Korean. Only English and Chinese are left unchanged.
+``ORTHOGRAPHY_VERSION`` is part of the spaces of all other languages: change it when any word gets another
+form. Everything runs in linear time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _UNSPACED_BLOCKS = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
 _BASIC_PLANE_END = 0x10000
 _REORDERED_END = 0x20000  # planes beyond have no characters that normalization reorders
 
-# Invisible characters: controls that are not white space, zero-width and bidirectional marks, soft hyphens,
-# fillers, variation selectors, tags, lone surrogates. Texts that differ only in them look alike.
+# Controls that are not white space, zero-width and bidirectional marks, soft hyphens, fillers, variation
+# selectors, tags, lone surrogates. Texts that differ only in them look alike.
 INVISIBLE = (
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
     "\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
@@ -131,8 +131,7 @@ def ascii_if_equivalent(text: str) -> str:
 
 
 def _straighten_apostrophes(text: str) -> str:
-    # 12 memory scans are faster than str.translate, which looks up every character.
-    for mark in _APOSTROPHES:
+    for mark in _APOSTROPHES:  # faster than str.translate, which looks up every character
         text = text.replace(mark, "'")
     return text
 
@@ -204,7 +203,7 @@ def figures(text: str) -> list[str]:
     """Return the numbers of a text in order, each in one spelling.
 
     ``1,200`` -> ``1200``; ``3.50`` -> ``3.5``; ``007`` -> ``7``; digits of any script become ASCII. A space
-    separates numbers. Signs, units, numbers written as words and Chinese numerals are not handled.
+    separates numbers. Signs, numbers written as words and Chinese numerals are not handled.
     """
     text = ascii_if_equivalent(text)
     if text.isascii():  # in 1/3 of the time of the regular expression

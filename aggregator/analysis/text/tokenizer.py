@@ -174,12 +174,14 @@ def _words_of_pieces(pieces: list[str]) -> list[str]:
 
 
 def _units_of_pieces(pieces: list[str]) -> list[str]:
+    """Words; of unspaced runs jieba's words within its dictionary range, else character bigrams (kana)."""
     units: list[str] = []
     for piece in pieces:
-        if _UNSPACED.match(piece):
-            units += _chinese_words(piece)
-        else:
+        if not _UNSPACED.match(piece):
             units.append(piece[:MAX_WORD_CHARS])
+            continue
+        for part in _CHINESE_OR_OTHER.findall(piece):
+            units += segmenter()(part) if _CHINESE.match(part) else _character_bigrams(part)
     return units
 
 
@@ -191,14 +193,6 @@ def _terms_of_pieces(pieces: list[str], lang: str) -> list[str]:
             terms += [term for term in _character_bigrams(piece) if term not in stop]
         elif (word := piece[:MAX_WORD_CHARS]) not in stop:
             terms.append(stem(word) if stem else word)
-    return terms
-
-
-def _chinese_words(run: str) -> list[str]:
-    """Return jieba's words within its dictionary range, else character bigrams (kana, rare ideographs)."""
-    cut, terms = segmenter(), []
-    for part in _CHINESE_OR_OTHER.findall(run):
-        terms += cut(part) if _CHINESE.match(part) else _character_bigrams(part)
     return terms
 
 

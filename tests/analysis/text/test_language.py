@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 
 import pytest
 import stopwordsiso
@@ -13,17 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from py3langid import langid
 
-from aggregator.analysis import model_file
 from aggregator.analysis.text import language
 from aggregator.analysis.text.language import (
     CANDIDATE_LANGUAGES,
-    LanguageIdentifier,
+    _identifier,
     detect_language,
     language_from_script,
     language_from_tag,
     language_group,
 )
-from aggregator.errors import ModelError
 from tests.support.hang_limit import HANG_LIMIT_S
 
 
@@ -208,7 +205,6 @@ def test_the_statistics_are_loaded_only_when_needed() -> None:
     program = """
 import warnings
 warnings.simplefilter("error")
-from aggregator.analysis import model_file
 from aggregator.analysis.text import language
 assert (language.detect_language("x", "en"), language.detect_language("市议会投票")) == ("en", "zh")
 assert not language._identifier.cache_info().currsize
@@ -239,12 +235,6 @@ LANGUAGE_TEXTS = (
 
 
 @cache
-def identifier() -> LanguageIdentifier:
-    """The bundled model."""
-    return LanguageIdentifier.load()
-
-
-@cache
 def reference() -> langid.LanguageIdentifier:
     """py3langid, restricted to the same languages."""
     model = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
@@ -255,23 +245,12 @@ def reference() -> langid.LanguageIdentifier:
 @pytest.mark.parametrize("text", LANGUAGE_TEXTS)
 def test_scores_are_those_of_py3langid(text: str) -> None:
     """For each language, up to the precision of its sums (float32)."""
-    assert identifier().scores(text) == pytest.approx(dict(reference().rank(text)), rel=1e-5, abs=1e-4)
+    assert _identifier().scores(text) == pytest.approx(dict(reference().rank(text)), rel=1e-5, abs=1e-4)
 
 
 @pytest.mark.parametrize("text", ["", "\0", "q"])
 def test_all_scores_are_equal_without_a_known_ngram(text: str) -> None:
     """So nothing is taken for a language."""
-    scores = identifier().scores(text)
+    scores = _identifier().scores(text)
     assert scores.keys() == set(CANDIDATE_LANGUAGES)
     assert len(set(scores.values())) == 1
-
-
-def test_the_file_gives_an_equal_model(tmp_path: Path) -> None:
-    """A file with other parts is refused, with the remedy."""
-    path = tmp_path / "languages.ngrams"
-    fields, arrays = model_file.read(language.NGRAMS_PATH)
-    model_file.write(path, fields, arrays)
-    assert LanguageIdentifier.load(path).scores(LANGUAGE_TEXTS[0]) == identifier().scores(LANGUAGE_TEXTS[0])
-    model_file.write(path, fields, {name: array for name, array in arrays.items() if name != "row"})
-    with pytest.raises(ModelError, match="scripts/build-language-model"):
-        LanguageIdentifier.load(path)

@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 
-from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text import tokenizer
 from aggregator.dedup.event_model import title_similarity
@@ -22,6 +21,7 @@ from aggregator_archive.confirm import estimate_overlaps
 from aggregator_archive.encode import Encoder, Encoding
 from aggregator_archive.join import find_candidates
 from aggregator_lab.evaluation import vectors
+from aggregator_lab.evaluation.shingling import shingle_hashes
 from aggregator_lab.evaluation.spot_signatures import compressed_signatures, spotsigs
 from aggregator_lab.evaluation.trained_encoders import TRAINED_METHODS
 from aggregator_lab.evaluation.vectors import PairScorer, ScoredPairs

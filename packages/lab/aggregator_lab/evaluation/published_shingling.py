@@ -24,12 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.online_protocol import DecisionCounts, count_decisions
-from aggregator_lab.evaluation.shingling import DEFAULT_LANGUAGE, MAX_SHINGLE_WORDS, Decision
+from aggregator_lab.evaluation.shingling import DEFAULT_LANGUAGE, MAX_SHINGLE_WORDS, Decision, shingle_hashes
 from aggregator_lab.labeled import LabeledArticle, labelings, originals_first
 
 # Not those of the paper's Table 2.

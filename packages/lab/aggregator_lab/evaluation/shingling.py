@@ -23,7 +23,10 @@ from dataclasses import asdict, dataclass, field
 from statistics import mean
 from typing import Any
 
-from aggregator.analysis.shingles import shingle_hashes
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.analysis.shingles import SHINGLE_WORDS, hashes_in_order, sorted_distinct, word_hash
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
@@ -32,6 +35,11 @@ from aggregator_lab.labeled import LabeledArticle, labelings, shuffle
 
 MAX_SHINGLE_WORDS = 5  # limit of ``shingle_hashes``
 DEFAULT_LANGUAGE = "en"  # of articles that declare none
+
+
+def shingle_hashes(words: Sequence[str], width: int = SHINGLE_WORDS) -> npt.NDArray[np.uint64]:
+    """Sorted distinct hashes, (n,) uint64, of all runs of ``width`` words; fewer words are one shingle."""
+    return sorted_distinct(hashes_in_order(np.fromiter(map(word_hash, words), np.uint64, len(words)), width))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEve
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from aggregator.errors import StoreUnavailable
-from aggregator.events.consumer import ArticleStreamReader, DetectorRunner
+from aggregator.events.consumer import DetectorRunner
 from aggregator.index import Index
+from aggregator.index.article_stream import ArticleStream
 from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.index.upkeep.maintenance import SegmentMaintenance
 from aggregator.index.upkeep.statistics import SpaceStatistics, count_segments
@@ -38,7 +39,7 @@ class DetectorTask(PeriodicTask):
     def __init__(
         self,
         runner: DetectorRunner,
-        article_stream: ArticleStreamReader,
+        article_stream: ArticleStream,
         clock: Callable[[], int],
         interval_s: float,
         *,

@@ -93,9 +93,8 @@ class ChangeBroadcaster:
         poll_interval_s: float = POLL_INTERVAL_S,
         max_subscribers: int = MAX_SUBSCRIBERS,
     ) -> None:
-        self._repository = repository
+        self._repository, self._max_subscribers = repository, max_subscribers
         self._poll_interval_s = poll_interval_s
-        self._max_subscribers = max_subscribers
         self._subscribers: dict[Subscriber, None] = {}
         self._reader: asyncio.Task[None] | None = None
         self._position = b""

@@ -15,9 +15,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import msgspec
 
@@ -39,6 +38,7 @@ from aggregator.events.repository import (
     EventRepository,
 )
 from aggregator.events.storylines import decode_storylines
+from aggregator.index.article_stream import ArticleStream
 from aggregator.store.base import Put
 from aggregator.store.decoding import decode_value
 
@@ -103,15 +103,6 @@ class LeaderState:
         self.deleted_articles, self.overrides_changed = {}, False
 
 
-class ArticleStreamReader(Protocol):
-    """The article stream of the index (``index.ArticleStream``)."""
-
-    async def read(
-        self, positions: Mapping[bytes, bytes], count: int
-    ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
-        """Up to ``count`` articles per stream after ``positions``, in commit order, and the new positions."""
-
-
 class _Position(msgspec.Struct, array_like=True):
     checkpoint: int
     mode: RuleMode
@@ -137,7 +128,6 @@ class DetectorRunner:
         repository: EventRepository,
         rule: BurstRule,
         *,
-        items_per_read: int = ITEMS_PER_READ,
         checkpoint_interval_ms: int = CHECKPOINT_INTERVAL_MS,
         yield_control: YieldControl = yield_control,
         trusted_clock: Callable[[], int] | None = None,
@@ -145,20 +135,16 @@ class DetectorRunner:
         families: Callable[[], SourceFamilies] = SourceFamilies,
     ) -> None:
         self.repository = repository
-        self._rule = rule
-        self._items_per_read = items_per_read
-        self._checkpoint_interval_ms = checkpoint_interval_ms
-        self._yield_control = yield_control
-        self._trusted_clock = trusted_clock
-        self._term_rates = term_rates
-        self._families = families
+        self._rule, self._checkpoint_interval_ms = rule, checkpoint_interval_ms
+        self._yield_control, self._trusted_clock = yield_control, trusted_clock
+        self._term_rates, self._families = term_rates, families
         self._leader: LeaderState | None = None
         self.items_read = 0
         self.commit_conflicts = 0
         self.has_backlog = False
         self.learning: LearningStatus | None = None
 
-    async def poll(self, stream: ArticleStreamReader, now_ms: int) -> list[EventChange]:
+    async def poll(self, stream: ArticleStream, now_ms: int) -> list[EventChange]:
         """Read new articles, detect events, save; returns the published changes, none if another leader won.
 
         Call again at once while ``has_backlog``. After StoreUnavailable it resumes from the checkpoint.
@@ -182,7 +168,7 @@ class DetectorRunner:
         published, leader.published = leader.published, []
         return published
 
-    async def lag(self, stream: ArticleStreamReader, limit: int) -> int:
+    async def lag(self, stream: ArticleStream, limit: int) -> int:
         """Number of articles after the last checkpoint, counted up to ``limit`` in each stream."""
         saved = (await self.repository.store.read([POSITION_KEY]))[0]
         streams = {}
@@ -196,12 +182,12 @@ class DetectorRunner:
         if leader is not None and leader.unsaved_items:
             await self._save(leader, now_ms)
 
-    async def _feed_new_items(self, leader: LeaderState, stream: ArticleStreamReader, now_ms: int) -> bool:
+    async def _feed_new_items(self, leader: LeaderState, stream: ArticleStream, now_ms: int) -> bool:
         remaining = ITEMS_PER_POLL
         while remaining > 0:
-            items, streams = await stream.read(leader.streams, self._items_per_read)
+            items, streams = await stream.read(leader.streams, ITEMS_PER_READ)
             await self._feed(leader, items, streams, now_ms)
-            if len(items) < self._items_per_read:
+            if len(items) < ITEMS_PER_READ:
                 return False
             remaining -= len(items)
         return True

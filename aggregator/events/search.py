@@ -36,25 +36,6 @@ class EventWords:
     first_seen_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class EventConditions:
-    """Conditions of an event: language and source of an item, and that it was active in the period."""
-
-    lang: str | None = None
-    source: str | None = None
-    since_ms: int | None = None
-    until_ms: int | None = None
-
-    def match(self, words: EventWords) -> bool:
-        """Whether the event meets all of them."""
-        return (
-            (self.lang is None or self.lang in words.languages)
-            and (not self.source or source_key(self.source) in words.sources)
-            and (self.since_ms is None or words.summary.last_seen_ms >= self.since_ms)
-            and (self.until_ms is None or words.first_seen_ms < self.until_ms)
-        )
-
-
 class EventSearch:
     """Finds stored events, open and closed; those that were merged into others are left out."""
 
@@ -63,8 +44,20 @@ class EventSearch:
         self._words: dict[str, EventWords] = {}
         self._lock = asyncio.Lock()
 
-    async def find(self, query: str, conditions: EventConditions, limit: int) -> tuple[list[Event], int]:
-        """The best matches (most words, most in the headline, open, newest), and the number of all."""
+    async def find(
+        self,
+        query: str,
+        limit: int,
+        *,
+        lang: str | None = None,
+        source: str | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+    ) -> tuple[list[Event], int]:
+        """The best matches (most words, most in the headline, open, newest), and the number of all.
+
+        Only events with an item in ``lang``, one from ``source`` (in any case), and active in the period.
+        """
         if not query.strip():
             return [], 0
         async with self._lock:
@@ -72,7 +65,11 @@ class EventSearch:
         ranked = sorted(
             (rank, id_)
             for id_, words in self._words.items()
-            if conditions.match(words) and (rank := _rank(query, words)) is not None
+            if (lang is None or lang in words.languages)
+            and (not source or source_key(source) in words.sources)
+            and (since_ms is None or words.summary.last_seen_ms >= since_ms)
+            and (until_ms is None or words.first_seen_ms < until_ms)
+            and (rank := _rank(query, words)) is not None
         )
         found = await self._repository.get_many([id_ for _, id_ in ranked[:limit]])
         return [found[id_] for _, id_ in ranked[:limit] if id_ in found], len(ranked)

@@ -88,7 +88,8 @@ class EventFilter:
             return False
         if self.source and source_key(self.source) not in map(source_key, event.sources):
             return False
-        if self.lang and _primary_subtag(self.lang) not in event.languages:
+        subtag = self.lang.replace("_", "-").partition("-")[0].lower()
+        if subtag and subtag not in event.languages:
             return False
         return not self.term or _matches_term(event, self.term)
 
@@ -100,10 +101,6 @@ def _matches_term(event: Event, term: str) -> bool:
     # Terms are stems of the event's languages, so the words are tokenized in each of them.
     candidates = (tokenize(term, lang) for lang in event.languages or ("en",))
     return any(words and event_terms.issuperset(words) for words in candidates)
-
-
-def _primary_subtag(tag: str) -> str:
-    return tag.replace("_", "-").partition("-")[0].lower()
 
 
 class OwnSources:

@@ -39,19 +39,6 @@ MAX_OUTLETS_OF_TEXT = 60  # of one text, the earliest; more would make too many 
 GROUPS_PER_STEP = 500
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyRule:
-    """When two outlets are linked: shared texts, different days, share of the smaller one's texts."""
-
-    min_share: float = MIN_SHARE
-    min_shared_texts: int = MIN_SHARED_TEXTS
-    min_days: int = MIN_DAYS
-
-    def share(self, shared: int, texts: int) -> float:
-        """Share of ``shared`` in ``texts`` of the smaller outlet; few texts count as more."""
-        return shared / max(texts, self.min_shared_texts / self.min_share)
-
-
 @dataclass(slots=True)
 class SharedTexts:
     """Texts that two outlets published: their number and a bit mask of their days, modulo 64."""
@@ -66,23 +53,30 @@ class SharedTexts:
 
 
 def find_families(
-    texts: Mapping[int, int], shared: Mapping[Pair, SharedTexts], rule: FamilyRule | None = None
+    texts: Mapping[int, int],
+    shared: Mapping[Pair, SharedTexts],
+    min_share: float = MIN_SHARE,
+    min_shared_texts: int = MIN_SHARED_TEXTS,
+    min_days: int = MIN_DAYS,
 ) -> list[tuple[int, ...]]:
-    """Groups of outlets, the largest first, each in one at most; ``shared``: smaller number first."""
-    rule = rule or FamilyRule()
+    """Groups of outlets, the largest first, each in one at most; ``shared``: smaller number first.
+
+    Two are linked by shared texts, their days and their share of the smaller one's texts; few count as more.
+    """
+    fewest = min_shared_texts / min_share
     shares = {
-        pair: rule.share(found.count, min(texts[pair[0]], texts[pair[1]])) for pair, found in shared.items()
+        pair: found.count / max(min(map(texts.__getitem__, pair)), fewest) for pair, found in shared.items()
     }
     links = [
         pair
         for pair, found in shared.items()
-        if found.count >= rule.min_shared_texts
-        and found.days.bit_count() >= rule.min_days
-        and shares[pair] >= rule.min_share
+        if found.count >= min_shared_texts
+        and found.days.bit_count() >= min_days
+        and shares[pair] >= min_share
     ]
     links.sort(key=lambda pair: (-shares[pair], pair))
     linked = list(dict.fromkeys(outlet for pair in links for outlet in pair))[:MAX_LINKED_OUTLETS]
-    families = _join(linked, shares, rule.min_share)
+    families = _join(linked, shares, min_share)
     return sorted(families, key=lambda family: (-len(family), family))
 
 

@@ -80,11 +80,8 @@ class RelatedArticles:
         min_similarity: float = MIN_SIMILARITY,
         members_of_event: EventMembersOf | None = None,
     ) -> None:
-        self._index = index
-        self._analyze_many = analyze_many
-        self._clock = clock
-        self._related_bits = related_bits
-        self._min_similarity = min_similarity
+        self._index, self._analyze_many, self._clock = index, analyze_many, clock
+        self._related_bits, self._min_similarity = related_bits, min_similarity
         self._members_of_event = members_of_event
         self._subject_cache: dict[str, Subject] = {}
         # Group -> (time read in ms, article numbers).

@@ -22,6 +22,7 @@ from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection.model import BurstRule
 from aggregator.events.repository import POSITION_KEY, EventRepository
+from aggregator.index.article_stream import ArticleStream
 from aggregator.store.memory import MemoryStore
 from aggregator.store.periodic_task import Lease, PeriodicTask
 from tests.support.factories import core, edited, story
@@ -30,7 +31,7 @@ from tests.support.hang_limit import HANG_LIMIT_S
 NOW_MS = 20_000 * 86_400_000
 
 
-class Stream:
+class Stream(ArticleStream):
     """A stream that can fail and block, and signals when it is read."""
 
     def __init__(self) -> None:
@@ -56,7 +57,7 @@ class Stream:
         ]
 
     async def read(
-        self, positions: Mapping[bytes, bytes], count: int
+        self, positions: Mapping[bytes, bytes], count: int, *, with_story_terms: bool = True
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
         self.was_read.set()
         await self.gate.wait()

@@ -39,6 +39,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -48,7 +49,13 @@ from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, StreamItem, article_number_at
 from aggregator.index import Index
 from aggregator.provenance.lineage import RESEMBLANCE_TOLERANCE, Lineage, trace
-from aggregator.provenance.statistics import FamilyRule, SourceCounter, find_families
+from aggregator.provenance.statistics import (
+    MIN_DAYS,
+    MIN_SHARE,
+    MIN_SHARED_TEXTS,
+    SourceCounter,
+    find_families,
+)
 from aggregator.provenance.window import PublicationWindow
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS, MINUTE_MS, SECOND_MS
@@ -253,6 +260,14 @@ def against_time(lineages: dict[int, Lineage]) -> tuple[int, int]:
     return edges, wrong
 
 
+class FamilyRule(NamedTuple):
+    """When two outlets are linked: share of the smaller one's texts, shared texts, different days."""
+
+    min_share: float = MIN_SHARE
+    min_shared_texts: int = MIN_SHARED_TEXTS
+    min_days: int = MIN_DAYS
+
+
 def same_owner(a: str, b: str) -> bool:
     """Whether two names say that their outlets have one owner.
 
@@ -279,7 +294,7 @@ class Pairs:
 
     def joined(self, rule: FamilyRule) -> set[tuple[int, int]]:
         """The pairs that are in one family."""
-        families = find_families(self.counter.texts, self.counter.shared, rule)
+        families = find_families(self.counter.texts, self.counter.shared, *rule)
         return {pair for family in families for pair in itertools.combinations(family, 2)}
 
     def f1(self, rule: FamilyRule) -> float:

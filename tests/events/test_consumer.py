@@ -12,13 +12,14 @@ import pytest
 
 from aggregator.domain import Article, StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
-from aggregator.events.consumer import CHECKPOINT_INTERVAL_MS, ITEMS_PER_READ, STATE_KEY, DetectorRunner
+from aggregator.events.consumer import CHECKPOINT_INTERVAL_MS, STATE_KEY, DetectorRunner
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.items import MAX_PER_MINUTE
 from aggregator.events.detection.known_history import LearningStatus
 from aggregator.events.detection.model import BurstRule, DetectedEvent, SourceFamilies
 from aggregator.events.event import Event
 from aggregator.events.repository import CHANGES_KEY, EVENT_RETENTION_MS, POSITION_KEY, EventRepository
+from aggregator.index.article_stream import ArticleStream
 from aggregator.store.base import Put, Store, Transaction
 from aggregator.store.memory import MemoryStore
 from tests.support import factories
@@ -28,7 +29,7 @@ START_MS = 20_000 * 86_400_000
 RULE = BurstRule()
 
 
-class FakeIndex:
+class FakeIndex(ArticleStream):
     """An article stream in memory: one stream, positions are counts."""
 
     def __init__(self) -> None:
@@ -55,7 +56,7 @@ class FakeIndex:
             self.add(start + i)
 
     async def read(
-        self, positions: Mapping[bytes, bytes], count: int
+        self, positions: Mapping[bytes, bytes], count: int, *, with_story_terms: bool = True
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
         start = int(positions.get(b"s", b"0"))
         read = self.items[start : start + count]
@@ -70,14 +71,12 @@ def detector_over(
     store: Store,
     rule: BurstRule = RULE,
     *,
-    items_per_read: int = ITEMS_PER_READ,
     checkpoint_interval_ms: int = CHECKPOINT_INTERVAL_MS,
     retention_ms: int = EVENT_RETENTION_MS,
 ) -> DetectorRunner:
     return DetectorRunner(
         EventRepository(store, retention_ms=retention_ms),
         rule,
-        items_per_read=items_per_read,
         checkpoint_interval_ms=checkpoint_interval_ms,
     )
 
@@ -271,7 +270,7 @@ async def test_a_long_backlog_is_read_in_batches(index: FakeIndex) -> None:
     for i in range(900):
         index.add(i, f"topic{i} place{i} person{i}")
     index.burst(16, start=900)
-    detector = detector_over(MemoryStore(), items_per_read=100)
+    detector = detector_over(MemoryStore())
 
     changes = await detector.poll(index, at(3000))
 

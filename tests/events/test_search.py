@@ -1,13 +1,14 @@
 """Search of events by words, ranked and filtered, current after every change."""
 
+from typing import Any
+
 import pytest
 
 from aggregator.events.repository import EventRepository
-from aggregator.events.search import EventConditions, EventSearch
+from aggregator.events.search import EventSearch
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import EVENT_MS, commit_event, event
 
-ANY = EventConditions()
 HOUR_MS = 3_600_000
 
 
@@ -28,11 +29,9 @@ async def repository() -> EventRepository:
     return repository
 
 
-async def ids(
-    search: EventSearch, query: str, conditions: EventConditions = ANY, limit: int = 9
-) -> list[str]:
+async def ids(search: EventSearch, query: str, limit: int = 9, **conditions: Any) -> list[str]:
     """Ids of the results, best first."""
-    events, total = await search.find(query, conditions, limit)
+    events, total = await search.find(query, limit, **conditions)
     assert total >= len(events)
     return [found.id for found in events]
 
@@ -45,7 +44,7 @@ async def test_events_with_the_words_in_the_headline_come_first(repository: Even
     assert await ids(search, "DAMS") == ["dam", "old", "rescue"]
     assert await ids(search, "kareth dam rescue") == ["dam", "rescue"]
     assert await ids(search, "dam", limit=1) == ["dam"]
-    assert (await search.find("dam", ANY, 1))[1] == 3
+    assert (await search.find("dam", 1))[1] == 3
 
 
 async def test_parts_of_words_and_scripts_without_spaces(repository: EventRepository) -> None:
@@ -63,11 +62,11 @@ async def test_events_are_found_by_source_and_filtered(repository: EventReposito
     search = EventSearch(repository)
 
     assert await ids(search, "gangkou") == ["zh"]
-    assert await ids(search, "dam", EventConditions(lang="zh")) == []
-    assert await ids(search, "大坝", EventConditions(source="GANGKOU", lang="zh")) == ["zh"]
-    assert await ids(search, "dam", EventConditions(since_ms=EVENT_MS + 1)) == []
-    assert await ids(search, "dam", EventConditions(until_ms=EVENT_MS - HOUR_MS)) == []
-    assert len(await ids(search, "dam", EventConditions(since_ms=EVENT_MS, until_ms=EVENT_MS))) == 3
+    assert await ids(search, "dam", lang="zh") == []
+    assert await ids(search, "大坝", source="GANGKOU", lang="zh") == ["zh"]
+    assert await ids(search, "dam", since_ms=EVENT_MS + 1) == []
+    assert await ids(search, "dam", until_ms=EVENT_MS - HOUR_MS) == []
+    assert len(await ids(search, "dam", since_ms=EVENT_MS, until_ms=EVENT_MS)) == 3
 
 
 async def test_a_changed_event_is_found_by_its_new_headline(repository: EventRepository) -> None:

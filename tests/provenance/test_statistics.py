@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from aggregator.provenance import statistics
 from aggregator.provenance.statistics import (
-    FamilyRule,
     Pair,
     Partner,
     SharedTexts,
@@ -68,10 +67,10 @@ def test_families_are_listed_largest_first() -> None:
 
 def test_another_rule() -> None:
     """The thresholds are arguments, for the benchmark."""
-    rule = FamilyRule(min_share=0.05, min_shared_texts=2, min_days=1)
+    rule = (0.05, 2, 1)
 
-    assert find_families({1: 40, 2: 40}, {(1, 2): shared(2, 1)}, rule) == [(1, 2)]
-    assert find_families({1: 41, 2: 41}, {(1, 2): shared(2, 1)}, rule) == []
+    assert find_families({1: 40, 2: 40}, {(1, 2): shared(2, 1)}, *rule) == [(1, 2)]
+    assert find_families({1: 41, 2: 41}, {(1, 2): shared(2, 1)}, *rule) == []
 
 
 def named(sources: tuple[SourceStatistics, ...], name: str) -> SourceStatistics:

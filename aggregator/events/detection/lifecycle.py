@@ -137,10 +137,7 @@ class OpenEvents:
     def __init__(self, rule: BurstRule, clusters: ClusterIndex, weigh: TermWeigher, idf: TermWeigher) -> None:
         self.by_id: dict[str, OpenEvent] = {}
         self.needs_headline: dict[str, None] = {}
-        self._rule = rule
-        self._clusters = clusters
-        self._weigh = weigh
-        self._idf = idf
+        self._rule, self._clusters, self._weigh, self._idf = rule, clusters, weigh, idf
         self._updated: dict[str, None] = {}
         self._transitions: list[tuple[ChangeKind, int, OpenEvent]] = []
 

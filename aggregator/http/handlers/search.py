@@ -23,7 +23,6 @@ from aggregator.contract.validation import combined
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.events.event import Event
-from aggregator.events.search import EventConditions
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.endpoint import errors_in_parameters
 from aggregator.http.handlers import event_views
@@ -54,7 +53,7 @@ async def search(service: Service, query: SearchQuery) -> SearchOut:
     events: list[Event] = []
     total, now_ms = 0, service.clock()
     if not query.cursor:
-        events, total = await service.events.search.find(query.q, event_conditions(conditions), MAX_EVENTS)
+        events, total = await service.events.search.find(query.q, MAX_EVENTS, **event_conditions(conditions))
     return SearchOut(
         **await _page_out(service, found),
         words=found.words,
@@ -83,9 +82,9 @@ def article_filter(query: ArticleFilterQuery, url: str = "") -> SearchFilter:
     )
 
 
-def event_conditions(conditions: SearchFilter) -> EventConditions:
+def event_conditions(conditions: SearchFilter) -> dict[str, Any]:
     """The conditions that apply to events as well: all but those on verdict and URL."""
-    return EventConditions(conditions.lang, conditions.source, conditions.since_ms, conditions.until_ms)
+    return {name: getattr(conditions, name) for name in ("lang", "source", "since_ms", "until_ms")}
 
 
 async def _page_out(service: Service, found: SearchResult) -> dict[str, Any]:

@@ -281,7 +281,7 @@ async def search(request: web.Request, service: Service, query: SearchPageQuery)
             groups = [found.article.group for found in result.articles]
             event_ids = await service.events.repository.event_ids_of(groups)
             if after is None:
-                about, _ = await service.events.search.find(given, event_conditions(conditions), MAX_EVENTS)
+                about, _ = await service.events.search.find(given, MAX_EVENTS, **event_conditions(conditions))
                 events = [make_card(event, service.clock()) for event in about]
     except InvalidInput as error:
         problem = str(error)

@@ -18,7 +18,7 @@ from aggregator.errors import (
     DamagedValue,
     exit_code,
 )
-from aggregator.events.detection.known_history import LearningStatus
+from aggregator.events.detection.model import LearningStatus
 from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.index.upkeep.statistics import SegmentStatistics, sample_buckets
 from aggregator.runtime.event_loop import run_loop

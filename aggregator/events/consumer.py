@@ -25,8 +25,7 @@ from aggregator.concurrency import YieldControl, yield_control
 from aggregator.domain import StreamItem
 from aggregator.events.changes import EventUnitOfWork
 from aggregator.events.detection.detector import BurstDetector
-from aggregator.events.detection.known_history import LearningStatus
-from aggregator.events.detection.model import BurstRule, EventChange, RuleMode, SourceFamilies
+from aggregator.events.detection.model import BurstRule, EventChange, LearningStatus, RuleMode, SourceFamilies
 from aggregator.events.repository import (
     INDEX_FORMAT,
     INDEX_KEY,

@@ -22,8 +22,7 @@ from typing import Literal
 import msgspec
 
 from aggregator.errors import DamagedValue, NotFound
-from aggregator.events.detection.known_history import LearnedHistory, LearningStatus
-from aggregator.events.detection.model import ChangeKind, EditorOverrides
+from aggregator.events.detection.model import ChangeKind, EditorOverrides, LearnedHistory, LearningStatus
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key, sort_events
 from aggregator.store.base import Store

@@ -15,8 +15,7 @@ from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import CHECKPOINT_INTERVAL_MS, STATE_KEY, DetectorRunner
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.items import MAX_PER_MINUTE
-from aggregator.events.detection.known_history import LearningStatus
-from aggregator.events.detection.model import BurstRule, DetectedEvent, SourceFamilies
+from aggregator.events.detection.model import BurstRule, DetectedEvent, LearningStatus, SourceFamilies
 from aggregator.events.event import Event
 from aggregator.events.repository import CHANGES_KEY, EVENT_RETENTION_MS, POSITION_KEY, EventRepository
 from aggregator.index.article_stream import ArticleStream

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from aggregator.app import Background, Service
 from aggregator.domain import Answer, Outcome
-from aggregator.events.detection.known_history import LearningStatus
+from aggregator.events.detection.model import LearningStatus
 from aggregator.http import metrics as http_metrics
 from aggregator.http.metrics import (
     RECENT_ARTICLES,

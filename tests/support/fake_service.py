@@ -34,7 +34,7 @@ from aggregator.domain import (
 from aggregator.errors import AggregatorError, NoText, NotFound
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.desks import Desks
-from aggregator.events.detection.known_history import LearnedHistory, LearningStatus
+from aggregator.events.detection.model import LearnedHistory, LearningStatus
 from aggregator.events.event import EditorAction, Event
 from aggregator.events.newsroom import apply_action
 from aggregator.events.repository import EventRepository

@@ -7,7 +7,7 @@ features of He, Chang & Lim (2007): its idf in the stream times the ratio of obs
 
 On the first day a share of the observed documents counts as expected, since the most frequent words of a
 busy stream would seem to burst most. Late articles are counted at the hour of their publication and extend
-the known history backwards where they are dense enough (``known_history.py``). After a week without any
+the known history backwards where they are dense enough. After a week without any
 document the last week before it takes its place.
 """
 
@@ -18,7 +18,7 @@ from functools import reduce
 from math import ceil, log
 from operator import or_
 
-from aggregator.events.detection.known_history import HISTORY_DAYS, HOURS_PER_DAY, find_known_hour
+from aggregator.events.detection.model import HISTORY_DAYS, HOURS_PER_DAY
 from aggregator.time_units import HOUR_MS
 
 SAME_WEEKDAY_WEIGHT = 2.0
@@ -41,6 +41,11 @@ IDF_STALE_GROWTH_DOCUMENTS = 1000
 IDF_STALE_GROWTH_RATIO = 0.05
 # Within an hour the document total is kept until it has changed by this ratio: at most 0.05 in any idf.
 TOTAL_TOLERANCE_RATIO = 0.05
+# Share of the present volume that articles of earlier days must have for those days to count as known. A feed
+# also lists some articles of the last days when it is first read: those are not all that was published.
+KNOWN_VOLUME_SHARE = 0.3
+# Share of the documents of the fullest day below which the first days are a trial. A weekend has 0.1.
+TRIAL_VOLUME_SHARE = 0.05
 # Cannot collide: no term is the empty string.
 ALL_DOCUMENTS = ""
 
@@ -308,3 +313,48 @@ class Baseline:
             if counts is not None:
                 found += counts.get(term, 0)
         return found
+
+
+def find_known_hour(
+    documents_by_hour: Mapping[int, int], first_hour: int | None, window_hours: int
+) -> int | None:
+    """Return the hour since which all of the stream is counted; ``first_hour``: of the first live document.
+
+    Late articles extend it by whole days back, where they are dense enough; a trial, days before, does not.
+    """
+    if not documents_by_hour:
+        return first_hour
+    live_from = max(documents_by_hour) + 1 if first_hour is None else first_hour
+    if min(documents_by_hour) >= live_from:
+        return _skip_trial(documents_by_hour, live_from)
+    days: dict[int, int] = {}  # documents by number of days before live_from, from 1
+    live = 0
+    for hour, documents in documents_by_hour.items():
+        if hour >= live_from:
+            live += documents
+        else:
+            day = (live_from - 1 - hour) // HOURS_PER_DAY + 1
+            days[day] = days.get(day, 0) + documents
+    live_hours = max(window_hours, max(documents_by_hour) + 1 - live_from)
+    volume = max(live / live_hours * HOURS_PER_DAY, *days.values())
+    known_days = late = 0
+    for day in range(1, HISTORY_DAYS + 2):
+        late += days.get(day, 0)
+        if day in days and late >= KNOWN_VOLUME_SHARE * volume * day:
+            known_days = day
+    if not known_days:
+        return first_hour
+    oldest = live_from - known_days * HOURS_PER_DAY
+    return min(hour for hour in documents_by_hour if hour >= oldest)
+
+
+def _skip_trial(documents_by_hour: Mapping[int, int], first_hour: int) -> int:
+    if first_hour not in documents_by_hour:
+        return first_hour
+    days: dict[int, int] = {}
+    for hour, documents in documents_by_hour.items():
+        day = (hour - first_hour) // HOURS_PER_DAY
+        days[day] = days.get(day, 0) + documents
+    enough = TRIAL_VOLUME_SHARE * max(days.values())
+    start = first_hour + HOURS_PER_DAY * min(day for day, documents in days.items() if documents >= enough)
+    return min(hour for hour in documents_by_hour if hour >= start)

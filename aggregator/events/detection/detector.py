@@ -7,30 +7,35 @@ updates the events. No function reads a clock: equal calls give equal bytes (``d
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator
 
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.analysis.text.normalization import split_headline
 from aggregator.domain import StreamItem
 from aggregator.events.detection import expectation, routine, state
-from aggregator.events.detection.assignment import ClusterAssignment
-from aggregator.events.detection.baseline import ALL_DOCUMENTS
-from aggregator.events.detection.clustering import Cluster, WindowItem
-from aggregator.events.detection.items import placed_ms, plausible_date_ms, to_window_item
+from aggregator.events.detection.assignment import ClusterAssignment, HammingMode
+from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
+from aggregator.events.detection.clustering import Cluster, ClusterIndex, WindowItem
+from aggregator.events.detection.expectation import ColdStart, TermWeights
+from aggregator.events.detection.items import UndatedArticles, placed_ms, plausible_date_ms, to_window_item
+from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.merging import ClusterMerger
 from aggregator.events.detection.model import (
     BurstRule,
     DetectedEvent,
     EditorOverrides,
     EventChange,
+    LearnedHistory,
     SourceFamilies,
 )
-from aggregator.events.detection.state import DetectorParts
+from aggregator.events.detection.routine import SeriesMemory
+from aggregator.events.detection.state import DetectorState
 from aggregator.events.detection.subject import BUSY_DAY_ITEMS, fills_template, has_named_subject
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 
-class BurstDetector(DetectorParts):
+class BurstDetector:
     """Detector under one rule. All times are virtual, in ms since 1970 UTC, and only move forward.
 
     ``rates``: how frequent terms are in news in general; None: no rules for the first day.
@@ -40,7 +45,18 @@ class BurstDetector(DetectorParts):
     """
 
     def __init__(self, rule: BurstRule, rates: TermRates | None = None) -> None:
-        super().__init__(rule, rates)
+        self.rule = rule
+        self.clock_ms = 0
+        self.baseline = Baseline(rule.window_ms)
+        self.clusters = ClusterIndex()
+        self.window: deque[WindowItem] = deque()
+        self.cold_start = ColdStart(rates, self.baseline)
+        self.term_weights = TermWeights(rule, self.baseline, self.cold_start)
+        self.open_events = OpenEvents(rule, self.clusters, self.term_weights.weigh, self.baseline.idf)
+        self.hamming_mode = HammingMode() if rule.mode == "literal" else None
+        self.undated = UndatedArticles()
+        self.series = SeriesMemory()
+        self.families = SourceFamilies()
         parts = self.clusters, self.open_events, self.term_weights
         self.assignment = ClusterAssignment(rule, *parts, self.hamming_mode)
         self.merger = ClusterMerger(*parts, self._check_burst)
@@ -146,14 +162,74 @@ class BurstDetector(DetectorParts):
 
     def dump_chunks(self) -> Iterator[bytes]:
         """``dump`` in chunks. The detector must not change before the last one."""
-        return state.encode_chunks(self.capture())
+        return state.encode_chunks(self._capture())
 
     @classmethod
     def load(cls, data: bytes, rule: BurstRule, rates: TermRates | None = None) -> BurstDetector:
         """Return a dumped detector under ``rule``. Raises ValueError for damaged or foreign bytes."""
         detector = cls(rule, rates)
-        detector.restore(state.decode(data))
+        detector._restore(state.decode(data))
         return detector
+
+    @property
+    def learned_history(self) -> LearnedHistory:
+        """What the baseline knows, for the learning status."""
+        return LearnedHistory(self.baseline.known_hour, dict(self.baseline.documents_by_hour))
+
+    def _capture(self) -> DetectorState:
+        """The state; it shares objects with the parts, so it must be encoded before they change."""
+        hamming, baseline = self.hamming_mode, self.baseline
+        return DetectorState(
+            clock_ms=self.clock_ms,
+            next_cluster_key=self.clusters.next_key,
+            window=[(m.cluster_key, m.first_version) for m in self.window],
+            clusters=list(self.clusters.by_key.values()),
+            changed_clusters=list(self.clusters.changed_keys),
+            needs_headline=list(self.open_events.needs_headline),
+            pending=[m for m in hamming.pending.values() if m.cluster_key < 0] if hamming else [],
+            seeds=hamming.seeds if hamming else [],
+            events=list(self.open_events.by_id.values()),
+            first_hour=baseline.first_hour,
+            idf_documents=baseline.idf_documents,
+            hours=[
+                (h, baseline.documents_by_hour[h], counts) for h, counts in baseline.counts_by_hour.items()
+            ],
+            known_hour=baseline.known_hour,
+            undated=self.undated,
+            bursts=self.series.bursts,
+            families=self.families,
+        )
+
+    def _restore(self, state: DetectorState) -> None:
+        """Fill a new detector; window counts, totals and the inverted index are computed again."""
+        self.clock_ms = state.clock_ms
+        self.undated = state.undated
+        self.series.bursts = state.bursts
+        self.families = state.families
+        self.clusters.begin_minute(state.clock_ms // MINUTE_MS)
+        self.clusters.restore(state.clusters, state.next_cluster_key)
+        self.clusters.changed_keys = dict.fromkeys(state.changed_clusters)
+        self.open_events.needs_headline = dict.fromkeys(state.needs_headline)
+        self.open_events.by_id = {event.id: event for event in state.events}
+        pending = {m.first_version: m for m in state.pending}
+        self.window = deque(
+            self.clusters.by_key[key].members[first] if key >= 0 else pending[first]
+            for key, first in state.window
+        )
+        if self.hamming_mode is not None:
+            for member in state.pending:
+                self.hamming_mode.insert(member)
+            self.hamming_mode.seeds = state.seeds
+        baseline, hour = self.baseline, state.clock_ms // HOUR_MS
+        baseline.first_hour, baseline.known_hour = state.first_hour, state.known_hour
+        baseline.idf_documents = state.idf_documents
+        baseline.idf_hour = self.term_weights.hour = hour
+        self.cold_start.refresh(hour)
+        for member in self.window:
+            if member.is_counted:
+                self.term_weights.add(member)
+        for saved_hour, documents, counts in state.hours:
+            baseline.restore_hour(saved_hour, counts, documents)
 
     # -- time ----------------------------------------------------------------------------------
 

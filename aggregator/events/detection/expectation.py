@@ -24,10 +24,15 @@ from math import exp
 
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection import subject
-from aggregator.events.detection.baseline import ALL_DOCUMENTS, SMOOTHING_DOCUMENTS, Baseline, TermCache
+from aggregator.events.detection.baseline import (
+    ALL_DOCUMENTS,
+    KNOWN_VOLUME_SHARE,
+    SMOOTHING_DOCUMENTS,
+    Baseline,
+    TermCache,
+)
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster, WindowItem
-from aggregator.events.detection.known_history import HOURS_PER_DAY, KNOWN_VOLUME_SHARE
-from aggregator.events.detection.model import BurstRule
+from aggregator.events.detection.model import HOURS_PER_DAY, BurstRule
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 # Multiple of its expectation that a cluster needs to fire (divided by the rule's sensitivity).

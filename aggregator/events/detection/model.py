@@ -29,6 +29,13 @@ STORY_MUTE_MS = 7 * DAY_MS
 OVERRIDE_RETENTION_MS = 7 * DAY_MS
 
 
+HISTORY_DAYS = 7
+HOURS_PER_DAY = 24
+FULL_DAY_HOURS = 6
+# From this age on, days without documents are a habit of the stream, unless they are most of the week.
+HABIT_DAYS = 14
+
+
 @dataclass(frozen=True, slots=True)
 class BurstRule:
     """A cluster fires with more than ``items`` items in ``window_ms``; an item of exactly that age counts.
@@ -167,3 +174,46 @@ def is_same_story(a: Profile, b: Profile) -> bool:
     """Whether two profiles describe the same story. False for an empty one."""
     weights = dict(a)
     return sum(weights.get(term, 0.0) * weight for term, weight in b) >= SAME_STORY_COSINE
+
+
+@dataclass(frozen=True, slots=True)
+class LearningStatus:
+    """How many of the last days a detector knows, 0 to 7."""
+
+    known_days: float
+    needed_days: int = HISTORY_DAYS
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all days are known."""
+        return self.known_days >= self.needed_days
+
+    def __str__(self) -> str:
+        return f"learning: {int(self.known_days)} of {self.needed_days} days"
+
+
+class LearnedHistory(msgspec.Struct, array_like=True, frozen=True):
+    """What a baseline knows, without terms; ``known_hour``: the first, since 1970; None: no document.
+
+    Each of the last seven periods of 24 h counts by its hours with documents, fully from FULL_DAY_HOURS or
+    the most of any period on, since an outlet may publish in office hours only.
+    """
+
+    known_hour: int | None
+    documents_by_hour: dict[int, int]
+
+    def status(self, now_ms: int) -> LearningStatus:
+        """Return the status at a time in ms since 1970 UTC."""
+        if self.known_hour is None:
+            return LearningStatus(0.0)
+        now_hour = now_ms // HOUR_MS
+        hours = [0] * HISTORY_DAYS
+        for hour in self.documents_by_hour:
+            if self.known_hour <= hour <= now_hour and now_hour - hour < HISTORY_DAYS * HOURS_PER_DAY:
+                hours[(now_hour - hour) // HOURS_PER_DAY] += 1
+        full = max(1, min(FULL_DAY_HOURS, max(hours)))
+        days = sum(min(1.0, count / full) for count in hours)
+        passed = (now_hour + 1 - self.known_hour) / HOURS_PER_DAY
+        if passed >= HABIT_DAYS and days >= HISTORY_DAYS / 2:
+            return LearningStatus(float(HISTORY_DAYS))
+        return LearningStatus(max(0.0, min(days, passed)))

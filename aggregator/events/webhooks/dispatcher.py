@@ -17,9 +17,14 @@ from aggregator.events.repository import ChangeRecord, EventRepository
 from aggregator.events.selection import EventFilter
 from aggregator.events.webhooks.mail import SmtpServer
 from aggregator.events.webhooks.outbox import Attempt, Delivery, DeliveryQueue, DeliveryResult, Outbox
-from aggregator.events.webhooks.payload import alert_body, event_payload, ping_body
 from aggregator.events.webhooks.sender import TargetSender
-from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
+from aggregator.events.webhooks.subscriptions import (
+    Subscription,
+    Subscriptions,
+    alert_body,
+    event_payload,
+    ping_body,
+)
 from aggregator.store.base import Put
 from aggregator.store.decoding import decode_value
 from aggregator.store.optimistic import commit_attempts

@@ -25,8 +25,7 @@ from yarl import URL
 from aggregator.errors import InvalidInput
 from aggregator.events.webhooks.mail import SmtpServer, send_mail
 from aggregator.events.webhooks.outbox import Delivery, DeliveryResult
-from aggregator.events.webhooks.payload import Message
-from aggregator.events.webhooks.subscriptions import Subscription
+from aggregator.events.webhooks.subscriptions import Message, Subscription
 
 TIMEOUT_S = 15.0
 MAX_RESPONSE_BYTES = 16 * 1024

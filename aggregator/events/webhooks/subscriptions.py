@@ -1,17 +1,32 @@
-"""Webhook subscriptions: URLs, their filters, and delivery status."""
+"""Webhook subscriptions, and the bodies of calls to them.
+
+    {"type": "event.fired", "timestamp": "2026-11-21T08:00:00.000Z",
+     "data": {"id": ..., "title": ..., "status": ..., "size": ..., "sources": [...], ..., "url": ...}}
+
+``type`` is event.fired, event.doubled, event.merged or event.closed. The format "slack" is the text message
+that incoming webhooks of chat systems accept. Notifications of desks have several events,
+
+    {"type": "desk.alert", "timestamp": ...,
+     "data": {"desk": {"id": ..., "name": ...}, "events": [...], "more": 0}}
+
+and are a text message for e-mail and the format "slack".
+"""
 
 from __future__ import annotations
 
 import base64
 import re
 import secrets
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
+from aggregator.events.desks import Alert, Desk, items_in_last_hour
+from aggregator.events.event import Event, event_url, plain_title, size_summary, title_of
 from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap
+from aggregator.time_units import format_rfc3339
 
 SUBSCRIPTIONS_KEY = b"{events}webhooks"
 MAX_SUBSCRIPTIONS = 100
@@ -20,6 +35,9 @@ SECRET_BYTES = 32
 PayloadFormat = Literal["standard", "slack"]
 TargetKind = Literal["webhook", "mail"]
 _UNSAFE_HOST_CHARS = re.compile(r"[^\w.:-]", re.ASCII)
+_KIND_LABELS = {"fired": "Breaking", "doubled": "Growing", "merged": "Merged", "closed": "Ended"}
+LISTED_EVENTS = 10
+MAX_TITLE_CHARS = 200
 
 
 class Subscription(msgspec.Struct, frozen=True):
@@ -113,3 +131,114 @@ def _is_same(one: Subscription, other: Subscription) -> bool:
 def new_secret() -> str:
     """New signing secret (Standard Webhooks, "Signature scheme": 24 to 64 random bytes)."""
     return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+
+
+def event_payload(event: Event, kind: str, at_ms: int, payload_format: PayloadFormat, base_url: str) -> bytes:
+    """Body of an event call. ``base_url``: public URL of the service; without it the link is missing."""
+    url = event_url(event, base_url) if base_url else None
+    if payload_format == "slack":
+        title = slack_text(title_of(event))
+        linked = f"<{url}|{title}>" if url else title
+        text = f"{_KIND_LABELS.get(kind, kind)}: {linked} ({size_summary(event)})"
+        return msgspec.json.encode({"text": text})
+    return _encode(f"event.{kind}", at_ms, event_data(event, base_url))
+
+
+def event_data(event: Event, base_url: str) -> dict[str, object]:
+    """The fields of an event in a call."""
+    return {
+        "id": event.id,
+        "title": plain_title(event.title),
+        "status": event.status,
+        "size": event.size,
+        "sightings": event.sightings,
+        "expected": round(event.expected, 2),
+        "sources": event.sources,
+        "languages": event.languages,
+        "terms": event.terms,
+        "detected_at": format_rfc3339(event.detected_at_ms),
+        "first_seen": format_rfc3339(event.first_seen_ms),
+        "last_seen": format_rfc3339(event.last_seen_ms),
+        "reason": event.reason,
+        "merged_into": event.merged_into,
+        "revision": event.revision,
+        "url": event_url(event, base_url) if base_url else None,
+    }
+
+
+def slack_text(text: str) -> str:
+    """Text in which Slack finds no link and no mention."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A notification as text."""
+
+    title: str
+    body: str
+
+
+def alert_body(alert: Alert, target: Subscription, at_ms: int, base_url: str) -> bytes:
+    """What is delivered to a target for an alert."""
+    if target.kind == "webhook" and target.format == "standard":
+        data = {
+            "desk": {"id": alert.desk.id, "name": alert.desk.name},
+            "events": [event_data(event, base_url) for event in alert.events[:LISTED_EVENTS]],
+            "more": max(0, len(alert.events) - LISTED_EVENTS) + alert.dropped,
+        }
+        return _encode("desk.alert", at_ms, data)
+    return encode_message(alert_message(alert, at_ms, base_url), target)
+
+
+def ping_body(desk: Desk | None, target: Subscription, at_ms: int, base_url: str) -> bytes:
+    """What is delivered to a webhook or a target of a desk as a test."""
+    name = desk.name if desk is not None else ""
+    if target.kind == "webhook" and target.format == "standard":
+        data = {"webhook": target.id}
+        of_desk = {"desk": {"id": target.desk, "name": name}} if target.desk else {}
+        return _encode("ping", at_ms, data | of_desk)
+    if not target.desk:
+        return msgspec.json.encode({"text": "Test call from the news aggregator."})
+    link = f"\n\n{base_url}/desks/{target.desk}" if base_url else ""
+    text = "This is a test. Notifications of this desk of the news aggregator arrive here." + link
+    title = f"{name}: test notification" if name else "Test notification"
+    return encode_message(Message(title, text), target)
+
+
+def _encode(type_: str, at_ms: int, data: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"type": type_, "timestamp": format_rfc3339(at_ms), "data": data})
+
+
+def encode_message(message: Message, target: Subscription) -> bytes:
+    """The stored body of a text message; sent as ``{"text": ...}`` by a webhook with the format "slack"."""
+    if target.kind == "webhook":
+        return msgspec.json.encode({"text": slack_text(f"{message.title}\n{message.body}")})
+    return msgspec.json.encode(message)
+
+
+def alert_message(alert: Alert, at_ms: int, base_url: str) -> Message:
+    """The text of an alert: one event with its headline as the title, several as a list."""
+    name, count = alert.desk.name, len(alert.events) + alert.dropped
+    title = f"{name}: {_headline(alert.events[0])}" if count == 1 else f"{name}: {count} new events"
+    parts = [_event_text(event, at_ms, base_url) for event in alert.events[:LISTED_EVENTS]]
+    if count > len(parts):
+        parts.append(f"and {count - len(parts)} more")
+    if base_url:
+        parts.append(f"Desk: {base_url}/desks/{alert.desk.id}")
+    return Message(title, "\n\n".join(parts))
+
+
+def _event_text(event: Event, now_ms: int, base_url: str) -> str:
+    hourly = items_in_last_hour(event, now_ms)
+    facts = size_summary(event) + (f", {hourly} in the last hour" if hourly else "")
+    if event.status == "closed":
+        facts += ", ended"
+    lines = [_headline(event), facts]
+    if base_url:
+        lines.append(event_url(event, base_url))
+    return "\n".join(lines)
+
+
+def _headline(event: Event) -> str:
+    title = " ".join(title_of(event).split())
+    return title if len(title) <= MAX_TITLE_CHARS else title[: MAX_TITLE_CHARS - 1] + "…"

@@ -22,7 +22,7 @@ from aggregator.contract import responses
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord
-from aggregator.events.detection.known_history import LearningStatus
+from aggregator.events.detection.model import LearningStatus
 from aggregator.events.event import Event, plain_title
 from aggregator.events.selection import growth, severity
 from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items

@@ -16,7 +16,7 @@ from aggregator.app import Service
 from aggregator.auth.api_keys import Role
 from aggregator.contract.problems import PROBLEM_TITLES
 from aggregator.errors import StoreUnavailable
-from aggregator.events.detection.known_history import LearnedHistory
+from aggregator.events.detection.model import LearnedHistory
 from aggregator.http.app_keys import CALLER_KEY, METRICS, SERVICE
 from aggregator.http.handlers.operations import all_metrics
 from aggregator.http.pages import cards, html_response

@@ -9,7 +9,7 @@ import pytest
 
 from aggregator.contract.encoding import to_datetime
 from aggregator.errors import Conflict
-from aggregator.events.detection.known_history import LearningStatus
+from aggregator.events.detection.model import LearningStatus
 from tests.support.factories import event
 from tests.support.fake_service import START_MS, Client, FakeService
 

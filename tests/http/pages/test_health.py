@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aggregator.events.detection.known_history import LearnedHistory
+from aggregator.events.detection.model import LearnedHistory
 from aggregator.http.pages.health import arrival_rate, error_statuses, known_documents, named_refusals
 from aggregator.index.article_stream import Arrivals
 from aggregator.time_units import HOUR_MS, MINUTE_MS

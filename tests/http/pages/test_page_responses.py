@@ -10,7 +10,7 @@ import pytest
 
 from aggregator.app import Service, open_service
 from aggregator.errors import StoreUnavailable
-from aggregator.events.detection.known_history import LearnedHistory
+from aggregator.events.detection.model import LearnedHistory
 from aggregator.events.repository import LEARNING_KEY
 from aggregator.settings import Settings
 from aggregator.store.base import Put

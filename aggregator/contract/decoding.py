@@ -180,14 +180,10 @@ def check_ids(ids: Sequence[str]) -> list[str]:
 
 def check_path_id(id_: str) -> str:
     """The validated id of a path. Raises InvalidInput."""
-    if len(id_) > MAX_ID_BYTES:
-        raise InvalidInput(
-            f"id: too long; an id has at most {MAX_ID_BYTES} bytes.",
-            field="id",
-            reason="too_long",
-            place="parameter",
-        )
     try:
+        if len(id_) > MAX_ID_BYTES:
+            message = f"id: too long; an id has at most {MAX_ID_BYTES} bytes."
+            raise InvalidInput(message, field="id", reason="too_long")
         return validate_id(id_)
     except InvalidInput as error:
         error.place = "parameter"

@@ -44,15 +44,9 @@ _REASON_OF_PART = dict.fromkeys(("RFC3339", "timezone", "regex"), "bad_format")
 _REASON_OF_PART |= {"of length <=": "too_long", "of length >=": "too_short", "enum value": "not_allowed"}
 _REASON_OF_PART |= dict.fromkeys(("out of range", " <= ", " >= "), "out_of_range")
 _TYPE_DESCRIPTIONS = {
-    "str": "a string",
-    "int": "an integer",
-    "float": "a number",
-    "bool": "a boolean",
-    "object": "an object",
-    "array": "an array",
-    "null": "null",
-    "datetime": "an RFC 3339 time",
-}
+    "str": "a string", "int": "an integer", "float": "a number", "bool": "a boolean", "object": "an object",
+    "array": "an array", "null": "null", "datetime": "an RFC 3339 time",
+}  # fmt: skip
 
 
 class ErrorCollector:

@@ -137,11 +137,6 @@ def bind_source(request: web.Request, article: Article) -> Article:
     return replace(article, source=sources[0])
 
 
-def actor_name(request: web.Request, requested_name: str) -> str:
-    """Name under which a change is recorded: the key's, where keys are required."""
-    return caller_name(request) or requested_name
-
-
 def audit_request(request: web.Request, operation: str, status: int) -> None:
     """Write one line to the audit log. The path is logged percent-encoded, so it contains no line breaks."""
     key = request.get(CALLER_KEY)

@@ -156,12 +156,10 @@ def _add_cors_headers(request: web.Request, headers: CIMultiDict[str]) -> None:
 def _allowed_origin(request: web.Request) -> str | None:
     """The value of Access-Control-Allow-Origin; None for other origins and for no origin."""
     origin = request.headers.get("Origin")
-    allowed = _allowed_origins(request.app[SERVICE].settings.cors_origins)
     if origin is None or not request.rel_url.raw_path.startswith("/v1/"):
         return None
-    if ANY_ORIGIN in allowed:
-        return ANY_ORIGIN
-    return origin if origin in allowed else None
+    allowed = _allowed_origins(request.app[SERVICE].settings.cors_origins)
+    return ANY_ORIGIN if ANY_ORIGIN in allowed else origin if origin in allowed else None
 
 
 @lru_cache(maxsize=16)

@@ -27,7 +27,6 @@ from aggregator.events.event import Event, plain_title
 from aggregator.events.selection import growth, severity
 from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items
 from aggregator.http.app_keys import SERVICE
-from aggregator.index import StoredArticle
 from aggregator_client import wire
 
 
@@ -196,7 +195,10 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         ids = event.items[start : start + ARTICLES_PER_READ]
         stored = await service.articles.index.articles.get_many(ids)
         found = [stored[id_] for id_ in ids if id_ in stored]
-        items += [_item(article, similarities.get(article.record.id, 1.0)) for article in found]
+        for article in found:
+            match = article.outcome.match
+            copy_of = match.canonical_id if match else ""
+            items.append(item_of(article.record, similarities.get(article.record.id, 1.0), copy_of))
         records = (records + [article.record for article in found])[-MAX_HEADLINES:]
         await asyncio.sleep(0)  # 100 articles are 10 ms of the event loop
     by_id = {item.id: item for item in items}
@@ -207,16 +209,6 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
 def item_of(record: ArticleRecord, similarity: float = 1.0, copy_of: str = "") -> EventItem:
     """The item of a stored article."""
     return fields_of(record, EventItem, at_ms=record.publication_ms, similarity=similarity, copy_of=copy_of)
-
-
-def first_own(items: Iterable[EventItem], service: Service) -> EventItem | None:
-    """The first article of one of the newsroom's own sources."""
-    return next((item for item in items if service.events.own_sources.is_own(item.source)), None)
-
-
-def _item(article: StoredArticle, similarity: float) -> EventItem:
-    match = article.outcome.match
-    return item_of(article.record, similarity, match.canonical_id if match else "")
 
 
 async def get_items(request: web.Request, id_: str) -> EventItemsOut:

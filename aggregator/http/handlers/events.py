@@ -28,9 +28,8 @@ from aggregator.events.desks import Desk, Desks
 from aggregator.events.event import EditorAction
 from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key_of
 from aggregator.events.user_state import ReadMark
-from aggregator.http import auth
 from aggregator.http import body as bodies
-from aggregator.http.app_keys import SERVICE, caller_id
+from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.endpoint import parse_pairs
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_views import load_storyline
@@ -99,7 +98,7 @@ async def get_story(service: Service, id_: str) -> StoryOut:
 
 async def post_action(request: web.Request, service: Service, id_: str, body: ActionIn) -> EventOut:
     """Apply an editor's action to an event; returns the changed event."""
-    body.actor = auth.actor_name(request, body.actor)
+    body.actor = caller_name(request) or body.actor  # where keys are required, that of the key
     event = await service.events.editor_actions.apply(_to_action(body, id_, service.clock()))
     return event_views.event_out(event, service.clock())
 

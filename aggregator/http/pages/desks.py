@@ -5,7 +5,6 @@ All forms work without scripts: a change is answered with a redirect, a problem 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -63,21 +62,15 @@ EMPTY_FORM = DeskForm(pause_minutes="5", time_zone="UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class PreviewRow:
-    """An event of the view. ``hourly``: items in its busiest hour; ``notified``: above the thresholds."""
-
-    card: Card
-    hourly: int
-    notified: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Preview:
-    """The events of a desk's view within the last days, and how many of them reached the thresholds."""
+    """The events of a desk's view within the last days, and how many of them reached the thresholds.
+
+    ``rows``: card, items in its busiest hour, and whether it reached the thresholds.
+    """
 
     total: int
     notified: int
-    rows: tuple[PreviewRow, ...]
+    rows: tuple[tuple[Card, int, bool], ...]
     truncated: bool
 
 
@@ -161,10 +154,7 @@ async def desk_list(
         "desks.html",
         page="desks",
         can_edit=may_edit(request),
-        desks=[
-            (desk, describe(desk), [row for row in view.targets if row.target.desk == desk.id])
-            for desk in desks
-        ],
+        desks=[(desk, [row for row in view.targets if row.target.desk == desk.id]) for desk in desks],
         webhooks=[row for row in view.targets if not row.target.desk],
         form=form or EMPTY_FORM,
         is_open=form is not None or not desks,
@@ -196,7 +186,6 @@ async def _desk_page(
         page="desks",
         can_edit=can_edit,
         desk=stored,
-        description=describe(stored),
         view=view,
         form=form or desk_to_form(stored),
         preview=preview or await _preview(request, stored),
@@ -220,7 +209,7 @@ async def _preview(request: web.Request, desk: Desk) -> Preview:
     )
     reached = [is_reportable(e) and meets_thresholds(desk, e, busiest_hour(e)) for e in events]
     rows = [
-        PreviewRow(make_card(event, now_ms), busiest_hour(event), notified)
+        (make_card(event, now_ms), busiest_hour(event), notified)
         for event, notified in list(zip(events, reached, strict=True))[:LISTED_PREVIEW]
     ]
     return Preview(len(events), sum(reached), tuple(rows), len(events) >= MAX_PREVIEW)
@@ -256,40 +245,3 @@ def _form_value(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(value)
     return str(value or "")
-
-
-def describe(desk: Desk) -> tuple[str, str]:
-    """What a desk shows and when it notifies, one sentence each."""
-    parts = [
-        f"{label} {' or '.join(values)}"
-        for label, values in (("about", desk.terms), ("from", desk.sources), ("in", desk.languages))
-        if values
-    ]
-    if desk.without:
-        parts.append(f"without {' or '.join(desk.without)}")
-    if desk.min_size:
-        parts.append(f"with {desk.min_size} items or more")
-    if desk.status:
-        parts.append(f"with the status {desk.status}")
-    view = "Events " + ", ".join(parts) + "." if parts else "All events."
-    thresholds = [
-        f"{count} {noun}"
-        for count, noun in (
-            (desk.alert_size, "items"),
-            (desk.alert_sources, "sources"),
-            (desk.alert_hourly, "items within an hour"),
-        )
-        if count
-    ]
-    if desk.paused:
-        return view, "Notifications are paused."
-    notify = f"Notifies at {_listed(thresholds)}" if thresholds else "Notifies of every event"
-    notify += f", at most every {desk.pause_minutes} min" if desk.pause_minutes else ""
-    if desk.quiet_from:
-        notify += f"; quiet from {desk.quiet_from} to {desk.quiet_until} ({desk.time_zone})"
-        notify += f" except at {desk.quiet_size} items" if desk.quiet_size else ""
-    return view, notify + "."
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

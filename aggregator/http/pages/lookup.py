@@ -6,8 +6,6 @@ The look-up page also lists the events about what was typed, if that is short: "
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -19,8 +17,8 @@ from aggregator.app import Service
 from aggregator.contract.decoding import to_article
 from aggregator.contract.encoding import hamming_class
 from aggregator.contract.requests import MAX_SEARCH_CHARS
-from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
-from aggregator.domain import Answer, Article, ArticleRecord, Outcome, RelatedItem
+from aggregator.dedup.diff import MAX_COMPARED_CHARS, diff_texts
+from aggregator.domain import Article
 from aggregator.errors import InvalidInput, NoText, NotFound
 from aggregator.events.selection import EventFilter
 from aggregator.http.app_keys import SERVICE
@@ -28,7 +26,6 @@ from aggregator.http.handlers.events import decode_result_cursor, encode_cursor
 from aggregator.http.handlers.search import MAX_EVENTS, event_conditions, language_of_tag
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
-from aggregator.queries.explain import Explanation
 from aggregator.queries.headline_table import SearchFilter
 from aggregator.queries.search import SearchResult
 from aggregator.time_units import HOUR_MS
@@ -71,34 +68,6 @@ class CompareQuery(Struct, forbid_unknown_fields=True):
 
 class CompareForm(CompareQuery, forbid_unknown_fields=True):
     """Form of the comparison page: each side by id, address or text."""
-
-
-@dataclass(frozen=True, slots=True)
-class LookupResult:
-    """Verdict for one article. ``record``: None for a pasted ``text``.
-
-    ``duplicates``: other articles of its group, of which ``canonical`` is the one that it copies
-    """
-
-    outcome: Outcome
-    analysis: ArticleRecord | Answer
-    hamming_class: str
-    event_id: str | None
-    canonical: ArticleRecord | None
-    duplicates: tuple[ArticleRecord, ...]
-    related: Sequence[RelatedItem]
-    record: ArticleRecord | None = None
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Comparison of two articles; ``diffs`` is None if the text of one is not stored."""
-
-    explanation: Explanation
-    records: tuple[ArticleRecord | None, ArticleRecord | None]
-    diffs: tuple[Sequence[DiffSpan], Sequence[DiffSpan]] | None
-    truncated: bool
 
 
 async def lookup(request: web.Request, query: LookupQuery) -> web.Response:
@@ -160,40 +129,44 @@ async def _resolve_id(request: web.Request, given: str) -> str:
     raise NotFound(f"No article is stored under {given[:200]!r}. Paste the text itself to get its verdict.")
 
 
-async def _look_up_stored(request: web.Request, id_: str) -> LookupResult:
+async def _look_up_stored(request: web.Request, id_: str) -> dict[str, Any]:
+    """As for a pasted text; ``duplicates``: other articles of its group, ``canonical`` the one it copies."""
     service = request.app[SERVICE]
     stored = await service.articles.index.articles.get(id_)
     match = stored.outcome.match
     group = await service.articles.index.articles.group_members(id_, MAX_DUPLICATES)
     events = await service.events.repository.event_ids_of([stored.group])
-    return LookupResult(
-        outcome=stored.outcome,
-        analysis=stored.record,
-        hamming_class=hamming_class(stored.outcome.distance, service.settings),
-        event_id=events.get(stored.group),
-        canonical=next((r for r in group if match and r.id == match.canonical_id), None),
-        duplicates=tuple(r for r in group if r.id != id_)[:MAX_DUPLICATES],
-        related=await service.articles.related.of_id(id_, limit=MAX_RELATED),
-        record=stored.record,
-    )
+    return {
+        "outcome": stored.outcome,
+        "analysis": stored.record,
+        "hamming_class": hamming_class(stored.outcome.distance, service.settings),
+        "event_id": events.get(stored.group),
+        "canonical": next((r for r in group if match and r.id == match.canonical_id), None),
+        "duplicates": tuple(r for r in group if r.id != id_)[:MAX_DUPLICATES],
+        "related": await service.articles.related.of_id(id_, limit=MAX_RELATED),
+        "record": stored.record,
+        "text": "",
+    }
 
 
-async def _look_up_pasted(request: web.Request, text: str) -> LookupResult:
+async def _look_up_pasted(request: web.Request, text: str) -> dict[str, Any]:
+    """The verdict on a text as values for the page."""
     service = request.app[SERVICE]
     answer = await service.articles.ingest.submit(to_article(ArticleIn(text=text)), dry_run=True)
     match = answer.outcome.match
     group_members = service.articles.index.articles.group_members
     group = await group_members(match.canonical_id, MAX_DUPLICATES) if match else []
-    return LookupResult(
-        outcome=answer.outcome,
-        analysis=answer,
-        hamming_class=hamming_class(answer.outcome.distance, service.settings),
-        event_id=answer.event_id,
-        canonical=group[0] if group else None,
-        duplicates=tuple(group)[:MAX_DUPLICATES],
-        related=answer.related,
-        text=text,
-    )
+    return {
+        "outcome": answer.outcome,
+        "analysis": answer,
+        "hamming_class": hamming_class(answer.outcome.distance, service.settings),
+        "event_id": answer.event_id,
+        "canonical": group[0] if group else None,
+        "duplicates": tuple(group)[:MAX_DUPLICATES],
+        "related": answer.related,
+        "record": None,
+        "text": text,
+    }
 
 
 async def _events_about(request: web.Request, given: str) -> list[Card]:
@@ -208,7 +181,7 @@ async def _events_about(request: web.Request, given: str) -> list[Card]:
 
 
 async def _lookup_page(
-    request: web.Request, given: str, result: LookupResult | None = None, problem: str = ""
+    request: web.Request, given: str, result: dict[str, Any] | None = None, problem: str = ""
 ) -> web.Response:
     return html_response(
         request,
@@ -217,7 +190,7 @@ async def _lookup_page(
         given=given,
         max_duplicates=MAX_DUPLICATES,
         result=result,
-        events=[] if result is not None and result.record else await _events_about(request, given),
+        events=[] if result is not None and result["record"] else await _events_about(request, given),
         problem=problem,
     )
 
@@ -234,7 +207,8 @@ async def _compare_page(request: web.Request, a: str, b: str) -> web.Response:
     )
 
 
-async def _load_comparison(request: web.Request, a: str, b: str) -> Comparison:
+async def _load_comparison(request: web.Request, a: str, b: str) -> dict[str, Any]:
+    """``diffs``: None if the text of one is not stored."""
     service = request.app[SERVICE]
     sides = [await _article_or_id(request, side) for side in (a, b)]
     first, second = await service.articles.explain.load_pair(sides[0], sides[1])
@@ -246,7 +220,7 @@ async def _load_comparison(request: web.Request, a: str, b: str) -> Comparison:
         langs = first.record.lang, second.record.lang
         diffs = await asyncio.to_thread(diff_texts, first.text, second.text, *langs)
     truncated = any(len(side.text or "") > MAX_COMPARED_CHARS for side in (first, second))
-    return Comparison(explanation, (records[0], records[1]), diffs, truncated)
+    return {"explanation": explanation, "records": records, "diffs": diffs, "truncated": truncated}
 
 
 async def _article_or_id(request: web.Request, given: str) -> str | Article:

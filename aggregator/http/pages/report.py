@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Annotated, Literal
 from urllib.parse import urlencode
@@ -22,7 +23,7 @@ from aggregator.events.event import Event, title_of
 from aggregator.events.selection import severity
 from aggregator.events.storylines import Development
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, first_own, item_of, load_storyline
+from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, item_of, load_storyline
 from aggregator.http.pages import cards, html_response
 from aggregator.http.pages.cards import spread_chart
 from aggregator.http.pages.filters import query_value
@@ -32,11 +33,6 @@ from aggregator_client.wire import doc
 
 MAX_COPIES = 20  # of each article, beyond those that the event counts
 MAX_DEVELOPMENTS = 8
-VIEW_NAMES: dict[ReportView, str] = {
-    "newest": "Newest first",
-    "oldest": "Oldest first",
-    "outlets": "By outlet",
-}
 PAGE_SIZE = 50
 # The print view has one page.
 MAX_PRINTED = 1000
@@ -75,15 +71,15 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         alternatives=loaded.alternatives,
         first=next(iter(loaded.items), None),
         has_own_sources=bool(service.events.own_sources),
-        own=first_own(loaded.items, service),
+        own=next((item for item in loaded.items if service.events.own_sources.is_own(item.source)), None),
         is_own_source=service.events.own_sources.is_own,
         editors=sorted({event.assignee, *(action.actor for action in event.actions)} - {""}),
         item_page=page,
         stored_count=len(loaded.items),
         copy_count=len(loaded.items) - len(fold_copies(loaded.items)),
         view=query.view,
-        views={view: (name, _url(event, view)) for view, name in VIEW_NAMES.items()},
-        page_url=lambda number: _url(event, query.view, number),
+        view_url=partial(_url, event),
+        page_url=partial(_url, event, query.view),
         is_print=query.print,
         unnamed_outlet=UNNAMED_OUTLET,
         stream_url="/v1/events/stream",

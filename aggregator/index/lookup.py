@@ -260,9 +260,13 @@ class Lookup:
         tag = snapshot.stacks[space].writable_tag
         changed_states = writers.keys() & [tag + keys.state(n) for n in numbers] if writers else set()
         relied_on = {binding for key in changed | changed_states for binding in writers.get(key, ())}
-        if match is not None:  # found by its terms, an earlier article of the batch may share no bucket
-            binding = tag + keys.binding(match.id)
-            relied_on |= writers.keys() & {binding}
+        match_checks: list[Check] = []
+        if match is not None:
+            # Found by its terms, an earlier article of the batch may share no bucket.
+            relied_on |= writers.keys() & {tag + keys.binding(match.id)}
+            # The matched version is neither dead nor repointed, and its canonical article is not deleted.
+            state = snapshot.unchanged_check(space, keys.state(match.number))
+            match_checks = [state, ValueEquals(tag + keys.tombstone(match.canonical_first), None)]
         values = list(map(snapshot.values.__getitem__, read.keys)) if changed else read.values
         count = probe.block_bucket_count
         return [
@@ -270,15 +274,7 @@ class Lookup:
             LengthsUnchanged(tuple(read.keys[:count]), tuple(values[:count])),
             *unchanged_checks(read.keys[count:], values[count:]),
             *(ValueEquals(binding, snapshot.values[binding]) for binding in sorted(relied_on)),
-            *(self.match_checks(snapshot, space, match) if match else ()),
-        ]
-
-    def match_checks(self, snapshot: Snapshot, space: str, match: Match) -> list[Check]:
-        """The matched version is neither dead nor repointed, and its canonical article is not deleted."""
-        tombstone = snapshot.stacks[space].writable_tag + keys.tombstone(match.canonical_first)
-        return [
-            snapshot.unchanged_check(space, keys.state(match.number)),
-            ValueEquals(tombstone, None),
+            *match_checks,
         ]
 
     async def find_within_radius(

@@ -161,7 +161,8 @@ class Segments:
 
     async def read_keys(self, builders: Mapping[str, KeyBuilder]) -> Snapshot:
         """Read the keys that each space's builder returns; again if a segment was sealed or rehashed."""
-        await self._load_heads(builders)
+        if not builders.keys() <= self._stacks.keys():
+            await self._load_heads(builders)
         while True:
             stacks = {space: self._stacks[space] for space in builders}
             sealed_keys = [stack.writable_tag + keys.SEALED for stack in stacks.values()]

@@ -199,7 +199,7 @@ class Snapshot:
 
     def changed_buckets(self, id_: str) -> set[bytes]:
         """Keys of the article's buckets that the batch has appended to."""
-        return self.writers.keys() & self.buckets[id_][-1].keys if self.writers else set()
+        return self.writers.keys() & self.buckets[id_][-1].keys
 
     def appended_to(self, id_: str, changed: set[bytes]) -> dict[int, bytes]:
         """What the batch appended to the ``changed`` buckets of the article, by their position."""

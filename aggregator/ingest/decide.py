@@ -116,7 +116,7 @@ class Decider:
     ) -> CommitPlan:
         """Plan the commit of one article; a repeat stores newer metadata immediately."""
         probe = lookup.probe
-        changed_buckets = snapshot.changed_buckets(probe.id)
+        changed_buckets = snapshot.changed_buckets(probe.id) if snapshot.writers else set()
         if changed_buckets:  # an earlier article of this batch shares a bucket with it
             matches = self._index.lookup.extend_result(snapshot, probe, lookup.matches, changed_buckets)
             if matches is not lookup.matches:

@@ -297,7 +297,14 @@ def _(patch: Patch) -> None:
 
 @mutant("the match is not checked", "delete races a copy")
 def _(patch: Patch) -> None:
-    patch.setattr(Lookup, "match_checks", lambda self, snapshot, space, match: [])
+    original = Lookup.commit_checks
+    patch.setattr(
+        Lookup,
+        "commit_checks",
+        lambda self, snapshot, probe, changed, numbers, match=None: original(
+            self, snapshot, probe, changed, numbers
+        ),
+    )
 
 
 @mutant("index entries are written after the commit", "two near-copies")

@@ -50,6 +50,9 @@ except ImportError as error:
 
 Matrix = npt.NDArray[np.float64]
 
+# A term occurs in at least so many articles, and in at most this share of them.
+MIN_ARTICLES, MAX_SHARE = 2, 0.5
+PCA_ARTICLES = 50_000  # at most, evenly spaced, from which the axes are computed; idf uses all
 _RANDOM_STATE = 0  # start vector of the Lanczos iteration
 _LANGUAGE_SAMPLE_CHARS = 600
 _ROTATION_ITERATIONS = 40  # the bits hardly change after 30
@@ -59,27 +62,19 @@ _ROTATION_ITERATIONS = 40  # the bits hardly change after 30
 class FitSettings:
     """Settings of a fit; the defaults were chosen by measurement (docs/decisions/0015-feature-model.md).
 
-    terms         size of the vocabulary: the terms of most articles, ties in order of code points
-    min_articles  minimum number of articles with a term ...
-    max_share     ... and their maximum share of all articles, 0..1
-    components    principal axes, at least 64 with orthogonal hyperplanes
-    hyperplanes   "hashed": +-1 by hashes, as in the paper; "orthogonal": those orthonormalized (QR);
-                  "learned": those rotated to fit the corpus (see above)
-    pca_articles  maximum number of articles, evenly spaced, from which the axes are computed; idf uses all
+    terms        size of the vocabulary: the terms of most articles, ties in order of code points
+    components   principal axes, at least 64 with orthogonal hyperplanes
+    hyperplanes  "hashed": +-1 by hashes, as in the paper; "orthogonal": those orthonormalized (QR);
+                 "learned": those rotated to fit the corpus (see above)
     """
 
     terms: int = 30_000
-    min_articles: int = 2
-    max_share: float = 0.5
     components: int = 128
     hyperplanes: Literal["hashed", "orthogonal", "learned"] = "orthogonal"
-    pca_articles: int = 50_000
 
     def __post_init__(self) -> None:
         checks = (
             (self.terms >= FINGERPRINT_BITS, f"terms must be at least {FINGERPRINT_BITS}, not {self.terms}"),
-            (self.min_articles >= 1, f"min_articles must be at least 1, not {self.min_articles}"),
-            (0 < self.max_share <= 1, f"max_share must be above 0 and at most 1, not {self.max_share:g}"),
             (self.components >= 1, f"components must be at least 1, not {self.components}"),
             (
                 self.hyperplanes in ("hashed", "orthogonal", "learned"),
@@ -90,7 +85,6 @@ class FitSettings:
                 f"{FINGERPRINT_BITS} orthogonal hyperplanes need at least {FINGERPRINT_BITS} components, "
                 f"not {self.components}",
             ),
-            (self.pca_articles >= 2, f"pca_articles must be at least 2, not {self.pca_articles}"),
         )
         problems = [text for is_valid, text in checks if not is_valid]
         if problems:
@@ -133,7 +127,7 @@ def fit(
     x = tfidf.fit_transform(counts)
     # One thread: sums of BLAS depend on the number of threads, and sparse products use one anyway.
     with threadpool_limits(1):
-        sampled = _sample_evenly(x, settings.pca_articles)
+        sampled = _sample_evenly(x, PCA_ARTICLES)
         # Lanczos iteration, for which the centered matrix need not be dense.
         pca = PCA(settings.components, svd_solver="arpack", random_state=_RANDOM_STATE).fit(sampled)
         axes, mean = pca.components_, np.asarray(pca.mean_).ravel()
@@ -232,7 +226,7 @@ def _choose_terms(
     vocabulary, and breaks ties by an unstable sort.
     """
     articles = np.bincount(counts.indices, minlength=counts.shape[1])
-    is_usable = (articles >= settings.min_articles) & (articles <= settings.max_share * counts.shape[0])
+    is_usable = (articles >= MIN_ARTICLES) & (articles <= MAX_SHARE * counts.shape[0])
     by_articles = np.lexsort((np.arange(len(articles)), -articles))
     columns = np.sort(by_articles[is_usable[by_articles]][: settings.terms])
     return columns, tuple(str(term) for term in terms[columns])

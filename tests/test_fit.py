@@ -193,10 +193,11 @@ def test_terms_of_most_articles_are_chosen() -> None:
     assert {"flood", "judge", "orbit"} <= set(vocabulary)
 
 
-def test_axes_are_fitted_to_a_sample() -> None:
-    """Above pca_articles the axes are computed from evenly spaced articles, idf from all."""
-    sampled = fit(CORPUS, "en", FitSettings(terms=120, components=64, pca_articles=150))
+def test_axes_are_fitted_to_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above PCA_ARTICLES the axes are computed from evenly spaced articles, idf from all."""
     whole = fit(CORPUS, "en", FitSettings(terms=120, components=64))
+    monkeypatch.setattr("aggregator.fit.PCA_ARTICLES", 150)
+    sampled = fit(CORPUS, "en", FitSettings(terms=120, components=64))
 
     assert np.array_equal(sampled.model.idf, whole.model.idf)
     assert sampled.model.content_hash != whole.model.content_hash
@@ -210,11 +211,8 @@ def test_axes_are_fitted_to_a_sample() -> None:
             "64 orthogonal hyperplanes need at least 64 components, not 32",
         ),
         ({"terms": 10}, "terms must be at least 64, not 10"),
-        ({"max_share": 0.0}, "max_share must be above 0"),
-        ({"min_articles": 0}, "min_articles must be at least 1"),
         ({"components": 0, "hyperplanes": "hashed"}, "components must be at least 1"),
         ({"hyperplanes": "curved"}, "hashed, orthogonal or learned, not 'curved'"),
-        ({"pca_articles": 1}, "pca_articles must be at least 2"),
     ],
 )
 def test_invalid_settings_are_refused(changes: dict[str, object], problem: str) -> None:
@@ -225,8 +223,8 @@ def test_invalid_settings_are_refused(changes: dict[str, object], problem: str) 
 
 def test_one_error_names_all_invalid_settings() -> None:
     """They are separated by semicolons."""
-    with pytest.raises(InvalidInput, match=r"terms must.*; max_share must"):
-        FitSettings(terms=1, max_share=-3)
+    with pytest.raises(InvalidInput, match=r"terms must.*; components must"):
+        FitSettings(terms=1, components=0, hyperplanes="hashed")
 
 
 @pytest.mark.parametrize("token_lists", [[], [[]], [[], []]])

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +33,8 @@ from aggregator.analysis.text.language import FALLBACK_GROUP, UNDETERMINED
 from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenizer_recipe
 from aggregator.errors import ModelError
 
-# Functions of the term frequency, applied before idf; the name is stored in the model and part of its hash.
+# Function of the term frequency, applied before idf; stored in the model and part of its hash.
 LOG_TF_WEIGHT = "1+ln(tf)"
-RAW_TF_WEIGHT = "tf"
-POWER_TF_WEIGHT = "tf^.75"
 
 # Index terms of one text in order, or term -> count in order of first occurrence.
 IndexTerms = Sequence[str] | Mapping[str, int]
@@ -63,7 +61,6 @@ class FeatureModel:
     offset: npt.NDArray[np.float64] = field(repr=False)
     recipe: str = TOKENIZER_RECIPE
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    term_weight: str = LOG_TF_WEIGHT
     content_hash: str = field(init=False)
     _row_of_term: dict[str, int] = field(init=False, repr=False)
     _max_idf: float = field(init=False, repr=False)
@@ -77,7 +74,7 @@ class FeatureModel:
                 "folded-pca",
                 self.group,
                 self.recipe,
-                self.term_weight,
+                LOG_TF_WEIGHT,
                 str(HASH_SEED),
                 *(array.tobytes() for array in _stored_arrays(self).values()),
             ),
@@ -99,7 +96,7 @@ class FeatureModel:
         if not known:
             return hashed_sums({term: _log_tf(count) for term, count in counts.items()})
         rows = np.array(list(known))
-        tf_idf = tf_weights(self.term_weight, np.array(list(known.values()))) * self.idf[rows]
+        tf_idf = tf_weights(np.array(list(known.values()))) * self.idf[rows]
         return self.project_rows(rows, tf_idf)
 
     def project_rows(self, rows: npt.NDArray[np.int64], tf_idf: npt.NDArray[np.float64]) -> FloatArray:
@@ -124,7 +121,7 @@ class FeatureModel:
             "kind": "folded-pca",
             "group": self.group,
             "recipe": self.recipe,
-            "term_weight": self.term_weight,
+            "term_weight": LOG_TF_WEIGHT,
             "content_hash": self.content_hash,
             "metadata": dict(self.metadata),
         }
@@ -135,10 +132,10 @@ class FeatureModel:
         """The model in a file with these contents, for ``models.load_model``."""
         recipe, term_weight = fields["recipe"], fields["term_weight"]
         expected_recipe = tokenizer_recipe(fields["group"])
-        if recipe != expected_recipe or term_weight not in _TF_WEIGHTS:
+        if recipe != expected_recipe or term_weight != LOG_TF_WEIGHT:
             raise ModelError(
                 f"{path}: the model was fitted for index terms {recipe!r} with weights {term_weight!r}, but "
-                f"this program uses {expected_recipe!r} with {' or '.join(map(repr, _TF_WEIGHTS))}; "
+                f"this program uses {expected_recipe!r} with {LOG_TF_WEIGHT!r}; "
                 "fit it again with `aggregator fit`."
             )
         return cls(
@@ -149,7 +146,6 @@ class FeatureModel:
             arrays["offset"].copy(),
             recipe,
             fields["metadata"],
-            term_weight,
         )
 
 
@@ -163,14 +159,13 @@ class HashedModel:
     group: str = FALLBACK_GROUP
     term_idf: TermIdf | None = None
     lang: str = UNDETERMINED
-    term_weight: ClassVar[str] = LOG_TF_WEIGHT
 
     @property
     def content_hash(self) -> str:
         """SHA-256 of everything that the fingerprints depend on."""
         table = (self.term_idf.content_hash,) if self.term_idf is not None else ()
         return hash_of_parts(
-            "hashed", self.group, tokenizer_recipe(self.group), self.term_weight, str(HASH_SEED), *table
+            "hashed", self.group, tokenizer_recipe(self.group), LOG_TF_WEIGHT, str(HASH_SEED), *table
         )
 
     def for_language(self, lang: str) -> HashedModel:
@@ -196,23 +191,14 @@ def _log_tf(count: int) -> float:
     return 1.0 + math.log(count)
 
 
-_TF_WEIGHTS: Mapping[str, Callable[[int], float]] = {
-    LOG_TF_WEIGHT: _log_tf,
-    RAW_TF_WEIGHT: float,
-    # Roots are correctly rounded, so equal on every machine; pow is not.
-    POWER_TF_WEIGHT: lambda count: math.sqrt(count) * math.sqrt(math.sqrt(count)),
-}
-_TF_TABLES = {
-    name: np.array([0.0, *map(weight, range(1, _TF_TABLE_SIZE))]) for name, weight in _TF_WEIGHTS.items()
-}
+_TF_TABLE: FloatArray = np.array([0.0, *map(_log_tf, range(1, _TF_TABLE_SIZE))])
 
 
-def tf_weights(term_weight: str, counts: npt.NDArray[np.int64]) -> FloatArray:
+def tf_weights(counts: npt.NDArray[np.int64]) -> FloatArray:
     """The weights before idf, (n,) float64, of terms with these ``counts``, (n,), all > 0."""
     if counts.max() < _TF_TABLE_SIZE:
-        table: FloatArray = _TF_TABLES[term_weight]
-        return table[counts]
-    return np.array([_TF_WEIGHTS[term_weight](count) for count in counts.tolist()])
+        return _TF_TABLE[counts]
+    return np.array([_log_tf(count) for count in counts.tolist()])
 
 
 def _stored_arrays(model: FeatureModel) -> dict[str, npt.NDArray[Any]]:
@@ -245,7 +231,5 @@ def _check_shapes(model: FeatureModel) -> None:
             raise ValueError(f"{name} has values that are not finite")
     if not terms or len(set(model.vocabulary)) != terms or any("\n" in term for term in model.vocabulary):
         raise ValueError("the vocabulary is empty, repeats a term or has a line break in one")
-    if model.term_weight not in _TF_WEIGHTS:
-        raise ValueError(f"term_weight is {model.term_weight!r}")
     if not (model.idf > 0).all():
         raise ValueError("idf has values that are not above 0")

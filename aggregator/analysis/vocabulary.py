@@ -131,7 +131,7 @@ class Vocabulary:
         counts = np.bincount(self._first_position[terms])
         (positions,) = counts.nonzero()
         terms, counts = terms[positions], counts[positions]
-        return terms, counts, tf_weights(self._model.term_weight, counts) * self.terms.columns[1][terms]
+        return terms, counts, tf_weights(counts) * self.terms.columns[1][terms]
 
     def project(self, terms: InternIds, counts: Counts, weights: FloatArray) -> FloatArray:
         """The model's (64,) sums of distinct terms with these counts and tf-idf ``weights``, (n,), n > 0."""

@@ -13,7 +13,7 @@ from aggregator.settings import POLICY_NAMES, Settings
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 if TYPE_CHECKING:
-    from aggregator.dedup.policy import Policy, PolicyProfiles
+    from aggregator.dedup.policy import PolicyProfiles
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -196,18 +196,6 @@ def requested_profile(args: argparse.Namespace) -> str:
     """The policy profile that ``--policy`` names; "" for none, or if it names a rule."""
     policy = getattr(args, "policy", None) if getattr(args, "accepts_profiles", False) else None
     return policy if policy is not None and policy not in POLICY_NAMES else ""
-
-
-def selected_policy(args: argparse.Namespace, settings: Settings) -> tuple[str, Policy]:
-    """Name and policy of a command that judges all articles alike. Raises ConfigurationError."""
-    from aggregator.policy_file import load_policies
-
-    policies = load_policies(settings)
-    profile = requested_profile(args)
-    if not profile:
-        return policies.default.policy.name, policies.default.policy
-    check_profile(policies, profile)
-    return profile, policies.named(profile).policy
 
 
 def check_profile(policies: PolicyProfiles, profile: str) -> None:

@@ -131,32 +131,6 @@ def _add_learn(commands: Any) -> None:
     learn.add(commands).set_defaults(backfill=True, out=os.devnull)
 
 
-def _add_fit(commands: Any) -> None:
-    command = common_options.add_command(
-        commands, "fit", "fit a feature model to your own articles", "aggregator.cli.fit:run"
-    )
-    command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz or - for standard input")
-    command.add_argument("--group", required=True, metavar="NAME", help="language group: en, zh, ...")
-    command.add_argument("--out", required=True, metavar="FILE", help="model file to write, e.g. en.model")
-    command.add_argument(
-        "--features", choices=extensions.feature_names(), default=extensions.TFIDF_PCA,
-        help=f"feature extractor (default {extensions.TFIDF_PCA}, that of the shipped models)",
-    )  # fmt: skip
-    command.add_argument("--card", metavar="FILE", help="Markdown file for the model card")
-    command.add_argument("--corpus", metavar="TEXT", help="description of the articles, for the model card")
-    command.add_argument("--licence", metavar="TEXT", help="license of the articles, for the model card")
-    common_options.add_progress_option(command)
-    group = command.add_argument_group("experiments", "The defaults are those of the shipped models.")
-    group.add_argument("--components", metavar="N", type=int, help="number of principal components")
-    group.add_argument("--terms", metavar="N", type=int, help="maximum size of the vocabulary")
-    group.add_argument(
-        "--hyperplanes", choices=("hashed", "orthogonal", "learned"),
-        help="hashed: as in the paper; learned: more duplicates by fingerprint, and more false positives "
-        "(default orthogonal)",
-    )  # fmt: skip
-    common_options.add_settings_options(command, LOG_SETTINGS)
-
-
 def _add_config(commands: Any) -> None:
     top = commands.add_parser("config", help="show or check the settings", allow_abbrev=False)
     views = top.add_subparsers(title="views", metavar="VIEW", required=True)
@@ -232,7 +206,23 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
         "aggregator.cli.reindex:delete", store=True, settings=SERVICE_SETTINGS,
     ),
     ("replay", "newsdedup-archive"),
-    ("fit", _add_fit),
+    Command(
+        "fit", "fit a feature model to your own articles",
+        (arg("files", nargs="+", metavar="FILE", help=INPUT_HELP),
+         arg("--group", required=True, metavar="NAME", help="language group: en, zh, ..."),
+         arg("--out", required=True, metavar="FILE", help="model file to write, e.g. en.model"),
+         arg("--features", choices=extensions.feature_names(), default=extensions.TFIDF_PCA,
+             help=f"feature extractor (default {extensions.TFIDF_PCA}, that of the shipped models)"),
+         arg("--card", metavar="FILE", help="Markdown file for the model card"),
+         arg("--corpus", metavar="TEXT", help="description of the articles, for the model card"),
+         arg("--licence", metavar="TEXT", help="license of the articles, for the model card"),
+         arg("--components", metavar="N", type=int, help="number of principal components"),
+         arg("--terms", metavar="N", type=int, help="maximum size of the vocabulary"),
+         arg("--hyperplanes", choices=("hashed", "orthogonal", "learned"),
+             help="hashed: as in the paper; learned: more duplicates by fingerprint, and more false "
+             "positives (default orthogonal)")),
+        progress=True, settings=LOG_SETTINGS,
+    ),
     ("dedupe", "newsdedup-archive"),
     ("evaluate", "newsdedup-lab"),
     Command(

@@ -43,7 +43,6 @@ from aggregator.index.codec.record_codec import CandidateRecord
 from aggregator.index.keys import MAX_SKETCH_BUCKET_BITS, SKETCH_BUCKET_BITS
 from aggregator.store.base import (
     AdvanceVersion,
-    Append,
     AppendMany,
     Check,
     Delete,
@@ -216,8 +215,6 @@ class Snapshot:
                 changed = self._append(write.keys, write.values, write.max_bytes)
             elif isinstance(write, Put):
                 values[write.key], changed = write.value, (write.key,)
-            elif isinstance(write, Append):
-                changed = self._append((write.key,), (write.value,), 0)
             elif isinstance(write, Delete):
                 values[write.key], changed = None, (write.key,)
             else:

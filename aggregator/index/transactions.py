@@ -40,7 +40,6 @@ from aggregator.index.segments import NO_SAMPLING, sample_entry
 from aggregator.index.snapshot import SegmentStack, trim_writes
 from aggregator.store.base import (
     AdvanceVersion,
-    Append,
     AppendCapped,
     AppendMany,
     Check,
@@ -116,7 +115,7 @@ class SegmentTransactions:
             row = keys.id_hash(record.id)
             writes += [
                 self._state_write(binding),
-                Append(self._tag + keys.duplicate_ids(outcome.match.canonical_first), row),
+                AppendMany((self._tag + keys.duplicate_ids(outcome.match.canonical_first),), (row,)),
             ]
         return self._transaction(checks, writes, b"+", record.number, version_guard)
 
@@ -191,7 +190,7 @@ class SegmentTransactions:
             row = keys.id_hash(binding.id)
             writes += [
                 self._state_write(binding),
-                Append(self._tag + keys.duplicate_ids(match.canonical_first), row),
+                AppendMany((self._tag + keys.duplicate_ids(match.canonical_first),), (row,)),
             ]
         elif not is_stored or (previous is not None and previous.outcome.match is not None):
             writes += [self._state_write(binding), *(self._term_writes(record) if record is not None else [])]
@@ -259,13 +258,13 @@ class SegmentTransactions:
 
     def _sample_writes(self, record: ArticleRecord) -> list[Write]:
         sample = sample_entry(record.number, self._sampling_exponent)
-        return [Append(self._tag + keys.SAMPLES, sample)] if sample else []
+        return [AppendMany((self._tag + keys.SAMPLES,), (sample,))] if sample else []
 
     def _mark_dead(self, removed: Binding) -> list[Write]:
         entry = removed.number.to_bytes(8, "little")
         return [
             Put(self._tag + keys.state(removed.number), keys.DEAD),
-            Append(self._tag + keys.DEAD_NUMBERS, entry),
+            AppendMany((self._tag + keys.DEAD_NUMBERS,), (entry,)),
         ]
 
     def _removal_write(self, key: bytes) -> Write:

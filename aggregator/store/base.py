@@ -25,15 +25,8 @@ from typing import Protocol
 import msgspec
 
 
-class LengthEquals(msgspec.Struct, frozen=True, gc=False):
-    """Holds if ``key`` is ``length`` bytes long (0: absent). Only for keys that grow by ``Append``."""
-
-    key: bytes
-    length: int
-
-
 class LengthsUnchanged(msgspec.Struct, frozen=True, gc=False):
-    """Holds if each of ``keys`` is as long as its value in ``values``; one check for many keys."""
+    """Holds if each of ``keys`` is as long as its value in ``values``; for keys that only grow."""
 
     keys: tuple[bytes, ...]
     values: tuple[bytes | None, ...]
@@ -49,13 +42,6 @@ class ValueEquals(msgspec.Struct, frozen=True, gc=False):
 
     key: bytes
     value: bytes | None
-
-
-class Append(msgspec.Struct, frozen=True, gc=False):
-    """Append ``value`` to ``key``."""
-
-    key: bytes
-    value: bytes
 
 
 class AppendMany(msgspec.Struct, frozen=True, gc=False):
@@ -111,8 +97,8 @@ def next_version(version: bytes | None, token: bytes) -> bytes:
     return hashlib.sha1((version or b"") + token, usedforsecurity=False).hexdigest().encode()
 
 
-Check = LengthEquals | LengthsUnchanged | ValueEquals
-Write = Append | AppendMany | AppendCapped | Put | Delete | StreamAdd | AdvanceVersion
+Check = LengthsUnchanged | ValueEquals
+Write = AppendMany | AppendCapped | Put | Delete | StreamAdd | AdvanceVersion
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,10 +55,9 @@ _CHECKED_SETTINGS = (
 def open_client(
     url: str, *, socket_timeout_s: float = 5.0, max_connections: int = 64, connect_timeout_s: float = 2.0
 ) -> RedisClient:
-    """Create a client for ``url``: redis://, rediss://, unix:// or redis+cluster:// (also rediss+cluster://).
+    """Create a client for ``url``, which connects at its first call. Raises ConfigurationError.
 
-    Connects at the first call. ``max_connections`` is per server; further callers wait up to
-    ``socket_timeout_s`` for a free connection. Raises ConfigurationError if the URL is invalid.
+    ``max_connections`` is per server; further callers wait up to ``socket_timeout_s`` for a free one.
     """
     plain = url.replace("+cluster://", "://", 1)
     for name, value in parse_qsl(urlsplit(plain).query):
@@ -73,7 +72,8 @@ def open_client(
         "retry": Retry(NoBackoff(), 0),
     }
     try:
-        address = _address_of(plain)
+        parts: dict[str, Any] = dict(parse_url(plain))
+        address = str(parts.get("path") or f"{parts.get('host', 'localhost')}:{parts.get('port', 6379)}")
         if plain == url:
             pool = BlockingConnectionPool.from_url(
                 url, max_connections=max_connections, timeout=socket_timeout_s, **options
@@ -94,13 +94,6 @@ def open_client(
             "with options of redis-py after ? if any."
         ) from error
     return RedisClient(cluster, address, max_concurrency=max_connections, acquire_timeout_s=socket_timeout_s)
-
-
-def _address_of(url: str) -> str:
-    parts: dict[str, Any] = dict(parse_url(url))
-    if "path" in parts:
-        return str(parts["path"])
-    return f"{parts.get('host', 'localhost')}:{parts.get('port', 6379)}"
 
 
 class RedisClient:
@@ -279,10 +272,10 @@ class RedisClient:
     async def _read_config(self, target: dict[str, Any]) -> dict[str, str]:
         try:
             reply = await self._driver_client.execute_command("CONFIG GET", *_CHECKED_SETTINGS, **target)
-        except driver.BusyLoadingError:
-            raise
-        except driver.ResponseError:  # managed servers forbid CONFIG; INFO suffices
-            return {}
+        except driver.ResponseError as error:
+            if isinstance(error, driver.BusyLoadingError):
+                raise
+            return {}  # managed servers forbid CONFIG; INFO suffices
         return {decode_text(name): decode_text(value) for name, value in reply.items()}
 
     async def close(self) -> None:

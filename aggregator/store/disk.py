@@ -30,7 +30,7 @@ def open_private(path: str, flags: int) -> int:
 
 
 def flush_directory(path: Path) -> None:
-    """Wait until the entries of a directory are on disk: they survive a power loss. Raises OSError."""
+    """Wait until the entries of a directory are on disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

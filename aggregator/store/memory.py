@@ -13,12 +13,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from aggregator import __version__
 from aggregator.store.base import (
     AdvanceVersion,
-    Append,
     AppendCapped,
     AppendMany,
     Check,
     Delete,
-    LengthEquals,
     LengthsUnchanged,
     Put,
     StoreInfo,
@@ -41,7 +39,6 @@ class MemoryStore:
         self._expiry_heap: list[tuple[int, bytes]] = []  # entries that a later Put made obsolete are skipped
         self._streams: dict[bytes, list[StreamEntry]] = {}
         self._last_positions: dict[bytes, tuple[int, int]] = {}  # kept by a trim: positions never repeat
-        self._used_bytes = 0
 
     async def check(self) -> None:
         """Always fit for use."""
@@ -110,7 +107,6 @@ class MemoryStore:
         """Remove entries older than position ``before``."""
         entries = self._streams.get(key, [])
         old = bisect_left(entries, _parse_position(before), key=_position_of)
-        self._used_bytes -= sum(len(payload) for _, payload in entries[:old])
         del entries[:old]
 
     async def scan(self, prefix: bytes) -> list[bytes]:
@@ -127,9 +123,9 @@ class MemoryStore:
     async def info(self) -> StoreInfo:
         """Always ready; ``memory_bytes`` counts keys and values without the overhead of Python."""
         self._remove_expired()
-        return StoreInfo(
-            "memory", __version__, self._used_bytes, "nothing is kept: it ends with this process", True
-        )
+        used = sum(len(key) + len(value) for key, value in self._values.items())
+        used += sum(len(payload) for entries in self._streams.values() for _, payload in entries)
+        return StoreInfo("memory", __version__, used, "nothing is kept: it ends with this process", True)
 
     async def close(self) -> None:
         """Nothing to release."""
@@ -138,8 +134,6 @@ class MemoryStore:
         return key in self._values or key in self._streams
 
     def _check_holds(self, check: Check) -> bool:
-        if isinstance(check, LengthEquals):
-            return len(self._values.get(check.key, b"")) == check.length
         if isinstance(check, LengthsUnchanged):
             each = zip(check.keys, check.lengths, strict=True)
             return all(len(self._values.get(key, b"")) == length for key, length in each)
@@ -148,18 +142,20 @@ class MemoryStore:
         return self._values.get(check.key) == check.value
 
     def _apply(self, write: Write) -> None:
-        if isinstance(write, Append):
-            self._append(write.key, write.value)
-        elif isinstance(write, AppendMany):
+        if isinstance(write, AppendMany):
             for key, value in zip(write.keys, write.values, strict=True):
-                self._append(key, value, write.max_bytes)
+                present = self._values.get(key, b"")
+                if not write.max_bytes or len(present) + len(value) <= write.max_bytes:
+                    self._values[key] = present + value  # keeps the time to live, as APPEND does
         elif isinstance(write, AppendCapped):
             for key, value in zip(write.keys, write.values, strict=True):
                 grown = self._values.get(key, b"") + value
-                self._set(key, grown if len(grown) <= 2 * write.keep_bytes else grown[-write.keep_bytes :])
+                self._values[key] = (
+                    grown if len(grown) <= 2 * write.keep_bytes else grown[-write.keep_bytes :]
+                )
         elif isinstance(write, Put):
             self._remove(write.key)
-            self._set(write.key, bytes(write.value))
+            self._values[write.key] = bytes(write.value)
             if write.ttl_ms is not None:
                 due_ms = self._clock() + max(1, write.ttl_ms)
                 self._expires_ms[write.key] = due_ms
@@ -167,19 +163,9 @@ class MemoryStore:
         elif isinstance(write, Delete):
             self._remove(write.key)
         elif isinstance(write, AdvanceVersion):
-            self._set(write.key, next_version(self._values.get(write.key), write.token))
+            self._values[write.key] = next_version(self._values.get(write.key), write.token)
         else:
             self._stream_add(write.key, bytes(write.payload))
-
-    def _append(self, key: bytes, value: bytes, max_bytes: int = 0) -> None:
-        present = self._values.get(key, b"")
-        if not max_bytes or len(present) + len(value) <= max_bytes:
-            self._set(key, present + value)  # keeps the time to live, as APPEND does
-
-    def _set(self, key: bytes, value: bytes) -> None:
-        old = self._values.get(key)
-        self._used_bytes += len(value) - len(old) if old is not None else len(key) + len(value)
-        self._values[key] = value
 
     def _stream_add(self, key: bytes, payload: bytes) -> None:
         ms, sequence = self._last_positions.get(key, (-1, 0))
@@ -187,15 +173,10 @@ class MemoryStore:
         position = (now_ms, 0) if now_ms > ms else (ms, sequence + 1)  # also if the clock was set back
         self._last_positions[key] = position
         self._streams.setdefault(key, []).append((position, payload))
-        self._used_bytes += len(payload)
 
     def _remove(self, key: bytes) -> None:
-        value = self._values.pop(key, None)
-        if value is not None:
-            self._used_bytes -= len(key) + len(value)
-        self._expires_ms.pop(key, None)
-        self._last_positions.pop(key, None)
-        self._used_bytes -= sum(len(payload) for _, payload in self._streams.pop(key, ()))
+        for part in (self._values, self._expires_ms, self._last_positions, self._streams):
+            part.pop(key, None)
 
     def _remove_expired(self) -> None:
         now_ms = self._clock()

@@ -20,12 +20,10 @@ from redis.crc import key_slot
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import (
     AdvanceVersion,
-    Append,
     AppendCapped,
     AppendMany,
     Check,
     Delete,
-    LengthEquals,
     LengthsUnchanged,
     Put,
     StoreInfo,
@@ -69,9 +67,7 @@ def encode_transaction(transaction: Transaction) -> Command:
             want += check.lengths
             continue
         keys.append(check.key)
-        if isinstance(check, LengthEquals):
-            want.append(check.length)
-        elif check.value is None:
+        if check.value is None:
             want.append(_ABSENT)
         else:
             want.append(_EQUALS_VALUE)
@@ -88,10 +84,7 @@ def encode_transaction(transaction: Transaction) -> Command:
             steps += step * len(write.keys)
             continue
         keys.append(write.key)
-        if isinstance(write, Append):
-            steps += (_APPEND, 0)
-            values.append(write.value)
-        elif isinstance(write, Put):
+        if isinstance(write, Put):
             steps += (_PUT, 0 if write.ttl_ms is None else max(1, write.ttl_ms))
             values.append(write.value)
         elif isinstance(write, Delete):

@@ -228,23 +228,6 @@ def test_an_unknown_term_weight_is_rejected(tmp_path: Path) -> None:
     assert_rejected(path, r"with weights 'sqrt\(tf\)'.*fit it again")
 
 
-@pytest.mark.parametrize(("term_weight", "thrice_as"), [("tf", 3), ("tf^.75", 3**0.75)])
-def test_the_term_weight_is_part_of_the_model(tmp_path: Path, term_weight: str, thrice_as: float) -> None:
-    """The weight of a repeated term is stored in the file, and the id depends on it."""
-    other = make_model(term_weight=term_weight)
-    other.save(tmp_path / "en.model")
-    loaded = load_model(tmp_path / "en.model")
-    assert isinstance(loaded, FeatureModel)
-    once, thrice = (
-        term_weights(other, ["term1", "term2"]),
-        term_weights(loaded, ["term1", "term2", "term1", "term1"]),
-    )
-
-    assert loaded.content_hash == other.content_hash != MODEL.content_hash
-    assert thrice["term1"] / thrice["term2"] == pytest.approx(thrice_as * once["term1"] / once["term2"])
-    assert other.project(["term1"]).tolist() == MODEL.project(["term1"]).tolist()
-
-
 def test_content_that_differs_from_its_hash_is_rejected(tmp_path: Path) -> None:
     """A valid file with exchanged parts is not the model that its hash identifies."""
     path = tmp_path / "en.model"

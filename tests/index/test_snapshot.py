@@ -30,7 +30,6 @@ from aggregator.index.snapshot import (
 )
 from aggregator.store.base import (
     AdvanceVersion,
-    Append,
     AppendMany,
     Delete,
     LengthsUnchanged,
@@ -41,6 +40,7 @@ from aggregator.store.base import (
 )
 from aggregator.store.memory import MemoryStore
 from tests.index.helpers import TAG
+from tests.support.store_steps import append
 
 SPACE = "en.3f2a"
 OLD, MIDDLE, NEW = (keys.tag(SPACE, number) for number in (4, 5, 6))
@@ -114,7 +114,7 @@ def test_append_only_values_are_listed_by_segment() -> None:
 
 WRITES = st.lists(
     st.one_of(
-        st.builds(Append, st.sampled_from([NEW + b"a", NEW + b"b"]), st.binary(min_size=1, max_size=3)),
+        st.builds(append, st.sampled_from([NEW + b"a", NEW + b"b"]), st.binary(min_size=1, max_size=3)),
         st.builds(
             AppendMany,
             st.just((NEW + b"a", NEW + b"b")),
@@ -132,7 +132,7 @@ WRITES = st.lists(
 
 @given(WRITES)
 async def test_applying_a_transaction_changes_values_as_the_store_does(
-    writes: list[Append | AppendMany | Put | Delete | AdvanceVersion | StreamAdd],
+    writes: list[AppendMany | Put | Delete | AdvanceVersion | StreamAdd],
 ) -> None:
     """For every kind of write and every key that was read."""
     names = [NEW + b"a", NEW + b"b", NEW + b"p", NEW + keys.VERSION]
@@ -164,7 +164,7 @@ def batch() -> list[AppliedTransaction]:
     """Three commits of one segment, one after another."""
     planned = snapshot({NEW + keys.VERSION: None, NEW + b"a": None}, 6)
     for letter in (b"x", b"y", b"z"):
-        writes = (Append(NEW + b"a", letter), AdvanceVersion(NEW + keys.VERSION, letter))
+        writes = (append(NEW + b"a", letter), AdvanceVersion(NEW + keys.VERSION, letter))
         planned.apply(Transaction((), writes), BINDING, None)
     return planned.applied
 

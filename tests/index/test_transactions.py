@@ -11,17 +11,9 @@ from aggregator.index.bindings import (
 from aggregator.index.blocks import DEFAULT_PLAN
 from aggregator.index.snapshot import SegmentStack
 from aggregator.index.transactions import SegmentTransactions
-from aggregator.store.base import (
-    Append,
-    AppendMany,
-    Delete,
-    LengthEquals,
-    Put,
-    StreamAdd,
-    Transaction,
-    ValueEquals,
-)
+from aggregator.store.base import AppendMany, Delete, Put, StreamAdd, Transaction, ValueEquals
 from tests.index.helpers import TAG, binding_snapshot, group, match
+from tests.support.store_steps import append, length_equals
 
 PLANS_BY_SPACE = {"en.0000": DEFAULT_PLAN}
 SEGMENT = SegmentTransactions(SegmentStack("en.0000"), plans=PLANS_BY_SPACE)
@@ -49,17 +41,16 @@ def record(number: int, id_: str = "") -> ArticleRecord:
 
 def appended(transaction: Transaction) -> list[bytes]:
     """The keys that the transaction appends to."""
-    single = [w.key for w in transaction.writes if isinstance(w, Append)]
-    return single + [key for w in transaction.writes if isinstance(w, AppendMany) for key in w.keys]
+    return [key for w in transaction.writes if isinstance(w, AppendMany) for key in w.keys]
 
 
 def test_insert_checks_everything_it_relies_on() -> None:
     """It checks that the segment is open and the lookup unchanged; it appends to 4 + 3 buckets."""
-    checks = [LengthEquals(b"k", 16)]
+    checks = [length_equals(b"k", 16)]
     transaction = SEGMENT.insert(record(7), Outcome("new"), checks)
 
     assert ValueEquals(TAG + b"closed", None) in transaction.checks
-    assert LengthEquals(b"k", 16) in transaction.checks
+    assert length_equals(b"k", 16) in transaction.checks
     assert len(appended(transaction)) == 4 + 3
     assert len([w for w in transaction.writes if isinstance(w, StreamAdd)]) == 1
     assert all(w.ttl_ms is None for w in transaction.writes if isinstance(w, Put))
@@ -148,8 +139,8 @@ def test_delete_of_an_article_without_duplicates() -> None:
 
     assert Delete(removed.key) in transaction.writes
     assert ValueEquals(TAG + keys.duplicate_ids(1), None) in transaction.checks
-    assert [w for w in transaction.writes if isinstance(w, Append)] == [
-        Append(TAG + keys.DEAD_NUMBERS, (1).to_bytes(8, "little"))
+    assert [w for w in transaction.writes if isinstance(w, AppendMany)] == [
+        append(TAG + keys.DEAD_NUMBERS, (1).to_bytes(8, "little"))
     ]
 
 

@@ -35,13 +35,13 @@ from aggregator.store.base import (
     AppendMany,
     Check,
     Delete,
-    LengthEquals,
     LengthsUnchanged,
     Transaction,
     ValueEquals,
     Write,
 )
 from tests.simulation.transport import Transport
+from tests.support.store_steps import length_equals
 
 Patch = pytest.MonkeyPatch
 BINDINGS_TO_INDEX = "aggregator.index.articles.bindings_to_index"
@@ -335,7 +335,10 @@ def _(patch: Patch) -> None:
 @mutant("the list of copies is checked by its length", "a copy joins while another leaves")
 def _(patch: Patch) -> None:
     def by_length(checks: tuple[ValueEquals, ...]) -> tuple[Check, ...]:
-        return (LengthEquals(checks[0].key, len(checks[0].value or b"")), *(c for c in checks[1:] if c.value))
+        return (
+            length_equals(checks[0].key, len(checks[0].value or b"")),
+            *(c for c in checks[1:] if c.value),
+        )
 
     _group_with(patch, by_length)
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from aggregator.store.base import (
     AdvanceVersion,
-    Append,
     LengthsUnchanged,
     Put,
     Transaction,
@@ -18,6 +17,7 @@ from aggregator.store.base import (
 )
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import BACKOFF_CALLS, CommitBatcher, split_into_runs
+from tests.support.store_steps import append
 
 
 class SendRecorder:
@@ -39,7 +39,7 @@ def chain(tag: bytes, letters: bytes, version: bytes | None = None, before: byte
     for i in range(len(letters)):
         letter = letters[i : i + 1]
         checks = (LengthsUnchanged((tag + b"x",), (before + letters[:i],)),)
-        writes = (Append(tag + b"x", letter), AdvanceVersion(tag + b"v", letter))
+        writes = (append(tag + b"x", letter), AdvanceVersion(tag + b"v", letter))
         transactions.append(Transaction(checks, writes, ValueEquals(tag + b"v", version)))
         version = next_version(version, letter)
     return transactions
@@ -61,7 +61,7 @@ def test_a_chain_is_one_run_that_checks_only_its_first_version() -> None:
     assert run.transaction.checks == (ValueEquals(b"{t}v", None),)
     version = version_after(b"abc")
     assert version is not None
-    appends = [Append(b"{t}x", letter) for letter in (b"a", b"b", b"c")]
+    appends = [append(b"{t}x", letter) for letter in (b"a", b"b", b"c")]
     assert run.transaction.writes == (*appends, Put(b"{t}v", version))
 
 

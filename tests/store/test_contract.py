@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from aggregator.store.base import (
     AdvanceVersion,
-    Append,
     AppendCapped,
     AppendMany,
     Delete,
-    LengthEquals,
     LengthsUnchanged,
     Put,
     Store,
@@ -28,6 +26,7 @@ from aggregator.store.base import (
 from aggregator.store.memory import MemoryStore
 from aggregator.store.periodic_task import Lease
 from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.store_steps import append, length_equals
 from tests.support.stores import open_patient_store
 
 DAY_MS = 86_400_000
@@ -63,7 +62,7 @@ async def until_gone(store: Store, key: bytes) -> None:
 
 def appending(key: bytes, value: bytes, length: int) -> Transaction:
     """A transaction that appends ``value`` if ``key`` is ``length`` bytes long."""
-    return Transaction((LengthEquals(key, length),), (Append(key, value),))
+    return Transaction((length_equals(key, length),), (append(key, value),))
 
 
 async def test_read_keeps_the_order_and_returns_none_for_absent_keys(store: Store) -> None:
@@ -105,14 +104,14 @@ async def test_commit_applies_every_kind_of_write(store: Store) -> None:
     done = await store.commit(
         Transaction(
             (
-                LengthEquals(b"{t}grow", 2),
-                LengthEquals(b"{t}none", 0),
+                length_equals(b"{t}grow", 2),
+                length_equals(b"{t}none", 0),
                 ValueEquals(b"{t}old", b"x"),
                 ValueEquals(b"{t}new", None),
             ),
             (
-                Append(b"{t}grow", b"cd"),
-                Append(b"{t}fresh", b"ef"),
+                append(b"{t}grow", b"cd"),
+                append(b"{t}fresh", b"ef"),
                 Put(b"{t}new", b"v"),
                 Delete(b"{t}old"),
                 Delete(b"{t}absent"),
@@ -131,9 +130,9 @@ async def test_a_failed_check_names_itself_and_leaves_everything_as_it_was(store
     """All failed checks are listed by index; no write of the transaction is applied."""
     await store.put([Put(b"{t}a", b"abc"), Put(b"{t}e", b"")])
     checks = (
-        LengthEquals(b"{t}a", 3),
-        LengthEquals(b"{t}a", 2),
-        LengthEquals(b"{t}none", 1),
+        length_equals(b"{t}a", 3),
+        length_equals(b"{t}a", 2),
+        length_equals(b"{t}none", 1),
         ValueEquals(b"{t}a", b"abc"),
         ValueEquals(b"{t}a", b"abd"),
         ValueEquals(b"{t}a", None),
@@ -143,7 +142,7 @@ async def test_a_failed_check_names_itself_and_leaves_everything_as_it_was(store
     failed = await store.commit(
         Transaction(
             checks,
-            (Append(b"{t}a", b"!"), Put(b"{t}p", b"!"), Delete(b"{t}e"), StreamAdd(b"{t}s", b"!")),
+            (append(b"{t}a", b"!"), Put(b"{t}p", b"!"), Delete(b"{t}e"), StreamAdd(b"{t}s", b"!")),
         )
     )
 
@@ -164,7 +163,8 @@ async def test_absent_and_empty_are_different_for_equals(store: Store) -> None:
     assert await store.commit(equals(b"{t}none", None)) == ()
     assert await store.commit(equals(b"{t}none", b"")) == (0,)
     assert (
-        await store.commit(Transaction((LengthEquals(b"{t}empty", 0), LengthEquals(b"{t}none", 0)), ())) == ()
+        await store.commit(Transaction((length_equals(b"{t}empty", 0), length_equals(b"{t}none", 0)), ()))
+        == ()
     )
 
 
@@ -183,7 +183,7 @@ async def test_a_stream_is_not_absent_and_has_no_value(store: Store) -> None:
 
 async def test_append_skips_a_key_that_would_exceed_the_limit(store: Store) -> None:
     """Only the append that would make its value longer than the limit is skipped."""
-    add = Transaction((), (AppendMany((b"{t}a",), (b"four",), max_bytes=8), Append(b"{t}n", b".")))
+    add = Transaction((), (AppendMany((b"{t}a",), (b"four",), max_bytes=8), append(b"{t}n", b".")))
     for _ in range(3):
         assert await store.commit(add) == ()
 
@@ -197,7 +197,7 @@ async def test_writes_of_one_transaction_see_each_other(store: Store) -> None:
             (),
             (
                 Put(b"{t}a", b"1"),
-                Append(b"{t}a", b"2"),
+                append(b"{t}a", b"2"),
                 AppendMany((b"{t}a",), (b"3",), 2),
                 AppendMany((b"{t}a",), (b"4",), 3),
             ),
@@ -211,13 +211,13 @@ async def test_values_expire_unless_a_later_put_replaces_them(store: Store) -> N
     """A key expires after its time to live; a Put without one removes it; values below 1 ms count as 1."""
     await store.put([Put(b"{t}short", b"x", 1), Put(b"{t}past", b"x", -5), Put(b"{t}long", b"x", DAY_MS)])
     await store.commit(Transaction((), (Put(b"{t}kept", b"x", 1), Put(b"{t}kept", b"y"))))
-    await store.commit(Transaction((), (Put(b"{t}brief", b"x", 0), Append(b"{t}brief", b"tail"))))
+    await store.commit(Transaction((), (Put(b"{t}brief", b"x", 0), append(b"{t}brief", b"tail"))))
     for key in (b"{t}short", b"{t}past", b"{t}brief"):
         await until_gone(store, key)
 
     assert await store.read([b"{t}long", b"{t}kept"]) == [b"x", b"y"]
     assert (
-        await store.commit(Transaction((ValueEquals(b"{t}short", None), LengthEquals(b"{t}brief", 0)), ()))
+        await store.commit(Transaction((ValueEquals(b"{t}short", None), length_equals(b"{t}brief", 0)), ()))
         == ()
     )
     assert await store.put([Put(b"{t}short", b"again")], only_if_absent=True) == [True]
@@ -250,7 +250,7 @@ async def test_keys_and_values_are_arbitrary_bytes(store: Store, awkward: bytes)
     key, stream, lease = b"{t}k" + awkward, b"{t}s" + awkward, b"{t}l" + awkward
 
     assert await store.commit(Transaction((ValueEquals(key, None),), (Put(key, awkward),))) == ()
-    assert await store.commit(Transaction((ValueEquals(key, awkward),), (Append(key, awkward),))) == ()
+    assert await store.commit(Transaction((ValueEquals(key, awkward),), (append(key, awkward),))) == ()
     assert await store.read([key]) == [awkward * 2]
     assert await store.commit(Transaction((), (StreamAdd(stream, awkward),))) == ()
     assert [payload for _, payload in await store.stream_tail(stream, 1)] == [awkward]
@@ -464,7 +464,7 @@ KEYS = st.sampled_from([b"{t}a", b"{t}b", b"{t}c"])
 PAIRS = st.tuples(KEYS, KEYS)
 VALUES = st.sampled_from([b"", b"x", b"yy", b"zzz"])
 CHECKS = st.one_of(
-    st.builds(LengthEquals, KEYS, st.integers(0, 4)),
+    st.builds(length_equals, KEYS, st.integers(0, 4)),
     st.builds(
         lambda each: LengthsUnchanged(*zip(*each, strict=True)),
         st.lists(st.tuples(KEYS, st.integers(0, 4).map(bytes)), min_size=1, max_size=3),
@@ -472,7 +472,7 @@ CHECKS = st.one_of(
     st.builds(ValueEquals, KEYS, st.one_of(st.none(), VALUES)),
 )
 WRITES = st.one_of(
-    st.builds(Append, KEYS, VALUES),
+    st.builds(append, KEYS, VALUES),
     st.builds(AppendMany, PAIRS, st.tuples(VALUES, VALUES), st.integers(0, 5)),
     st.builds(AppendCapped, PAIRS, st.tuples(VALUES, VALUES), st.integers(1, 4)),
     st.builds(Put, KEYS, VALUES, st.sampled_from([None, DAY_MS])),
@@ -504,7 +504,7 @@ async def test_a_version_depends_on_the_history_of_tokens(store: Store) -> None:
     """Each version depends on those before it, so the order and number of tokens matter."""
     for token in (b"a", b"b"):
         assert (
-            await store.commit(Transaction((), (AdvanceVersion(b"{t}v", token), Append(b"{t}x", token))))
+            await store.commit(Transaction((), (AdvanceVersion(b"{t}v", token), append(b"{t}x", token))))
             == ()
         )
 
@@ -518,8 +518,8 @@ async def test_a_version_depends_on_the_history_of_tokens(store: Store) -> None:
 
 async def test_checks_are_skipped_while_the_version_guard_holds(store: Store) -> None:
     """For a present and an absent version; the values of skipped checks do not shift those of the writes."""
-    checks = (ValueEquals(b"{t}a", b"wrong"), LengthEquals(b"{t}b", 7), ValueEquals(b"{t}c", b"wrong too"))
-    writes = (Put(b"{t}v", b"1"), Append(b"{t}b", b"x"))
+    checks = (ValueEquals(b"{t}a", b"wrong"), length_equals(b"{t}b", 7), ValueEquals(b"{t}c", b"wrong too"))
+    writes = (Put(b"{t}v", b"1"), append(b"{t}b", b"x"))
 
     assert await store.commit(Transaction(checks, writes, ValueEquals(b"{t}v", None))) == ()
     assert await store.commit(Transaction(checks, writes, ValueEquals(b"{t}v", b"1"))) == ()
@@ -530,8 +530,8 @@ async def test_the_checks_decide_when_the_version_guard_fails(store: Store) -> N
     """The guard is not counted among failed checks; if all checks hold, the transaction is applied."""
     await store.put([Put(b"{t}a", b"a"), Put(b"{t}b", b"bb")])
     stale = ValueEquals(b"{t}v", b"other")
-    checks = (ValueEquals(b"{t}a", b"a"), LengthEquals(b"{t}b", 2), ValueEquals(b"{t}c", None))
-    wrong = (ValueEquals(b"{t}a", b"b"), LengthEquals(b"{t}b", 2), ValueEquals(b"{t}b", b"no"))
+    checks = (ValueEquals(b"{t}a", b"a"), length_equals(b"{t}b", 2), ValueEquals(b"{t}c", None))
+    wrong = (ValueEquals(b"{t}a", b"b"), length_equals(b"{t}b", 2), ValueEquals(b"{t}b", b"no"))
 
     assert await store.commit(Transaction(wrong, (Put(b"{t}x", b"1"),), stale)) == (0, 2)
     assert await store.read([b"{t}x"]) == [None]
@@ -545,7 +545,7 @@ def _dependent(tokens: bytes, version: bytes | None) -> list[Transaction]:
     for i in range(len(tokens)):
         token = tokens[i : i + 1]
         checks = (LengthsUnchanged((b"{t}none", b"{t}x"), (None, bytes(i))),)
-        writes = (Append(b"{t}x", token), AdvanceVersion(b"{t}v", token))
+        writes = (append(b"{t}x", token), AdvanceVersion(b"{t}v", token))
         transactions.append(Transaction(checks, writes, ValueEquals(b"{t}v", version)))
         version = next_version(version, token)
     return transactions

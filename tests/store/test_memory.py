@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from aggregator.store.base import Append, Put, StreamAdd, Transaction
+from aggregator.store.base import Put, StreamAdd, Transaction
 from aggregator.store.memory import MemoryStore
 from aggregator.store.periodic_task import Lease
+from tests.support.store_steps import append
 
 
 class Clock:
@@ -34,7 +35,7 @@ async def test_append_keeps_and_put_replaces_the_time_to_live() -> None:
     clock = Clock()
     store = MemoryStore(clock)
     await store.put([Put(b"grown", b"x", 50), Put(b"longer", b"x", 50), Put(b"shorter", b"x", 50)])
-    await store.commit(Transaction((), (Append(b"grown", b"y"),)))
+    await store.commit(Transaction((), (append(b"grown", b"y"),)))
     await store.put([Put(b"longer", b"y", 500), Put(b"shorter", b"y", 5)])
 
     clock.now_ms = 1_010
@@ -80,7 +81,7 @@ async def test_memory_is_counted_and_released() -> None:
     clock = Clock()
     store = MemoryStore(clock)
     await store.put([Put(b"a", b"12345", 10), Put(b"b", b"1")])
-    await store.commit(Transaction((), (Append(b"b", b"23"), StreamAdd(b"s", b"1234"))))
+    await store.commit(Transaction((), (append(b"b", b"23"), StreamAdd(b"s", b"1234"))))
     assert (await store.info()).memory_bytes == 6 + 4 + 4
 
     clock.now_ms = 5_000

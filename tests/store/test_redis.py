@@ -16,15 +16,16 @@ import redis
 from redis import exceptions as driver
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.base import Append, Delete, LengthEquals, Put, StreamAdd, Transaction, ValueEquals
+from aggregator.store.base import Delete, Put, StreamAdd, Transaction, ValueEquals
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.periodic_task import Lease
 from aggregator.store.redis import RedisStore
 from tests.support.cluster import Cluster
 from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.store_steps import append, length_equals
 from tests.support.stores import direct_client, open_patient_store
 
-GROW = Transaction((LengthEquals(b"{t}a", 0),), (Append(b"{t}a", b"x"),))
+GROW = Transaction((length_equals(b"{t}a", 0),), (append(b"{t}a", b"x"),))
 
 
 async def release_lease(store: RedisStore) -> None:
@@ -142,7 +143,7 @@ async def test_a_full_server_rejects_a_whole_commit(own_server: EmbeddedServer) 
         await store.put([Put(b"{t}old", b"x")])
         with admin_client(own_server) as client:
             client.config_set("maxmemory", 1)
-            moved = Transaction((), (Delete(b"{t}old"), Append(b"{t}new", b"x"), StreamAdd(b"{t}s", b"")))
+            moved = Transaction((), (Delete(b"{t}old"), append(b"{t}new", b"x"), StreamAdd(b"{t}s", b"")))
             await assert_fails(store.commit(moved), "is full", driver.OutOfMemoryError)
             await assert_fails(store.commit_many([moved, moved]), "is full", driver.OutOfMemoryError)
             await assert_fails(store.put([Put(b"b", b"")]), "is full", driver.OutOfMemoryError)
@@ -249,7 +250,7 @@ async def test_a_flushed_script_is_loaded_again(valkey_url: str) -> None:
             client.script_flush()
             assert await store.commit(GROW) == ()
             client.script_flush()
-            more = [Transaction((LengthEquals(b"{t}a", i),), (Append(b"{t}a", b"x"),)) for i in range(1, 5)]
+            more = [Transaction((length_equals(b"{t}a", i),), (append(b"{t}a", b"x"),)) for i in range(1, 5)]
             assert await store.commit_many(more) == [()] * 4
 
 
@@ -259,8 +260,8 @@ async def test_the_source_of_the_script_is_sent_once(valkey_url: str) -> None:
         with direct_client(valkey_url) as client:
             client.script_flush()
             for i in range(3):
-                grow = Transaction((LengthEquals(b"{t}a", 2 * i),), (Append(b"{t}a", b"x"),))
-                after = Transaction((LengthEquals(b"{t}a", 2 * i + 1),), (Append(b"{t}a", b"x"),))
+                grow = Transaction((length_equals(b"{t}a", 2 * i),), (append(b"{t}a", b"x"),))
+                after = Transaction((length_equals(b"{t}a", 2 * i + 1),), (append(b"{t}a", b"x"),))
                 client.config_resetstat()
                 assert await store.commit_many([grow, after]) == [(), ()]
                 calls = client.info("commandstats")
@@ -270,7 +271,7 @@ async def test_the_source_of_the_script_is_sent_once(valkey_url: str) -> None:
 
 async def test_a_commit_whose_reply_is_lost_is_not_retried(valkey_url: str) -> None:
     """The write was applied, the connection broke: the call raises, and the write is applied once."""
-    unchecked = Transaction((), (Append(b"{t}a", b"x"),))
+    unchecked = Transaction((), (append(b"{t}a", b"x"),))
     async with proxied(valkey_url) as (url, proxy), opened(url) as store:
         await store.commit(unchecked)
         proxy.drop_next_reply = True
@@ -356,7 +357,7 @@ async def test_a_cluster_without_one_node_serves_the_rest_and_recovers(cluster: 
         cluster.set_failover(False)  # on a slow machine the replica would serve these keys meanwhile
         cluster.kill(port)
         try:
-            grown = [Transaction((), (Append(key, b"+"),)) for key in keys]
+            grown = [Transaction((), (append(key, b"+"),)) for key in keys]
             for call in (lambda: store.read(keys), lambda: store.commit_many(grown)):
                 with pytest.raises(StoreUnavailable):
                     await call()
@@ -492,7 +493,7 @@ async def test_a_rejected_command_quotes_the_reply_of_the_server(valkey_url: str
     """A key of the wrong type changes nothing; the message contains the server's error."""
     async with opened(valkey_url) as store:
         await store.commit(Transaction((), (StreamAdd(b"{t}s", b""),)))
-        wrong = Transaction((LengthEquals(b"{t}s", 0),), (Append(b"{t}s", b"x"),))
+        wrong = Transaction((length_equals(b"{t}s", 0),), (append(b"{t}s", b"x"),))
 
         await assert_fails(store.commit(wrong), "rejected a command: .*WRONGTYPE", driver.ResponseError)
 

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from aggregator.store.base import (
     AdvanceVersion,
-    Append,
     AppendCapped,
     AppendMany,
     Check,
     Delete,
-    LengthEquals,
     LengthsUnchanged,
     Put,
     StreamAdd,
@@ -29,6 +27,7 @@ from aggregator.store.redis import (
     prefix_pattern,
     set_command,
 )
+from tests.support.store_steps import append, length_equals
 
 LENGTHS = LengthsUnchanged((b"{t}l", b"{t}m", b"{t}n"), (b"abc", None, b""))
 
@@ -36,9 +35,9 @@ LENGTHS = LengthsUnchanged((b"{t}l", b"{t}m", b"{t}n"), (b"abc", None, b""))
 def test_a_transaction_of_every_kind_of_step_is_pinned() -> None:
     """The format that ``lua/commit.lua`` reads: keys and values in the order of checks and writes."""
     transaction = Transaction(
-        (LengthEquals(b"{t}a", 8), ValueEquals(b"{t}b", None), ValueEquals(b"{t}c", b"old"), LENGTHS),
+        (length_equals(b"{t}a", 8), ValueEquals(b"{t}b", None), ValueEquals(b"{t}c", b"old"), LENGTHS),
         (
-            Append(b"{t}d", b"1"),
+            append(b"{t}d", b"1"),
             AppendMany((b"{t}e", b"{t}f"), (b"2", b"3"), 64),
             AppendCapped((b"{t}g",), (b"4",), 32),
             Put(b"{t}h", b"5"),
@@ -77,7 +76,7 @@ def test_the_version_guard_is_the_first_check() -> None:
 )
 def test_numbers_of_keys_become_indices_of_checks(key_numbers: list[int], expected: tuple[int, ...]) -> None:
     """A check of several keys is named once, whichever of them differ."""
-    checks: list[Check] = [LengthEquals(b"{t}a", 8), LENGTHS, ValueEquals(b"{t}b", None)]
+    checks: list[Check] = [length_equals(b"{t}a", 8), LENGTHS, ValueEquals(b"{t}b", None)]
 
     assert failed_checks(key_numbers, checks) == expected
 

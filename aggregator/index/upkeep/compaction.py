@@ -24,7 +24,7 @@ from aggregator.index.codec.postings import (
     remainder_sizes,
 )
 from aggregator.index.snapshot import SegmentStack
-from aggregator.store.base import Delete, LengthEquals, Put, Transaction
+from aggregator.store.base import Delete, LengthsUnchanged, Put, Transaction
 from aggregator.store.decoding import decode_value
 
 KEYS_PER_CHUNK = 256
@@ -111,7 +111,7 @@ class Compactor:
             remainder_bytes = sizes[keys.kind_of(key)]
             left = compact_bucket(value, remainder_bytes, floor, dead)
             changes.append(
-                Transaction((LengthEquals(key, len(value)),), (Put(key, left) if left else Delete(key),))
+                Transaction((LengthsUnchanged((key,), (value,)),), (Put(key, left) if left else Delete(key),))
             )
             self.buckets_rewritten += 1
             self.entries_removed += (len(value) - len(left)) // (remainder_bytes + NUMBER_BYTES)

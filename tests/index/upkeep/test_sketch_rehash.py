@@ -19,11 +19,12 @@ from aggregator.index.snapshot import FULL_KEY_ENTRIES, KEPT_KEY_ENTRIES, Sketch
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.index.upkeep.integrity_check import check_integrity
 from aggregator.index.upkeep.sketch_rehash import SPLIT_ENTRIES, SketchRehash
-from aggregator.store.base import AdvanceVersion, Append, Put, Store, Transaction, ValueEquals
+from aggregator.store.base import AdvanceVersion, Put, Store, Transaction, ValueEquals
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS
 from tests.support.factories import core, edited, story
 from tests.support.loaders import FIRST_MS, SPACE, record
+from tests.support.store_steps import append
 
 TAG = keys.tag(SPACE, 0)
 # Few keys in few buckets, which separate at 19, 20, 21 bits or never.
@@ -153,7 +154,7 @@ async def test_an_index_grown_step_by_step_is_as_one_that_was_rehashed(articles:
 async def test_the_stored_layout_is_pinned(store: Store) -> None:
     """A rehash of the data of an earlier version, whose entries stay as they are."""
     entries = {key: encode_sketch_postings([key], 7)[0] for key in KEYS[:3]}
-    await store.commit(Transaction((), tuple(Append(TAG + b"s00005", entries[key]) for key in KEYS[:3])))
+    await store.commit(Transaction((), tuple(append(TAG + b"s00005", entries[key]) for key in KEYS[:3])))
 
     await take(SmallRehash(Index(store, [SPACE])).steps(SPACE), 100)
 
@@ -266,7 +267,7 @@ async def test_every_bucket_is_moved() -> None:
     index = Index(store, [SPACE])
     postings = {key: encode_sketch_postings([key], 9)[0] for key in range(0, 1 << 32, 0x3FFF1)}
     appends = zip(keys.sketch_buckets(TAG, postings), postings.values(), strict=True)
-    await store.commit(Transaction((), tuple(Append(key, value) for key, value in appends)))
+    await store.commit(Transaction((), tuple(append(key, value) for key, value in appends)))
     rehash = SketchRehash(store, index.segments, split_entries=-1, buckets_per_chunk=1 << 14)
 
     await take(rehash.steps(SPACE), 1000)

@@ -12,13 +12,15 @@ from typing import Any
 
 import msgspec
 
-from aggregator.cli.common_options import selected_policy
+from aggregator.cli.common_options import check_profile, requested_profile
 from aggregator.cli.ingest import format_counts, iter_batches
 from aggregator.cli.ingest_targets import open_target
 from aggregator.cli.progress import ItemProgress, open_bar
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError, InvalidInput
 from aggregator.jsonl import Line
+from aggregator.policy_file import load_policies
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
 from aggregator_archive import rows
@@ -28,6 +30,16 @@ from aggregator_archive.job import Job, Method, prepare_work_dir
 from aggregator_archive.output import table_file_name, write_results
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
 from aggregator_archive.rows import ARTICLE_FIELDS
+
+
+def selected_policy(args: argparse.Namespace, settings: Settings) -> tuple[str, Policy]:
+    """Name and policy of a command that judges all articles alike. Raises ConfigurationError."""
+    policies = load_policies(settings)
+    profile = requested_profile(args)
+    if not profile:
+        return policies.default.policy.name, policies.default.policy
+    check_profile(policies, profile)
+    return profile, policies.named(profile).policy
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:

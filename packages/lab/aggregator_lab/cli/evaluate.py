@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from aggregator import jsonl
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.cli.common_options import selected_policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
+from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.rows import read_rows
 from aggregator_lab.evaluation import calibration
 from aggregator_lab.evaluation.calibration import Curve

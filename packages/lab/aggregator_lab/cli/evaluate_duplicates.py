@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from aggregator import jsonl
-from aggregator.cli.common_options import selected_policy
 from aggregator.cli.progress import open_bar
 from aggregator.domain import Article
 from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
+from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_lab.cli.evaluate import load_analyzer
 from aggregator_lab.evaluation import duplicates, edit_recall, judgments
 from aggregator_lab.evaluation.article_files import ArticleFile, read_articles

@@ -200,7 +200,7 @@ def term_weights(
     if not counts:
         return {}
     idf = np.array([model.row_and_idf(term)[1] for term in counts])
-    weights = l2_normalize(tf_weights(model.term_weight, np.array(list(counts.values()))) * idf)
+    weights = l2_normalize(tf_weights(np.array(list(counts.values()))) * idf)
     return dict(zip(counts, weights.tolist(), strict=True))
 
 

@@ -171,11 +171,11 @@ class Store(Protocol):
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Remove entries older than position ``before``."""
 
-    async def scan(self, prefix: bytes) -> list[bytes]:
-        """All keys that start with ``prefix``, sorted. Scans the whole store: for tests and tools."""
-
     def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
-        """As ``scan``, a few hundred at a time, unsorted; a key may repeat, a new key may be missing."""
+        """All keys that start with ``prefix``, a few hundred at a time, by a scan of the whole store.
+
+        A key may repeat, and a new key may be missing.
+        """
 
     async def info(self) -> StoreInfo:
         """State of the store; never raises: an unreachable store has ``ready=False`` and a ``problem``."""

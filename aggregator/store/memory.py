@@ -109,14 +109,10 @@ class MemoryStore:
         old = bisect_left(entries, _parse_position(before), key=_position_of)
         del entries[:old]
 
-    async def scan(self, prefix: bytes) -> list[bytes]:
-        """All keys that start with ``prefix``, sorted."""
-        self._remove_expired()
-        return sorted(key for key in {**self._values, **self._streams} if key.startswith(prefix))
-
     async def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
-        """As ``scan``, a hundred keys at a time."""
-        found = await self.scan(prefix)
+        """A hundred keys at a time, sorted."""
+        self._remove_expired()
+        found = sorted(key for key in {**self._values, **self._streams} if key.startswith(prefix))
         for i in range(0, len(found), 100):
             yield found[i : i + 100]
 

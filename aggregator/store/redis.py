@@ -320,12 +320,8 @@ class RedisStore:
         """Remove entries older than position ``before``."""
         await self._client.send([("XTRIM", key, b"MINID", b"=", before)])
 
-    async def scan(self, prefix: bytes) -> list[bytes]:
-        """All keys that start with ``prefix``, sorted; scans the whole server."""
-        return sorted({key async for found in self.scan_batches(prefix) for key in found})
-
     def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
-        """As ``scan``, unsorted, up to 1,000 keys at a time."""
+        """Up to 1,000 keys at a time."""
         return self._client.scan(prefix_pattern(prefix))
 
     async def info(self) -> StoreInfo:

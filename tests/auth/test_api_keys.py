@@ -17,6 +17,7 @@ from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
 from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.store_steps import scan
 from tests.support.stores import direct_async_client, open_patient_store
 
 BOOTSTRAP_KEY = "a-key-of-the-operator-0123456789abcdef"
@@ -40,7 +41,7 @@ def clock() -> Clock:
 
 async def stored_bytes(store: Store) -> bytes:
     """All keys and values of a store."""
-    names = await store.scan(b"")
+    names = await scan(store, b"")
     return b"|".join([*names, *(value or b"" for value in await store.read(names))])
 
 
@@ -105,7 +106,7 @@ async def test_a_process_that_required_keys_keeps_requiring_them(store: Store, c
     _, text = await ApiKeys(store, clock).add("Desk", "admin")
     assert await running.is_required()
 
-    await store.delete(await store.scan(b""))
+    await store.delete(await scan(store, b""))
     clock.now_ms += REFRESH_INTERVAL_MS
 
     assert await running.is_required()

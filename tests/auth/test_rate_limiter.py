@@ -8,6 +8,7 @@ from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.errors import RateLimited
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
+from tests.support.store_steps import scan
 
 
 class Clock:
@@ -99,4 +100,4 @@ async def test_an_unlimited_rate_does_not_use_the_store() -> None:
     store = MemoryStore()
     await RateLimiter(store, Clock(), 0).acquire("k")
 
-    assert await store.scan(b"") == []
+    assert await scan(store, b"") == []

@@ -10,6 +10,7 @@ from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
 from tests.auth.test_api_keys import BOOTSTRAP_KEY, Clock
+from tests.support.store_steps import scan
 from tests.support.stores import open_patient_store
 
 
@@ -81,7 +82,7 @@ async def test_a_revoked_key_leaves_no_time(store: Store) -> None:
     await api_keys.revoke(key.id)
 
     assert await api_keys.last_use.read([key.id]) == [None]
-    assert [name for name in await store.scan(b"") if b"used" in name] == []
+    assert [name for name in await scan(store, b"") if b"used" in name] == []
 
 
 @pytest.mark.integration

@@ -6,6 +6,7 @@ from aggregator.domain import ArticleRecord, Sketch
 from aggregator.index import keys
 from aggregator.index.records import Records
 from aggregator.store.base import Store
+from tests.support.store_steps import scan
 
 SPACE = "en.0001"
 
@@ -59,5 +60,5 @@ async def test_deleted_records_leave_nothing(store: Store) -> None:
 
     await records.delete({1: SPACE, 9: SPACE})
 
-    assert await store.scan(b"r:") == [keys.record(SPACE, 2)]
-    assert await store.scan(b"x:") == [keys.text(2)]
+    assert await scan(store, b"r:") == [keys.record(SPACE, 2)]
+    assert await scan(store, b"x:") == [keys.text(2)]

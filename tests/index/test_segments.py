@@ -27,6 +27,7 @@ from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
 from tests.index.helpers import TAG
 from tests.support.factories import Clock, Core, core, edited, story
+from tests.support.store_steps import scan
 from tests.support.stores import open_patient_store
 
 
@@ -50,7 +51,7 @@ async def test_a_full_segment_is_sealed(store: Store) -> None:
 
 
 async def _binding_count(store: Store, tag: bytes) -> int:
-    return len([key for key in await store.scan(tag + b"i") if key])
+    return len([key for key in await scan(store, tag + b"i") if key])
 
 
 async def test_concurrent_seals_begin_one_segment(store: Store) -> None:

@@ -20,6 +20,7 @@ from aggregator.errors import NotFound
 from aggregator.settings import load
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving
+from tests.support.store_steps import scan
 
 ARTICLES = 300
 NOUNS = (
@@ -182,8 +183,8 @@ async def test_without_texts_nothing_is_said_to_be_copied(
     assert await command("delete-index", *store, own, "--yes") == 2, "it is in use"
     assert await command("delete-index", *store, left, "--yes") == 0
     async with open_service(load(overrides={"store_url": valkey_url})) as service:
-        assert not await service.store.scan(b"{%s" % left.encode())
-        assert not await service.store.scan(b"r:%s:" % left.encode())
+        assert not await scan(service.store, b"{%s" % left.encode())
+        assert not await scan(service.store, b"r:%s:" % left.encode())
         assert (await service.articles.index.articles.get("a7")).outcome.verdict == "new"
 
 

@@ -48,6 +48,7 @@ from tests.simulation.scheduler import Choices, Scheduler, Tally, Task
 from tests.simulation.transport import Transport, finish
 from tests.support.factories import Clock
 from tests.support.index_layout import block_values
+from tests.support.store_steps import scan
 from tests.support.wiring import build_core
 
 RETENTION_MS = 8_000
@@ -379,7 +380,7 @@ class World:
         views = [oracle.view(self.store, space, floor) for space, floor in floors.items()]
         bound = [b for view in views for b in view.bindings.values()]
         self._check_one_binding_per_id("although it was posted again")
-        records = {int(key.rsplit(b":", 1)[1], 16) for key in finish(self.store.scan(b"r:"))}
+        records = {int(key.rsplit(b":", 1)[1], 16) for key in finish(scan(self.store, b"r:"))}
         records = {number for number in records if number >= max(floors.values())}
         if not self.scheduler.tally.faults and records - {b.number for b in bound}:
             self._violation("the record of a removed article remains, although nothing failed")

@@ -19,6 +19,7 @@ from aggregator.errors import StoreUnavailable
 from aggregator.store.base import Put, Transaction
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import CommitBatcher
+from tests.support.store_steps import scan
 
 T = TypeVar("T")
 
@@ -126,7 +127,7 @@ class Transport:
 
     async def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
         """One stop for the whole scan."""
-        found = await self._call("scan", lambda: finish(self._store.scan(prefix)))
+        found = await self._call("scan", lambda: finish(scan(self._store, prefix)))
         for i in range(0, len(found), 20):
             yield found[i : i + 20]
 

@@ -1,8 +1,8 @@
-"""Checks and writes of one key, for tests of stores."""
+"""Checks and writes of one key, and all keys of a prefix, for tests of stores."""
 
 from __future__ import annotations
 
-from aggregator.store.base import AppendMany, LengthsUnchanged
+from aggregator.store.base import AppendMany, LengthsUnchanged, Store
 
 
 def append(key: bytes, value: bytes) -> AppendMany:
@@ -13,3 +13,8 @@ def append(key: bytes, value: bytes) -> AppendMany:
 def length_equals(key: bytes, length: int) -> LengthsUnchanged:
     """Holds if ``key`` is ``length`` bytes long (0: absent)."""
     return LengthsUnchanged((key,), (bytes(length),))
+
+
+async def scan(store: Store, prefix: bytes) -> list[bytes]:
+    """All keys that start with ``prefix``, sorted."""
+    return sorted({key async for found in store.scan_batches(prefix) for key in found})

@@ -15,13 +15,14 @@ from aggregator.store.base import Store
 from tests.index.helpers import seal
 from tests.support.factories import core, edited, story
 from tests.support.index_layout import encode_posting
+from tests.support.store_steps import scan
 
 
 async def entries(store: Store, tag: bytes) -> set[int]:
     """All article numbers in the buckets of a segment."""
     found: set[int] = set()
     for kind, remainder_bytes in ((b"b", 6), (b"s", SKETCH_REMAINDER_BYTES)):
-        values = await store.read(await store.scan(tag + kind))
+        values = await store.read(await scan(store, tag + kind))
         found.update(*(decode_numbers(value or b"", remainder_bytes).tolist() for value in values))
     return found
 
@@ -52,7 +53,7 @@ async def test_compaction_removes_dead_versions_and_keeps_live_ones(store: Store
     await run(compactor, space, newsroom.clock())
 
     assert await entries(store, tag) == live
-    assert not await store.scan(tag + keys.DEAD_NUMBERS)
+    assert not await scan(store, tag + keys.DEAD_NUMBERS)
     assert compactor.entries_removed > 4 * 7
     for id_, text in (("a1", 11), ("a3", 13), ("a4", 4), ("a5", 5)):
         match = await newsroom.ingest.submit(Article(id="p", text=story(text), lang="en"), dry_run=True)

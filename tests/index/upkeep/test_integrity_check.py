@@ -13,6 +13,7 @@ from aggregator.store.base import Put, Store
 from aggregator.time_units import HOUR_MS
 from tests.support.factories import core, story
 from tests.support.loaders import FIRST_MS, SPACE, fill
+from tests.support.store_steps import scan
 
 NOW_MS = FIRST_MS + 10_000_000
 FINGERPRINTS = [0x0123_4567_89AB_CDEF, 0x1111_2222_3333_4444, 0xAAAA_BBBB_CCCC_DDDD]
@@ -106,7 +107,7 @@ async def test_analyzed_articles_agree_with_their_postings(store: Store) -> None
     report = await check_integrity(service.index, space, now_ms)
 
     assert report.ok and report.records == 6
-    (key, *_) = [key for key in await store.scan(keys.tag(space, 0) + b"s") if not key.endswith(b"stream")]
+    (key, *_) = [key for key in await scan(store, keys.tag(space, 0) + b"s") if not key.endswith(b"stream")]
     await change(store, key, flip(0))
     assert not (await check_integrity(service.index, space, now_ms)).ok
 
@@ -115,7 +116,7 @@ async def test_a_damaged_article_can_be_deleted_and_stored_again(store: Store) -
     """The repair that the runbook names."""
     service = core(store)
     await service.post("a", story(1, 60))
-    (key,) = await store.scan(keys.RECORD_PREFIX)
+    (key,) = await scan(store, keys.RECORD_PREFIX)
     await change(store, key, flip(30))
     with pytest.raises(DamagedValue, match="its checksum does not match"):
         await service.index.articles.get("a")

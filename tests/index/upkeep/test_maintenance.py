@@ -13,6 +13,7 @@ from aggregator.store.memory import MemoryStore
 from aggregator.time_units import DAY_MS
 from tests.index.helpers import seal
 from tests.support.factories import START_MS, Clock, core, edited, story
+from tests.support.store_steps import scan
 
 PERIOD_MS = 80 * DAY_MS
 EVENT_PREFIX = b"{events}n:"
@@ -32,10 +33,10 @@ async def test_no_key_of_an_article_has_a_time_to_live() -> None:
     for id_, seed in (("a", 1), ("b", 1), ("a", 2), ("c", 3), ("d", 3), ("e", 4)):
         await newsroom.post(id_, story(seed))
     await newsroom.ingest.delete("c")
-    before = await store.scan(b"")
+    before = await scan(store, b"")
 
     clock.now_ms += 3650 * DAY_MS
-    assert await store.scan(b"") == before
+    assert await scan(store, b"") == before
 
 
 async def test_records_and_texts_of_expired_articles_are_deleted(store: Store) -> None:
@@ -54,8 +55,8 @@ async def test_records_and_texts_of_expired_articles_are_deleted(store: Store) -
 
     assert swept.keys_deleted == 3
     young = (await newsroom.index.articles.get("young")).record
-    assert await store.scan(keys.RECORD_PREFIX) == [keys.record(young.space, young.number)]
-    assert len(await store.scan(keys.TEXT_PREFIX)) == 1
+    assert await scan(store, keys.RECORD_PREFIX) == [keys.record(young.space, young.number)]
+    assert len(await scan(store, keys.TEXT_PREFIX)) == 1
 
 
 async def test_bindings_and_states_of_frozen_segments_are_deleted(store: Store) -> None:
@@ -71,8 +72,8 @@ async def test_bindings_and_states_of_frozen_segments_are_deleted(store: Store) 
 
     await sweep(ExpirySweep(newsroom.index), START_MS + PERIOD_MS + 3 * DAY_MS)
 
-    assert [key for key in await store.scan(frozen) if keys.kind_of(key) in (b"i", b"p")] == []
-    writable = await store.scan(keys.tag(space, 1))
+    assert [key for key in await scan(store, frozen) if keys.kind_of(key) in (b"i", b"p")] == []
+    writable = await scan(store, keys.tag(space, 1))
     assert [key for key in writable if keys.kind_of(key) == b"i"] == [
         keys.tag(space, 1) + keys.binding("other")
     ]
@@ -87,7 +88,7 @@ async def test_keys_of_other_packages_have_their_own_retention(store: Store) -> 
 
     await sweep(ExpirySweep(newsroom.index, {EVENT_PREFIX: DAY_MS}), START_MS + DAY_MS + 1)
 
-    assert await store.scan(EVENT_PREFIX) == [young]
+    assert await scan(store, EVENT_PREFIX) == [young]
     assert (await newsroom.index.articles.get("a")).record.id == "a"
 
 
@@ -127,7 +128,7 @@ async def test_a_segment_below_the_floor_is_dropped_as_a_whole(store: Store) -> 
     await maintenance.run(newsroom.clock())
 
     tag = keys.tag(space, 0)
-    assert await store.scan(tag) == [tag + keys.SEALED]
+    assert await scan(store, tag) == [tag + keys.SEALED]
     assert maintenance.retention.segments_dropped == 1
     assert (await newsroom.index.segments.stack(space)).tags == (keys.tag(space, 1),)
     assert (await other.index.articles.get("c")).outcome.verdict == "new"

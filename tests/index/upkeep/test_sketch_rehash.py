@@ -24,7 +24,7 @@ from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS
 from tests.support.factories import core, edited, story
 from tests.support.loaders import FIRST_MS, SPACE, record
-from tests.support.store_steps import append
+from tests.support.store_steps import append, scan
 
 TAG = keys.tag(SPACE, 0)
 # Few keys in few buckets, which separate at 19, 20, 21 bits or never.
@@ -274,7 +274,7 @@ async def test_every_bucket_is_moved() -> None:
 
     moved = await store.read(keys.sketch_buckets(TAG, postings, 19))
     assert all(posting in (bucket or b"") for posting, bucket in zip(postings.values(), moved, strict=True))
-    assert len([key for key in await store.scan(TAG + b"s") if not key.startswith(TAG + b"s19:")]) == 0
+    assert len([key for key in await scan(store, TAG + b"s") if not key.startswith(TAG + b"s19:")]) == 0
     await store.put([Put(TAG + keys.WIDTH, b"24")])
     assert await take(rehash.steps(SPACE), 1)
     assert await store.read([TAG + keys.WIDTH]) == [b"24"]
@@ -332,7 +332,7 @@ async def test_the_audit_reads_all_widths_and_reports_buckets_that_no_lookup_rea
         assert match is not None
         assert match.id == "a1"
 
-    (key, *_) = await store.scan(tag + b"s19:")
+    (key, *_) = await scan(store, tag + b"s19:")
     (value,) = await store.read([key])
     assert value is not None
     for wrong in (tag + b"s20:" + key[-6:], tag + b"s19:%06x" % (int(key[-6:], 16) ^ 1 << 18)):

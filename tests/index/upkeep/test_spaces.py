@@ -25,6 +25,7 @@ from aggregator.index.upkeep.spaces import (
 )
 from aggregator.store.base import Put, Store
 from tests.support.factories import Clock, in_process, story
+from tests.support.store_steps import scan
 from tests.support.wiring import build_core
 
 CURRENT, OTHER = Analyzer({"xx": HashedModel()}), Analyzer({"xx": HashedModel()}, "5x13")
@@ -93,7 +94,7 @@ async def test_entries_without_records_are_not_counted(store: Store) -> None:
     await post(store, OTHER, 1, 2, 3)
     entry = described(OTHER)[OTHER_SPACE]
     assert (await count_articles(store, OTHER_SPACE, entry)).articles == 3
-    await store.delete(await store.scan(keys.record_prefix(OTHER_SPACE)))
+    await store.delete(await scan(store, keys.record_prefix(OTHER_SPACE)))
     assert (await count_articles(store, OTHER_SPACE, entry)).articles == 0
 
 
@@ -108,7 +109,7 @@ async def test_texts_of_articles_that_another_space_has_are_kept(store: Store) -
 
     assert await store.read([keys.text(1), keys.text(2)]) == [b"text", None]
     assert OTHER_SPACE not in await registry_of(store).read()
-    assert await store.scan(keys.RECORD_PREFIX) == [keys.record(CURRENT_SPACE, 1)]
+    assert await scan(store, keys.RECORD_PREFIX) == [keys.record(CURRENT_SPACE, 1)]
 
 
 OLD, MIDDLE, NEW = "en.0001", "en.0002", "en.0003"

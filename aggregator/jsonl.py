@@ -169,17 +169,15 @@ def _lines_of_file(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Li
             if len(data) > max_line_bytes:
                 while not ended and (piece := content.readline(1 << 20)):
                     ended = piece.endswith(b"\n")
-                message = (
-                    f"The line is longer than {max_line_bytes} bytes; raise max_body_bytes or shorten it."
-                )
+                message = f"The line is longer than {max_line_bytes} bytes"
                 yield Line(
                     file, number, error=InputTooLarge(f"{message}; raise max_body_bytes or shorten it.")
                 )
             elif data.strip():
                 yield Line(file, number, data)
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        message = "The gzip data is damaged or truncated from here on."
-        yield Line(file, number + 1, error=InvalidInput(message))
+        damage = InvalidInput("The gzip data is damaged or truncated from here on.")
+        yield Line(file, number + 1, error=damage)
 
 
 def _report_progress(raw: BinaryIO, reported: int, report: Callable[[int], None]) -> int:

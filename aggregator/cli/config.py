@@ -23,7 +23,7 @@ def show(args: argparse.Namespace, settings: Settings) -> int:
     """Print name, value and origin of each setting; secrets are masked."""
     origins = sources.resolve(None, options.setting_overrides(args), args.config_file).origins
     rows = [
-        (option.name, _shown(settings, option), origins.get(option.name, "default"))
+        (option.name, shown(settings, option), origins.get(option.name, "default"))
         for option in dataclasses.fields(settings)
         if not args.changed or option.name in origins
     ]
@@ -50,7 +50,8 @@ def check(args: argparse.Namespace, settings: Settings) -> int:
     return EXIT_OK
 
 
-def _shown(settings: Settings, option: dataclasses.Field[object]) -> object:
+def shown(settings: Settings, option: dataclasses.Field[object]) -> object:
+    """The value of a setting; secrets are masked."""
     value = getattr(settings, option.name)
     if value and option.metadata["secret"]:
         return redact_url(value) if option.name == "store_url" else HIDDEN

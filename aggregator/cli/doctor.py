@@ -24,6 +24,7 @@ from aggregator import __version__
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import open_service
+from aggregator.cli.config import shown
 from aggregator.cli.doctor_contents import (
     CONTENTS_SUBJECT,
     Finding,
@@ -47,7 +48,7 @@ from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.integrity_check import IntegrityReport, check_integrity
 from aggregator.index.upkeep.recall_check import RecallReport, check_recall
 from aggregator.policy_file import load_policies
-from aggregator.runtime.addresses import command, describe_store, redact_url, service_url
+from aggregator.runtime.addresses import command, describe_store, service_url
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
 from aggregator.store.disk import read_disk_space
@@ -117,13 +118,11 @@ def _package_version(name: str) -> str:
 
 
 def _check_settings(settings: Settings) -> Iterator[Finding]:
-    changed = []
-    for option in dataclasses.fields(settings):
-        value = getattr(settings, option.name)
-        if value != option.default:
-            if option.metadata["secret"]:
-                value = redact_url(value) if option.name == "store_url" else "(set)"
-            changed.append(f"{option.name}={value}")
+    changed = [
+        f"{option.name}={shown(settings, option)}"
+        for option in dataclasses.fields(settings)
+        if getattr(settings, option.name) != option.default
+    ]
     yield ok("settings", "Changed from the defaults: " + (", ".join(changed) or "none") + ".")
 
 

@@ -117,17 +117,13 @@ async def open_target(
         async with ServerTarget.open(url, settings.key, defaults) as server:
             yield server
         return
-    processes = _analysis_processes(args.files)
+    size = jsonl.total_bytes(args.files)
+    is_large = size is not None and size > PARALLEL_ABOVE_BYTES
+    processes = min(MAX_ANALYSIS_PROCESSES, os.cpu_count() or 1) if is_large else 0
     async with LocalTarget.open(settings, processes, defaults) as store:
         if processes:
             tune_interpreter()
         yield store
-
-
-def _analysis_processes(files: list[str]) -> int:
-    size = jsonl.total_bytes(files)
-    is_large = size is not None and size > PARALLEL_ABOVE_BYTES
-    return min(MAX_ANALYSIS_PROCESSES, os.cpu_count() or 1) if is_large else 0
 
 
 def error_reply(line: Line, error: Exception) -> Reply:

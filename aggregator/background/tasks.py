@@ -31,10 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class DetectorTask(PeriodicTask):
-    """Lets the event detector read the article stream.
-
-    ``ticks``: parts of the stream read as leader, since start; ``last_run_ms``: time of the last one.
-    """
+    """Lets the detector read the stream; ``ticks``: parts read as leader, the last at ``last_run_ms``."""
 
     def __init__(
         self,
@@ -115,17 +112,14 @@ class Scheduler:
         self._scheduler = scheduler
 
     async def stop(self) -> None:
-        """Start no new runs, release the detector's lease, then wait for the extra tasks. Idempotent.
-
-        APScheduler 3.11 cancels running coroutines on shutdown.
-        """
+        """Start no new runs, release the detector's lease, then wait for the extra tasks. Idempotent."""
         scheduler, self._scheduler = self._scheduler, None
         if scheduler is None:
             return
         scheduler.pause()
         await self.detector.stop()
         await asyncio.gather(*map(_wait_for_run, self._extra_tasks))
-        scheduler.shutdown(wait=False)
+        scheduler.shutdown(wait=False)  # APScheduler 3.11 would cancel running coroutines
 
     def _on_job_event(self, event: JobEvent) -> None:
         if event.job_id != self.detector.name:

@@ -54,10 +54,7 @@ _ENTRIES_PER_READ = 1000
 
 @contextmanager
 def loaded(backup: Path, manifest: Manifest, data_dir: Path) -> Iterator[EmbeddedServer]:
-    """A server on the new directory ``data_dir`` that has loaded the backup.
-
-    Raises ConfigurationError if the backup is damaged or this server cannot read it, OSError.
-    """
+    """A server on a new directory with the data of the backup. Raises ConfigurationError, OSError."""
     log = data_dir / LOG_DIRECTORY
     log.mkdir(mode=0o700, parents=True)
     with open(log / _BASE_NAME, "xb", opener=open_private) as output:

@@ -31,10 +31,7 @@ def service_url(host: str, port: int) -> str:
 
 
 def command(subcommand: str, settings: Settings) -> str:
-    """A command for the service with these settings, in backquotes, as a shell in this directory finds it.
-
-    Port and data directory are named if they are not the defaults.
-    """
+    """A command in backquotes, as a shell here finds it, with the port and data directory of the settings."""
     started_as = Path(sys.argv[0])
     is_on_path = shutil.which("aggregator") is not None or started_as.name != "aggregator"
     words = ["aggregator" if is_on_path else os.path.relpath(started_as), subcommand]

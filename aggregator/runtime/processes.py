@@ -49,10 +49,7 @@ log = logging.getLogger("aggregator.processes")
 
 
 class ForkedProcess:
-    """A process, forked on Linux before the event loop starts, that waits for the arguments of ``target``.
-
-    ``ChildProcess`` takes it over.
-    """
+    """A process, forked before the event loop starts; ``ChildProcess`` gives it its arguments."""
 
     def __init__(self, name: str, target: Callable[..., None]) -> None:
         assert _FORK_CONTEXT is not None

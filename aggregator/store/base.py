@@ -45,10 +45,7 @@ class ValueEquals(msgspec.Struct, frozen=True, gc=False):
 
 
 class AppendMany(msgspec.Struct, frozen=True, gc=False):
-    """Append to many keys as one write: an article is in a dozen buckets.
-
-    A key that would grow beyond ``max_bytes`` (0: no limit) is skipped.
-    """
+    """Append to keys; one that would grow beyond ``max_bytes`` (0: no limit) is skipped."""
 
     keys: tuple[bytes, ...]
     values: tuple[bytes, ...]
@@ -172,10 +169,7 @@ class Store(Protocol):
         """Remove entries older than position ``before``."""
 
     def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
-        """All keys that start with ``prefix``, a few hundred at a time, by a scan of the whole store.
-
-        A key may repeat, and a new key may be missing.
-        """
+        """All keys that start with ``prefix``, some at a time; one may repeat, a new one be missing."""
 
     async def info(self) -> StoreInfo:
         """State of the store; never raises: an unreachable store has ``ready=False`` and a ``problem``."""

@@ -93,10 +93,7 @@ def lock_holder(directory: Path) -> str | None:
 
 
 def with_running_store_url(settings: Settings) -> Settings:
-    """Settings with the socket of the embedded store that a running service has open; else unchanged.
-
-    Raises ConfigurationError when the directory of the store cannot be read.
-    """
+    """Settings with the socket of a running embedded store, if any. Raises ConfigurationError."""
     directory = Path(settings.data_dir)
     try:
         if settings.store_url or lock_holder(directory) is None:

@@ -23,10 +23,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 def commit_attempts(message: str, limit: int = MAX_COMMIT_ATTEMPTS) -> Iterator[int]:
-    """Attempt numbers from 0; raises CommitConflict with ``message`` after ``limit`` attempts.
-
-    For changes of more than one value. The loop body returns or breaks when its commit succeeded.
-    """
+    """Attempts of a loop that leaves it after its commit; raises CommitConflict after ``limit`` of them."""
     yield from range(limit)
     raise CommitConflict(message)
 
@@ -188,10 +185,7 @@ class VersionedMap(Generic[S]):
         await self.mutate(delete)
 
     async def mutate(self, mutation: Callable[[dict[str, S]], R]) -> R:
-        """Apply ``mutation`` to the map in place and return its result; it is called again after a conflict.
-
-        Raises CommitConflict when other writers kept changing the map.
-        """
+        """Apply ``mutation`` to the map in place, also after a conflict. Raises CommitConflict."""
 
         def change(known: dict[str, S]) -> tuple[dict[str, S], R]:
             changed = dict(known)

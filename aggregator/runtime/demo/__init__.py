@@ -107,10 +107,7 @@ def article_body(row: dict[str, Any], now: datetime) -> dict[str, Any]:
 async def replay(
     url: str, *, pause_s: float = 0.0, rows: Iterable[dict[str, Any]] | None = None, key: str = ""
 ) -> DemoReport:
-    """Post ``rows`` (default: all) to the service, ``pause_s`` apart, and wait until an event changes.
-
-    Raises StoreUnavailable.
-    """
+    """Post ``rows`` (default: all) and wait until an event changes. Raises StoreUnavailable."""
     now = datetime.now(UTC)
     articles = [article_body(row, now) for row in (load_rows() if rows is None else rows)]
     timeout = aiohttp.ClientTimeout(total=60.0)

@@ -47,10 +47,7 @@ def history_articles(now: datetime) -> list[tuple[int, Article]]:
 
 
 async def load_history(settings: Settings) -> int:
-    """Store and decide the history in a store that no other process uses; the number of its articles.
-
-    0 if the store has articles already.
-    """
+    """Store and decide the history, unless the store has articles; the number of its articles."""
     from aggregator.app import open_service
 
     now = datetime.now(UTC)

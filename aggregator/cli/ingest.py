@@ -13,7 +13,7 @@ import msgspec
 
 from aggregator import jsonl
 from aggregator.cli.ingest_targets import check_target_options, open_target
-from aggregator.cli.progress import ByteProgress
+from aggregator.cli.progress import open_bar, show_counts
 from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
@@ -33,21 +33,19 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
     started_s = time.monotonic()
-    counts: Counter[str] = Counter()
+    counts, throttled_s = Counter[str](), 0.0
     with (
-        ByteProgress(jsonl.total_bytes(args.files), shown=not args.no_progress) as progress,
+        open_bar(not args.no_progress, total=jsonl.total_bytes(args.files), unit="B", unit_scale=True) as bar,
         jsonl.open_output(args.out) as write,
     ):
-        lines = jsonl.read_lines(
-            args.files, max_line_bytes=settings.max_body_bytes, progress=progress.advance
-        )
+        lines = jsonl.read_lines(args.files, max_line_bytes=settings.max_body_bytes, progress=bar.update)
         async with open_target(args, settings) as target:
             for batch in iter_batches(map(strip_labels, lines)):
                 for reply in await target.send(batch, dry_run=args.command == "check"):
                     write(reply.data)
                     counts[reply.verdict or "bad"] += 1
-                progress.show_counts(counts, target.throttled_s)
-            throttled_s = target.throttled_s
+                show_counts(bar, counts, throttled=target.throttled_s > throttled_s)
+                throttled_s = target.throttled_s
     elapsed_s = time.monotonic() - started_s
     rate = f"{elapsed_s:.1f} s ({counts.total() / max(elapsed_s, 1e-9):.0f}/s)"
     paused = (

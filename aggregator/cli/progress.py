@@ -18,41 +18,24 @@ def open_bar(shown: bool, **options: Any) -> Any:
     return tqdm(dynamic_ncols=True, leave=False, disable=not is_shown, **options)
 
 
-class _ProgressBar:
-    def __init__(self, shown: bool, **options: Any) -> None:
-        self._bar = open_bar(shown, **options)
+def show_counts(bar: Any, counts: Mapping[str, int], *, throttled: bool) -> None:
+    """Show counts on a bar, and whether the work was throttled since the last call."""
+    bar.set_description(THROTTLED_LABEL if throttled else None)
+    bar.set_postfix(counts)
+
+
+class ItemProgress:
+    """Number of items done, of an unknown total."""
+
+    def __init__(self, unit: str, *, shown: bool = True) -> None:
+        self.count = 0
+        self._bar = open_bar(shown, unit=f" {unit}")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._bar.close()
-
-
-class ByteProgress(_ProgressBar):
-    """Bytes of input read so far, of ``total_bytes`` (None: unknown), with counts."""
-
-    def __init__(self, total_bytes: int | None, *, shown: bool = True) -> None:
-        super().__init__(shown, total=total_bytes, unit="B", unit_scale=True)
-        self._throttled_s = 0.0
-
-    def advance(self, read_bytes: int) -> None:
-        """Add bytes that were read."""
-        self._bar.update(read_bytes)
-
-    def show_counts(self, counts: Mapping[str, int], throttled_s: float = 0.0) -> None:
-        """Show counts, and whether ``throttled_s`` has grown since the last call."""
-        self._bar.set_description(THROTTLED_LABEL if throttled_s > self._throttled_s else None)
-        self._bar.set_postfix(counts)
-        self._throttled_s = throttled_s
-
-
-class ItemProgress(_ProgressBar):
-    """Number of items done, of an unknown total."""
-
-    def __init__(self, unit: str, *, shown: bool = True) -> None:
-        self.count = 0
-        super().__init__(shown, unit=f" {unit}")
 
     def set_count(self, count: int) -> None:
         """Set the number of items done."""

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from aggregator.cli.progress import THROTTLED_LABEL, ByteProgress, ItemProgress, open_bar
+from aggregator.cli.progress import THROTTLED_LABEL, ItemProgress, open_bar, show_counts
 
 
 class Terminal(io.StringIO):
@@ -26,9 +26,9 @@ def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 def test_there_is_no_bar_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log file must not fill with bars; counting works all the same."""
     monkeypatch.setattr("sys.stderr", output := io.StringIO())
-    with ByteProgress(100) as read, ItemProgress("articles") as done:
-        read.advance(50)
-        read.show_counts({"new": 1}, 2.0)
+    with open_bar(True, total=100) as read, ItemProgress("articles") as done:
+        read.update(50)
+        show_counts(read, {"new": 1}, throttled=True)
         assert list(done.track("abc")) == ["a", "b", "c"]
 
     assert open_bar(True).disable
@@ -39,8 +39,8 @@ def test_there_is_no_bar_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> 
 def test_there_is_no_bar_that_was_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     """--no-progress, also on a terminal."""
     terminal = open_terminal(monkeypatch)
-    with ByteProgress(100, shown=False) as read:
-        read.advance(50)
+    with open_bar(False, total=100) as read:
+        read.update(50)
 
     assert open_bar(False).disable
     assert terminal.getvalue() == ""
@@ -49,28 +49,22 @@ def test_there_is_no_bar_that_was_not_wanted(monkeypatch: pytest.MonkeyPatch) ->
 def test_bytes_and_counts_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The share read so far and the counts."""
     terminal = open_terminal(monkeypatch)
-    with ByteProgress(100) as read:
-        read.advance(50)
-        read.show_counts({"new": 7})
+    with open_bar(True, total=100) as read:
+        read.update(50)
+        show_counts(read, {"new": 7}, throttled=False)
 
     assert "50%" in terminal.getvalue()
     assert "new=7" in terminal.getvalue()
 
 
-def test_throttling_is_shown_while_its_time_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_throttling_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """An operator sees why an import is slow, and when it is no longer throttled."""
     terminal = open_terminal(monkeypatch)
-
-    def output_of_counts(throttled_s: float) -> str:
-        start = terminal.tell()
-        read.show_counts({"new": 7}, throttled_s)
-        return terminal.getvalue()[start:]
-
-    with ByteProgress(100) as read:
-        assert THROTTLED_LABEL not in output_of_counts(0.0)
-        assert THROTTLED_LABEL in output_of_counts(1.5)
-        assert THROTTLED_LABEL not in output_of_counts(1.5)
-        assert THROTTLED_LABEL in output_of_counts(2.0)
+    with open_bar(True, total=100) as read:
+        for throttled in (False, True, False):
+            start = terminal.tell()
+            show_counts(read, {"new": 7}, throttled=throttled)
+            assert (THROTTLED_LABEL in terminal.getvalue()[start:]) is throttled
 
 
 def test_items_are_counted_as_they_are_read() -> None:

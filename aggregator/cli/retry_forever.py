@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 from aggregator.errors import AggregatorError, RateLimited, StoreUnavailable
 
 RETRYABLE: tuple[type[AggregatorError], ...] = (StoreUnavailable, RateLimited)
+# Pauses double from one success to the next.
 INITIAL_BACKOFF_S, MAX_BACKOFF_S = 0.2, 5.0
 LOG_AFTER_S, LOG_INTERVAL_S = 1.0, 60.0
 FIRST_CONTACT_TIMEOUT_S = 3.0  # a server that was never reached is probably not running
@@ -21,57 +22,28 @@ R = TypeVar("R")
 log = logging.getLogger("aggregator.wait")
 
 
-class Backoff:
-    """Pauses that double, from one success to the next; a wait that takes long is logged once a minute."""
-
-    def __init__(self, *, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._clock_s = clock_s
-        self.succeeded()
-
-    def succeeded(self) -> None:
-        """Begin again with the shortest pause."""
-        self._pause_s = INITIAL_BACKOFF_S
-        self._waiting_since_s: float | None = None
-        self._log_at_s = 0.0
-
-    @property
-    def waited_s(self) -> float:
-        """Seconds since the first failure after the last success."""
-        return 0.0 if self._waiting_since_s is None else self._clock_s() - self._waiting_since_s
-
-    async def pause(self, reason: Exception, what: str) -> None:
-        """Pause after a failure. ``what`` is waiting, in the words of the log line."""
-        now_s = self._clock_s()
-        if self._waiting_since_s is None:
-            self._waiting_since_s, self._log_at_s = now_s, now_s + LOG_AFTER_S
-        elif now_s >= self._log_at_s:
-            log.warning("%s not processed yet, retrying until it succeeds: %s", what, reason)
-            self._log_at_s = now_s + LOG_INTERVAL_S
-        await asyncio.sleep(self._pause_s)
-        self._pause_s = min(2 * self._pause_s, MAX_BACKOFF_S)
-
-
 async def until_available(step: Callable[[], Awaitable[T]]) -> T:
     """Repeat ``step`` while it raises one of ``RETRYABLE``."""
-    backoff = Backoff()
-    while True:
-        try:
-            return await step()
-        except RETRYABLE as error:
-            await backoff.pause(error, "articles")
+
+    async def attempt(_: Sequence[None]) -> list[T | StoreUnavailable]:
+        return [await step()]
+
+    return (await send_until_answered([None], attempt, what="articles"))[0]
 
 
 async def send_until_answered(
     items: Sequence[T],
     attempt: Callable[[Sequence[T]], Awaitable[Sequence[R | StoreUnavailable]]],
     may_wait: Callable[[], bool] = lambda: True,
+    what: str = "",
 ) -> list[R]:
     """Repeat ``attempt`` with the items that got one of ``RETRYABLE``, until all have another answer.
 
-    ``may_wait``: asked after a failure before the first answer; False raises the failure.
+    ``may_wait``: asked after a failure before the first answer; False raises the failure. ``what``: waits, in
+    the words of the log, by default the number of articles.
     """
     results: dict[int, R] = {}
-    backoff = Backoff()
+    pause_s, waiting_since_s, log_at_s = INITIAL_BACKOFF_S, None, 0.0
     while missing := [i for i in range(len(items)) if i not in results]:
         failure: AggregatorError | None = None
         answered = len(results)
@@ -85,9 +57,18 @@ async def send_until_answered(
             else:
                 results[i] = cast(R, answer)
         if len(results) > answered:
-            backoff.succeeded()
-        if failure is not None:
-            if backoff.waited_s > FIRST_CONTACT_TIMEOUT_S and not may_wait():
-                raise failure
-            await backoff.pause(failure, f"{len(items) - len(results)} articles")
+            pause_s, waiting_since_s = INITIAL_BACKOFF_S, None
+        if failure is None:
+            continue
+        now_s = time.monotonic()
+        if waiting_since_s is None:
+            waiting_since_s, log_at_s = now_s, now_s + LOG_AFTER_S
+        elif now_s >= log_at_s:
+            waiting = what or f"{len(items) - len(results)} articles"
+            log.warning("%s not processed yet, retrying until it succeeds: %s", waiting, failure)
+            log_at_s = now_s + LOG_INTERVAL_S
+        if now_s - waiting_since_s > FIRST_CONTACT_TIMEOUT_S and not may_wait():
+            raise failure
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, MAX_BACKOFF_S)
     return [results[i] for i in range(len(items))]

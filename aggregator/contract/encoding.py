@@ -139,10 +139,8 @@ def explain_out(explanation: Explanation) -> wire.ExplainOut:
             label=explanation.labels[side],
             space=explanation.spaces[side],
             fingerprint=f"{explanation.fingerprints[side]:016x}",
-            figures=list(explanation.figures[side]) if explanation.figures is not None else None,
-            own_passages=list(explanation.own_passages[side])
-            if explanation.own_passages is not None
-            else None,
+            figures=list(explanation.figures[side]) if explanation.figures else None,
+            own_passages=list(explanation.own_passages[side]) if explanation.own_passages else None,
         )
         for side in (0, 1)
     ]

@@ -78,12 +78,6 @@ def _index_spaces(_: StoreInfo, service: Service) -> Iterator[Sample]:
         yield (__version__, space, "shadow"), 1.0
 
 
-def _readiness_problems(_: StoreInfo, service: Service) -> Iterator[Sample]:
-    readiness = service.edge.readiness
-    for name in readiness.names:
-        yield (name,), float(name in readiness.problems)
-
-
 def _oldest_article_seconds(_: StoreInfo, background: Background) -> Iterator[Sample]:
     for space, census in background.maintenance.statistics.items():
         oldest = [s.oldest_ms for s in census.segments if s.oldest_ms is not None]
@@ -95,12 +89,6 @@ def _bytes_per_article(store: StoreInfo, background: Background) -> Iterator[Sam
     articles = sum(census.articles for census in background.maintenance.statistics.values())
     if articles:
         yield (), store.memory_bytes / articles
-
-
-def _detector_known_seconds(_: StoreInfo, background: Background) -> Iterator[Sample]:
-    learning = background.detector.learning
-    if learning is not None:
-        yield (), learning.known_days * DAY_MS / SECOND_MS
 
 
 def _per_space(
@@ -123,7 +111,9 @@ SERVICE_METRICS: tuple[MetricSpec[Service], ...] = (
         "Version and index spaces (language, model, recipe); role: serving or shadow.", _index_spaces,
         ("version", "space", "role")),
     MetricSpec("aggregator_not_ready", "gauge",
-        "1 while this readiness check fails; /readyz and the log say why.", _readiness_problems, ("check",)),
+        "1 while this readiness check fails; /readyz and the log say why.",
+        lambda _, s: [((name,), name in s.edge.readiness.problems) for name in s.edge.readiness.names],
+        ("check",)),
     MetricSpec(RESTARTS_NAME, "counter", RESTARTS_HELP,
         lambda _, s: [(("analysis",), s.analysis.serving.restarts)],
         (RESTARTS_LABEL,)),
@@ -159,7 +149,8 @@ BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
         lambda _, b: b.scheduler.detector.last_run_ms / 1000),
     MetricSpec("aggregator_detector_known_seconds", "gauge",
         "Time of the last 604800 s (7 days) that the detector knows; absent in a process that has "
-        "not led.", _detector_known_seconds),
+        "not led.",
+        lambda _, b: [((), s.known_days * DAY_MS / SECOND_MS) for s in (b.detector.learning,) if s]),
     MetricSpec("aggregator_scheduler_misfires", "counter",
         "Event detector runs that were missed because they were due too long ago.",
         lambda _, b: b.scheduler.misfires),

@@ -27,14 +27,7 @@ from multidict import CIMultiDict
 
 from aggregator import tracing
 from aggregator.http import auth, errors
-from aggregator.http.app_keys import (
-    BASE_PATH,
-    CALLER_KEY,
-    METRICS,
-    REQUEST_ID,
-    SERVICE,
-    SHUTTING_DOWN,
-)
+from aggregator.http.app_keys import BASE_PATH, CALLER_KEY, METRICS, REQUEST_ID, SERVICE, SHUTTING_DOWN
 from aggregator.index.upkeep.spaces import UNREAD_INDEX_CHECK
 
 ARTICLE_PATHS = ("/v1/articles", "/v1/related", "/v1/explain")

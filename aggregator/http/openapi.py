@@ -115,15 +115,9 @@ BODY_EXAMPLES: dict[str, dict[str, Any]] = {
 }
 # Ids that the service assigns are shown by the form that they have.
 PATH_EXAMPLES = {
-    "articles": "pool-1",
-    "events": "pool-1",
-    "stories": "pool-1",
-    "sources": "Brackwater Gazette",
-    "watches": "1ac4d0f935b5",
-    "desks": "5d0c1e8a77b2",
-    "webhooks": "9b7f3c21d0e4",
-    "static": "page.css",
-}
+    "articles": "pool-1", "events": "pool-1", "stories": "pool-1", "sources": "Brackwater Gazette",
+    "watches": "1ac4d0f935b5", "desks": "5d0c1e8a77b2", "webhooks": "9b7f3c21d0e4", "static": "page.css",
+}  # fmt: skip
 
 
 def build_document(endpoints: Sequence[Endpoint], base_path: str = "") -> dict[str, Any]:

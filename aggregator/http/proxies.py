@@ -8,19 +8,13 @@ Headers of proxies say what any client wants them to say, so they count only on 
     X-Forwarded-Proto    https: session cookies are marked Secure
     ``user_header``      the user whom the proxy has signed in
 
-The host of links is ``public_url`` alone. If that has a path (https://news.example/dedup), requests are
-answered below it and without it, so a proxy may remove it; inside, all paths are without it. It is added
-again where an address leaves the service: ``Location``, pages in ``pages/``, the OpenAPI document.
+If ``public_url`` has a path (https://news.example/dedup), requests are answered below it and without it, so a
+proxy may remove it; inside, all paths are without it. It is added again where an address leaves the service:
+``Location``, pages in ``pages/``, the OpenAPI document.
 
-The proxy names the user, and perhaps the user's groups, in headers of each request:
-
-* From a trusted proxy, with the header once: the user, with the role of ``user_roles``.
-* From a trusted proxy, with the header repeated or unprintable: 401.
-* From any other address: never a user; 401, unless the request has a valid key or session.
-* Without the header: nobody; keys and sessions are checked as usual.
-
-The rules of the setting ``user_roles`` are ``ada@news.example=admin, @newsroom=editor, *=reader``. A rule for
-the user's name takes precedence, then the highest role of the user's groups, then ``*``.
+A user header is 401 if it is repeated or unprintable, or comes from another address without a valid key or
+session. Of the rules in ``user_roles`` (``ada@news.example=admin, @newsroom=editor, *=reader``) that for the
+user's name takes precedence, then the highest role of the user's groups, then ``*``.
 """
 
 from __future__ import annotations

@@ -29,13 +29,7 @@ from aggregator.errors import (
 )
 from aggregator.http import auth
 from aggregator.http import body as bodies
-from aggregator.http.app_keys import (
-    BATCH_LIMIT,
-    LOAD_SHEDDER,
-    METRICS,
-    REQUEST_ID,
-    SERVICE,
-)
+from aggregator.http.app_keys import BATCH_LIMIT, LOAD_SHEDDER, METRICS, REQUEST_ID, SERVICE
 from aggregator.http.endpoint import errors_in_parameters, location, server_timing, struct_response
 from aggregator.index.bindings import foreign_article_error
 from aggregator_client.wire import ArticleOut, CopiesOut, LineProblem, VerdictOut

@@ -14,13 +14,7 @@ from aggregator.analysis.article_id import validate_id
 from aggregator.app import Service
 from aggregator.contract import encoding
 from aggregator.contract.decoding import to_plain_text, to_single_line, to_unix_ms
-from aggregator.contract.requests import (
-    ActionIn,
-    EventFilterQuery,
-    EventsQuery,
-    ReadMarkIn,
-    SavedFilterQuery,
-)
+from aggregator.contract.requests import ActionIn, EventFilterQuery, EventsQuery, ReadMarkIn, SavedFilterQuery
 from aggregator.contract.responses import ReadMarkOut, StoryOut
 from aggregator.contract.validation import ErrorCollector
 from aggregator.errors import InvalidInput, NotFound
@@ -42,13 +36,9 @@ Unsigned = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 MAX_DETAIL_ARTICLES = 50
 # Field that an action requires, and field that it allows.
 REQUIRED_FIELD = {
-    "merge": "into",
-    "remove_item": "item",
-    "note": "text",
-    "delete_note": "note",
-    "assign": "assignee",
+    "merge": "into", "remove_item": "item", "note": "text", "delete_note": "note", "assign": "assignee",
     "set_work_status": "work_status",
-}
+}  # fmt: skip
 ALLOWED_FIELD = {**REQUIRED_FIELD, "mute": "scope", "choose_headline": "item"}
 ACTION_FIELDS = tuple(dict.fromkeys(ALLOWED_FIELD.values()))
 

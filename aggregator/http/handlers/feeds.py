@@ -15,7 +15,6 @@ import asyncio
 import re
 import uuid
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 from xml.etree import ElementTree
 
@@ -43,7 +42,6 @@ ATOM_TYPE, JSON_FEED_TYPE = "application/atom+xml", "application/feed+json"
 JSON_FEED_VERSION = "https://jsonfeed.org/version/1.1"
 FEED_TITLE = "Breaking events"
 _UUID_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "aggregator.invalid")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Characters that XML 1.0 (section 2.2) forbids, even escaped.
 _XML_ILLEGAL_CHARS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -77,16 +75,15 @@ def updated_ms(event: Event) -> int:
 def _feed_response(
     request: web.Request, body: bytes, media_type: str, events: Sequence[Event]
 ) -> web.Response:
-    newest = max((to_datetime(updated_ms(event)) for event in events), default=_EPOCH)
-    return conditional_response(request, body, media_type, modified_at=newest.replace(microsecond=0))
+    newest_s = max(map(updated_ms, events), default=0) // 1000
+    return conditional_response(request, body, media_type, modified_at=to_datetime(1000 * newest_s))
 
 
 def _render_atom(events: Sequence[Event], base: str, path: str) -> bytes:
     feed = ElementTree.Element("feed", xmlns=ATOM_NAMESPACE)
-    newest = max((updated_ms(event) for event in events), default=0)
     _add_element(feed, "id", uuid.uuid5(_UUID_NAMESPACE, "feed:" + path).urn)
     _add_element(feed, "title", FEED_TITLE)
-    _add_element(feed, "updated", format_rfc3339(newest))
+    _add_element(feed, "updated", format_rfc3339(max(map(updated_ms, events), default=0)))
     _add_element(feed, "generator", "aggregator")
     _add_element(_add_element(feed, "author"), "name", "aggregator")
     _add_element(feed, "link", rel="self", type=ATOM_TYPE, href=base + path)

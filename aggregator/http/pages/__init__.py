@@ -29,12 +29,9 @@ from aggregator.http.app_keys import caller_name
 from aggregator.http.pages import filters
 
 MEDIA_TYPES = {
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain",
+    ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain",
     ".woff2": "font/woff2",
-}
+}  # fmt: skip
 # A font file never changes under its name; scripts and styles are revalidated each time (mostly 304).
 IMMUTABLE_SUFFIXES = (".woff2",)
 

@@ -127,31 +127,22 @@ ORDERS: dict[EventOrder, tuple[str, str]] = {
     "time": ("Last item", "Time of the last item, newest first"),
 }
 SEVERITY_LABELS: dict[Severity, str] = {
-    "emerging": "Emerging",
-    "growing": "Growing fast",
-    "breaking": "Breaking",
-    "fading": "Fading",
+    "emerging": "Emerging", "growing": "Growing fast", "breaking": "Breaking", "fading": "Fading",
     "ended": "Ended",
-}
+}  # fmt: skip
 SIZES = (20, 50, 100, 200, 500, 1000)
 MAX_LISTED_SOURCES = 12
 MAX_DESK_NAME = 100
 _LABELS = {
-    "term": "Term",
-    "source": "Source",
-    "lang": "Language",
-    "status": "Status",
-    "severity": "State",
+    "term": "Term", "source": "Source", "lang": "Language", "status": "Status", "severity": "State",
     "watch": "Desk or watch",
-}
+}  # fmt: skip
 # Parameters that do not filter events.
 VIEW_PARAMETERS = ("sort", "verdict", "kiosk")
 VERDICT_CHOICES: tuple[tuple[dict[str, str], str], ...] = (
-    ({}, "All"),
-    ({"verdict": "new"}, "New"),
-    ({"verdict": "related"}, "Related"),
+    ({}, "All"), ({"verdict": "new"}, "New"), ({"verdict": "related"}, "Related"),
     ({"verdict": "duplicate"}, "Duplicates"),
-)
+)  # fmt: skip
 OURS_LABELS = {"yes": "Published by us", "no": "Not published by us yet"}
 
 

@@ -72,12 +72,7 @@ def safe_redirect_path(path: str) -> str:
 
 def _set_session_cookie(request: web.Request, response: web.Response, token: str, seconds: int) -> None:
     secure = request.secure or request.app[SERVICE].settings.public_url.startswith("https://")
+    path = request.app[BASE_PATH] or "/"
     response.set_cookie(
-        SESSION_COOKIE,
-        token,
-        max_age=seconds,
-        path=request.app[BASE_PATH] or "/",
-        httponly=True,
-        samesite="Strict",
-        secure=secure,
+        SESSION_COOKIE, token, max_age=seconds, path=path, httponly=True, samesite="Strict", secure=secure
     )

@@ -160,11 +160,6 @@ class TargetRow:
     next_ms: int
 
     @property
-    def state_label(self) -> str:
-        """The state in words."""
-        return "Not used yet" if self.state == "unused" else self.state.capitalize()
-
-    @property
     def name(self) -> str:
         """Kind and masked address."""
         return f"{self.target.service} {self.target.masked_url}"

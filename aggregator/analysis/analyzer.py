@@ -18,7 +18,6 @@ from aggregator.analysis.term_profile import (
     MINOR_TERMS,
     OPENING_UNITS,
     encode_minor_terms,
-    opening_mask,
 )
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.html import extract_article
@@ -123,6 +122,7 @@ class Analyzer:
         compared = normalize_spelling(words, lang)
         # Unchanged spelling: ``units`` are the last of the units that have been looked up already.
         compared_ids = unit_ids[-len(units) :] if compared is words else vocabulary.words.ids_of(compared)
+        word_hashes = vocabulary.words.columns[0][compared_ids]
         numbers = list(dict.fromkeys(figures(f"{title}\n{text}")))[:MAX_FIGURES]
         analysis = Analysis(
             lang=lang,
@@ -130,7 +130,7 @@ class Analyzer:
             fingerprint=fingerprint,
             text_hash=xxhash.xxh3_128_digest(" ".join(compared).encode("utf-8", "surrogatepass")),
             short=len(words) < SHORT_BELOW_WORDS,
-            sketch=vocabulary.sketch(compared_ids, shingle_width(lang)),
+            sketch=shingles.sketch_of_word_hashes(word_hashes, shingle_width(lang)),
             terms=terms,
             figures=tuple(map(xxhash.xxh32_intdigest, numbers)),  # of the UTF-8 bytes
             title=title,
@@ -141,7 +141,7 @@ class Analyzer:
         return analysis, compared
 
     def _vocabulary_for(self, lang: str, model: Model) -> Vocabulary:
-        if sum(map(len, self._vocabularies.values())) > VOCABULARY_CAPACITY:
+        if sum(len(own.words) + len(own.terms) for own in self._vocabularies.values()) > VOCABULARY_CAPACITY:
             self._vocabularies.clear()
         return self._vocabularies.get(lang) or self._vocabularies.setdefault(
             lang, Vocabulary(lang, model.for_language(lang))
@@ -240,14 +240,15 @@ def _fingerprint_and_terms(
     ids = np.concatenate(
         [vocabulary.term_ids(title, unit_ids[: len(title.units)]), vocabulary.term_ids(text, text_ids)]
     )
-    opening = vocabulary.terms_of_ids(vocabulary.term_ids(text, text_ids, OPENING_UNITS))
+    opening = set(vocabulary.terms_of_ids(vocabulary.term_ids(text, text_ids, OPENING_UNITS)))
     if not len(ids):
         ids = vocabulary.terms.ids_of(title.words + text.words)
     distinct, counts, weights = vocabulary.count_terms(ids)
     fingerprint = fingerprint_from_sums(vocabulary.project(distinct, counts, weights))
     heaviest = vocabulary.top_terms(distinct, weights, MAX_TERMS + MINOR_TERMS)
     terms, minor_terms = _top_terms(heaviest, vocabulary.terms_of_ids(ids[:LEAD_TERMS]))
-    return fingerprint, terms, minor_terms, opening_mask(terms, set(opening))
+    mask = sum(1 << i for i, (term, _) in enumerate(terms) if term in opening)
+    return fingerprint, terms, minor_terms, mask
 
 
 def _top_terms(

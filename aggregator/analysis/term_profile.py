@@ -122,11 +122,6 @@ def _hashes(term: str) -> tuple[int, int]:
     return long, short + _SHORT_PREFIX
 
 
-def opening_mask(terms: WeightedTerms, opening: Collection[str]) -> int:
-    """Return an integer whose bit i says whether ``terms[i]`` is one of the ``opening`` terms."""
-    return sum(1 << i for i, (term, _) in enumerate(terms) if term in opening)
-
-
 def story_terms(title: str, lang: str, terms: WeightedTerms, mask: int) -> tuple[tuple[str, float], ...]:
     """Story terms of an article and their weights, the headline's first; without numbers.
 

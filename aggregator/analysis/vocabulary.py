@@ -19,7 +19,6 @@ from aggregator.analysis import shingles
 from aggregator.analysis.features import FeatureModel, HashedModel, tf_weights
 from aggregator.analysis.simhash import FloatArray, l2_normalize
 from aggregator.analysis.text import tokenizer
-from aggregator.domain import Sketch
 
 NO_TERM = -1
 _INITIAL_CAPACITY = 1 << 10
@@ -101,11 +100,8 @@ class Vocabulary:
         self._lang = lang
         self._model = model
         self.terms = InternTable(model.row_and_idf, np.int64, np.float64)
-        self.words = InternTable(self._word_attributes, np.uint64, np.int64)
+        self.words = InternTable(self._word_attributes, np.uint64, np.int64)  # shingle hash, term id
         self._first_position = np.empty(0, np.int64)  # scratch space of ``count_terms``, per term id
-
-    def __len__(self) -> int:
-        return len(self.words) + len(self.terms)
 
     def term_ids(self, text: tokenizer.SplitText, units: InternIds, first: int | None = None) -> InternIds:
         """The ids, (m,), of the index terms of a text, in order; ``units``: the ids of its units.
@@ -117,10 +113,6 @@ class Vocabulary:
         terms = self.words.columns[1][units[:first]]
         kept: InternIds = terms[terms != NO_TERM]  # stop words have no term
         return kept
-
-    def sketch(self, words: InternIds, width: int) -> Sketch:
-        """The sketch of words given by their ids (``shingles.build_sketch``)."""
-        return shingles.sketch_of_word_hashes(self.words.columns[0][words], width)
 
     def count_terms(self, terms: InternIds) -> tuple[InternIds, Counts, FloatArray]:
         """Distinct terms in order of first occurrence, their counts and tf-idf, not normalized; all (n,)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +157,7 @@ def language_group(lang: str) -> str:
     return _GROUPS.get(lang, FALLBACK_GROUP)
 
 
+@lru_cache(maxsize=1024)
 def language_from_tag(tag: str) -> str | None:
     """ISO 639-1 code of a language tag or locale name (``EN_us.UTF-8``, ``cmn``), None if it names none."""
     first = re.match(r"([A-Za-z]{2,3})(?![^\W_])", tag.lstrip())

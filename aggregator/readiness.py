@@ -29,15 +29,10 @@ class Readiness:
     """Runs all checks; ``problems`` maps the name of each failing one (a metric label) to its sentence."""
 
     def __init__(self, checks: Mapping[str, ReadinessCheck]) -> None:
-        self._checks = dict(checks)
+        self._checks, self.names = dict(checks), tuple(checks)
         self._changes = {name: ChangeFilter() for name in self._checks}
         self._finished_s = dict.fromkeys(self._checks, -math.inf)
         self.problems: dict[str, str] = {}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of all checks."""
-        return tuple(self._checks)
 
     async def run(self) -> Mapping[str, str]:
         """Run all checks in parallel; returns ``problems``. Runs may overlap."""

@@ -94,9 +94,9 @@ class AppendLog:
         """Note the lengths of now, and save those noted before. The server must have loaded its log."""
         with self._lock:
             now_s = self._monotonic()
-            if self._unsaved is not None and now_s < self._unsaved[0] + SAVE_INTERVAL_S:
-                return
             if self._unsaved is not None:
+                if now_s < self._unsaved[0] + SAVE_INTERVAL_S:
+                    return
                 self._save(self._unsaved[1])
             self._unsaved = now_s, self._current()
 

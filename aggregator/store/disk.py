@@ -127,11 +127,6 @@ class DiskSpace:
         return min(MAX_LOW_BYTES, self.total_bytes // _LOW_PART)
 
     @property
-    def resume_bytes(self) -> int:
-        """From this much free space on writes are accepted again."""
-        return 2 * self.low_bytes
-
-    @property
     def is_low(self) -> bool:
         """Whether writes must be refused."""
         return self.free_bytes < self.low_bytes
@@ -139,7 +134,7 @@ class DiskSpace:
     @property
     def has_recovered(self) -> bool:
         """Whether writes can be accepted again."""
-        return self.free_bytes >= self.resume_bytes
+        return self.free_bytes >= 2 * self.low_bytes
 
     def fits_copy(self, log_bytes: int) -> bool:
         """Whether a log of this size can be rewritten without filling the disk."""
@@ -150,8 +145,8 @@ class DiskSpace:
         """One sentence for a disk on which writes are refused."""
         return (
             f"The disk of {self.directory} is full: {_megabytes(self.free_bytes)} free; articles can be "
-            f"read, but none is stored until {_megabytes(self.resume_bytes)} are free: delete other files on "
-            "it, or enlarge it."
+            f"read, but none is stored until {_megabytes(2 * self.low_bytes)} are free: delete other files "
+            "on it, or enlarge it."
         )
 
 

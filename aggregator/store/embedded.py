@@ -29,7 +29,7 @@ from urllib.parse import quote
 
 from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavailable
 from aggregator.parent_death import parent_death_hook
-from aggregator.store.append_log import LOG_DIRECTORY, AppendLog
+from aggregator.store.append_log import AppendLog
 from aggregator.store.disk import TEMPORARY_PREFIX, FileLock, read_disk_space
 from aggregator.store.server_process import READ_ONLY, ServerLog, send_command, server_config
 
@@ -84,11 +84,6 @@ class EmbeddedServer:
     def pid(self) -> int | None:
         """Process id of the server, None if it does not run."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
-
-    @property
-    def log_directory(self) -> Path:
-        """Directory of the append-only file."""
-        return self.data_dir / LOG_DIRECTORY
 
     def __enter__(self) -> EmbeddedServer:
         self.start()

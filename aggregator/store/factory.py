@@ -17,6 +17,7 @@ from urllib.parse import quote
 from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.log_limits import ChangeFilter
 from aggregator.settings import Settings
+from aggregator.store.append_log import LOG_DIRECTORY
 from aggregator.store.base import Store
 from aggregator.store.disk import MAX_AHEAD_BYTES, DiskSpace, allocate_ahead, read_disk_space, rewrite_message
 from aggregator.store.embedded import EmbeddedServer
@@ -171,7 +172,7 @@ class Watchdog:
         self._switch_writes(disk)
         files = {}
         with contextlib.suppress(OSError):  # a file may vanish meanwhile
-            for path in self._server.log_directory.iterdir():
+            for path in (self._server.data_dir / LOG_DIRECTORY).iterdir():
                 files[path] = path.stat()
         appended = [path for path in files if path.suffix == ".aof"]
         if appended and not disk.is_low:

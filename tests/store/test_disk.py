@@ -83,7 +83,8 @@ LARGE = 10**12
 def test_the_marks_are_fixed_on_a_large_and_relative_on_a_small_disk() -> None:
     """64 MiB, or a twentieth of the disk; writes resume at twice as much."""
     assert DiskSpace(Path("d"), 0, LARGE).low_bytes == MAX_LOW_BYTES
-    assert DiskSpace(Path("d"), 0, LARGE).resume_bytes == 2 * MAX_LOW_BYTES
+    assert DiskSpace(Path("d"), 2 * MAX_LOW_BYTES, LARGE).has_recovered
+    assert not DiskSpace(Path("d"), 2 * MAX_LOW_BYTES - 1, LARGE).has_recovered
     assert DiskSpace(Path("d"), 0, 20 * MB).low_bytes == MB
 
 

@@ -116,10 +116,7 @@ class ChangeBroadcaster:
 
     @contextlib.asynccontextmanager
     async def subscribe(self, after: bytes | None = None) -> AsyncIterator[Subscriber]:
-        """Subscribe to the changes after a position (None: from now on), each once. Raises StoreUnavailable.
-
-        After one of another store, or with too many changes since, it starts now and has a gap (``has_gap``).
-        """
+        """Subscribe to the changes after a position (None: now); one not resumable starts now, with a gap."""
         tail = await self.latest_position()
         subscriber = Subscriber(tail if after is None else after)
         if after is not None and not _is_resumable(after, tail):

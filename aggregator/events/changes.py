@@ -55,10 +55,9 @@ T = TypeVar("T")
 
 
 class EventUnitOfWork:
-    """New versions of events, collected and then committed together.
+    """New versions of events, committed together if ``position`` and ``overrides_value`` are still stored.
 
-    ``position``, ``overrides_value``: stored values that must not have changed at the commit. ``storylines``:
-    required for changes of the detector. ``published``: those of them that readers of the change stream see.
+    ``storylines``: required for changes of the detector; ``published``: those that readers see.
     """
 
     def __init__(
@@ -209,10 +208,7 @@ class EditorActions:
         self._lock = asyncio.Lock()  # actions of one process need not conflict with each other
 
     async def apply(self, action: EditorAction) -> Event:
-        """Carry out one action. Returns the event as it is then; after a merge, the surviving one.
-
-        Raises NotFound (event, item, note), Conflict (merge, many notes), CommitConflict, StoreUnavailable.
-        """
+        """Carry out one action; returns the event then. Raises NotFound, Conflict, StoreUnavailable."""
         first_version = await self._first_version_of(action.item) if action.action == "remove_item" else None
         headline = await self._headline_of(action.item) if action.action == "choose_headline" else ""
 

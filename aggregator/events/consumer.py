@@ -115,11 +115,8 @@ class DetectorRunner:
     """Runs the burst detector over the article stream; at most one process, the leader, should call ``poll``.
 
     ``trusted_clock``: the time by which closed events are removed, in ms; None: that of the call.
-    ``term_rates``: loads what a new detector knows of news in general. ``families``: the syndication families
-    known now, which the detector takes over at each checkpoint.
-
-    ``items_read`` and ``commit_conflicts`` count since start; ``has_backlog``: the last ``poll`` stopped
-    before the end of the stream; ``learning``: None before the first poll and under the literal rule.
+    ``families``: known now, for the detector from each checkpoint on. ``has_backlog``: the last ``poll``
+    stopped before the end; ``learning``: None before the first poll and under the literal rule.
     """
 
     def __init__(
@@ -220,10 +217,7 @@ class DetectorRunner:
             await self._yield_control()
 
     async def _resume(self, saved: bytes | None) -> LeaderState:
-        """The detector as of the last checkpoint; a lost state is rebuilt from the start of the stream.
-
-        A rule of another mode closes the open events and starts empty at the same position.
-        """
+        """The detector of the last checkpoint, or an empty one; one of another mode closes its events."""
         if saved is None or saved[:1] != FORMAT_BYTE:
             return LeaderState(self._new_detector(), {}, saved)
         position = _decode_position(saved)
@@ -245,10 +239,7 @@ class DetectorRunner:
         return BurstDetector(self._rule, self._term_rates())
 
     async def _save(self, leader: LeaderState, now_ms: int) -> bool:
-        """Commit state, positions and changed events; False when another leader committed first.
-
-        The detector counts by the families of its last checkpoint, so that a replay from there is equal.
-        """
+        """Commit state, positions, changed events and new families; False if another leader won."""
         leader.detector.set_families(self._families())
         number = leader.checkpoint + 1
         position = FORMAT_BYTE + _encode(_Position(number, self._rule.mode, leader.streams))

@@ -178,10 +178,9 @@ def plan_alerts(
     events: Mapping[str, Event],
     now_ms: int,
 ) -> tuple[dict[str, DeskState], list[Alert]]:
-    """The new states of the desks, and the notifications to send now; ``active``: ids of the desks that send.
+    """The new states of the desks, and the notifications to send now; only ``active`` desks hold and send.
 
-    changed  ids of changed events, oldest change first
-    events   the present version of every changed and every held event that is still stored
+    ``changed``: ids, oldest change first; ``events``: every changed and held event that is still stored.
     """
     new_states, alerts = {}, []
     for desk in desks:

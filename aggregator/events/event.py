@@ -45,9 +45,8 @@ _ITALIC = re.compile(r"(?<![\w_])__([^_]+)__(?!\w)")
 
 @dataclass(frozen=True, slots=True)
 class EditorAction:
-    """One editor action, as recorded in the audit trail of every event it changed.
+    """One editor action, as recorded in the audit trail of every event it changed (``into``: of a merge).
 
-    event  id of the event it was requested for; into: of the surviving event of a merge
     scope  of a mute: this story while it continues, or every similar story indefinitely ("routine")
     item   id of the removed article, or of the one whose headline was chosen (None: automatic again)
     text   of a note, while the action is carried out; note: id of the note that was deleted
@@ -88,13 +87,11 @@ class ChosenHeadline:
 
 @dataclass(frozen=True, slots=True)
 class Event(DetectedEvent):
-    """One version of an event. The order of the fields is that of the stored JSON.
+    """One version of an event, with what editors set. The order of the fields is that of the stored JSON.
 
     story_id        storyline, the id of its first event (``storylines.py``); "" before it is linked
     translation_of  event that reports the same in another language and fired before; this one does not alert
     revision        number of this version in the repository, from 1
-
-    The others are set by editors: ``removed``: ids of removed articles; ``actions``: audit trail.
     """
 
     story_id: str = ""

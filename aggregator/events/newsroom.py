@@ -22,10 +22,7 @@ MAX_ACTIONS = 300
 
 
 def apply_action(event: Event, action: EditorAction, headline: str = "") -> Event:
-    """Return the event after one action on it alone. ``headline``: that of the article that was chosen.
-
-    Raises ValueError for "merge", Conflict for a note beyond the limits, NotFound for an unknown note.
-    """
+    """Return the event after one action on it alone. Raises Conflict at the limits, NotFound for a note."""
     match action.action:
         case "acknowledge" | "unacknowledge" as name:
             actor = event.acknowledged_by or action.actor

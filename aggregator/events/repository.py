@@ -49,10 +49,7 @@ ChangeRecordKind = ChangeKind | Literal["action"]
 
 
 class ChangeRecord(msgspec.Struct, frozen=True):
-    """One entry of the change stream, without headline: that of a deleted article must not remain here.
-
-    ``kind``: of a muted event and of a translation never fired and doubled; "action": by an editor.
-    """
+    """One change, without a headline, which may be deleted. "action": by an editor."""
 
     kind: ChangeRecordKind
     at_ms: int
@@ -90,11 +87,7 @@ class EventRepository:
         order: EventOrder = "time",
         now_ms: int = 0,
     ) -> list[Event]:
-        """Stored events in an order, the best first. Raises StoreUnavailable.
-
-        ``since_ms``: only those last seen then or later; ``after``: only those behind this key. The orders
-        without page keys list open events, as of ``now_ms``.
-        """
+        """Stored events behind ``after`` in an order; without page keys open ones, as of ``now_ms``."""
         index = await self.summaries()
         candidates = {
             id_: e
@@ -221,11 +214,7 @@ def _end_of_merges(merges: Mapping[str, str | None], event_id: str) -> str:
 
 
 def merge_chain(summaries: Mapping[str, EventSummary], event_id: str) -> list[str]:
-    """The event, then the events it was merged into one after another; the last one survives.
-
-    >>> merge_chain({"a": EventSummary("closed", 0, 0, "b"), "b": EventSummary("breaking", 0, 0)}, "a")
-    ['a', 'b']
-    """
+    """The event, then the events it was merged into one after another; the last one survives."""
     chain = [event_id]
     while len(chain) < MAX_MERGE_HOPS and (summary := summaries.get(chain[-1])) and summary.merged_into:
         chain.append(summary.merged_into)

@@ -54,10 +54,7 @@ class EventSearch:
         since_ms: int | None = None,
         until_ms: int | None = None,
     ) -> tuple[list[Event], int]:
-        """The best matches (most words, most in the headline, open, newest), and the number of all.
-
-        Only events with an item in ``lang``, one from ``source`` (in any case), and active in the period.
-        """
+        """The best matches (most words, most in the headline, open, newest), and the number of all."""
         if not query.strip():
             return [], 0
         async with self._lock:

@@ -82,11 +82,7 @@ def _latin_profile(profile: Mapping[str, float]) -> dict[str, float]:
 
 @lru_cache(maxsize=4096)
 def to_latin(term: str) -> str:
-    r"""Return the letters and digits of a term in ASCII, lower case.
-
-    >>> to_latin("\u044d\u0440\u0434\u043e\u0433\u0430\u043d"), to_latin("M\u00fcnchen")
-    ('erdogan', 'munchen')
-    """
+    """Return the letters and digits of a term in ASCII, lower case."""
     return "".join(character for character in anyascii(term).lower() if character.isalnum())
 
 

@@ -78,10 +78,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One article of a lineage, ``lag_ms`` after the first publication, and its changes of its parent.
-
-    ``parent``: position of the article that it most likely repeats; ``resemblance`` to it, 0..1.
-    """
+    """One article of a lineage; ``parent``: position of what it repeats most likely; resemblance: 0..1."""
 
     publication: Publication
     parent: int | None

@@ -22,9 +22,8 @@ OutletKind = Literal["first", "own", "copy", "same time"]
 
 @dataclass(frozen=True, slots=True)
 class OutletEntry:
-    """The first article of one outlet on an event.
+    """The first article of one outlet on an event; "own": its text was not published before.
 
-    ``kind``: "own": its text was not published before; "copy": another outlet had it earlier.
     ``original``: the first publication of its text, if that is another outlet's.
     """
 

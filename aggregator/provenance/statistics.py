@@ -147,10 +147,7 @@ class Family(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SourcesReport(msgspec.Struct, frozen=True, array_like=True):
-    """Statistics of the outlets of a window, those with most articles first.
-
-    ``since_ms``: arrival of the oldest article counted. ``truncated``: more outlets than MAX_SOURCES.
-    """
+    """Statistics of the outlets of a window since ``since_ms``, those with most articles first."""
 
     computed_ms: int
     since_ms: int | None

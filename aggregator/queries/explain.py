@@ -57,10 +57,7 @@ Passages = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ComparedArticle:
-    """One of two articles; ``record.number`` is 0 if it is not stored, ``text`` None if it is not kept.
-
-    ``policy``: the profile given with an article that is not stored.
-    """
+    """One of two articles; ``record.number`` is 0 if it is not stored, ``text`` None if not kept."""
 
     label: str
     record: ArticleRecord
@@ -118,10 +115,7 @@ class Explainer:
     async def compare(
         self, first: ComparedArticle, second: ComparedArticle, *, profile: str = ""
     ) -> Explanation:
-        """Compare two loaded articles under a policy profile, by default that of the later one.
-
-        One that is not stored counts as arriving now, the second last. Raises InvalidInput for unknown names.
-        """
+        """Compare two loaded articles under a profile, by default that of the later one (not stored: now)."""
         numbers = first.record.number, second.record.number
         later = second if not numbers[1] or 0 < numbers[0] <= numbers[1] else first
         selected = self._profiles.select(profile or later.policy, later.record.source)

@@ -56,10 +56,7 @@ NO_FILTER = RelatedFilter()
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The article whose related articles are wanted, without its sketch.
-
-    Of a stored one also its group's first number, and the (number, outcome) that its id is bound to.
-    """
+    """An article without its sketch; if it is stored, with its group and what its id is bound to."""
 
     id: str
     article: Analysis | ArticleRecord

@@ -64,8 +64,8 @@ class TermCache(dict[str, float]):
 class Baseline:
     """Hourly document counts of terms. Hours are numbered since 1970 UTC.
 
-    ``first_hour``: of the first live document, or None. As of ``refresh_totals``: ``known_hour``,
-    first hour of the known history; ``idf_documents``, all documents; ``idf_hour``.
+    ``first_hour``: of the first live document; as of ``refresh_totals``: ``known_hour``, first hour of
+    the known history, ``idf_documents``, all documents, and ``idf_hour``.
     """
 
     def __init__(self, window_ms: int) -> None:
@@ -318,10 +318,7 @@ class Baseline:
 def find_known_hour(
     documents_by_hour: Mapping[int, int], first_hour: int | None, window_hours: int
 ) -> int | None:
-    """Return the hour since which all of the stream is counted; ``first_hour``: of the first live document.
-
-    Late articles extend it by whole days back, where they are dense enough; a trial, days before, does not.
-    """
+    """Return the hour since which all is counted, with dense days of late articles, without a trial."""
     if not documents_by_hour:
         return first_hour
     live_from = max(documents_by_hour) + 1 if first_hour is None else first_hour

@@ -146,10 +146,7 @@ class ClusterIndex:
                 self._norms[self._slots[key]] = _UNKNOWN_NORM
 
     def create(self, member: WindowItem, suffix: str = "") -> Cluster:
-        """Return a new, empty cluster, whose id depends on its first item and ``suffix`` alone.
-
-        ``suffix``: of a part of a divided cluster, whose first item may be that of the other part.
-        """
+        """Return a new, empty cluster, whose id depends on its first item and a division's ``suffix``."""
         seed = f"{member.first_version}:{member.id}{suffix}".encode("utf-8", "surrogatepass")
         cluster = Cluster(self.next_key, xxhash.xxh3_64_hexdigest(seed))
         self.next_key += 1
@@ -310,10 +307,7 @@ class ClusterIndex:
     def _merge_products(
         self, cluster: Cluster, terms: Sequence[str], weigh: TermWeigher, min_product: float
     ) -> list[tuple[int, float, float]]:
-        """Merge candidates, oldest first: (key, dot product over ``terms``, sum of their squares).
-
-        Only products of at least ``min_product`` times the root of the squares.
-        """
+        """Merge candidates, oldest first: (key, dot product over ``terms``, sum of their squares)."""
         weights = [weigh(term) for term in terms]
         own_sums = [weight * cluster.term_sums[term] for weight, term in zip(weights, terms, strict=True)]
         posted = self._postings.lookup(terms)

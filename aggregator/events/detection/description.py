@@ -120,10 +120,7 @@ class KeyTermCache:
 
 
 def surface_forms(terms: Sequence[str], members: Iterable[WindowItem]) -> dict[str, str]:
-    """Return term -> its most frequent word in the headlines of ``members``; "" if none contains it.
-
-    The first word of a headline is always capitalized, so any other position outweighs all first ones.
-    """
+    """Return term -> its most frequent word in the headlines, preferably not the first of one; "" if none."""
     counts: dict[str, Counter[str]] = {term: Counter() for term in terms}
     for member in islice(members, MAX_HEADLINES):
         for position, word in enumerate(_TOKEN.findall(member.title)):

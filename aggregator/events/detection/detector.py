@@ -38,8 +38,6 @@ from aggregator.time_units import HOUR_MS, MINUTE_MS
 class BurstDetector:
     """Detector under one rule. All times are virtual, in ms since 1970 UTC, and only move forward.
 
-    ``rates``: how frequent terms are in news in general; None: no rules for the first day.
-
     The ``*_steps`` and ``*_chunks`` methods are for a caller that shares an event loop: it may run other
     work after each step (at most 40 ms), but must not use the detector before the last one.
     """

@@ -114,10 +114,7 @@ def _to_integer_weights(terms: Iterable[tuple[str, float]], largest: float) -> d
 
 
 class UndatedArticles(msgspec.Struct, array_like=True):
-    """Undated articles of the present minute. The order of the fields is part of the saved state.
-
-    ``ignored``: articles of the present bulk load so far, 0 without one.
-    """
+    """Undated articles of the present minute, and of a bulk load. The order is part of the saved state."""
 
     minute: int = 0
     count: int = 0

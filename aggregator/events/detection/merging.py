@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from aggregator.events.detection.clustering import (
     JOIN_RELATED_COSINE,
     MAX_TERM_WEIGHT,
-    MIN_ITEMS_TO_BE_MERGED,
     MIN_ITEMS_TO_MERGE,
     Cluster,
     ClusterIndex,
@@ -63,43 +62,26 @@ def find_merge_partner(
     own_term = key_terms.top_term(cluster)
     if not term_weights.is_bursting(own_term):
         return None
-    # By bursting term: the weight that this cluster's sum lacks to qualify if it were the other's key term.
-    missing_weights = {
-        term: _required_weight(term_weights, own_term, term) - cluster.term_sums[term]
-        for term in term_weights.bursting_terms(cluster.term_sums)
-        if term != own_term
-    }
-    # No two key terms require less, since a bursting term has at least this number of documents.
-    min_required = MERGE_SHARE * MAX_TERM_WEIGHT * term_weights.min_burst_documents
-    own_missing = _required_weight(term_weights, own_term, own_term) - cluster.term_sums[own_term]
+    own_count, sums = term_weights.window_count(own_term), cluster.term_sums
+
+    def share_of(total: int, term: str) -> float:
+        """Share of the documents with the rarer of both key terms that a sum of weights is."""
+        return total / MAX_TERM_WEIGHT / min(own_count, term_weights.window_count(term))
+
+    # The other holds the own term, or its key term is one of which this cluster alone has enough.
+    enough = [t for t in term_weights.bursting_terms(sums) if share_of(sums[t], t) >= MERGE_SHARE]
     own_terms = set(key_terms.top_terms(cluster))
-    # By sum of the own term in the other cluster: terms of which the other must hold one. Few sums occur.
-    sufficient_terms: dict[int, set[str]] = {}
     best, best_share = None, 0.0
-    candidate_terms = [own_term, *(term for term, missing in missing_weights.items() if missing <= 0)]
-    for other in clusters.with_any_term(candidate_terms):
-        if other is cluster or len(other.members) < MIN_ITEMS_TO_BE_MERGED:
+    for other in clusters.with_any_term([own_term, *enough]):
+        # A necessary condition on the key terms of the other cluster, cheaper than finding them.
+        if other is cluster or not terms_support_merge(
+            own_terms & other.term_sums.keys(), term_weights.expected
+        ):
             continue
-        other_sum = other.term_sums.get(own_term, 0)
-        # Necessary conditions on the key terms of the other cluster, cheaper than finding them.
-        if not terms_support_merge(own_terms & other.term_sums.keys(), term_weights.expected):
-            continue
-        if other_sum < min_required:
-            if other_sum not in sufficient_terms:
-                sufficient_terms[other_sum] = {
-                    term
-                    for term, missing in missing_weights.items()
-                    if missing <= other_sum
-                    or (other_sum >= own_missing and cluster.term_sums[term] + other_sum >= min_required)
-                }
-            if other.term_sums.keys().isdisjoint(sufficient_terms[other_sum]):
-                continue
         other_term = key_terms.top_bursting_term(other)
         if not other_term:
             continue
-        joint_sum = cluster.term_sums.get(other_term, 0) + other_sum
-        rarer = min(term_weights.window_count(own_term), term_weights.window_count(other_term))
-        share = joint_sum / MAX_TERM_WEIGHT / rarer
+        share = share_of(sums.get(other_term, 0) + other.term_sums.get(own_term, 0), other_term)
         if (
             share >= MERGE_SHARE
             and share > best_share
@@ -109,12 +91,6 @@ def find_merge_partner(
         ):
             best, best_share = other, share
     return best
-
-
-def _required_weight(term_weights: TermWeights, term: str, other_term: str) -> float:
-    """Sum of weights that the documents with both key terms must reach."""
-    rarer = min(term_weights.window_count(term), term_weights.window_count(other_term))
-    return MERGE_SHARE * MAX_TERM_WEIGHT * rarer
 
 
 class ClusterMerger:

@@ -172,10 +172,7 @@ def _words(title: str) -> tuple[str, ...]:
 
 
 class Burst(msgspec.Struct, array_like=True):
-    """One burst: when a cluster exceeded its expectation, its most counted items, its common terms.
-
-    The order of the fields is part of the saved state.
-    """
+    """One burst: start, most counted items and common terms of a cluster. The order is the saved format."""
 
     cluster_key: int
     at_ms: int
@@ -216,10 +213,7 @@ class SeriesMemory:
         return None
 
     def expected_items(self, cluster: Cluster, began_ms: int) -> float:
-        """Return the items that earlier bursts with the same terms at this time of day let expect; else 0.
-
-        ``began_ms``: see ``record``. A cluster does not become unexpected while it lasts.
-        """
+        """Return the items that earlier bursts in these terms at this time of day let expect, or 0."""
         terms = set(common_terms(cluster))
         if not terms:
             return 0.0

@@ -64,11 +64,7 @@ def encode_chunks(state: DetectorState) -> Iterator[bytes]:
 
 
 def _array_header(size: int) -> bytes:
-    r"""MessagePack header of an array with ``size`` entries.
-
-    >>> _array_header(3), _array_header(300)
-    (b'\x93', b'\xdc\x01,')
-    """
+    """MessagePack header of an array with ``size`` entries."""
     if size < 16:
         return bytes([0x90 | size])
     return b"\xdc" + size.to_bytes(2) if size < 1 << 16 else b"\xdd" + size.to_bytes(4)

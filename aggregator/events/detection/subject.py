@@ -135,10 +135,7 @@ def is_rare_plain_word(term: str, members: Sequence[WindowItem], rates: TermRate
 
 
 def has_named_subject(cluster: Cluster, window: deque[WindowItem], rates: TermRates | None) -> bool:
-    """Whether enough items hold one name, or one rare word; True if no headline shows what is a name.
-
-    ``window``, oldest first, shows what is a name among words that the cluster writes In Title Case only.
-    """
+    """Whether enough items hold one name, or one rare word; True if no headline shows what is a name."""
     members = latest_counted_items(cluster)
     required = NAME_SHARE * dependent_share(members) * len(members)
     if not required:

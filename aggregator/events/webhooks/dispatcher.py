@@ -44,10 +44,7 @@ _states_decoder = msgspec.msgpack.Decoder(dict[str, DeskState])
 
 
 class WebhookDispatcher(PeriodicTask):
-    """Sends pending deliveries. One replica at a time holds the lease; two at worst send a delivery twice.
-
-    ``base_url``: public URL, for links. ``delivered`` and ``failed_attempts`` count since start.
-    """
+    """Sends pending deliveries under a lease; two at worst send a delivery twice. ``base_url``: for links."""
 
     def __init__(
         self,

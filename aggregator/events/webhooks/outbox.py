@@ -34,10 +34,7 @@ MAX_DELAY_MS = 2 * DAY_MS
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """One call to the subscription ``hook``; ``id`` and ``body`` are the same in all attempts.
-
-    ``due_ms``: time of the next attempt; ``result``: error of the last; ``event``: the first of ``events``.
-    """
+    """One call to the subscription ``hook``, with one ``id`` in all attempts; ``due_ms``: of the next one."""
 
     id: str
     hook: str

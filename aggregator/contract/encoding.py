@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from aggregator.domain import Answer, ArticleRecord, Match, Outcome, RelatedItem, VerdictName, arrival_ms_of
+from aggregator.domain import Answer, ArticleRecord, Outcome, RelatedItem, VerdictName, arrival_ms_of
 from aggregator.queries.explain import Explanation
-from aggregator.queries.search import FoundArticle, SearchResult
+from aggregator.queries.search import FoundArticle
 from aggregator.settings import Settings
 from aggregator_client import wire
 
@@ -43,8 +43,8 @@ def verdict_out(answer: Answer, settings: Settings) -> wire.VerdictOut:
         verdict=outcome.verdict,
         distance=outcome.distance,
         hamming_class=hamming_class(outcome.distance, settings),
-        duplicate_of=duplicate_of_out(outcome.match),
-        related=[related_out(item) for item in answer.related],
+        duplicate_of=fields_of(outcome.match, wire.DuplicateOf) if outcome.match else None,
+        related=list(map(related_out, answer.related)),
         updated_figures=outcome.updated_figures,
         event_id=answer.event_id,
         space=answer.space,
@@ -73,11 +73,6 @@ def _sources(source: type, type_: type[msgspec.Struct]) -> list[tuple[str, str]]
     return [(name, time if hasattr(source, time) else "") for name, time in times]
 
 
-def duplicate_of_out(match: Match | None) -> wire.DuplicateOf | None:
-    """The earlier article that this one duplicates, if any."""
-    return fields_of(match, wire.DuplicateOf) if match else None
-
-
 def related_out(item: RelatedItem) -> wire.RelatedOut:
     """One related article."""
     return wire.RelatedOut(  # several in each verdict: ``fields_of`` takes twice as long
@@ -103,7 +98,7 @@ def article_out(
         verdict=outcome.verdict,
         distance=outcome.distance,
         hamming_class=hamming_class(outcome.distance, settings),
-        duplicate_of=duplicate_of_out(outcome.match),
+        duplicate_of=fields_of(outcome.match, wire.DuplicateOf) if outcome.match else None,
         updated_figures=outcome.updated_figures,
         event_id=event_id,
         fingerprint=f"{record.fingerprint:016x}",
@@ -125,11 +120,6 @@ def found_article(found: FoundArticle, event_id: str | None) -> wire.FoundArticl
         missing=found.missing,
         event_id=event_id,
     )
-
-
-def searched_out(result: SearchResult) -> wire.SearchedOut:
-    """What a search has read."""
-    return wire.SearchedOut(result.searched, to_datetime_or_none(result.since_ms), result.is_loading)
 
 
 def explain_out(explanation: Explanation) -> wire.ExplainOut:

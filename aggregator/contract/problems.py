@@ -49,10 +49,7 @@ PROBLEM_TITLES = {code: title for _, _, code, title in ERRORS} | {
 
 
 def to_problem(error: Exception, place: str = "body") -> Problem:
-    """The problem for an error; an unexpected one reveals nothing of its content.
-
-    ``place``: where invalid input is that does not say it, "body" or "parameter".
-    """
+    """The problem for an error; an unexpected one reveals nothing. ``place``: where invalid input is."""
     if isinstance(error, errors.AggregatorError):
         for error_type, status, code, _ in ERRORS:
             if isinstance(error, error_type):

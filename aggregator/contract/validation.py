@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import UnionType
-from typing import Annotated, Any, ParamSpec, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
 from aggregator.errors import InvalidInput
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 MAX_ERRORS = 50
 # Reasons of single errors, the codes of ``errors`` in a problem. Rules of the handlers use them as well.
@@ -47,30 +44,6 @@ _TYPE_DESCRIPTIONS = {
     "str": "a string", "int": "an integer", "float": "a number", "bool": "a boolean", "object": "an object",
     "array": "an array", "null": "null", "datetime": "an RFC 3339 time",
 }  # fmt: skip
-
-
-class ErrorCollector:
-    """Errors of one input, found by independent rules."""
-
-    def __init__(self) -> None:
-        self.errors: list[InvalidInput] = []
-
-    def add(self, message: str, field: str, reason: str) -> None:
-        """Add an error."""
-        self.errors.append(InvalidInput(message, field=field, reason=reason))
-
-    def run(self, check: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """The result of a check; None if it raises InvalidInput, which is added."""
-        try:
-            return check(*args, **kwargs)
-        except InvalidInput as error:
-            self.errors.append(error)
-            return None
-
-    def raise_all(self) -> None:
-        """Raise the first error with the others attached, if there is any."""
-        if self.errors:
-            raise combined(self.errors)
 
 
 def combined(errors: Sequence[InvalidInput]) -> InvalidInput:

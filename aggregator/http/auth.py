@@ -108,13 +108,6 @@ async def authenticate(request: web.Request) -> ApiKey | None:
     return user or await api_keys.authenticate_session(token or "")
 
 
-async def charge(request: web.Request, articles: int) -> None:
-    """Charge the caller's rate limit for ``articles`` articles of a batch. Raises RateLimited."""
-    key = request.get(CALLER_KEY)
-    if key is not None:
-        await request.app[SERVICE].edge.rate_limiter.acquire(key.id, articles)
-
-
 def caller_sources(request: web.Request) -> tuple[str, ...]:
     """The sources that the caller's key is bound to; (): all articles are permitted."""
     key = request.get(CALLER_KEY)

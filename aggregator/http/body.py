@@ -192,10 +192,7 @@ async def read_lines(request: web.Request) -> AsyncIterator[list[BatchLine]]:
 
 
 async def _decompressed_chunks(request: web.Request, max_bytes: int, is_gzip: bool) -> AsyncIterator[bytes]:
-    """The body's data as it arrives, decompressed. Raises InvalidInput for damaged data.
-
-    Raises InputTooLarge when over ``max_bytes`` compressed bytes decompress to next to nothing.
-    """
+    """The decompressed data as it arrives. Raises InvalidInput, InputTooLarge (decompresses to nothing)."""
     decompressor, received, produced = GzipDecompressor() if is_gzip else None, 0, 0
     try:
         while data := await request.content.readany():

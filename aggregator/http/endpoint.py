@@ -271,10 +271,7 @@ def location(collection: str, id_: str) -> dict[str, str]:
 
 def server_timing(timings_ms: Mapping[str, float]) -> dict[str, str]:
     """The Server-Timing header for the stages of one article; empty without timings."""
-    if not timings_ms:
-        return {}
-    return {
-        "Server-Timing": ", ".join(
-            f"{_NON_TOKEN_CHARS.sub('_', k)};dur={v:.2f}" for k, v in timings_ms.items()
-        )
-    }
+    stages = []
+    for stage, ms in timings_ms.items():
+        stages.append(f"{_NON_TOKEN_CHARS.sub('_', stage)};dur={ms:.2f}")
+    return {"Server-Timing": ", ".join(stages)} if stages else {}

@@ -178,19 +178,13 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
     if parameters:
         operation["parameters"] = parameters
     if endpoint.body is not None:
-        media_type = _body_media_type(endpoint)
+        media_type = FORM_TYPE if endpoint.is_form else NDJSON_TYPE if endpoint.ndjson else JSON_TYPE
         content = _content(endpoint.body, media_type)
         content[media_type]["examples"] = {
             name: {"value": body} for name, body in BODY_EXAMPLES[endpoint.operation_id].items()
         }
         operation["requestBody"] = {"required": True, "content": content}
     return operation
-
-
-def _body_media_type(endpoint: Endpoint) -> str:
-    if endpoint.is_form:
-        return FORM_TYPE
-    return NDJSON_TYPE if endpoint.ndjson else JSON_TYPE
 
 
 def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,10 +41,7 @@ class PeerMetrics:
     name: str
 
     async def listen(self, own: RenderMetrics) -> asyncio.Server:
-        """Serve the result of ``own`` to the other processes; replaces the socket of an earlier process.
-
-        Raises AggregatorError if the directory is gone: the service that started this process was killed.
-        """
+        """Serve ``own`` to the other processes. Raises AggregatorError if the service is gone."""
 
         async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with suppress(OSError):
@@ -141,12 +138,12 @@ class Totals:
 
     def sum(self, name: str) -> int:
         """Sum of all series of a metric."""
-        return round(sum(value for _, value in self._of(name)))
+        return round(sum(value for _, value in self._samples.get(name, ())))
 
     def by_label(self, name: str, label: str) -> dict[str, int]:
         """Sums by the value of a label, without zeros, in order of the value."""
         found: dict[str, float] = {}
-        for labels, value in self._of(name):
+        for labels, value in self._samples.get(name, ()):
             if value:
                 key = labels.get(label, "")
                 found[key] = found.get(key, 0.0) + value
@@ -154,7 +151,4 @@ class Totals:
 
     def least(self, name: str) -> float | None:
         """The smallest value of a metric; None without one."""
-        return min((value for _, value in self._of(name)), default=None)
-
-    def _of(self, name: str) -> Iterator[tuple[dict[str, str], float]]:
-        return iter(self._samples.get(name, ()))
+        return min((value for _, value in self._samples.get(name, ())), default=None)

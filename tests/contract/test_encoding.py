@@ -15,7 +15,6 @@ from aggregator.contract.decoding import to_unix_ms
 from aggregator.contract.encoding import (
     article_out,
     article_ref,
-    duplicate_of_out,
     hamming_class,
     to_datetime,
     to_datetime_or_none,
@@ -110,7 +109,7 @@ def test_a_verdict_carries_match_and_related_articles() -> None:
 
 def test_an_article_without_a_match_duplicates_nothing() -> None:
     """The member is null, not an empty object."""
-    assert duplicate_of_out(None) is None
+    assert article_out(RECORD, Outcome("new"), None, Settings()).duplicate_of is None
 
 
 def test_an_updated_article_has_two_times() -> None:

@@ -29,7 +29,7 @@ from aggregator.errors import (
 )
 from aggregator.http import auth
 from aggregator.http import body as bodies
-from aggregator.http.app_keys import BATCH_LIMIT, LOAD_SHEDDER, METRICS, REQUEST_ID, SERVICE
+from aggregator.http.app_keys import BATCH_LIMIT, LOAD_SHEDDER, METRICS, REQUEST_ID, SERVICE, caller_id
 from aggregator.http.endpoint import errors_in_parameters, location, server_timing, struct_response
 from aggregator.index.bindings import foreign_article_error
 from aggregator_client.wire import ArticleOut, CopiesOut, LineProblem, VerdictOut
@@ -163,7 +163,8 @@ async def _prepare(
     analyses: Sequence[Analysis | Exception] = []
     started = time.perf_counter()
     try:
-        await auth.charge(request, len(lines))  # invalid lines cost work, too
+        if key_id := caller_id(request):  # invalid lines cost work, too
+            await request.app[SERVICE].edge.rate_limiter.acquire(key_id, len(lines))
         if articles:
             analyses = await request.app[SERVICE].articles.ingest.analyze_many(articles)
     except Exception as error:

@@ -10,9 +10,8 @@ from aiohttp import web
 
 from aggregator.app import Service
 from aggregator.contract import requests, responses
-from aggregator.contract.decoding import to_single_line
+from aggregator.contract.decoding import ErrorCollector, to_single_line
 from aggregator.contract.encoding import to_datetime
-from aggregator.contract.validation import ErrorCollector
 from aggregator.errors import InvalidInput
 from aggregator.events.desks import Desk, time_zone, view_filter
 from aggregator.events.webhooks.mail import validate_mail_address

@@ -13,10 +13,9 @@ from aiohttp import web
 from aggregator.analysis.article_id import validate_id
 from aggregator.app import Service
 from aggregator.contract import encoding
-from aggregator.contract.decoding import to_plain_text, to_single_line, to_unix_ms
+from aggregator.contract.decoding import ErrorCollector, to_plain_text, to_single_line, to_unix_ms
 from aggregator.contract.requests import ActionIn, EventFilterQuery, EventsQuery, ReadMarkIn, SavedFilterQuery
 from aggregator.contract.responses import ReadMarkOut, StoryOut
-from aggregator.contract.validation import ErrorCollector
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.desks import Desk, Desks
 from aggregator.events.event import EditorAction
@@ -213,9 +212,9 @@ def decode_cursor(cursor: str, order: EventOrder = "time") -> PageKey:
     return _decode(_event_keys, encoded)
 
 
-def decode_result_cursor(cursor: str) -> ResultKey:
-    """The sort key of a cursor of a search. Raises InvalidInput."""
-    return _decode(_result_keys, cursor)
+def decode_result_cursor(cursor: str) -> ResultKey | None:
+    """The sort key of a cursor of a search; None for "", the first page. Raises InvalidInput."""
+    return _decode(_result_keys, cursor) if cursor else None
 
 
 def _decode(keys: msgspec.json.Decoder[Key], cursor: str) -> Key:

@@ -36,6 +36,7 @@ from aggregator_client.wire import (
     ExplainOut,
     RelatedListOut,
     RelatedToManyOut,
+    SearchedOut,
     SearchOut,
 )
 
@@ -48,7 +49,7 @@ async def search(service: Service, query: SearchQuery) -> SearchOut:
         raise InvalidInput("q: give the words, the id or the URL to search for.", field="q")
     conditions = article_filter(query)
     found = await service.articles.search.find(
-        query.q, conditions, limit=query.limit, after=_after(query.cursor)
+        query.q, conditions, limit=query.limit, after=decode_result_cursor(query.cursor)
     )
     events: list[Event] = []
     total, now_ms = 0, service.clock()
@@ -65,7 +66,7 @@ async def search(service: Service, query: SearchQuery) -> SearchOut:
 async def list_articles(service: Service, query: ArticlesQuery) -> ArticlesOut:
     """List stored articles, newest first."""
     found = await service.articles.search.find(
-        "", article_filter(query, query.url), limit=query.limit, after=_after(query.cursor)
+        "", article_filter(query, query.url), limit=query.limit, after=decode_result_cursor(query.cursor)
     )
     return ArticlesOut(**await _page_out(service, found))
 
@@ -90,16 +91,13 @@ def event_conditions(conditions: SearchFilter) -> dict[str, Any]:
 async def _page_out(service: Service, found: SearchResult) -> dict[str, Any]:
     """The fields that all pages of found articles have."""
     events = await service.events.repository.event_ids_of([result.article.group for result in found.articles])
+    since = encoding.to_datetime_or_none(found.since_ms)
     return {
         "articles": [encoding.found_article(r, events.get(r.article.group)) for r in found.articles],
         "total": found.total,
         "next": encode_cursor(found.next_key) if found.next_key else None,
-        "searched": encoding.searched_out(found),
+        "searched": SearchedOut(found.searched, since, found.is_loading),
     }
-
-
-def _after(cursor: str) -> tuple[int, int] | None:
-    return decode_result_cursor(cursor) if cursor else None
 
 
 async def get_related(request: web.Request, id_: str, query: RelatedQuery) -> RelatedListOut:

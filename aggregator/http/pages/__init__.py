@@ -40,10 +40,7 @@ _LOCAL_ADDRESS = re.compile(r'( (?:href|src|action|formaction|data-stream)=")/(?
 
 
 class Pages:
-    """Templates and static files, read once at start so that no request waits for a disk.
-
-    ``base_path``: path below which a proxy serves the pages, added to the addresses in each rendered page.
-    """
+    """Templates and static files, read once at start. ``base_path``: below which a proxy serves the pages."""
 
     def __init__(self, base_path: str = "") -> None:
         self._base_path = base_path

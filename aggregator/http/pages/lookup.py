@@ -250,7 +250,7 @@ async def search(request: web.Request, service: Service, query: SearchPageQuery)
             )
         conditions = _conditions(request, query)
         if given or conditions != SearchFilter():
-            after = decode_result_cursor(query.cursor) if query.cursor else None
+            after = decode_result_cursor(query.cursor)
             result = await service.articles.search.find(given, conditions, limit=PAGE_ARTICLES, after=after)
             groups = [found.article.group for found in result.articles]
             event_ids = await service.events.repository.event_ids_of(groups)

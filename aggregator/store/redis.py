@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -116,8 +117,6 @@ def parse_stream_entries(answer: Any) -> list[tuple[bytes, bytes]]:
 
 def failed_checks(key_numbers: Sequence[int], checks: Sequence[Check]) -> tuple[int, ...]:
     """The reply of the script as indices of checks; the script numbers keys from 1."""
-    if not key_numbers:
-        return ()
     checked = [
         i
         for i, check in enumerate(checks)
@@ -262,12 +261,13 @@ class RedisStore:
 
     async def _commit_each(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
         calls = list(map(encode_transaction, transactions))
-        with_keys = [call for call in calls if call[0]]
+        with_keys = list(filter(itemgetter(0), calls))
         answers = iter(await self._client.run_script(COMMIT_SCRIPT, COMMIT_SCRIPT_SHA1, with_keys))
-        return [
-            failed_checks(next(answers), transaction.checks) if call[0] else ()
-            for transaction, call in zip(transactions, calls, strict=True)
-        ]
+        results: list[tuple[int, ...]] = []
+        for transaction, call in zip(transactions, calls, strict=True):
+            numbers = next(answers) if call[0] else ()
+            results.append(failed_checks(numbers, transaction.checks) if numbers else ())
+        return results
 
     async def put(self, items: Sequence[Put], *, only_if_absent: bool = False) -> list[bool]:
         """One pipeline of SET commands."""

@@ -2,7 +2,8 @@
 
 Two copies share wording, and they begin alike or have one headline: without that, what two articles of a
 site share is a background section, a list of other stories or captions. How much they must share depends on
-where and when they appeared. A pair is a copy if it meets one row of its part of the table:
+where and when they appeared. A pair is a copy if it meets one row of its part of the table (numbers:
+``Policy`` in ``policy.py``):
 
     outlets           published          containment   opening   both openings   headline
     other or unknown  at any time        0.2                     0.35            0.8

@@ -282,7 +282,7 @@ class _HeaderService:
         user_groups_header="X-Forwarded-Groups",
         user_roles="*=reader",
     )
-    api_keys = ApiKeys(MemoryStore(), wall_clock_ms)
+    edge = SimpleNamespace(api_keys=ApiKeys(MemoryStore(), wall_clock_ms))
 
 
 @functools.cache

@@ -146,8 +146,8 @@ def normalize(text: str) -> str:
 
 
 ORTHOGRAPHY_VERSION = "spelling/1"
-# The languages with a bundled model; their texts are not changed.
-MODEL_LANGUAGES = ("en", "zh")
+# The spelling of these languages is kept as it was when their first models were fitted.
+UNCHANGED_SPELLING = ("en", "zh")
 
 # "letter=variants that are replaced by it"; then optional marks, which are removed (tatweel, harakat).
 _EQUIVALENT_LETTERS = "i=ı е=ё ş=ș ţ=ț α=ά ε=έ η=ή ι=ίϊΐ ο=ό υ=ύϋΰ ω=ώ ا=أإآٱ ي=ىی ك=ک"
@@ -175,7 +175,7 @@ def normalize_spelling(words: list[str], lang: str) -> list[str]:
 
     Unchanged input is returned as the same list object.
     """
-    if lang in MODEL_LANGUAGES:
+    if lang in UNCHANGED_SPELLING:
         return words
     if lang == "ko":
         return list("".join(words))

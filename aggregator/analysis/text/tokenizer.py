@@ -21,9 +21,9 @@ from typing import NamedTuple
 from aggregator.analysis.text.morphology import DICTIONARY_RANGE, segmenter, simplifier, stemmer
 from aggregator.analysis.text.normalization import (
     COMBINING_MARKS,
-    MODEL_LANGUAGES,
     ORTHOGRAPHY_VERSION,
     TYPOGRAPHIC_PUNCTUATION,
+    UNCHANGED_SPELLING,
     UNSPACED_SCRIPTS,
     ascii_if_equivalent,
     blanking_table,
@@ -74,7 +74,7 @@ class SplitText(NamedTuple):
 
 def tokenizer_recipe(group: str) -> str:
     """Return the recipe for texts of a language group (``language.language_group``)."""
-    return TOKENIZER_RECIPE if group in MODEL_LANGUAGES else f"{TOKENIZER_RECIPE} {ORTHOGRAPHY_VERSION}"
+    return TOKENIZER_RECIPE if group in UNCHANGED_SPELLING else f"{TOKENIZER_RECIPE} {ORTHOGRAPHY_VERSION}"
 
 
 def words(text: str, lang: str) -> list[str]:
@@ -147,7 +147,7 @@ def _split_pieces(text: str, lang: str) -> tuple[list[str], bool]:
         folded = convert(folded)
     if lang == "en" and "'" in folded:
         folded = _ENGLISH_CLITIC.sub("", folded).replace("'", "")
-    if lang not in MODEL_LANGUAGES:
+    if lang not in UNCHANGED_SPELLING:
         folded = normalize_letters(folded)
     if not folded.isascii():
         for mark in TYPOGRAPHIC_PUNCTUATION:

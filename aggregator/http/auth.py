@@ -30,7 +30,6 @@ from aggregator.http.proxies import PROXY_USERS, parse_address
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SESSION_COOKIE = "aggregator_session"
-AUTH_SCHEME = "bearer"
 # Scrapes are not rate-limited: monitoring must work while a key is over its limit or the store is
 # unavailable.
 METRICS_PATH = "/metrics"
@@ -96,7 +95,7 @@ async def authenticate(request: web.Request) -> ApiKey | None:
     if len(request.headers.getall("Authorization", ())) > 1:
         return None  # a proxy in front may have checked a different one
     scheme, _, presented = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == AUTH_SCHEME:
+    if scheme.lower() == "bearer":
         return await api_keys.authenticate(presented.strip())
     token = request.cookies.get(SESSION_COOKIE)
     user = request.app[PROXY_USERS].user_of(request, has_session=bool(token))

@@ -22,8 +22,8 @@ from aggregator.http.metrics import (
     store_info,
 )
 from aggregator.store.base import Store, StoreInfo
+from tests.project.metrics_table import markdown_table
 from tests.support.fake_service import FakeService
-from tests.support.metrics_table import markdown_table
 
 READY = StoreInfo("memory", "1", 4096, "nothing is kept", ready=True)
 

@@ -10,7 +10,7 @@ import pytest
 import yaml  # no stubs
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from tests.support.metrics_table import markdown_table
+from tests.project.metrics_table import markdown_table
 
 ROOT = Path(__file__).resolve().parents[2]
 METRICS, RUNBOOK = (
@@ -43,7 +43,7 @@ COMMON_LABELS = {"job", "instance", "worker"}
 
 
 def test_the_metrics_table_matches_the_code() -> None:
-    """To update it, paste the output of tests.support.metrics_table between the two comments."""
+    """To update it, paste the output of tests.project.metrics_table between the two comments."""
     found = re.search(r"<!-- metrics:.*?-->\n(.*?)\n<!-- /metrics -->", METRICS, re.DOTALL)
 
     assert found is not None

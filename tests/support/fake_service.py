@@ -438,7 +438,7 @@ class FakeEventSearch:
     def __init__(self, service: FakeService) -> None:
         self._service = service
 
-    async def find(self, query: str, conditions: object, limit: int) -> tuple[list[Event], int]:
+    async def find(self, query: str, limit: int, **conditions: object) -> tuple[list[Event], int]:
         self._service.check()
         found = [
             event for event in self._service.fake_events.stored if EventFilter(term=query).matches(event)

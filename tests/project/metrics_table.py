@@ -1,4 +1,4 @@
-"""The table of docs/metrics.md (a test compares them): ``python -m tests.support.metrics_table``."""
+"""The table of docs/metrics.md (a test compares them): ``python -m tests.project.metrics_table``."""
 
 from __future__ import annotations
 

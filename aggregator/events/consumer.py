@@ -62,12 +62,8 @@ class LeaderState:
     def __init__(
         self, detector: BurstDetector, streams: dict[bytes, bytes], saved: bytes | None, checkpoint: int = 0
     ) -> None:
-        self.detector = detector
-        self.streams = streams
-        self.saved_position = saved
-        self.checkpoint = checkpoint
-        self.checkpoint_at_ms = 0
-        self.unsaved_items = 0
+        self.detector, self.streams, self.saved_position = detector, streams, saved
+        self.checkpoint, self.checkpoint_at_ms, self.unsaved_items = checkpoint, 0, 0
         self.pending_changes: list[EventChange] = []
         self.published: list[EventChange] = []
         self.deleted_articles: dict[int, str] = {}

@@ -78,13 +78,8 @@ class Desks(VersionedMap[Desk]):
         """Change a desk; its id, creation, owner and status stay. Raises NotFound."""
 
         def apply(stored: Desk) -> Desk:
-            return msgspec.structs.replace(
-                transform(stored),
-                id=stored.id,
-                created_ms=stored.created_ms,
-                owner=stored.owner,
-                status=stored.status,
-            )
+            kept = {name: getattr(stored, name) for name in ("id", "created_ms", "owner", "status")}
+            return msgspec.structs.replace(transform(stored), **kept)
 
         return await self.update(id_, apply)
 

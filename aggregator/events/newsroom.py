@@ -49,7 +49,7 @@ def apply_action(event: Event, action: EditorAction, headline: str = "") -> Even
             raise ValueError(f"{action.action} changes more than one event; use merge_events().")
     if changed == event:
         return event
-    return replace(changed, actions=append_action(event.actions, replace(action, text=None)))
+    return replace(changed, actions=(*event.actions, replace(action, text=None))[-MAX_ACTIONS:])
 
 
 def _assign(event: Event, action: EditorAction) -> Event:
@@ -78,12 +78,12 @@ def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Ev
     """Return both events after an editor's merge: the surviving one and the absorbed one."""
     survivor = merge_newsroom_state(merge_into(into, absorbed), absorbed)
     return (
-        replace(survivor, actions=append_action((*into.actions, *absorbed.actions), action)),
+        replace(survivor, actions=(*into.actions, *absorbed.actions, action)[-MAX_ACTIONS:]),
         replace(
             absorbed,
             status="closed",
             merged_into=into.id,
-            actions=append_action(absorbed.actions, action),
+            actions=(*absorbed.actions, action)[-MAX_ACTIONS:],
         ),
     )
 
@@ -202,11 +202,6 @@ def merge_notes(into: tuple[Note, ...], absorbed: tuple[Note, ...]) -> tuple[Not
     own = set(into)
     free_ids = count(max(note.id for note in (*into, *absorbed)) + 1)
     return tuple(note if note in own else replace(note, id=next(free_ids)) for note in reversed(kept))
-
-
-def append_action(actions: Iterable[EditorAction], action: EditorAction) -> tuple[EditorAction, ...]:
-    """Return the audit trail with one more entry, the newest ``MAX_ACTIONS``."""
-    return (*actions, action)[-MAX_ACTIONS:]
 
 
 def _text_bytes(notes: Iterable[Note]) -> int:

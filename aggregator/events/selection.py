@@ -104,12 +104,7 @@ def _matches_term(event: Event, term: str) -> bool:
 
 
 class OwnSources:
-    """Names of the newsroom's own sources, separated by commas, compared by ``source_key``.
-
-    >>> own = OwnSources("Harbour Times, harbour-times.example")
-    >>> own.is_own("harbour times"), own.is_own("Quay News"), bool(OwnSources(" "))
-    (True, False, False)
-    """
+    """Names of the newsroom's own sources, separated by commas, compared by ``source_key``."""
 
     def __init__(self, names: str) -> None:
         self._names = frozenset(filter(None, (source_key(name) for name in names.split(","))))
@@ -186,11 +181,6 @@ def page_key(entry: Event | EventSummary, event_id: str, order: EventOrder = "ti
             raise ValueError(f"The order {order} has no page keys.")
 
 
-def page_key_of(event: Event, order: EventOrder = "time") -> PageKey:
-    """Sort key of an event in the list."""
-    return page_key(event, event.id, order)
-
-
 def sort_events(events: Iterable[Event], order: EventOrder, now_ms: int) -> list[Event]:
     """The events in an order at ``now_ms``; equal ones by detection, the newest first."""
     return sorted(events, key=lambda e: (_number(e, order, now_ms), e.detected_at_ms, e.id), reverse=True)
@@ -203,4 +193,4 @@ def _number(event: Event, order: EventOrder, now_ms: int) -> float:
         case "growth":
             return growth(event, now_ms).gained
         case _:
-            return page_key_of(event, order)[0]
+            return page_key(event, event.id, order)[0]

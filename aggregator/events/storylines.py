@@ -55,11 +55,7 @@ def report_the_same(a: Mapping[str, float], b: Mapping[str, float]) -> bool:
 
 
 def latin_agreement(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[float, int]:
-    """Return the cosine of two profiles over terms that agree in Latin script, and the number of those.
-
-    >>> latin_agreement({"orban": 0.6, "viktor": 0.8}, {"orban": 0.6, "victor": 0.8})
-    (0.36, 1)
-    """
+    """Return the cosine of two profiles over terms that agree in Latin script, and the number of those."""
     latin_a, latin_b = _latin_profile(a), _latin_profile(b)
     dot, common = 0.0, 0
     for term, weight in latin_a.items():
@@ -92,10 +88,7 @@ def _agree(a: str, b: str) -> bool:
 
 
 class StorylineEntry(msgspec.Struct, array_like=True):
-    """What is kept of an event to link later ones. The order of the fields is the stored format.
-
-    ``profile``: of the latest version; ``opening``: when it fired; later ones describe only what is new.
-    """
+    """What is kept of an event to link later ones; ``opening``: profile when it fired. Order is stored."""
 
     event_id: str
     story_id: str
@@ -142,16 +135,13 @@ class Storylines:
             event = replace(event, story_id=known.story_id) if known else self._link(event)
         profile = dict(event.profile)
         opening = known.opening if known else profile
+        times, languages = (event.detected_at_ms, event.last_seen_ms), list(event.languages)
         self._entries[event.id] = StorylineEntry(
-            event.id,
-            event.story_id,
-            event.detected_at_ms,
-            event.last_seen_ms,
-            profile,
-            opening,
-            list(event.languages),
+            event.id, event.story_id, *times, profile, opening, languages
         )
-        self._drop_old(event.last_seen_ms)
+        oldest_ms = event.last_seen_ms - LINK_MS
+        kept = [entry for entry in self._entries.values() if entry.last_seen_ms >= oldest_ms]
+        self._entries = {entry.event_id: entry for entry in kept[-MAX_ENTRIES:]}
         return event
 
     def _link(self, event: Event) -> Event:
@@ -184,11 +174,6 @@ class Storylines:
             if cosine >= max(LINK_COSINE, best_cosine):  # the later event on a tie
                 best, best_cosine = entry.story_id, cosine
         return best
-
-    def _drop_old(self, now_ms: int) -> None:
-        oldest_ms = now_ms - LINK_MS
-        kept = [e for e in self._entries.values() if e.last_seen_ms >= oldest_ms]
-        self._entries = {entry.event_id: entry for entry in kept[-MAX_ENTRIES:]}
 
 
 def link_cosine(a: dict[str, float], b: dict[str, float]) -> float:

@@ -59,10 +59,7 @@ def find_families(
     min_shared_texts: int = MIN_SHARED_TEXTS,
     min_days: int = MIN_DAYS,
 ) -> list[tuple[int, ...]]:
-    """Groups of outlets, the largest first, each in one at most; ``shared``: smaller number first.
-
-    Two are linked by shared texts, their days and their share of the smaller one's texts; few count as more.
-    """
+    """Groups of outlets that share texts, the largest first, each in one at most; see the module."""
     fewest = min_shared_texts / min_share
     shares = {
         pair: found.count / max(min(map(texts.__getitem__, pair)), fewest) for pair, found in shared.items()

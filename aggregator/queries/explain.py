@@ -165,7 +165,13 @@ def explain(
         shares = shares_enough(a, b, evidence, policy) or shares_enough(b, a, evidence, policy)
         summary += (_CONFIRMABLE_NOTE if shares and not is_match else "") + _novelty_note(novelties, policy)
     else:
-        summary = _different_spaces_summary(a, b)
+        reason = "they were analyzed with different models"
+        if a.lang != b.lang:
+            reason = f"languages {a.lang} and {b.lang}"
+        summary = (
+            f"The articles are in different spaces ({reason}: {a.space}, {b.space}), which are never "
+            "compared, so neither is a copy of the other."
+        )
     return Explanation(
         labels=(first.label, second.label),
         spaces=(a.space, b.space),
@@ -235,16 +241,6 @@ def _join_runs(words: Sequence[str], mask: Sequence[bool], in_shared: bool, lang
     runs = [[word for _, word in run] for inside, run in marked if inside is in_shared]
     runs.sort(key=len, reverse=True)
     return tuple(separator.join(run) for run in runs[:MAX_ITEMS_SHOWN])
-
-
-def _different_spaces_summary(a: ArticleRecord, b: ArticleRecord) -> str:
-    languages = (
-        f"languages {a.lang} and {b.lang}" if a.lang != b.lang else "they were analyzed with different models"
-    )
-    return (
-        f"The articles are in different spaces ({languages}: {a.space}, {b.space}), which are never "
-        "compared, so neither is a copy of the other."
-    )
 
 
 def _summary(a: ArticleRecord, b: ArticleRecord, evidence: Evidence, policy: Policy, is_match: bool) -> str:

@@ -108,11 +108,7 @@ def source_terms(source: str, lang: str) -> tuple[str, ...]:
 
 
 def score(missing: int, in_headline: int, time_s: int) -> int:
-    """Rank of a result, larger is better: fewest words missing, then most in the headline, then newest.
-
-    >>> score(0, 1, 5) > score(1, 2, 9) > score(1, 1, 10) > score(1, 1, 9)
-    True
-    """
+    """Rank of a result, larger is better: fewest words missing, then most in the headline, then newest."""
     return ((MAX_QUERY_TERMS - missing) << 4 | in_headline) << 32 | max(0, min(time_s, _MAX_TIME_S))
 
 
@@ -230,10 +226,7 @@ class HeadlineTable:
     def search(
         self, groups: Sequence[TermGroup], search_filter: SearchFilter, floor: Mapping[str, int]
     ) -> Iterator[Hits]:
-        """The rows that match (without ``groups`` all), chunk by chunk, so that the caller can yield.
-
-        ``floor``: by space, the lowest article number that has not expired.
-        """
+        """The rows that match (without ``groups`` all) from each space's ``floor`` on, chunk by chunk."""
         prepared = [_PreparedGroup(group, self._languages) for group in groups]
         floors = np.array([floor.get(space, 0) for space in self._spaces], np.uint64)
         conditions = self._conditions(search_filter)

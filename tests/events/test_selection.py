@@ -18,7 +18,7 @@ from aggregator.events.selection import (
     EventOrder,
     OwnSources,
     growth,
-    page_key_of,
+    page_key,
     rank,
     severity,
     sort_events,
@@ -233,7 +233,7 @@ async def test_the_repository_lists_events_in_each_order(order: EventOrder, expe
     assert ids(listed) == ids(sort_events(listed, order, EVENT_MS)) == expected
     if order in PAGED_ORDERS:
         first = await repository.list_events(order=order, limit=2)
-        rest = await repository.list_events(order=order, after=page_key_of(first[-1], order))
+        rest = await repository.list_events(order=order, after=page_key(first[-1], first[-1].id, order))
         assert ids([*first, *rest]) == expected
 
 
@@ -251,4 +251,4 @@ async def test_growth_and_surprise_list_open_events() -> None:
 def test_an_order_that_changes_with_time_has_no_page_keys() -> None:
     """A program error, not an empty page."""
     with pytest.raises(ValueError, match="growth has no page keys"):
-        page_key_of(BASE, "growth")
+        page_key(BASE, BASE.id, "growth")

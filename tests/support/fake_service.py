@@ -44,7 +44,7 @@ from aggregator.events.selection import (
     EventOrder,
     OwnSources,
     PageKey,
-    page_key_of,
+    page_key,
     sort_events,
 )
 from aggregator.events.user_state import IdempotentAnswers, ReadMarks
@@ -371,8 +371,8 @@ class FakeEvents:
         if order not in PAGED_ORDERS:
             return sort_events((e for e in found if e.status != "closed"), order, now_ms)[:limit]
         if order != "time" or len({e.last_seen_ms for e in found}) > 1:
-            found.sort(key=lambda e: page_key_of(e, order), reverse=True)
-        return [e for e in found if after is None or page_key_of(e, order) < after][:limit]
+            found.sort(key=lambda e: page_key(e, e.id, order), reverse=True)
+        return [e for e in found if after is None or page_key(e, e.id, order) < after][:limit]
 
     async def get(self, event_id: str) -> Event:
         self._service.check()

@@ -136,11 +136,8 @@ class ClusterAssignment:
         if duplicate_cluster is not None:
             return duplicate_cluster, 1.0
         cluster, cosine = self._clusters.nearest(member.terms, self._term_weights.weigh)
-        return (
-            (cluster, cosine)
-            if cluster and not self._is_rest_of_other_event(cluster, member)
-            else (None, 0.0)
-        )
+        is_kept = cluster is not None and not self._is_rest_of_other_event(cluster, member)
+        return (cluster, cosine) if is_kept else (None, 0.0)
 
     def _is_rest_of_other_event(self, cluster: Cluster, member: WindowItem) -> bool:
         """Whether the cluster is the last items of an event that was about something else than the item."""

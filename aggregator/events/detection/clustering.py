@@ -165,11 +165,9 @@ class ClusterIndex:
             cosine = dot / (length * norm)
             if cosine > nearest or (cosine == nearest and best is not None and key < best):
                 best, nearest = key, cosine
-        return (
-            (self.by_key[best], min(1.0, nearest))
-            if best is not None and nearest >= JOIN_COSINE
-            else (None, 0.0)
-        )
+        if best is None or nearest < JOIN_COSINE:
+            return None, 0.0
+        return self.by_key[best], min(1.0, nearest)
 
     def _candidate_products(
         self, parts: Sequence[tuple[float, str, float]], length: float

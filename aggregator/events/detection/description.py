@@ -58,7 +58,7 @@ def top_term(cluster: Cluster, weigh: TermWeigher) -> str:
 
 
 def typical_headline(cluster: Cluster, weigh: TermWeigher) -> WindowItem:
-    """Return the item whose headline describes the cluster best (``choose_headline``)."""
+    """Return the item whose headline describes the cluster best (``rank_headlines``)."""
     members = list(cluster.members.values())
     weights = dict(zip(cluster.term_sums, map(weigh, cluster.term_sums), strict=True))
     candidates = [
@@ -262,11 +262,7 @@ def _scores(candidates: Sequence[Candidate]) -> list[float]:
 
 @lru_cache(maxsize=_CACHED_HEADLINES)
 def news_value(title: str) -> float:
-    """Return how far a headline, as it was sent, states what happened: 1 for a plain one.
-
-    >>> news_value("Bridge closed after storm"), news_value("FACTBOX-Bridges closed by storms")
-    (1.0, 0.5)
-    """
+    """Return how far a headline, as it was sent, states what happened: 1 for a plain one."""
     report = _REPORT_PREFIX.sub("", title.strip())
     value = min(1.0, len(report.split()) / MIN_HEADLINE_WORDS) if " " in report else 1.0
     if _BACKGROUND.match(report):

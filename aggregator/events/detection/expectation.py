@@ -171,10 +171,9 @@ class ColdStart:
 
 
 class TermWeights:
-    """Counts and weights of the terms in the window, as of the hour of the last ``refresh``.
+    """Counts and weights of the terms in the window, as of ``refresh``; ``weigh``: weight of a term now.
 
-    weigh                 weight of a term now (``Baseline.weight``), cached until a count changes
-    min_burst_documents   minimum number of documents of a bursting term: over half the rule's number
+    ``min_burst_documents``: minimum number of documents of a bursting term, over half the rule's number.
     """
 
     def __init__(self, rule: BurstRule, baseline: Baseline, cold_start: ColdStart) -> None:

@@ -88,10 +88,7 @@ def shows_names(title: str) -> bool:
 
 
 def occurrences_inside(term: str, items: Iterable[WindowItem]) -> Iterator[str]:
-    """Yield the occurrences of ``term`` in headlines that show names, where a capital letter shows a name.
-
-    At the start of a headline none does; at the start of a later part, only a small letter shows something.
-    """
+    """Yield the occurrences of ``term`` inside headlines where a capital letter shows a name."""
     for item in items:
         if term not in item.terms or not shows_names(item.title):
             continue

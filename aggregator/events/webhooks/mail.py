@@ -71,10 +71,7 @@ def validate_mail_address(address: str) -> str:
 async def send_mail(
     server: SmtpServer, recipient: str, title: str, body: str, delivery_id: str, now_ms: int
 ) -> str | None:
-    """Send one message; returns None, or one sentence of error. Never raises, except when cancelled.
-
-    The Message-ID derives from the delivery, so that mail programs recognize a repeated one.
-    """
+    """Send one message, with one Message-ID per delivery; returns an error or None. Never raises."""
     message = EmailMessage()
     message["From"], message["To"] = server.sender, recipient
     message["Subject"] = " ".join(title.split())

@@ -84,7 +84,8 @@ def validate_url(url: str, *, allow_private: bool) -> str:
         raise InvalidInput(f"url: expected a URL that begins with {allowed}.", field="url")
     if parts.username is not None or parts.password is not None:
         raise InvalidInput("url: remove user and password; calls are signed instead.", field="url")
-    if not allow_private and _is_ip_literal(host) and not is_public_address(_parse_ip_literal(host)):
+    address = None if allow_private else _literal_address(host)
+    if address is not None and not is_public_address(address):
         raise InvalidInput(
             "url: webhooks go to public addresses only (webhook_allow_private_addresses allows others).",
             field="url",
@@ -206,14 +207,12 @@ def _result_of(response: aiohttp.ClientResponse) -> DeliveryResult:
     )
 
 
-def _is_ip_literal(host: str) -> bool:
-    """Whether the system reads the host as an address, as it does 127.1, 0x7f.1 and 2130706433."""
-    return ":" in host or host.rsplit(".", 1)[-1][:1].isdigit() or host.lower().startswith("0x")
-
-
-def _parse_ip_literal(host: str) -> str:
+def _literal_address(host: str) -> str | None:
+    """The address that the system reads in a host, as in 127.1, 0x7f.1 and 2130706433; None: in a name."""
     if ":" in host:
         return host
+    if not host.rsplit(".", 1)[-1][:1].isdigit() and not host.lower().startswith("0x"):
+        return None
     try:
         return socket.inet_ntoa(socket.inet_aton(host))
     except OSError:

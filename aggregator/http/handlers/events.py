@@ -19,7 +19,7 @@ from aggregator.contract.responses import ReadMarkOut, StoryOut
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.desks import Desk, Desks
 from aggregator.events.event import EditorAction
-from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key_of
+from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key
 from aggregator.events.user_state import ReadMark
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
@@ -61,7 +61,7 @@ async def list_(service: Service, query: EventsQuery) -> EventsOut:
     )
     page = events[: query.limit]
     has_next = is_paged and len(events) > len(page)
-    next_cursor = encode_cursor(page_key_of(page[-1], query.sort), query.sort) if has_next else None
+    next_cursor = encode_cursor(page_key(page[-1], page[-1].id, query.sort), query.sort) if has_next else None
     learning = event_views.learning_out(await service.events.repository.learning(now_ms))
     return EventsOut([event_views.event_out(event, now_ms) for event in page], next_cursor, learning)
 

@@ -178,27 +178,34 @@ async def _prepare(
 
 
 async def _process_lines(request: web.Request, lines: Sequence[_PreparedLine], query: IngestQuery) -> bytes:
-    """The answer lines. Raises nothing: headers are sent, so failures must become answer lines."""
+    answers = iter(await _commit_lines(request, lines, query))
+    return b"".join(
+        _answer_line(
+            request, line.number, next(answers) if isinstance(line.article, Article) else line.article, query
+        )
+        for line in lines
+    )
+
+
+async def _commit_lines(
+    request: web.Request, lines: Sequence[_PreparedLine], query: IngestQuery
+) -> Sequence[Answer | Exception]:
+    """One result per article. Raises nothing: headers are sent, so failures must become answer lines."""
     articles = [line.article for line in lines if isinstance(line.article, Article)]
     usable = [line for line in lines if isinstance(line.article, Article)]
-    answers: Sequence[Answer | Exception] = []
+    if not usable:
+        return []
     try:
-        if usable:
-            answers = await request.app[SERVICE].articles.ingest.process_analyzed(
-                articles,
-                [line.analysis for line in usable],
-                sum(line.analysis_ms for line in usable) / len(usable),
-                dry_run=query.dry_run,
-                group_size=CHUNK_ARTICLES,
-                sources=auth.caller_sources(request),
-            )
-    except Exception as error:
-        answers = [_log_unexpected(request, error)] * len(usable)
-    remaining = iter(answers)
-    results = [next(remaining) if isinstance(line.article, Article) else line.article for line in lines]
-    return b"".join(
-        _answer_line(request, line.number, result, query) for line, result in zip(lines, results, strict=True)
-    )
+        return await request.app[SERVICE].articles.ingest.process_analyzed(
+            articles,
+            [line.analysis for line in usable],
+            sum(line.analysis_ms for line in usable) / len(usable),
+            dry_run=query.dry_run,
+            group_size=CHUNK_ARTICLES,
+            sources=auth.caller_sources(request),
+        )
+    except Exception as error:  # no variable holds it here: its traceback refers to this frame
+        return [_log_unexpected(request, error)] * len(usable)
 
 
 def _decode_article(request: web.Request, data: bytes, query: IngestQuery) -> Article:

@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import ParamSpec, TypeVar
 
@@ -39,11 +40,11 @@ _CONTROL_CHARS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufffe\uffff]"
 _BYTE_OFFSET = re.compile(r" \(byte (\d+)\)")
 
 
+@dataclass
 class ErrorCollector:
     """Errors of one input, found by independent rules."""
 
-    def __init__(self) -> None:
-        self.errors: list[InvalidInput] = []
+    errors: list[InvalidInput] = field(default_factory=list)
 
     def add(self, message: str, field: str, reason: str) -> None:
         """Add an error."""

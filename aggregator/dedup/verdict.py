@@ -46,22 +46,33 @@ class Candidate:
 def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> Outcome:
     """Return the outcome for ``subject`` among ``candidates``; their order does not matter."""
     near = [c.evidence.distance for c in candidates if c.evidence.distance <= policy.related_bits]
-    nearest = min(near, default=None)
     exact = [c for c in candidates if c.record.text_hash == subject.text_hash]
+    rule: MatchRule
     if exact:
-        return _duplicate_outcome(subject, min(exact, key=lambda c: c.record.number), "exact", policy)
-    matches = [c for c in candidates if compare_pair(subject, c.record, c.evidence, policy)[0]]
-    duplicated = [c for c in matches if not novelty(c.record, subject, policy)]
-    duplicated = duplicated or confirmed_by_group(subject, candidates, policy)
-    if duplicated:
-        return _duplicate_outcome(subject, *_best_match(duplicated, policy), policy)
-    if matches:
-        return Outcome(
-            "related",
-            distance=nearest,
-            updated_figures=any(figures_changed(subject.figures, c.record.figures) for c in matches),
-        )
-    return Outcome("new" if nearest is None else "related", distance=nearest)
+        best, rule = min(exact, key=lambda c: c.record.number), "exact"
+    else:
+        matches = [c for c in candidates if compare_pair(subject, c.record, c.evidence, policy)[0]]
+        duplicated = [c for c in matches if not novelty(c.record, subject, policy)]
+        duplicated = duplicated or confirmed_by_group(subject, candidates, policy)
+        if not duplicated:
+            updated = any(figures_changed(subject.figures, c.record.figures) for c in matches)
+            return Outcome(
+                "related" if matches or near else "new",
+                distance=min(near, default=None),
+                updated_figures=updated,
+            )
+        best, rule = _best_match(duplicated, policy)
+    match = Match(
+        id=best.record.id,
+        number=best.record.number,
+        canonical_id=best.canonical[0],
+        canonical_first=best.canonical[1],
+        distance=best.evidence.distance,
+        overlap=None if policy.name == "hamming" else round(best.evidence.overlap.containment, 3),
+        rule=rule,
+    )
+    updated = figures_changed(subject.figures, best.record.figures)
+    return Outcome("duplicate", distance=match.distance, match=match, updated_figures=updated)
 
 
 def confirmed_by_group(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> list[Candidate]:
@@ -92,24 +103,6 @@ def related_candidates(
         if c.evidence.distance <= policy.related_bits
         or (include_matches and compare_pair(subject, c.record, c.evidence, policy)[0])
     ]
-
-
-def _duplicate_outcome(subject: Analysis, candidate: Candidate, rule: MatchRule, policy: Policy) -> Outcome:
-    evidence = candidate.evidence
-    return Outcome(
-        "duplicate",
-        distance=evidence.distance,
-        match=Match(
-            id=candidate.record.id,
-            number=candidate.record.number,
-            canonical_id=candidate.canonical[0],
-            canonical_first=candidate.canonical[1],
-            distance=evidence.distance,
-            overlap=None if policy.name == "hamming" else round(evidence.overlap.containment, 3),
-            rule=rule,
-        ),
-        updated_figures=figures_changed(subject.figures, candidate.record.figures),
-    )
 
 
 def _best_match(matches: Sequence[Candidate], policy: Policy) -> tuple[Candidate, MatchRule]:

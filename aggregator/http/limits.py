@@ -36,15 +36,10 @@ class CallerUsage:
         """Units in use by ``caller``."""
         return self._by_caller[caller]
 
-    def add(self, caller: str, amount: int = 1) -> None:
-        """Take ``amount`` units for ``caller``."""
+    def add(self, caller: str, amount: int) -> None:
+        """Take ``amount`` units for ``caller``, or return -``amount``."""
         self.total += amount
         self._by_caller[caller] += amount
-
-    def remove(self, caller: str, amount: int = 1) -> None:
-        """Return ``amount`` units of ``caller``."""
-        self.total -= amount
-        self._by_caller[caller] -= amount
         if not self._by_caller[caller]:
             del self._by_caller[caller]
 
@@ -100,11 +95,11 @@ class LoadShedder:
         self.check(caller)
         if not self.usage.total:
             self._last_completion_s = self._clock()
-        self.usage.add(caller)
+        self.usage.add(caller, 1)
         try:
             yield
         finally:
-            self.usage.remove(caller)
+            self.usage.add(caller, -1)
             now_s = self._clock()
             self._busy_s = self._busy_s * _DECAY + now_s - self._last_completion_s
             self._completed = self._completed * _DECAY + 1
@@ -130,11 +125,11 @@ class PerCallerLimit:
             raise self._error(self._message)
         if self.usage.of(caller) >= self._slots // 2:
             raise self._error(self._own_message.format(own=self.usage.of(caller)))
-        self.usage.add(caller)
+        self.usage.add(caller, 1)
         try:
             yield
         finally:
-            self.usage.remove(caller)
+            self.usage.add(caller, -1)
 
 
 def stream_limit() -> PerCallerLimit:
@@ -189,4 +184,4 @@ class BodyMemoryBudget:
             yield resize
         finally:
             if held:
-                self.usage.remove(caller, held)
+                self.usage.add(caller, -held)

@@ -188,8 +188,9 @@ class Lookup:
         floor = snapshot.stacks[probes[0].space].floor
         block_bucket_count = probes[0].block_bucket_count
         entry_bytes = probes[0].probe_plan.remainder_bytes + NUMBER_BYTES
-        block_values = _values_read(snapshot, probes, slice(block_bucket_count))
-        sketch_values = _values_read(snapshot, probes, slice(block_bucket_count, None))
+        values = [segment.values for probe in probes for segment in snapshot.buckets[probe.id]]
+        block_values = [value for buckets in values for value in buckets[:block_bucket_count]]
+        sketch_values = [value for buckets in values for value in buckets[block_bucket_count:]]
         sizes = list(map(len, filter(None, block_values)))
         self.lookups += len(probes)
         self.entries_read += sum(sizes) // entry_bytes
@@ -286,9 +287,3 @@ class Lookup:
         snapshot = await self._segments.read({space: block_buckets})
         buckets = snapshot.values_in_all_segments(space, block_buckets)
         return numbers_within(buckets, probe_plan, radius, snapshot.stacks[space].floor)
-
-
-def _values_read(snapshot: Snapshot, probes: Sequence[Probe], part: slice) -> list[bytes | None]:
-    return [
-        value for probe in probes for segment in snapshot.buckets[probe.id] for value in segment.values[part]
-    ]

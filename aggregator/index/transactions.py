@@ -100,7 +100,8 @@ class SegmentTransactions:
         taken no other commit since; while it holds, the store skips the checks. ``buckets``: the article's
         sketch buckets as read, to trim full keys.
         """
-        binding = _binding_of(record, record.first_version, outcome)
+        source = source_hash(record.source)
+        binding = Binding(record.number, record.first_version, record.text_hash, record.id, outcome, source)
         checks: list[Check] = [*self._segment_checks, *lookup_checks]
         writes: list[Write] = [
             Put(self._tag + keys.binding(binding.id), encode_binding(binding)),
@@ -128,7 +129,8 @@ class SegmentTransactions:
     ) -> Transaction:
         """Store new content under a known id, which keeps its verdict, and index copies of the old text."""
         old = current.binding
-        binding = _binding_of(record, old.first_version, old.outcome)
+        source = source_hash(record.source)
+        binding = Binding(record.number, old.first_version, record.text_hash, record.id, old.outcome, source)
         writes: list[Write] = [
             Put(self._tag + keys.binding(binding.id), encode_binding(binding)),
             *self._mark_dead(old),
@@ -307,8 +309,3 @@ class SegmentTransactions:
         buckets = keys.term_buckets(self._tag, index_keys)
         entries = encode_term_postings(index_keys, record.number)
         return [AppendCapped(tuple(buckets), tuple(entries), keys.MAX_ARTICLES_PER_TERM * TERM_POSTING_BYTES)]
-
-
-def _binding_of(record: ArticleRecord, first_version: int, outcome: Outcome) -> Binding:
-    source = source_hash(record.source)
-    return Binding(record.number, first_version, record.text_hash, record.id, outcome, source)

@@ -23,6 +23,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TypeVar
 
@@ -111,34 +112,26 @@ class IngestService:
         errors of the analysis, Forbidden for an id of another source, CommitConflict, StoreUnavailable.
         """
         if dry_run:
-            result = (await self.submit_many([article], dry_run=True, sources=sources))[0]
+            (answer,) = await self.submit_many([article], dry_run=True, sources=sources)
         else:
-            result = await self._submit_interactive(article, sources)
-        if isinstance(result, AggregatorError):
-            raise result
-        return result
-
-    async def _submit_interactive(
-        self, article: Article, sources: tuple[str, ...]
-    ) -> Answer | AggregatorError:
-        if self._load_control is not None:
-            self._load_control.activity.record_arrival()
-        policy = self._profiles.select(article.policy, article.source)
-        started = time.perf_counter()
-        with tracing.span("analyze"):
-            analysis = (await self._analyze_many([article]))[0]
-        if isinstance(analysis, AggregatorError):
-            return analysis
-        analyze_ms = (time.perf_counter() - started) * 1000
-        pending = PendingArticle(0, article, analysis, sources=sources, policy=policy)
-        await self._before_write()
-        if self._load_control is None:
-            await self._batcher.submit(pending)
-        else:
+            if self._load_control is not None:
+                self._load_control.activity.record_arrival()
+            policy = self._profiles.select(article.policy, article.source)
+            started = time.perf_counter()
+            with tracing.span("analyze"):
+                (analysis,) = await self._analyze_many([article])
+            if isinstance(analysis, AggregatorError):
+                raise analysis
+            analyze_ms = (time.perf_counter() - started) * 1000
+            pending = PendingArticle(0, article, analysis, sources=sources, policy=policy)
+            await self._before_write()
             # Not during the analysis, which may take long in another process.
-            with self._load_control.gate.high_priority():
+            with nullcontext() if self._load_control is None else self._load_control.gate.high_priority():
                 await self._batcher.submit(pending)
-        return _finished_answer(pending, analyze_ms)
+            answer = _finished_answer(pending, analyze_ms)
+        if isinstance(answer, AggregatorError):
+            raise answer
+        return answer
 
     async def submit_many(
         self, articles: Sequence[Article], *, dry_run: bool = False, sources: tuple[str, ...] = ()

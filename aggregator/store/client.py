@@ -13,6 +13,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -299,7 +300,7 @@ def decode_text(value: bytes | str) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-class _TranslatedErrors:
+class _TranslatedErrors(AbstractContextManager[object]):
     """Turns failures of the store into StoreUnavailable. A class, not a generator: it wraps every look-up.
 
     ``directory``: that of the server's data, once it is known and on this machine.
@@ -308,9 +309,6 @@ class _TranslatedErrors:
     def __init__(self, address: str) -> None:
         self._address = address
         self.directory: Path | None = None
-
-    def __enter__(self) -> None:
-        return None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -205,7 +205,7 @@ def test_the_total_is_the_sum_of_all_callers(added: list[tuple[str, int]]) -> No
     }
 
     for caller, amount in added:
-        usage.remove(caller, amount)
+        usage.add(caller, -amount)
     assert usage.total == 0
     assert not usage._by_caller
 
@@ -214,8 +214,8 @@ def test_callers_without_usage_take_no_memory() -> None:
     """Keys are many and short-lived: asking for one, or its last removal, leaves no entry."""
     usage = CallerUsage()
     assert usage.of("k1") == 0
-    usage.add("k2")
-    usage.remove("k2")
+    usage.add("k2", 1)
+    usage.add("k2", -1)
 
     assert len(usage._by_caller) == 0
 
@@ -225,7 +225,7 @@ def test_a_partial_removal_keeps_the_rest() -> None:
     usage = CallerUsage()
     usage.add("k1", 5)
     usage.add("", 2)
-    usage.remove("k1", 3)
+    usage.add("k1", -3)
 
     assert (usage.of("k1"), usage.of(""), usage.total) == (2, 2, 4)
 

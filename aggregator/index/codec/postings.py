@@ -99,7 +99,10 @@ def numbers_within_each(
     # In a neighboring bucket, the flipped bits of its key differ as well.
     position = np.array(sizes).cumsum().searchsorted(near * entry_bytes, "right")
     distances = (bits[near] + flipped[position % len(flipped)]).astype(np.int64)
-    numbers, query = _number_view(joined, remainder_bytes)[near], position // (segments * len(flipped))
+    numbers, query = (
+        _column(joined, "<u8", remainder_bytes, remainder_bytes)[near],
+        position // (segments * len(flipped)),
+    )
     keep = (distances <= radius) & (numbers >= np.uint64(floor))
     numbers, distances, query = numbers[keep], distances[keep], query[keep]
     order = np.lexsort((distances, numbers, query))
@@ -164,10 +167,13 @@ def numbers_sharing_each(
     # Most entries of a bucket are of other sketch keys: everything below works on few.
     joined, position = _join_with_values(buckets, range(len(wanted)), SKETCH_REMAINDER_BYTES)
     own, query, ranks = np.array(wanted).T
-    (equal,) = (_remainder_view(joined, "<u2", SKETCH_REMAINDER_BYTES) == own[position]).nonzero()
+    (equal,) = (_column(joined, "<u2", 0, SKETCH_REMAINDER_BYTES) == own[position]).nonzero()
     if not len(equal):
         return [NO_KEY_MATCHES] * len(sketch_keys)
-    numbers, position = _number_view(joined, SKETCH_REMAINDER_BYTES)[equal], position[equal]
+    numbers, position = (
+        _column(joined, "<u8", SKETCH_REMAINDER_BYTES, SKETCH_REMAINDER_BYTES)[equal],
+        position[equal],
+    )
     entries = np.bincount(position)
     (live,) = (numbers >= np.uint64(floor)).nonzero()
     order = live[np.lexsort((numbers[live], query[position[live]]))]
@@ -183,7 +189,7 @@ def numbers_sharing_each(
 def trim_sketch_key(bucket: bytes, remainder: int, full: int, kept: int) -> bytes:
     """A bucket with the last ``kept`` entries of a remainder, if it has ``full``; else the bucket itself."""
     decode_numbers(bucket, SKETCH_REMAINDER_BYTES)  # raises if it is truncated
-    (own,) = (_remainder_view(bucket, "<u2", SKETCH_REMAINDER_BYTES) == remainder).nonzero()
+    (own,) = (_column(bucket, "<u2", 0, SKETCH_REMAINDER_BYTES) == remainder).nonzero()
     if len(own) < full:
         return bucket
     left = np.ones(len(bucket) // SKETCH_POSTING_BYTES, bool)
@@ -194,7 +200,7 @@ def trim_sketch_key(bucket: bytes, remainder: int, full: int, kept: int) -> byte
 def split_sketch_bucket(bucket: bytes, bits: int) -> tuple[bytes, bytes]:
     """The two buckets of ``bits + 1`` bits that replace one of ``bits`` bits; entries stay in order."""
     decode_numbers(bucket, SKETCH_REMAINDER_BYTES)  # raises if it is truncated
-    upper = _remainder_view(bucket, "<u2", SKETCH_REMAINDER_BYTES) >> (bits - SKETCH_BUCKET_BITS) & 1 == 1
+    upper = _column(bucket, "<u2", 0, SKETCH_REMAINDER_BYTES) >> (bits - SKETCH_BUCKET_BITS) & 1 == 1
     entries = np.frombuffer(bucket, f"V{SKETCH_POSTING_BYTES}")
     return entries[~upper].tobytes(), entries[upper].tobytes()
 
@@ -271,8 +277,8 @@ def top_by_terms(buckets: Sequence[bytes | None], weights: Mapping[int, float], 
     """
     low = (1 << TERM_REMAINDER_BITS) - 1
     joined, own = _join_with_values(buckets, [hashed & low for hashed in weights], TERM_REMAINDER_BYTES)
-    remainders = _remainder_view(joined, "<u4", TERM_REMAINDER_BYTES)
-    numbers = _number_view(joined, TERM_REMAINDER_BYTES)
+    remainders = _column(joined, "<u4", 0, TERM_REMAINDER_BYTES)
+    numbers = _column(joined, "<u8", TERM_REMAINDER_BYTES, TERM_REMAINDER_BYTES)
     keep = (remainders & _TERM_HASH_MASK == own) & (numbers >= np.uint64(floor))
     if not keep.any():
         return NO_NUMBERS
@@ -325,7 +331,7 @@ def decode_numbers(bucket: bytes, remainder_bytes: int) -> ArticleNumbers:
     """The article numbers of all entries, (n,)."""
     if len(bucket) % (remainder_bytes + NUMBER_BYTES):
         raise _truncated_bucket_error()
-    return _number_view(bucket, remainder_bytes)
+    return _column(bucket, "<u8", remainder_bytes, remainder_bytes)
 
 
 def decode_remainders(bucket: bytes, remainder_bytes: int) -> npt.NDArray[np.uint64]:
@@ -333,7 +339,7 @@ def decode_remainders(bucket: bytes, remainder_bytes: int) -> npt.NDArray[np.uin
     unused_bits = np.uint64(8 * (8 - remainder_bytes))
     if not len(decode_numbers(bucket, remainder_bytes)):
         return NO_NUMBERS
-    return _remainder_view(bucket, "<u8", remainder_bytes) << unused_bits >> unused_bits
+    return _column(bucket, "<u8", 0, remainder_bytes) << unused_bits >> unused_bits
 
 
 def _join_with_values(
@@ -351,16 +357,12 @@ def _join_with_values(
     return joined, np.repeat(own, counts)
 
 
-def _remainder_view(joined: bytes, dtype: str, remainder_bytes: int) -> npt.NDArray[np.uint64]:
-    entry_bytes = remainder_bytes + NUMBER_BYTES
-    return np.ndarray((len(joined) // entry_bytes,), dtype, joined, 0, (entry_bytes,))
-
-
-def _number_view(joined: bytes, remainder_bytes: int) -> ArticleNumbers:
+def _column(joined: bytes, dtype: str, offset: int, remainder_bytes: int) -> npt.NDArray[np.uint64]:
+    """What all entries have at ``offset``; not copied."""
     entry_bytes = remainder_bytes + NUMBER_BYTES
     if not joined:
         return NO_NUMBERS
-    return np.ndarray((len(joined) // entry_bytes,), "<u8", joined, remainder_bytes, (entry_bytes,))
+    return np.ndarray((len(joined) // entry_bytes,), dtype, joined, offset, (entry_bytes,))
 
 
 def _truncated_bucket_error() -> Exception:

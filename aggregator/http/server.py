@@ -32,7 +32,8 @@ from aggregator.http.app_keys import (
     SHUTTING_DOWN,
     STREAM_LIMIT,
 )  # fmt: skip
-from aggregator.http.connections import ConnectionPool, ConnectionRunner
+from aggregator.http.connections import ConnectionRunner
+from aggregator.http.early_refusal import ConnectionPool
 from aggregator.http.errors import REFUSAL_LOG, RefusalLog
 from aggregator.http.handlers import feeds
 from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItemsCache

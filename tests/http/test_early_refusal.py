@@ -10,7 +10,7 @@ import pytest
 
 from aggregator.domain import Answer, Article
 from aggregator.http.app_keys import LOAD_SHEDDER, METRICS
-from aggregator.http.connections import RETRY_AFTER_S, EarlyRefusal
+from aggregator.http.early_refusal import RETRY_AFTER_S, EarlyRefusal
 from aggregator.http.limits import GUARANTEED_PER_CALLER, LoadShedder
 from aggregator.settings import Settings
 from tests.support.fake_service import FakeService, serving

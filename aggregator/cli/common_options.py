@@ -58,7 +58,7 @@ COMMON_SETTINGS = _names(
     "host port public_url workers data_dir store_url retention_days store_texts models_dir policy "
     "log_format demo"
 )
-MAX_UNGROUPED_SETTINGS = 15
+MAX_UNGROUPED_SETTINGS = 12
 URL_METAVAR = "URL"
 # The options of a process can be read by every user of the machine; secrets are set by variable only.
 ENVIRONMENT_ONLY_SETTINGS = ("key", "bootstrap_key", "smtp_url")

@@ -14,27 +14,26 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The goal is 40,000 lines; until it is reached, the limits are what there is.
-MAX_SERVER_LINES, MAX_SERVER_MODULES = 42_900, 259
+MAX_SERVER_LINES, MAX_SERVER_MODULES = 39_700, 220
 MAX_LINES = {  # of each package of the server; modules at its top share one
-    "analysis": 4_080,
+    "analysis": 3_650,
     "auth": 530,
-    "background": 370,
-    "backup": 550,
-    "cli": 2_520,
-    "contract": 1_540,
-    "dedup": 1_210,
-    "events": 7_490,
-    "http": 7_630,
-    "index": 5_610,
-    "ingest": 1_720,
-    "provenance": 1_030,
-    "queries": 1_330,
-    "runtime": 1_330,
-    "store": 3_360,
-    "top": 2_690,
+    "background": 250,
+    "backup": 510,
+    "cli": 2_460,
+    "contract": 1_390,
+    "dedup": 1_120,
+    "events": 6_750,
+    "http": 6_960,
+    "index": 5_180,
+    "ingest": 1_630,
+    "provenance": 960,
+    "queries": 1_230,
+    "runtime": 1_240,
+    "store": 3_230,
+    "top": 2_640,
 }
-MAX_REPOSITORY_LINES = 56_900  # server and packages, without tests; the goal is 54,000
+MAX_REPOSITORY_LINES = 54_000  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_000  # what is in tests/ and is no test; test cases have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_DOC_WORDS = 32_000  # without generated pages and decision records

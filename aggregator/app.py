@@ -39,7 +39,7 @@ from aggregator.index import Index
 from aggregator.index.blocks import PLANS
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import ClockGuard
-from aggregator.index.upkeep.spaces import UNREAD_INDEX_CHECK, Registry, UnreadIndex, describe
+from aggregator.index.upkeep.spaces import FOREIGN_INDEX_CHECK, ForeignIndex, Registry, describe
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.load_control import LoadControl
 from aggregator.ingest.pipeline import ASYNCIO
@@ -88,7 +88,7 @@ class Articles:
     """What decides on articles and finds them."""
 
     index: Index
-    unread_index: UnreadIndex
+    foreign_index: ForeignIndex
     policies: PolicyProfiles
     load_control: LoadControl
     ingest: IngestService
@@ -177,10 +177,10 @@ async def open_service(
         background = build_background(settings, index, clock, load_control.gate.yield_control)
         events = build_events(settings, index, background)
         articles = build_articles(settings, index, clock, pools, load_control, events, background.clock_guard)
-        edge = build_edge(settings, store, clock, articles.unread_index, background.clock_guard)
+        edge = build_edge(settings, store, clock, articles.foreign_index, background.clock_guard)
         try:
             with contextlib.suppress(StoreUnavailable):  # the readiness check repeats it
-                await articles.unread_index.register()
+                await articles.foreign_index.register()
             yield Service(settings, store, clock, pools, articles, events, edge, background)
         finally:
             await articles.search.headlines.close()
@@ -271,7 +271,7 @@ def build_articles(
     )
     return Articles(
         index=index,
-        unread_index=build_unread_index(settings, index.store, pools, clock),
+        foreign_index=build_foreign_index(settings, index.store, pools, clock),
         policies=policies,
         load_control=load_control,
         ingest=ingest,
@@ -292,7 +292,7 @@ def build_dual_writer(index: Index, pools: AnalysisPools) -> DualWriter | None:
     return DualWriter(index, pools.shadow.analyze_many, lambda record: shadow.convert_record(record, serving))
 
 
-def build_unread_index(settings: Settings, store: Store, pools: AnalysisPools, clock: Clock) -> UnreadIndex:
+def build_foreign_index(settings: Settings, store: Store, pools: AnalysisPools, clock: Clock) -> ForeignIndex:
     """The check for unread spaces; under ``migration_serve`` the former spaces must have been copied."""
     serving = pools.serving.analyzer
     current_dir, migrated_dir = settings.models_dir, settings.migration_models_dir or settings.models_dir
@@ -300,7 +300,7 @@ def build_unread_index(settings: Settings, store: Store, pools: AnalysisPools, c
     own = _registry(serving, migrated_dir if serves_target else current_dir)
     if pools.shadow is not None:
         own = _registry(pools.shadow.analyzer, current_dir if serves_target else migrated_dir) | own
-    return UnreadIndex(store, own, serving.spaces, serving.spaces if serves_target else tuple(own), clock)
+    return ForeignIndex(store, own, serving.spaces, serving.spaces if serves_target else tuple(own), clock)
 
 
 def _registry(analyzer: Analyzer, models_dir: str) -> Registry:
@@ -324,14 +324,14 @@ def build_events(settings: Settings, index: Index, background: Background) -> Ev
 
 
 def build_edge(
-    settings: Settings, store: Store, clock: Clock, unread_index: UnreadIndex, clock_guard: ClockGuard
+    settings: Settings, store: Store, clock: Clock, foreign_index: ForeignIndex, clock_guard: ClockGuard
 ) -> Edge:
     """The guards in front of the handlers."""
     return Edge(
         api_keys=build_api_keys(settings, store, clock),
         rate_limiter=RateLimiter(store, clock, settings.rate_limit_per_second),
         idempotent_answers=IdempotentAnswers(store, clock),
-        readiness=Readiness({UNREAD_INDEX_CHECK: unread_index.check, "clock": clock_guard.observe}),
+        readiness=Readiness({FOREIGN_INDEX_CHECK: foreign_index.check, "clock": clock_guard.observe}),
     )
 
 

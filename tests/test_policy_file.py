@@ -73,8 +73,8 @@ def test_rules_keep_their_order(tmp_path: Path) -> None:
         '[[rules]]\nsources = ["*.wire.example", "Wire"]\nprofile = "wire"\n',
     )
 
-    assert profiles.select("", "Desk.Wire.example").profile == "default"
-    assert profiles.select("", "a.wire.example").profile == profiles.select("", "wire").profile == "wire"
+    assert profiles.select("", "Desk.Wire.example").name == "default"
+    assert profiles.select("", "a.wire.example").name == profiles.select("", "wire").name == "wire"
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_the_example_is_valid() -> None:
 
     assert profiles.names == ("default", "agency", "republisher", "headlines")
     assert profiles.select("", "coastline agency").policy.updates_are_new
-    assert profiles.select("", "news.mirror.example").profile == "republisher"
-    assert profiles.select("", "blog.agency-mirror.example").profile == "default"
+    assert profiles.select("", "news.mirror.example").name == "republisher"
+    assert profiles.select("", "blog.agency-mirror.example").name == "default"
     assert profiles.named("headlines").policy.name == "same-event"
 
 

@@ -80,7 +80,7 @@ async def check_contents(settings: Settings) -> list[Finding]:
 
 async def check_unread(service: Service) -> list[Finding]:
     """Indexes that the settings do not read: a fault if they hold articles that no other index has."""
-    unread = service.articles.unread_index
+    unread = service.articles.foreign_index
     findings = []
     for found in await unread.find():
         findings.append(wrong("index", unread.sentence(found), EXIT_PARTIAL_FAILURE))

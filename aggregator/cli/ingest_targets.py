@@ -149,11 +149,11 @@ class LocalTarget:
     ) -> AsyncIterator[LocalTarget]:
         """Open the store and load the models. Raises ConfigurationError, ModelError, StoreUnavailable."""
         async with open_service(settings, processes=processes) as service:
-            if problem := await service.articles.unread_index.check():
+            if problem := await service.articles.foreign_index.check():
                 raise ConfigurationError(f"store: {problem}")
             if defaults.profile:
                 check_profile(service.articles.policies, defaults.profile)
-            await service.articles.unread_index.record_exclusive_writes()
+            await service.articles.foreign_index.record_exclusive_writes()
             yield cls(service, defaults)
 
     @property

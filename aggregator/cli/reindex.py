@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
     is_migrating = bool(settings.migration_models_dir or settings.migration_block_plan)
     async with open_service(settings) as service:
-        unread = [found.space for found in await service.articles.unread_index.find()]
+        unread = [found.space for found in await service.articles.foreign_index.find()]
         if not unread and not is_migrating:
             raise ConfigurationError(
                 "migration_models_dir: set it to the models, or migration_block_plan to the plan, to migrate "

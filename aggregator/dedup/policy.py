@@ -122,10 +122,10 @@ CACHED_SOURCES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class NamedPolicy:
-    """A policy under the name of its profile."""
+class Profile:
+    """A named policy."""
 
-    profile: str = DEFAULT_PROFILE
+    name: str = DEFAULT_PROFILE
     policy: Policy = field(default_factory=Policy)
 
 
@@ -146,11 +146,11 @@ class PolicyProfiles:
         profiles = profiles or {}
         if DEFAULT_PROFILE in profiles:
             raise ValueError(f"{DEFAULT_PROFILE} is the name of the default policy")
-        self.default = NamedPolicy(DEFAULT_PROFILE, default)
+        self.default = Profile(DEFAULT_PROFILE, default)
         self.rules = tuple(rules)
         self._by_name = {
             DEFAULT_PROFILE: self.default,
-            **{name: NamedPolicy(name, policy) for name, policy in profiles.items()},
+            **{name: Profile(name, policy) for name, policy in profiles.items()},
         }
         if unknown := sorted({rule.profile for rule in rules} - self._by_name.keys()):
             raise ValueError(f"rules name unknown profiles: {', '.join(unknown)}")
@@ -166,7 +166,7 @@ class PolicyProfiles:
         """Names of all profiles, ``default`` first."""
         return tuple(self._by_name)
 
-    def named(self, name: str) -> NamedPolicy:
+    def named(self, name: str) -> Profile:
         """The profile of this name. Raises InvalidInput that lists the known names."""
         found = self._by_name.get(name)
         if found is None:
@@ -175,10 +175,10 @@ class PolicyProfiles:
             )
         return found
 
-    def select(self, name: str, source: str) -> NamedPolicy:
+    def select(self, name: str, source: str) -> Profile:
         """The profile that a request named, or that of ``source``. Raises InvalidInput for unknown names."""
         return self.named(name) if name else self._of_source(source)
 
-    def _match_source(self, source: str) -> NamedPolicy:
+    def _match_source(self, source: str) -> Profile:
         folded = source.casefold()
         return next((named for pattern, named in self._patterns if pattern.match(folded)), self.default)

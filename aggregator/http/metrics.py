@@ -121,7 +121,7 @@ SERVICE_METRICS: tuple[MetricSpec[Service], ...] = (
         lambda *_: damage.values),
     MetricSpec("aggregator_unread_articles", "gauge",
         "Stored articles of indexes that the settings do not read, estimated.",
-        lambda _, s: s.articles.unread_index.articles),
+        lambda _, s: s.articles.foreign_index.articles),
     MetricSpec("aggregator_commit_retries", "counter", "Commits retried after a conflict.",
         lambda _, s: s.articles.ingest.commit_retries),
     MetricSpec("aggregator_bulk_throttled_seconds", "counter",

@@ -28,7 +28,7 @@ from multidict import CIMultiDict
 from aggregator import tracing
 from aggregator.http import auth, errors
 from aggregator.http.app_keys import BASE_PATH, CALLER_KEY, METRICS, REQUEST_ID, SERVICE, SHUTTING_DOWN
-from aggregator.index.upkeep.spaces import UNREAD_INDEX_CHECK
+from aggregator.index.upkeep.spaces import FOREIGN_INDEX_CHECK
 
 ARTICLE_PATHS = ("/v1/articles", "/v1/related", "/v1/explain")
 UNMATCHED = "unmatched"
@@ -82,7 +82,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         elif request.method == "OPTIONS":
             return _options_response(request)
         if request.path.startswith(ARTICLE_PATHS):  # stored ones that are not read would be unknown here
-            problem = request.app[SERVICE].edge.readiness.problems.get(UNREAD_INDEX_CHECK)
+            problem = request.app[SERVICE].edge.readiness.problems.get(FOREIGN_INDEX_CHECK)
             if problem is not None:
                 return errors.not_ready_response(problem)
         return await handler(request)

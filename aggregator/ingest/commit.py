@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from aggregator import tracing
-from aggregator.dedup.policy import NamedPolicy
+from aggregator.dedup.policy import Profile
 from aggregator.domain import Analysis, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
@@ -34,7 +34,7 @@ class PendingArticle:
 
     ``number`` and ``first_version`` are those of its record (0: not assigned), which is stored if
     ``record_written``: a retry after a conflict writes no second record unless its contents differ.
-    ``sources``: those whose articles alone the caller may replace; () for all. ``policy`` is selected once,
+    ``sources``: those whose articles alone the caller may replace; () for all. ``profile`` is selected once,
     so that a retry decides by the same. ``origin``: the span of its request.
     """
 
@@ -46,7 +46,7 @@ class PendingArticle:
     record_written: bool = False
     answer: Answer | AggregatorError | None = None
     sources: tuple[str, ...] = ()
-    policy: NamedPolicy = field(default_factory=NamedPolicy)
+    profile: Profile = field(default_factory=Profile)
     origin: object = field(default_factory=tracing.current)
 
 

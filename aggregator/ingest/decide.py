@@ -133,7 +133,7 @@ class Decider:
                 snapshot,
                 probe,
                 list(dict.fromkeys((*lookup.candidate_numbers, *lookup.term_numbers))),
-                pending.policy.policy,
+                pending.profile.policy,
                 pending.article,
                 now_ms,
             ),
@@ -148,7 +148,7 @@ class Decider:
         return await self._plan_update(case, case.current)
 
     async def _plan_insert(self, case: _Decision) -> CommitPlan:
-        outcome = decide(case.pending.analysis, case.candidates, case.pending.policy.policy)
+        outcome = decide(case.pending.analysis, case.candidates, case.pending.profile.policy)
         id_ = case.pending.article.id
         led_group = next((c.canonical[1] for c in case.candidates if c.canonical[0] == id_), 0)
         if led_group and outcome.match is not None:
@@ -223,7 +223,7 @@ class Decider:
             own_group: int | None = outcome.match.canonical_first
         else:
             own_group = record.first_version if record is not None else None
-        near = related_candidates(analysis, case.candidates, outcome, case.pending.policy.policy)
+        near = related_candidates(analysis, case.candidates, outcome, case.pending.profile.policy)
         groups = dict.fromkeys(c.canonical[1] for c in near)
         # A group that begins with this version can be in no event yet.
         if own_group is not None and not (transaction and record and own_group == record.number):
@@ -236,7 +236,7 @@ class Decider:
             short=analysis.short,
             related=rank(near, exclude_group=own_group, limit=MAX_RELATED) if near else (),
             stored=transaction is not None and not case.dry_run,
-            profile=case.pending.policy.profile,
+            profile=case.pending.profile.name,
         )
         return CommitPlan(
             pending=case.pending,

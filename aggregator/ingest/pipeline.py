@@ -85,14 +85,14 @@ class _InFlight:
         """Whether the batch shares no id with those in flight: an id's second post depends on its first."""
         in_flight = self.committing.pending if self.committing is not None else []
         ids = {item.article.id for item in (*before, *in_flight)}
-        if any(item.policy.policy.compares_by_terms for item in batch):  # term buckets are not caught up
+        if any(item.profile.policy.compares_by_terms for item in batch):  # term buckets are not caught up
             return False
         return ids.isdisjoint(item.article.id for item in batch)
 
 
 def _offer_to_later(record: ArticleRecord, batch: Batch, position: int) -> None:
     for item, lookup in zip(batch.pending[position + 1 :], batch.lookups[position + 1 :], strict=True):
-        if item.policy.policy.compares_by_terms and lookup.probe.space == record.space:
+        if item.profile.policy.compares_by_terms and lookup.probe.space == record.space:
             lookup.term_numbers.append(record.number)
 
 
@@ -213,7 +213,7 @@ class BatchPipeline:
                     lookups[i].matches, lookups[i].candidate_numbers = matches, matches.ranked_numbers
                     wanted.update(dict.fromkeys(lookups[i].candidate_numbers, probes[i].space))
             for item, lookup in zip(pending, lookups, strict=True):
-                if item.policy.policy.compares_by_terms:
+                if item.profile.policy.compares_by_terms:
                     sharing = await self._index.related.find(item.analysis, item.article.id)
                     lookup.term_numbers = list(sharing.numbers)
                     wanted.update(dict.fromkeys(sharing.numbers, lookup.probe.space))
@@ -230,7 +230,7 @@ class BatchPipeline:
         """
         started = time.perf_counter()
         snapshot, plans = batch.snapshot, []
-        compares_by_terms = any(item.policy.policy.compares_by_terms for item in batch.pending)
+        compares_by_terms = any(item.profile.policy.compares_by_terms for item in batch.pending)
         for i, (item, lookup) in enumerate(zip(batch.pending, batch.lookups, strict=True)):
             if i and i % YIELD_EVERY_ARTICLES == 0:
                 await self._yield_control()

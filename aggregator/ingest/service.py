@@ -116,14 +116,14 @@ class IngestService:
         else:
             if self._load_control is not None:
                 self._load_control.activity.record_arrival()
-            policy = self._profiles.select(article.policy, article.source)
+            profile = self._profiles.select(article.policy, article.source)
             started = time.perf_counter()
             with tracing.span("analyze"):
                 (analysis,) = await self._analyze_many([article])
             if isinstance(analysis, AggregatorError):
                 raise analysis
             analyze_ms = (time.perf_counter() - started) * 1000
-            pending = PendingArticle(0, article, analysis, sources=sources, policy=policy)
+            pending = PendingArticle(0, article, analysis, sources=sources, profile=profile)
             await self._before_write()
             # Not during the analysis, which may take long in another process.
             with nullcontext() if self._load_control is None else self._load_control.gate.high_priority():
@@ -173,11 +173,11 @@ class IngestService:
             if not isinstance(analysis, Analysis):
                 continue
             try:
-                policy = self._profiles.select(article.policy, article.source)
+                profile = self._profiles.select(article.policy, article.source)
             except InvalidInput as error:
                 results[position] = error
                 continue
-            pending.append(PendingArticle(position, article, analysis, sources=sources, policy=policy))
+            pending.append(PendingArticle(position, article, analysis, sources=sources, profile=profile))
         done = 0
         while done < len(pending):
             async with throttled_slice(

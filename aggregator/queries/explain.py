@@ -120,7 +120,7 @@ class Explainer:
         later = second if not numbers[1] or 0 < numbers[0] <= numbers[1] else first
         selected = self._profiles.select(profile or later.policy, later.record.source)
         # In a thread: the shared passages of two texts of some megabytes take a second.
-        return await asyncio.to_thread(explain, first, second, selected.policy, selected.profile)
+        return await asyncio.to_thread(explain, first, second, selected.policy, selected.name)
 
     async def load_pair(self, a: str | Article, b: str | Article) -> tuple[ComparedArticle, ComparedArticle]:
         """Read or analyze two articles for ``explain``. Raises NotFound, NoText, StoreUnavailable."""

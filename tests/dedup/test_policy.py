@@ -37,7 +37,7 @@ PROFILES = PolicyProfiles(
 )
 def test_the_first_rule_with_a_matching_pattern_applies(source: str, profile: str) -> None:
     """A pattern matches the whole name, regardless of case; without a match the default applies."""
-    assert PROFILES.select("", source).profile == profile
+    assert PROFILES.select("", source).name == profile
 
 
 def test_the_name_of_the_request_takes_precedence() -> None:
@@ -65,7 +65,7 @@ def test_a_source_with_a_pattern_of_its_own_name_is_matched(source: str, profile
         Policy(), {"agency": AGENCY, "reprint": REPRINT}, [SourceRule((pattern,), profile)]
     )
 
-    assert profiles.select("", source).profile == profile
+    assert profiles.select("", source).name == profile
     assert profiles.select("", source) is profiles.select("", source)
 
 

@@ -97,7 +97,7 @@ class FakeService:
         index.lookup = SimpleNamespace(lookups=0, entries_read=0, largest_bucket_entries=0)
         self.analysis = SimpleNamespace(serving=SimpleNamespace(restarts=0))
         self.articles = SimpleNamespace(
-            unread_index=SimpleNamespace(articles=0),
+            foreign_index=SimpleNamespace(articles=0),
             load_control=SimpleNamespace(throttle=SimpleNamespace(throttled_s=0.0)),
             index=index,
             policies=PolicyProfiles(Policy()),

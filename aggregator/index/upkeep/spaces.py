@@ -26,7 +26,7 @@ from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import MINUTE_MS, format_minute
 
-UNREAD_INDEX_CHECK = "unread_index"
+FOREIGN_INDEX_CHECK = "unread_index"
 RECOUNT_INTERVAL_MS = MINUTE_MS
 SAMPLING_STEP = 64
 MIN_SAMPLED_ARTICLES = 200  # with fewer, all buckets are read
@@ -117,7 +117,7 @@ async def space_version(store: Store, space: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadSpace:
+class ForeignSpace:
     """A space that is not read: about how many articles it has, and when the first and last arrived."""
 
     space: str
@@ -127,7 +127,7 @@ class UnreadSpace:
     newest_ms: int = 0
 
 
-class UnreadIndex:
+class ForeignIndex:
     """The spaces that the service does not read, and the readiness check that reports them.
 
     ``own``: the serving and shadow spaces. ``read``: those that must contain every article.
@@ -146,7 +146,7 @@ class UnreadIndex:
         self._serving = tuple(serving)
         self._read = tuple(read)
         self._clock = clock
-        self._counted: dict[str, tuple[int, UnreadSpace]] = {}
+        self._counted: dict[str, tuple[int, ForeignSpace]] = {}
         self.articles = 0
 
     async def check(self) -> str | None:
@@ -180,7 +180,7 @@ class UnreadIndex:
 
         await registry_of(self._store).edit(edit)
 
-    async def find(self) -> list[UnreadSpace]:
+    async def find(self) -> list[ForeignSpace]:
         """The unread spaces that hold articles. Raises StoreUnavailable."""
         registry = await registry_of(self._store).read()
         if not registry.keys() >= self._own.keys():  # the store was emptied, or a write failed
@@ -200,14 +200,14 @@ class UnreadIndex:
         covered = await covered_spaces(self._store, registry, self._read)
         return sorted(covered & registry.keys() - self._own.keys())
 
-    def sentence(self, unread: UnreadSpace) -> str:
+    def sentence(self, foreign: ForeignSpace) -> str:
         """What is stored, which setting reads it, and what to do; no path, since every client may read it."""
-        oldest, newest = format_minute(unread.oldest_ms), format_minute(unread.newest_ms)
-        reader = self._how_to_read(unread.entry, unread.space)
+        oldest, newest = format_minute(foreign.oldest_ms), format_minute(foreign.newest_ms)
+        reader = self._how_to_read(foreign.entry, foreign.space)
         return (
-            f"The store holds about {unread.articles} articles (arrived {oldest} UTC to {newest} UTC) "
-            f"of the index {unread.space}, which these settings do not read: {reader}; `aggregator reindex` "
-            f"copies them into the present index, `aggregator delete-index {unread.space}` deletes them."
+            f"The store holds about {foreign.articles} articles (arrived {oldest} UTC to {newest} UTC) "
+            f"of the index {foreign.space}, which these settings do not read: {reader}; `aggregator reindex` "
+            f"copies them into the present index, `aggregator delete-index {foreign.space}` deletes them."
         )
 
     def _how_to_read(self, entry: StoredSpace, space: str) -> str:
@@ -233,7 +233,7 @@ class UnreadIndex:
         """A new shadow space contains only copies of the serving spaces' articles."""
         return () if space in self._serving or space not in self._read else self._serving
 
-    async def _count(self, space: str, entry: StoredSpace) -> UnreadSpace:
+    async def _count(self, space: str, entry: StoredSpace) -> ForeignSpace:
         now_ms = self._clock()
         counted_ms, counted = self._counted.get(space, (-RECOUNT_INTERVAL_MS, None))
         if counted is None or counted.entry != entry or now_ms - counted_ms >= RECOUNT_INTERVAL_MS:
@@ -242,7 +242,7 @@ class UnreadIndex:
         return counted
 
 
-async def count_articles(store: Store, space: str, entry: StoredSpace) -> UnreadSpace:
+async def count_articles(store: Store, space: str, entry: StoredSpace) -> ForeignSpace:
     """The articles of a space, estimated from a sample; exact copies that share entries are not counted."""
     step = SAMPLING_STEP
     numbers = await _posted_numbers(store, space, entry.plan, step)
@@ -250,15 +250,15 @@ async def count_articles(store: Store, space: str, entry: StoredSpace) -> Unread
         step = 1
         numbers = await _posted_numbers(store, space, entry.plan, step)
     if not len(numbers):
-        return UnreadSpace(space, entry, 0)
+        return ForeignSpace(space, entry, 0)
     # Entries of articles that have left or expired remain: those that have a record are stored.
     probed = numbers[np.linspace(0, len(numbers) - 1, min(PROBED_RECORDS, len(numbers))).astype(int)]
     records = await store.read([keys.record(space, number) for number in probed.tolist()])
     stored = [number for number, record in zip(probed.tolist(), records, strict=True) if record]
     if not stored:
-        return UnreadSpace(space, entry, 0)
+        return ForeignSpace(space, entry, 0)
     articles = max(1, round(step * len(numbers) * len(stored) / len(probed)))
-    return UnreadSpace(space, entry, articles, arrival_ms_of(stored[0]), arrival_ms_of(stored[-1]))
+    return ForeignSpace(space, entry, articles, arrival_ms_of(stored[0]), arrival_ms_of(stored[-1]))
 
 
 async def _posted_numbers(

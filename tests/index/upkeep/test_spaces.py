@@ -11,9 +11,9 @@ from aggregator.domain import Article
 from aggregator.index import Index, keys
 from aggregator.index.blocks import PLANS
 from aggregator.index.upkeep.spaces import (
+    ForeignIndex,
     Registry,
     StoredSpace,
-    UnreadIndex,
     count_articles,
     covered_spaces,
     delete_space,
@@ -37,10 +37,10 @@ def described(analyzer: Analyzer) -> Registry:
     return {space: describe(parts, "") for space, parts in analyzer.space_parts.items()}
 
 
-def checker(store: Store, serving: Analyzer, shadow: Analyzer | None = None) -> UnreadIndex:
+def checker(store: Store, serving: Analyzer, shadow: Analyzer | None = None) -> ForeignIndex:
     """The check of a service that reads the serving and the shadow spaces."""
     own = described(serving) | (described(shadow) if shadow else {})
-    return UnreadIndex(store, own, serving.spaces, tuple(own), Clock())
+    return ForeignIndex(store, own, serving.spaces, tuple(own), Clock())
 
 
 async def post(store: Store, analyzer: Analyzer, *ids: int) -> None:

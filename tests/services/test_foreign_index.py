@@ -147,12 +147,12 @@ async def test_articles_of_other_settings_are_reported_and_carried_over(
             assert "is left over from a migration" in capsys.readouterr().out
 
         async with open_service(load(overrides={"store_url": valkey_url, **settings})) as service:
-            problem = await service.articles.unread_index.check()
+            problem = await service.articles.foreign_index.check()
             assert problem is not None
             assert "about 300 articles" in problem  # the exact copy shares entries
         assert await command("reindex", *store, *as_options(settings), "--no-progress") == 0
         async with open_service(load(overrides={"store_url": valkey_url, **settings})) as service:
-            assert await service.articles.unread_index.check() is None
+            assert await service.articles.foreign_index.check() is None
             assert (await service.articles.index.articles.get("again")).outcome.verdict == "duplicate"
     finally:
         environment.undo()
@@ -177,7 +177,7 @@ async def test_without_texts_nothing_is_said_to_be_copied(
 
     async with open_service(load(overrides={"store_url": valkey_url})) as service:
         (left,) = [
-            space for space in await service.articles.unread_index.leftovers() if space.startswith("en.")
+            space for space in await service.articles.foreign_index.leftovers() if space.startswith("en.")
         ]
         (own,) = [space for space in service.articles.index.spaces if space.startswith("en.")]
     assert await command("delete-index", *store, own, "--yes") == 2, "it is in use"
@@ -199,17 +199,17 @@ async def test_what_the_former_version_stores_and_deletes_meanwhile_is_carried_o
             await serving_one.articles.ingest.submit(article)
         assert await command("reindex", "--store", valkey_url, "--no-progress") == 0
         async with open_service(present) as service:
-            assert await service.articles.unread_index.check() is None
+            assert await service.articles.foreign_index.check() is None
 
         await serving_one.articles.ingest.delete("a3")
         await serving_one.articles.ingest.submit(Article(id="a4", text=english_text(900), lang="en"))
         await serving_one.articles.ingest.submit(Article(id="late", text=english_text(901), lang="en"))
     async with open_service(present) as service:
-        assert "about 20 articles" in str(await service.articles.unread_index.check())
+        assert "about 20 articles" in str(await service.articles.foreign_index.check())
     assert await command("reindex", "--store", valkey_url, "--no-progress") == 0
 
     async with open_service(present) as service:
-        assert await service.articles.unread_index.check() is None
+        assert await service.articles.foreign_index.check() is None
         assert (await service.articles.index.articles.get("late")).record.text_hash
         with pytest.raises(NotFound):
             await service.articles.index.articles.get("a3")

@@ -188,8 +188,7 @@ async def print_overload(url: str, articles: Sequence[Article], seconds: float) 
         {"id": article.id, "title": article.title, "text": article.text, "source": article.source}
         for article in articles
     )
-    serve = ("--store-url", url, f"--segment-max-articles={measuring.UNLIMITED}")
-    rows = await bench_overload.measure(requests, bench_overload.Rows(seconds), serve)
+    rows = await bench_overload.measure(requests, bench_overload.Rows(seconds), ("--store-url", url))
     print(bench_overload.table(rows), flush=True)
 
 

@@ -66,6 +66,7 @@ from aggregator.index.blocks import PLANS
 from aggregator.index.codec import postings, record_codec
 from aggregator.settings import Settings
 from aggregator.store import pipelining
+from aggregator.store.decoding import decode_value
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import wall_clock_ms
 from tests.support.factories import event
@@ -78,7 +79,7 @@ PENDING_REPLIES = 3
 MAX_BODY_BYTES = 2 * 1024 * 1024
 MAX_HEADER_BYTES = 8190  # of one line, which the parser refuses beyond that
 EVENT_READERS: dict[bytes, Callable[[bytes], object]] = {
-    b"e": repository.EVENT_DECODER.decode,
+    b"e": lambda data: decode_value(repository.EVENT_DECODER, data, "An event"),
     b"i": repository.INDEX_FORMAT.decode,
     b"o": repository.OVERRIDES_FORMAT.decode,
 }
@@ -191,8 +192,10 @@ def check_stream_entry(data: bytes) -> None:
 
 def decode_event_value(data: bytes) -> None:
     """Decode a change of an event or another value of the event repository; the first byte selects which."""
-    decode = EVENT_READERS.get(data[:1], repository.CHANGE_DECODER.decode)
-    decode(data[1:])
+    if data[:1] in EVENT_READERS:
+        EVENT_READERS[data[:1]](data[1:])
+    else:
+        decode_value(repository.CHANGE_DECODER, data[1:], "A change")
 
 
 def check_replies(data: bytes) -> None:

@@ -5,6 +5,7 @@ Each mutant changes production code through ``monkeypatch`` and names the small 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ from aggregator.index.article_stream import ArticleStream
 from aggregator.index.articles import Articles
 from aggregator.index.bindings import Binding, bindings_to_index
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES
-from aggregator.index.lookup import Lookup
+from aggregator.index.lookup import Lookup, LookupResult
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import SketchWidth, Snapshot
 from aggregator.index.transactions import SegmentTransactions
@@ -479,10 +480,14 @@ def _(patch: Patch) -> None:
 
 @mutant("sealed buckets are not read", "a seal between near-copies")
 def _(patch: Patch) -> None:
-    def writable_only(snapshot: Snapshot, probes: Sequence[Probe], part: slice) -> list[bytes | None]:
-        return [value for probe in probes for value in snapshot.buckets[probe.id][-1].values[part]]
+    evaluate = Lookup.evaluate_probes
 
-    patch.setattr(lookup, "_values_read", writable_only)
+    def writable_only(self: Lookup, snapshot: Snapshot, probes: Sequence[Probe]) -> list[LookupResult]:
+        read = copy.copy(snapshot)
+        read.buckets = {id_: segments[-1:] for id_, segments in snapshot.buckets.items()}
+        return evaluate(self, read, probes)
+
+    patch.setattr(Lookup, "evaluate_probes", writable_only)
 
 
 @mutant("the oldest segment wins", "a frozen article is updated")

@@ -95,7 +95,7 @@ async def serve(
     """
     client, figures, started = redis.Redis.from_url(url), Figures(), time.perf_counter()
     async with (
-        running_service("--store-url", url, f"--segment-max-articles={UNLIMITED}") as running,
+        running_service("--store-url", url) as running,
         aiohttp.ClientSession() as session,
     ):
         figures["start-up s"] = time.perf_counter() - started

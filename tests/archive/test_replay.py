@@ -131,6 +131,7 @@ def test_times_are_parsed_and_formatted_as_rfc_3339() -> None:
     assert [parse_time_ms(bad) for bad in (None, 5, "", "0001-01-01T00:00:00+23:00")] == [None] * 4
 
 
+@pytest.mark.integration
 def test_a_preview_returns_the_alerts_of_the_last_part() -> None:
     """At half, once and twice the sensitivity; earlier events are not included."""
     rows = story() + [row(1500 + i, f"Election result capital {words(i)}") for i in range(20)]

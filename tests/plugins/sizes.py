@@ -11,17 +11,20 @@ With ``--unit`` a test that starts a process or opens a port fails, so that the 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
 LARGER = {"integration", "redis", "data", "services", "browser"}
+LARGER_MODULE = re.compile(rf"^pytestmark = .*\bmark\.(?:{'|'.join(sorted(LARGER))})\b", re.MULTILINE)
 SERVER_FIXTURES = {"valkey_server", "redis_server", "cluster_of_session", "own_server"}
 FORBIDDEN_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.bind"}
-UNIT_EXAMPLES = 20
+UNIT_EXAMPLES = 10
 watched: list[str] = []  # the test that runs now
 
 
@@ -34,6 +37,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Forbid processes and ports when only unit tests run."""
     if config.getoption("--unit"):
         sys.addaudithook(refuse)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``--unit`` do not import modules that are larger as a whole: that takes half of the time."""
+    if not config.getoption("--unit") or collection_path.suffix != ".py":
+        return None
+    return True if LARGER_MODULE.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -202,6 +202,7 @@ def test_pages_above_the_size_limit_are_rejected(monkeypatch: pytest.MonkeyPatch
         extract_article("x" * 101)
 
 
+@pytest.mark.integration
 def test_a_large_page_is_extracted_completely() -> None:
     """One megabyte of distinct paragraphs."""
     page = _page("<article>" + "".join(f"<p>Report {n}: {SENTENCE}</p>" for n in range(9_000)) + "</article>")

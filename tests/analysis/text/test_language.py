@@ -242,6 +242,7 @@ def reference() -> langid.LanguageIdentifier:
     return model
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("text", LANGUAGE_TEXTS)
 def test_scores_are_those_of_py3langid(text: str) -> None:
     """For each language, up to the precision of its sums (float32)."""

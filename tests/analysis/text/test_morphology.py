@@ -47,6 +47,7 @@ def _terms(text: str, monkeypatch: pytest.MonkeyPatch, cut: Segmenter) -> list[s
     return tokenize(text, "zh")
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("text", TEXTS)
 def test_same_terms_from_both(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The terms are equal with both segmenters, also for unusual Unicode."""

@@ -12,6 +12,7 @@ from tests.support.notebook import execute, store_outputs, stored_output
 NOTEBOOK = Path(__file__).parents[3] / "docs" / "notebooks" / "first-steps.ipynb"
 
 
+@pytest.mark.integration
 def test_stored_outputs_are_current() -> None:
     """To store new ones: python -m tests.support.notebook docs/notebooks/first-steps.ipynb."""
     notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))

@@ -10,6 +10,8 @@ from aggregator.store.base import Delete, Put, Store, Transaction
 from tests.support.index_layout import block_values
 from tests.support.loaders import FIRST_MS, SPACE, fill
 
+pytestmark = pytest.mark.integration
+
 NOW_MS = FIRST_MS + 10_000_000
 BASE = 0x0123_4567_89AB_CDEF
 

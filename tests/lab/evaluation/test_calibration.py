@@ -77,6 +77,7 @@ def test_too_many_articles_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         event_curves(*labeled())
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("name", "magic"), [("a.png", b"\x89PNG"), ("deep/a.svg", b"<?xml")])
 def test_plots_are_drawn_as_png_or_svg(name: str, magic: bytes, tmp_path: Path) -> None:
     """PNG or SVG by the suffix of the file; other names are refused."""

@@ -21,6 +21,8 @@ from aggregator_lab.extractors.doc2vec import Doc2VecExtractor
 from aggregator_lab.extractors.model import FeatureExtractor, StoredExtractor
 from tests.lab.extractors.corpus import TEXTS, mixed_texts
 
+pytestmark = pytest.mark.integration
+
 LANGUAGES = ["en"] * len(TEXTS)
 
 

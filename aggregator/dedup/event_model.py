@@ -10,8 +10,8 @@ Logistic regression over what is stored of two articles:
     shared    ln(1 + number of common stored terms)
     wording   containment of the shingles, at most ``MAX_WORDING``: more says "copy", not "event"
 
-Fitted on the 20 development topics of ECB+ (``scripts/bench event``), which have no publication times. All
-features are 0 between two languages, so only copies of the wording can match there.
+Fitted on the 20 development topics of ECB+ (docs/benchmarks/duplicates.md), which have no publication
+times. All features are 0 between two languages, so only copies of the wording can match there.
 """
 
 from __future__ import annotations

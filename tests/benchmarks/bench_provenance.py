@@ -8,8 +8,8 @@ about 1,000 outlets) are posted to a service in memory together with planted cop
 ``--delay-hours`` after its publication, so that many copies arrive before their originals.
 
 * **Copies**: N articles without a natural duplicate get 1 to 4 copies each, by other outlets, edited as in
-  ``offline/evaluation/edits.py`` (headlines: as they are, one word replaced, or the last words dropped), with
-  a median lag of 30 minutes. Each repeats the original or, in 3 of 10 cases, an earlier copy.
+  ``aggregator_lab/evaluation/edits.py`` (headlines: as they are, one word replaced, or the last words
+  dropped), with a median lag of 30 minutes. Each repeats the original or, in 3 of 10 cases, an earlier copy.
 * **found**: in the original's duplicate group. Of these: is the **first publisher** the original's (next to
   it: the share of originals that arrived first), and does the **edge** lead to the article that was copied,
   or to one of equal text? **Against time**: edges, natural ones included, to an article of the same time or

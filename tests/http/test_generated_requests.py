@@ -54,7 +54,7 @@ def _lines(context: schemathesis.SerializationContext, value: Any) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
 
-# The event stream does not end; tests/http/handlers/test_sse.py covers it.
+# The event stream does not end; tests/http/handlers/test_feeds_stream.py covers it.
 @SCHEMA.exclude(operation_id="streamEvents").parametrize()
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @pytest.mark.parametrize("service", ["open_", "keyed"])

@@ -22,7 +22,7 @@ from tests.support.fake_service import Client, serving
 DOCUMENT = build_document(ENDPOINTS)
 # The example of an id that the service assigns is replaced by one that it did assign.
 ASSIGNED = {"watches": "postWatch", "desks": "postDesk", "webhooks": "postWebhook"}
-# Its answer has no end; tests/http/handlers/test_sse.py covers it.
+# Its answer has no end; tests/http/handlers/test_feeds_stream.py covers it.
 ENDLESS = ("streamEvents",)
 # The key of the example is invented.
 STATUSES = {"signIn": {401}}

@@ -36,6 +36,7 @@ MAX_LINES = {  # of each package of the server; modules at its top share one
 MAX_REPOSITORY_LINES = 54_000  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_000  # what is in tests/ and is no test; test cases have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
+MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables
 MAX_DOC_WORDS = 32_000  # without generated pages and decision records
 GENERATED_DOCS = ("configuration.md", "metrics.md")
 MAX_CONSTANTS = {"aggregator/events/detection": 116, "aggregator/dedup": 24}
@@ -119,3 +120,12 @@ def test_rules_keep_their_number_of_constants(directory: str) -> None:
     found = constants(directory)
 
     assert len(found) <= MAX_CONSTANTS[directory], "\n".join(found)
+
+
+def test_benchmarks_are_results_method_and_command() -> None:
+    """History goes; cells of tables count, their rules do not."""
+    words = " ".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "docs/benchmarks").glob("*.md")
+    ).split()
+
+    assert len([word for word in words if word.strip("|-:")]) <= MAX_BENCHMARK_WORDS

@@ -147,3 +147,19 @@ async def test_the_tour_of_the_readme_gets_its_documented_verdicts() -> None:
                 decode_article(json.dumps(json.loads(body)).encode())
             )
             assert answer.outcome.verdict == promised, answer
+
+
+def test_benchmarks_named_in_documents_exist() -> None:
+    """`scripts/bench NAME` and `tests.benchmarks.NAME`; decision records may name what is gone."""
+    known = set(re.findall(r"^#   ([a-z0-9_]+)", (ROOT / "scripts/bench").read_text("utf-8"), re.MULTILINE))
+    known |= {"NAME", "analyse", "post", "ingest", "commit", "plan", "table1"}
+    missing = []
+    for path in ROOT.glob("docs/**/*.md"):
+        text = path.read_text(encoding="utf-8") if "decisions" not in path.parts else ""
+        named = re.findall(r"scripts/bench ([a-z0-9_]+)", text)
+        missing += [(path.name, name) for name in named if name not in known]
+        for name in re.findall(r"tests[./]benchmarks[./]([a-z_]+)", text):
+            if not list((ROOT / "tests/benchmarks").glob(f"{name}*")):
+                missing.append((path.name, name))
+
+    assert missing == []

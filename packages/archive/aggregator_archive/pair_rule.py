@@ -185,7 +185,7 @@ def order_by_arrival(columns: Columns, pairs: Pairs) -> tuple[Rows, Rows]:
 
 
 def is_teaser_row(columns: Columns, row: int, longer_row: int) -> bool:
-    """Whether ``row`` is a teaser of ``longer_row`` (``templates.is_teaser_of``)."""
+    """Whether ``row`` is a teaser of ``longer_row`` (``copy_rule.is_teaser_of``)."""
     unit = NGRAMS_PER_WORD_SHINGLE if columns.uses_char_ngrams[row] else 1.0
     return is_teaser_of(float(columns.size[row]) / unit, float(columns.size[longer_row]) / unit)
 

@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
 
-from aggregator.errors import AggregatorError, exit_code
+from aggregator.errors import EXIT_UNAVAILABLE, AggregatorError, exit_code
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.logging import configure_logging
 from aggregator.settings import Settings
@@ -41,6 +41,7 @@ HEARTBEAT_CHECKS = 10
 # Imports and models block the event loop of a child that starts: 4 to 13 s on a busy machine.
 START_TIMEOUT_S = 300.0
 FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 30.0
+MAX_STORE_PAUSE_S = 5.0  # while the store is unavailable
 # A process that was ready for this long is started again without a pause.
 STABLE_S = 30.0
 _HEARTBEAT = b"alive"
@@ -225,15 +226,16 @@ async def keep_running(
             failure, code = child.exit_reason(), child.process.exitcode
         if not on_failure(failure, code):
             return
-        pause_s = next_pause_s(pause_s, is_stable=is_stable)
+        pause_s = next_pause_s(pause_s, code, is_stable=is_stable)
         log.error("%s %s; starting another one in %g s", label, failure, pause_s)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), pause_s)
 
 
-def next_pause_s(last_pause_s: float, *, is_stable: bool) -> float:
+def next_pause_s(last_pause_s: float, code: int | None, *, is_stable: bool) -> float:
     """The pause before a process is started again: none after a long life, else doubling up to a limit."""
-    return 0.0 if is_stable else min(max(2 * last_pause_s, FIRST_PAUSE_S), MAX_PAUSE_S)
+    limit_s = MAX_STORE_PAUSE_S if code == EXIT_UNAVAILABLE else MAX_PAUSE_S
+    return 0.0 if is_stable else min(max(2 * last_pause_s, FIRST_PAUSE_S), limit_s)
 
 
 async def _wait_any(*events: asyncio.Event) -> None:

@@ -14,10 +14,12 @@ from multiprocessing.connection import Connection
 
 import pytest
 
+from aggregator.errors import EXIT_UNAVAILABLE
 from aggregator.runtime import processes
 from aggregator.runtime.processes import (
     FIRST_PAUSE_S,
     MAX_PAUSE_S,
+    MAX_STORE_PAUSE_S,
     ChildProcess,
     follow_parent,
     next_pause_s,
@@ -162,8 +164,9 @@ def test_failed_starts_pause_twice_as_long_up_to_the_limit() -> None:
     """A replacement that is killed again and again does not use all of the processor."""
     pauses = [0.0]
     for _ in range(12):
-        pauses.append(next_pause_s(pauses[-1], is_stable=False))
+        pauses.append(next_pause_s(pauses[-1], 1, is_stable=False))
 
     assert pauses[1] == FIRST_PAUSE_S and pauses[-1] == MAX_PAUSE_S
     assert all(later == min(2 * earlier, MAX_PAUSE_S) for earlier, later in pairwise(pauses[1:]))
-    assert next_pause_s(MAX_PAUSE_S, is_stable=True) == 0.0
+    assert next_pause_s(MAX_PAUSE_S, 1, is_stable=True) == 0.0
+    assert next_pause_s(MAX_PAUSE_S, EXIT_UNAVAILABLE, is_stable=False) == MAX_STORE_PAUSE_S

@@ -40,8 +40,7 @@ HEARTBEAT_TIMEOUT_S = 60.0
 HEARTBEAT_CHECKS = 10
 # Imports and models block the event loop of a child that starts: 4 to 13 s on a busy machine.
 START_TIMEOUT_S = 300.0
-FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 30.0
-MAX_STORE_PAUSE_S = 5.0  # while the store is unavailable
+FIRST_PAUSE_S, MAX_PAUSE_S, MAX_STORE_PAUSE_S = 1.0, 30.0, 5.0  # the last without a store
 # A process that was ready for this long is started again without a pause.
 STABLE_S = 30.0
 _HEARTBEAT = b"alive"
@@ -234,8 +233,8 @@ async def keep_running(
 
 def next_pause_s(last_pause_s: float, code: int | None, *, is_stable: bool) -> float:
     """The pause before a process is started again: none after a long life, else doubling up to a limit."""
-    limit_s = MAX_STORE_PAUSE_S if code == EXIT_UNAVAILABLE else MAX_PAUSE_S
-    return 0.0 if is_stable else min(max(2 * last_pause_s, FIRST_PAUSE_S), limit_s)
+    longest_s = MAX_STORE_PAUSE_S if code == EXIT_UNAVAILABLE else MAX_PAUSE_S
+    return 0.0 if is_stable else min(max(2 * last_pause_s, FIRST_PAUSE_S), longest_s)
 
 
 async def _wait_any(*events: asyncio.Event) -> None:

@@ -24,7 +24,7 @@ from aggregator_lab.evaluation import vectors
 from aggregator_lab.evaluation.shingling import shingle_hashes
 from aggregator_lab.evaluation.spot_signatures import compressed_signatures, spotsigs
 from aggregator_lab.evaluation.trained_encoders import TRAINED_METHODS
-from aggregator_lab.evaluation.vectors import PairScorer, ScoredPairs
+from aggregator_lab.evaluation.vectors import PairScorer, ScoredPairs, texts_of
 from aggregator_lab.extractors import minilm
 from aggregator_lab.labeled import DEFAULT_LANG
 
@@ -64,7 +64,7 @@ def combined(articles: Sequence[Article], shingles: str = "letters") -> ScoredPa
 
 def tfidf(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of TF-IDF vectors, 64 nearest articles of each."""
-    return ScoredPairs(*vectors.nearest_pairs(vectors.tfidf(_texts(articles), _langs(articles))))
+    return ScoredPairs(*vectors.nearest_pairs(vectors.tfidf(texts_of(articles), _langs(articles))))
 
 
 def tfidf_with_titles(articles: Sequence[Article]) -> ScoredPairs:
@@ -84,7 +84,7 @@ def tfidf_by_titles(
     Boolean: 1 if the sets of terms are equal, else 0. The published formulas of tf and idf are not on record
     here, hence rows with both kinds of ``weights``.
     """
-    near = ScoredPairs(*vectors.nearest_pairs(weights(_texts(articles), _langs(articles))))
+    near = ScoredPairs(*vectors.nearest_pairs(weights(texts_of(articles), _langs(articles))))
     pairs = list(zip(near.a.tolist(), near.b.tolist(), strict=True))
     if titles == "tfidf":
         rows = weights([article.title for article in articles], _langs(articles))
@@ -110,17 +110,17 @@ def _equal(a: frozenset[str], b: frozenset[str]) -> float:
 
 def doc2vec(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of paragraph vectors, 64 nearest articles of each by faiss (Zhang 2023)."""
-    return ScoredPairs(*vectors.nearest_pairs(vectors.doc2vec(_texts(articles), _langs(articles))))
+    return ScoredPairs(*vectors.nearest_pairs(vectors.doc2vec(texts_of(articles), _langs(articles))))
 
 
 def embedding(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of static sentence vectors, 64 nearest articles of each by faiss."""
-    return ScoredPairs(*vectors.nearest_pairs(vectors.embedding(_texts(articles), _langs(articles))))
+    return ScoredPairs(*vectors.nearest_pairs(vectors.embedding(texts_of(articles), _langs(articles))))
 
 
 def bi_encoder(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of the vectors of all-MiniLM-L6-v2 as shipped, 64 nearest articles of each (Silcock 2022)."""
-    return ScoredPairs(*vectors.nearest_pairs(minilm.encode(minilm.load_transformer(), _texts(articles))))
+    return ScoredPairs(*vectors.nearest_pairs(minilm.encode(minilm.load_transformer(), texts_of(articles))))
 
 
 def ngrams(articles: Sequence[Article], width: int) -> ScoredPairs:
@@ -128,7 +128,7 @@ def ngrams(articles: Sequence[Article], width: int) -> ScoredPairs:
     from sklearn.feature_extraction.text import CountVectorizer
 
     grams = CountVectorizer(analyzer=partial(_word_ngrams, width=width), binary=True, dtype=np.float32)
-    counted = grams.fit_transform(zip(_texts(articles), _langs(articles), strict=True))
+    counted = grams.fit_transform(zip(texts_of(articles), _langs(articles), strict=True))
     common = (counted @ counted.T).tocoo()
     upper = common.row < common.col
     a, b = common.row[upper].astype(np.int64), common.col[upper].astype(np.int64)
@@ -141,7 +141,7 @@ def minhash(articles: Sequence[Article], hashes: int, band_rows: int) -> ScoredP
     rng = np.random.default_rng(_RANDOM_SEED)
     odd = rng.integers(0, 2**63, hashes, np.uint64) * np.uint64(2) + np.uint64(1)
     signatures = np.zeros((len(articles), hashes), np.uint64)
-    for row, (text, lang) in enumerate(zip(_texts(articles), _langs(articles), strict=True)):
+    for row, (text, lang) in enumerate(zip(texts_of(articles), _langs(articles), strict=True)):
         shingles = shingle_hashes(tokenizer.shingle_units(text, lang))
         for at in range(hashes if len(shingles) else 0):
             mixed = (shingles ^ odd[at]) * odd[(at + 1) % hashes]
@@ -219,10 +219,6 @@ def _resemblance_within_components(columns: Columns, *, bits: bool) -> ScoredPai
 
 def _candidates(columns: Columns, *, bits: bool) -> Pairs:
     return find_candidates(columns, np.arange(len(columns)), CANDIDATE_DISTANCE_BITS, bits=bits)
-
-
-def _texts(articles: Sequence[Article]) -> list[str]:
-    return [article.text or article.title for article in articles]
 
 
 def _langs(articles: Sequence[Article]) -> list[str]:

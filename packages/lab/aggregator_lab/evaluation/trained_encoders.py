@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.domain import Article
-from aggregator_archive.arrays import Floats, Rows
+from aggregator_archive.arrays import Floats, Rows, batches
 from aggregator_lab.evaluation import vectors
 from aggregator_lab.evaluation.noise import NOISE_LEVELS, noisy_text
-from aggregator_lab.evaluation.vectors import ScoredPairs
+from aggregator_lab.evaluation.vectors import ScoredPairs, texts_of
 from aggregator_lab.extractors.minilm import Transformer, encode, load_transformer, mean_states
 from aggregator_lab.extractors.model import Features
 from aggregator_lab.labeled import DEFAULT_LANG
@@ -51,14 +51,14 @@ Texts = Sequence[tuple[str, str]]
 def fine_tuned_bi_encoder(articles: Sequence[Article], weights: Path) -> ScoredPairs:
     """Cosine by the trained weights of ``train``, 64 nearest articles of each."""
     trained = _load_weights(weights / _BI_ENCODER, classifier=False)
-    return ScoredPairs(*vectors.nearest_pairs(encode(trained, _texts(articles))))
+    return ScoredPairs(*vectors.nearest_pairs(encode(trained, texts_of(articles))))
 
 
 def reranked(articles: Sequence[Article], weights: Path) -> ScoredPairs:
     """As ``fine_tuned_bi_encoder``, with the verdict of the cross-encoder on the least certain pairs."""
     scored = fine_tuned_bi_encoder(articles, weights)
     chosen = uncertain(scored.score, float((weights / _THRESHOLD).read_text()))
-    texts = _texts(articles)
+    texts = texts_of(articles)
     pairs = [(texts[scored.a[at]], texts[scored.b[at]]) for at in chosen.tolist()]
     return rerank(
         scored, chosen, probabilities(_load_weights(weights / _CROSS_ENCODER, classifier=True), pairs)
@@ -79,7 +79,7 @@ def train(articles: Sequence[Article], labels: Sequence[str], weights: Path, ste
     """
     weights.mkdir()
     trained = train_bi_encoder(articles, labels, steps)
-    rows = encode(trained, _texts(articles))
+    rows = encode(trained, texts_of(articles))
     classifier = train_cross_encoder(articles, labels, rows, steps)
     for transformer, name in ((trained, _BI_ENCODER), (classifier, _CROSS_ENCODER)):
         transformer.torch.save(transformer.model.state_dict(), weights / name)
@@ -164,8 +164,7 @@ def hard_negatives(rows: Features, labels: Sequence[str]) -> Rows:
 def probabilities(transformer: Transformer, pairs: Texts) -> Floats:
     """(n,) probabilities that the texts of a pair are copies."""
     result = np.zeros(len(pairs))
-    for start in range(0, len(pairs), _PAIRS_PER_PASS):
-        batch = slice(start, start + _PAIRS_PER_PASS)
+    for batch in batches(len(pairs), _PAIRS_PER_PASS):
         with transformer.torch.inference_mode():
             result[batch] = _logits(transformer, pairs[batch]).sigmoid().numpy()
     return result
@@ -226,7 +225,3 @@ def _load_weights(file: Path, *, classifier: bool) -> Transformer:
     transformer = load_transformer(classifier=classifier)
     transformer.model.load_state_dict(transformer.torch.load(file, weights_only=True))
     return transformer
-
-
-def _texts(articles: Sequence[Article]) -> list[str]:
-    return [article.text or article.title for article in articles]

@@ -59,6 +59,11 @@ _PAIRS_PER_BATCH = 1 << 16
 Vectors = Any  # (n, d) float32, or a scipy sparse matrix of that shape
 
 
+def texts_of(articles: Sequence[Article]) -> list[str]:
+    """What the methods compare: the text of each article, or its title."""
+    return [article.text or article.title for article in articles]
+
+
 def tfidf(texts: Sequence[str], langs: Sequence[str]) -> Vectors:
     """(n, V) sparse: (1 + ln tf) * idf of the service's index terms; (n, 1) zeros if no text has a term.
 

@@ -50,7 +50,7 @@ def heaviest_terms(sums: Mapping[str, int], weigh: TermWeigher) -> list[str]:
 
 
 def top_term(cluster: Cluster, weigh: TermWeigher) -> str:
-    """Return the first of ``top_terms``, faster; "" for a cluster without terms."""
+    """Return the first of ``heaviest_terms``, faster; "" for a cluster without terms."""
     weights = list(map(mul, cluster.term_sums.values(), map(weigh, cluster.term_sums)))
     largest = max(weights, default=0.0)
     equal = (term for weight, term in zip(weights, cluster.term_sums, strict=True) if weight == largest)

@@ -20,7 +20,7 @@ from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
 from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_lab.cli.evaluate import load_analyzer
-from aggregator_lab.evaluation import duplicates, edit_recall, judgments
+from aggregator_lab.evaluation import built_streams, duplicates, edit_recall, judgments
 from aggregator_lab.evaluation.article_files import ArticleFile, read_articles
 from aggregator_lab.evaluation.duplicate_stream import DuplicateStream
 from aggregator_lab.evaluation.judgments import LabeledPair
@@ -43,7 +43,15 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     compared, published = _compared_settings(args)
     read = read_articles(args.files, args.max)
     _print_left_out(read)
-    stream = DuplicateStream(load_analyzer(settings), selected_policy(args, settings)[1])
+    analyzer, policy = load_analyzer(settings), selected_policy(args, settings)[1]
+    if args.built:
+        built = await built_streams.evaluate(
+            read.articles, analyzer, policy, args.built, args.seed, args.kinds or ()
+        )
+        print(json.dumps(built_streams.as_json(*built), ensure_ascii=False) if args.json
+              else built_streams.format_table(*built))  # fmt: skip
+        return EXIT_OK
+    stream = DuplicateStream(analyzer, policy)
     await _send_with_progress(stream, read.articles)
     report = duplicates.service_report(stream)
     if args.page:

@@ -100,6 +100,15 @@ def _add_duplicates(protocols: Any) -> None:
         "--edits", metavar="N", type=positive_int,
         help="also edit N articles per language in six ways and report the share found as duplicates",
     )  # fmt: skip
+    command.add_argument(
+        "--built", metavar="N", nargs="?", type=positive_int, const=300,
+        help="instead build streams of N judged articles per kind (collections, quotations, live pages, "
+        "notices, parts and wholes) and count articles lost and copies kept (default 300)",
+    )  # fmt: skip
+    command.add_argument(
+        "--kinds", metavar="WORD,...", type=comma_separated(str),
+        help="only the kinds of --built with such a word in their name; orders: five versions in 120 orders",
+    )  # fmt: skip
     group = command.add_argument_group("judgment by hand")
     group.add_argument(
         "--page", metavar="FILE.html", help="write a page on which to judge random duplicates side by side"

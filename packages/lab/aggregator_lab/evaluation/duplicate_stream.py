@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer, uses_spaces
 from aggregator.analysis.text.tokenizer import words
@@ -113,13 +114,15 @@ def _shingles(items: Sequence[str], width: int) -> Shingles:
 class StreamArticle:
     """A stored article, with title and text as extracted if it was HTML.
 
-    lang   as analyzed, ISO 639-1
-    group  id of the canonical article of its duplicate group
+    lang    as analyzed, ISO 639-1
+    group   id of the canonical article of its duplicate group
+    answer  of the service
     """
 
     article: Article
     lang: str
     group: str
+    answer: Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +187,8 @@ class DuplicateStream:
             self.rejected += 1
             return
         shown = replace(article, title=analysis.title, text=analysis.text, html="")
-        self.stored[article.id] = StreamArticle(shown, analysis.lang, duplicate_group(article.id, answer))
+        group = duplicate_group(article.id, answer)
+        self.stored[article.id] = StreamArticle(shown, analysis.lang, group, answer)
         if (match := answer.outcome.match) is not None:
             matched = self.stored[match.id].article
             evidence = judge_pair(shown, matched, analysis.lang)
@@ -197,6 +201,16 @@ class DuplicateStream:
     def _tick(self) -> int:
         self._now_ms += 1
         return self._now_ms
+
+
+def answered(answer: Answer, name: str, default: Any = None) -> Any:
+    """A field of the answer or of its outcome; ``default`` if neither has it."""
+    return getattr(answer.outcome, name, getattr(answer, name, default))
+
+
+def is_kept(answer: Answer) -> bool:
+    """Whether a crawler keeps the article."""
+    return bool(answered(answer, "keep", answer.outcome.verdict != "duplicate"))
 
 
 def shingling_pairs(stream: DuplicateStream, setting: ShinglingSettings) -> Iterator[DuplicatePair]:

@@ -11,7 +11,8 @@
     │   ├── UnknownHost            for a host name that is not the service's   -> 421
     │   └── AnalysisLimitExceeded  takes too much CPU time or memory           -> 400
     ├── NotFound                   nothing stored under this id                -> 404
-    │   └── Expired                it was stored and has expired               -> 410
+    │   ├── Expired                it was stored and has expired               -> 410
+    │   └── TakenDown              its text was taken down                     -> 410
     ├── Conflict                   the stored state does not allow it          -> 409
     │   └── IdempotencyKeyInUse    its first request has not finished          -> 409, retry later
     ├── Unauthenticated            no access key where one is required         -> 401
@@ -102,6 +103,10 @@ class NotFound(AggregatorError):
 
 class Expired(NotFound):
     """An article was stored under this id and has expired or was deleted."""
+
+
+class TakenDown(NotFound):
+    """The text was taken down and is not accepted under any id."""
 
 
 class Conflict(AggregatorError):

@@ -28,6 +28,7 @@ ERRORS: tuple[tuple[type[errors.AggregatorError], int, str, str], ...] = (
         "The article takes too much processor time or memory to analyze"),
     (errors.InvalidInput, 400, "bad_input", "Invalid request"),
     (errors.Expired, 410, "gone", "Expired or deleted"),
+    (errors.TakenDown, 410, "taken_down", "Taken down"),
     (errors.NotFound, 404, "not_found", "Not found"),
     (errors.TooManyStreams, 503, "too_many_streams", "Too many open streams"),
     (errors.IdempotencyKeyInUse, 409, "idempotency_key_in_use",

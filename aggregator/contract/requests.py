@@ -38,6 +38,7 @@ ONLY_LANGUAGE = 'Only articles in this language, e.g. "de"; "und": no language w
 BACKFILL = (
     "An archive: articles get verdicts and fire no events; dated ones teach what is usual at their time."
 )
+TAKE_DOWN = "Editors: true keeps the text from being stored again under any id (410), false lifts that."
 ORDER = (
     "Order: time (last item), novelty (detection), size (items), each with cursors; surprise (unusual and "
     "recent) and growth (items per hour more than before): open events, one page."
@@ -203,6 +204,12 @@ class IngestQuery(Struct, forbid_unknown_fields=True):
     dry_run: Annotated[bool, doc("Return the verdict without storing anything.", True)] = False
     policy: Annotated[ProfileName, doc("Policy profile of articles that name none.", "default")] = ""
     backfill: Annotated[bool, doc(BACKFILL, False)] = False
+
+
+class DeleteQuery(Struct, forbid_unknown_fields=True):
+    """Query of the deletion of an article."""
+
+    take_down: Annotated[bool, doc(TAKE_DOWN, True)] | None = None
 
 
 class RelatedQuery(Struct, forbid_unknown_fields=True):

@@ -69,15 +69,21 @@ async def authorize(request: web.Request, permission: Permission) -> None:
             raise InvalidApiKey(INVALID_KEY_MESSAGE)
         raise Unauthenticated(NO_KEY_MESSAGE)
     request[CALLER_KEY] = key
-    if not key.allows(permission):
+    require(request, permission)
+    current_caller.set(key.id)
+    if not is_scrape:
+        await service.edge.rate_limiter.acquire(key.id)
+
+
+def require(request: web.Request, permission: Permission) -> None:
+    """Raise Forbidden unless the caller's key grants ``permission``, or keys are not required."""
+    key = request.get(CALLER_KEY)
+    if key is not None and not key.allows(permission):
         bound = ", and a key restricted to sources only posts articles" if key.sources else ""
         raise Forbidden(
             f"Authorization: the role {key.role} does not permit this; it requires {permission} or admin"
             f"{bound}."
         )
-    current_caller.set(key.id)
-    if not is_scrape:
-        await service.edge.rate_limiter.acquire(key.id)
 
 
 async def is_still_authorized(request: web.Request) -> bool:
@@ -134,7 +140,7 @@ def audit_request(request: web.Request, operation: str, status: int) -> None:
     key = request.get(CALLER_KEY)
     audit_log.info(
         "%s %s by=%r key=%s status=%d request=%s",
-        operation, request.rel_url.raw_path[:500], caller_name(request), key.id if key else "-", status,
+        operation, request.rel_url.raw_path_qs[:500], caller_name(request), key.id if key else "-", status,
         request.get(REQUEST_ID),
     )  # fmt: skip
 

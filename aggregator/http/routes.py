@@ -53,7 +53,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=(410,)),
     _read("/v1/articles/{id}", articles.get, "getArticle", TAG_ARTICLES, errors=(410,), permission="key"),
     _change("DELETE", "/v1/articles/{id}", articles.delete, "deleteArticle", TAG_ARTICLES, errors=(410,),
-        permission="crawler"),
+        permission="key"),
     _change("POST", "/v1/related", search.post_related, "postRelated", TAG_RELATED, permission="reader",
         audited=False),
     _change("POST", "/v1/explain", search.explain, "explain", TAG_RELATED, errors=(404,), permission="reader",

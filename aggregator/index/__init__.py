@@ -19,6 +19,7 @@ from aggregator.index.lookup import RADIUS_BITS, Lookup, Probe
 from aggregator.index.records import Records
 from aggregator.index.segments import SEGMENT_MAX_ARTICLES, Retention, Segments
 from aggregator.index.snapshot import Snapshot
+from aggregator.index.takedowns import Takedowns
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.store.base import Store
 
@@ -42,6 +43,7 @@ class Index:
     * ``stream``: the articles in commit order; ``arrival_counts``: how many per minute
     * ``segments``: the segments of each space; ``plans``: their block plans
     * ``transactions(stack)``: builds transactions on the writable segment of a ``SegmentStack``
+    * ``takedowns``: marks of the texts that were taken down
     * ``retention``: the floor, below which articles have expired
     """
 
@@ -73,7 +75,8 @@ class Index:
         self.articles = Articles(
             store, self.segments, self.records, self.bindings, self.transactions, self.plans
         )
-        self.lookup = Lookup(store, self.segments, self.spaces, self.plans)
+        self.takedowns = Takedowns(store, retention_ms)
+        self.lookup = Lookup(store, self.segments, self.spaces, self.plans, self.takedowns)
         self.related = RelatedLookup(self.lookup, self.segments, self.spaces)
         self.stream = ArticleStream(store, self.segments, self.all_spaces)
         self.arrival_counts = ArrivalCounts(store, self.segments, self.all_spaces)

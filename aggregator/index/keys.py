@@ -22,6 +22,7 @@ part of a key behind its tag, the same in all segments.
     {en.3f2a}upkeep      position of compaction                      ``compaction.CompactionCursor``
     r:en.3f2a:<16 hex>   record of an article number                 ``record_codec.encode_record``
     x:<16 hex>           compressed text of an article number (setting ``store_texts``)
+    {takedowns}...       marks of what was taken down                ``takedowns.py``
     {format}             format of the data                          ``format_version.py``
     {spaces}             registry of all spaces                      ``upkeep/spaces.py``
 

@@ -37,6 +37,7 @@ from aggregator.index.codec.postings import (
 from aggregator.index.codec.record_codec import CandidateRecord, decode_candidates
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import SegmentBuckets, SketchWidth, Snapshot, unchanged_checks
+from aggregator.index.takedowns import Takedowns
 from aggregator.store.base import Check, LengthsUnchanged, Store, ValueEquals
 
 # Limit for candidates per article: the nearest and those that share most sketch keys come first.
@@ -120,9 +121,14 @@ class Lookup:
     """Finds near-duplicate candidates. ``plans``: the block plan of each space."""
 
     def __init__(
-        self, store: Store, segments: Segments, spaces: Sequence[str], plans: Mapping[str, BlockPlan]
+        self,
+        store: Store,
+        segments: Segments,
+        spaces: Sequence[str],
+        plans: Mapping[str, BlockPlan],
+        takedowns: Takedowns,
     ) -> None:
-        self._store = store
+        self._store, self._takedowns = store, takedowns
         self._segments = segments
         self._spaces = tuple(spaces)
         self._plans = plans
@@ -144,7 +150,8 @@ class Lookup:
         )
 
     async def read_snapshot(self, probes: Sequence[Probe]) -> Snapshot:
-        """Read the buckets of all probes, and the bindings of their ids in every space: one round trip."""
+        """Read buckets, the bindings of the ids in every space, and what was taken down: one round trip."""
+        text_hashes = [probe.analysis.text_hash for probe in probes]
         binding_keys = [probe.binding_key for probe in probes]
         probes_by_space: dict[str, list[Probe]] = {space: [] for space in self._spaces}
         for probe in probes:
@@ -166,8 +173,11 @@ class Lookup:
             return built
 
         snapshot = await self._segments.read_keys(
-            {space: partial(build_keys, space) for space in self._spaces}
+            {space: partial(build_keys, space) for space in self._spaces},
+            self._takedowns.keys_to_read(text_hashes),
         )
+        taken_down = await self._takedowns.find(snapshot, text_hashes)
+        snapshot.taken_down = frozenset(p.id for p, taken in zip(probes, taken_down, strict=True) if taken)
         for probe in probes:
             read = [bucket_keys[probe.id, tag] for tag in snapshot.stacks[probe.space].tags]
             snapshot.buckets[probe.id] = [

@@ -159,8 +159,11 @@ class Segments:
         builders = {space: partial(_with_tag, suffixes) for space, suffixes in suffixes_by_space.items()}
         return await self.read_keys(builders)
 
-    async def read_keys(self, builders: Mapping[str, KeyBuilder]) -> Snapshot:
-        """Read the keys that each space's builder returns; again if a segment was sealed or rehashed."""
+    async def read_keys(self, builders: Mapping[str, KeyBuilder], others: Sequence[bytes] = ()) -> Snapshot:
+        """Read the keys that each space's builder returns, and ``others``, which belong to no segment.
+
+        Again if a segment was sealed or rehashed meanwhile.
+        """
         if not builders.keys() <= self._stacks.keys():
             await self._load_heads(builders)
         while True:
@@ -172,6 +175,7 @@ class Segments:
             for space, stack in stacks.items():
                 for tag, width in zip(stack.tags, stack.sketch_widths, strict=True):
                     all_keys += builders[space](tag, width)
+            all_keys += others
             values = await self._store.read(all_keys)
             sealed = [space for space, value in zip(stacks, values, strict=False) if value is not None]
             changed = self._update_widths(stacks, values[widths_at:])

@@ -156,6 +156,7 @@ class Snapshot:
     ``buckets``          by article id, what its lookup read in each segment, the writable one last
     ``records``          records of the candidates, by article number
     ``applied``          the transactions of the batch, in order
+    ``taken_down``       ids of the articles whose text was taken down (``takedowns.py``)
     """
 
     stacks: dict[str, SegmentStack] = field(default_factory=dict)
@@ -165,6 +166,7 @@ class Snapshot:
     records: dict[int, CandidateRecord] = field(default_factory=dict)
     writers: dict[bytes, frozenset[bytes]] = field(default_factory=dict)
     applied: list[AppliedTransaction] = field(default_factory=list)
+    taken_down: frozenset[str] = frozenset()
 
     def record(self, number: int) -> ArticleRecord | None:
         """The record of an article number; None if it was not read or is not stored."""

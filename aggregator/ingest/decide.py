@@ -27,7 +27,7 @@ from aggregator.domain import (
     build_record,
     copy_metadata,
 )
-from aggregator.errors import Forbidden, ImplausibleClock
+from aggregator.errors import Forbidden, ImplausibleClock, TakenDown
 from aggregator.index import Index, Probe, Snapshot, keys
 from aggregator.index.bindings import (
     BindingSnapshot,
@@ -100,16 +100,22 @@ class Decider:
         self._dual_writer = dual_writer
         self._number_generator = ArticleNumberGenerator()
 
-    async def ownership_error(
+    async def refusal(
         self, pending: PendingArticle, probe: Probe, snapshot: Snapshot
-    ) -> Forbidden | None:
-        """The error if the id is stored, in any space, for a source that this caller may not replace."""
-        known = bindings_under(snapshot, probe.binding_key)
-        if all(is_owned(each.binding, pending.sources) for each in known):
+    ) -> Forbidden | TakenDown | None:
+        """The error if the text was taken down, or the caller may not replace what the id stores anywhere."""
+        error: Forbidden | TakenDown
+        if probe.id in snapshot.taken_down:
+            error = TakenDown(f"The text of the article {probe.id[:200]!r} was taken down; it is not stored.")
+        elif pending.sources and not all(
+            is_owned(each.binding, pending.sources) for each in bindings_under(snapshot, probe.binding_key)
+        ):
+            error = foreign_article_error(pending.article.id, pending.sources)
+        else:
             return None
         if pending.record_written:  # by an earlier attempt, which lost the race to this version
             await self._index.records.delete({pending.number: pending.analysis.space})
-        return foreign_article_error(pending.article.id, pending.sources)
+        return error
 
     async def decide(
         self, pending: PendingArticle, lookup: LookedUpArticle, snapshot: Snapshot, now_ms: int, dry_run: bool

@@ -226,7 +226,7 @@ class BatchPipeline:
     async def _decide(self, batch: Batch, dry_run: bool = False) -> list[CommitPlan]:
         """Decide in order, each on a snapshot with the writes of those before; then write the records.
 
-        A foreign id gets no plan.
+        A refused article (foreign id, taken down) gets no plan.
         """
         started = time.perf_counter()
         snapshot, plans = batch.snapshot, []
@@ -234,10 +234,9 @@ class BatchPipeline:
         for i, (item, lookup) in enumerate(zip(batch.pending, batch.lookups, strict=True)):
             if i and i % YIELD_EVERY_ARTICLES == 0:
                 await self._yield_control()
-            if item.sources:
-                item.answer = await self._decider.ownership_error(item, lookup.probe, snapshot)
-                if item.answer is not None:
-                    continue
+            item.answer = await self._decider.refusal(item, lookup.probe, snapshot)
+            if item.answer is not None:
+                continue
             plan = await self._decider.decide(item, lookup, snapshot, batch.now_ms, dry_run)
             if plan.transaction is not None and not dry_run:
                 key = snapshot.stacks[lookup.probe.space].writable_tag + lookup.probe.binding_key

@@ -32,7 +32,8 @@ from aggregator.concurrency import current_caller
 from aggregator.dedup.policy import PolicyProfiles
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError, InvalidInput, NotFound
-from aggregator.index import Index
+from aggregator.index import Index, keys
+from aggregator.index.bindings import bindings_under
 from aggregator.ingest.commit import Committer, EventIdsOf, PendingArticle
 from aggregator.ingest.decide import Decider
 from aggregator.ingest.dual_write import DualWriter
@@ -196,13 +197,19 @@ class IngestService:
             results[item.position] = _finished_answer(item, analyze_ms)
         return results
 
-    async def delete(self, id_: str, *, sources: tuple[str, ...] = ()) -> None:
-        """Remove an article from the index and from its event.
+    async def delete(self, id_: str, *, sources: tuple[str, ...] = (), take_down: bool = False) -> None:
+        """Remove an article from the index and from its event; ``take_down``: refuse its text from now on.
 
         Its records are deleted last, so a repeated delete finishes. Raises NotFound, Forbidden for an article
         of none of ``sources`` (empty: of any), CommitConflict, StoreUnavailable.
         """
         await self._before_write()
+        if take_down:  # before the deletion, so that a repetition completes both
+            key = keys.binding(id_)
+            # In a shadow space another recipe may hash the text.
+            read = await self._index.segments.read(dict.fromkeys(self._index.all_spaces, (key,)))
+            if known := bindings_under(read, key):
+                await self._index.takedowns.add(id_, [b.binding.text_hash for b in known])
         try:
             removed = await self._index.articles.delete(id_, sources=sources)
             versions = {b.binding.number: (b.binding.first_version, b.space) for b in removed}

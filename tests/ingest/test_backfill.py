@@ -15,7 +15,7 @@ from aggregator.cli import retry_forever
 from aggregator.cli.retry_forever import until_available
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
-from aggregator.errors import AggregatorError, NotFound, Overloaded, StoreUnavailable
+from aggregator.errors import AggregatorError, NotFound, Overloaded, StoreUnavailable, TakenDown
 from aggregator.index import Index, keys
 from aggregator.index.bindings import Binding
 from aggregator.index.blocks import PLANS
@@ -136,6 +136,20 @@ async def test_after_the_switch_verdicts_stay(store: Store) -> None:
 
     assert after[: len(before)] == before
     assert len(after) == len(before) + 1
+    await assert_equal_spaces(store, NEXT_MODEL, CURRENT)
+
+
+async def test_a_take_down_outlasts_the_switch(store: Store) -> None:
+    """The article leaves both spaces, and the other recipe refuses its text."""
+    process = Process(store, CURRENT, NEXT_MODEL)
+    await process.post("a1", TEXTS["a1"])
+    await process.ingest.delete("a1", take_down=True)
+
+    switched = Process(store, NEXT_MODEL, CURRENT)
+
+    with pytest.raises(TakenDown):
+        await switched.post("a2", TEXTS["a1"])
+    assert await switched.post("a1", TEXTS["a2"]) == "new"
     await assert_equal_spaces(store, NEXT_MODEL, CURRENT)
 
 

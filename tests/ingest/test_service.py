@@ -16,7 +16,7 @@ from aggregator.analysis.simhash import hamming_distance
 from aggregator.concurrency import current_caller, yield_control
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
-from aggregator.errors import AggregatorError, NoText, NotFound, StoreUnavailable
+from aggregator.errors import AggregatorError, NoText, NotFound, StoreUnavailable, TakenDown
 from aggregator.ingest.commit import PendingArticle
 from aggregator.ingest.load_control import BulkThrottle
 from aggregator.ingest.service import MicroBatcher, split_batches
@@ -575,3 +575,61 @@ async def test_waiting_callers_take_turns() -> None:
     assert [id_ for batch in recorder.batches for id_ in batch if id_.startswith("flood")] == [
         f"flood-{i}" for i in range(3 * MAX_ARTICLES)
     ]
+
+
+async def test_what_was_taken_down_is_refused_under_any_id(newsroom: Core) -> None:
+    """In a post, batch and dry run; another text of the id is accepted, and a plain delete forgets."""
+    await newsroom.post("plain", story(7))
+    await newsroom.ingest.delete("plain")
+    assert (await newsroom.post("plain", story(7))).outcome.verdict == "new"
+    await newsroom.post("gone", story(1))
+    await newsroom.post("copy", story(1))
+
+    await newsroom.ingest.delete("gone", take_down=True)
+
+    for id_, text in (("gone", story(1)), ("other", story(1).upper()), ("copy", story(1))):
+        with pytest.raises(TakenDown, match=f"'{id_}' was taken down"):
+            await newsroom.post(id_, text)
+    articles = [Article(id=f"b{i}", text=story(i), lang="en") for i in range(3)]
+    for dry_run in (True, False):
+        answers = await newsroom.ingest.submit_many(articles, dry_run=dry_run)
+        assert [type(answer) for answer in answers] == [Answer, TakenDown, Answer]
+    assert (await newsroom.post("gone", story(2, 9))).stored
+
+    await newsroom.index.takedowns.lift("gone")
+
+    assert (await newsroom.post("later", story(1))).outcome.verdict == "duplicate"
+
+
+async def test_a_take_down_of_nothing_marks_nothing(newsroom: Core) -> None:
+    """404 as a plain delete; an interrupted one is completed by repeating it."""
+    with pytest.raises(NotFound):
+        await newsroom.ingest.delete("never", take_down=True)
+    assert await scan(newsroom.index.store, b"{takedowns}") == []
+
+
+async def test_the_check_for_take_downs_costs_no_round_trip(newsroom: Core) -> None:
+    """Reads per post before the first take-down and after it."""
+    store, reads = newsroom.index.store, 0
+    read = store.read
+
+    async def counted(keys: Sequence[bytes]) -> list[bytes | None]:
+        nonlocal reads
+        reads += 1
+        return await read(keys)
+
+    async def reads_of(id_: str, text: str) -> int:
+        nonlocal reads
+        reads = 0
+        await newsroom.post(id_, text)
+        return reads
+
+    await newsroom.post("first", story(1))
+    store.read = counted  # type: ignore[method-assign]
+    before = await reads_of("a", story(2))
+    await newsroom.ingest.delete("first", take_down=True)
+    after_first = await reads_of("b", story(3))
+    after = await reads_of("c", story(4))
+    store.read = read  # type: ignore[method-assign]
+
+    assert after == after_first == before

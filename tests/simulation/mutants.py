@@ -455,10 +455,10 @@ def _(patch: Patch) -> None:
 def _(patch: Patch) -> None:
     original = Segments.read_keys
 
-    async def trusting(self: Segments, builders: Any) -> Any:
+    async def trusting(self: Segments, builders: Any, others: Any = ()) -> Any:
         width = SketchWidth()
         if not any(key.startswith(b"b") for builder in builders.values() for key in builder(b"", width)):
-            return await original(self, builders)
+            return await original(self, builders, others)
         await self._load_heads(builders)
         stacks = {space: self._stacks[space] for space in builders}
         all_keys = [
@@ -467,6 +467,7 @@ def _(patch: Patch) -> None:
             for tag in stack.tags
             for key in builders[space](tag, width)
         ]
+        all_keys += others
         values = await self._store.read(all_keys)
         return Snapshot(stacks, dict(zip(all_keys, values, strict=True)))
 

@@ -16,7 +16,7 @@ from aggregator.concurrency import CHUNK_ARTICLES, Prefetcher, current_caller
 from aggregator.contract import encoding
 from aggregator.contract.decoding import decode_article
 from aggregator.contract.problems import to_problem
-from aggregator.contract.requests import IngestQuery
+from aggregator.contract.requests import DeleteQuery, IngestQuery
 from aggregator.contract.responses import encode
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import (
@@ -26,6 +26,7 @@ from aggregator.errors import (
     Overloaded,
     RateLimited,
     StoreUnavailable,
+    TakenDown,
 )
 from aggregator.http import auth
 from aggregator.http import body as bodies
@@ -52,7 +53,7 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
             answer = await service.articles.ingest.submit(
                 article, dry_run=query.dry_run, sources=auth.caller_sources(request)
             )
-    except (InvalidInput, Overloaded) as error:
+    except (InvalidInput, Overloaded, TakenDown) as error:
         metrics.rejected_articles.labels(to_problem(error).code).inc()
         raise
     if not query.dry_run:
@@ -116,9 +117,15 @@ async def get(request: web.Request, service: Service, id_: str) -> ArticleOut:
     return encoding.article_out(stored.record, stored.outcome, event, service.settings)
 
 
-async def delete(request: web.Request, id_: str) -> None:
-    """Delete an article, or undo a reservation."""
-    await request.app[SERVICE].articles.ingest.delete(id_, sources=auth.caller_sources(request))
+async def delete(request: web.Request, id_: str, query: DeleteQuery) -> None:
+    """Delete an article, undo a reservation, or take an article down so that its text is refused."""
+    articles = request.app[SERVICE].articles
+    auth.require(request, "crawler" if query.take_down is None else "editor")
+    if query.take_down is False:
+        await articles.index.takedowns.lift(id_)
+    else:
+        sources = auth.caller_sources(request)
+        await articles.ingest.delete(id_, sources=sources, take_down=bool(query.take_down))
 
 
 async def get_copies(request: web.Request, id_: str) -> CopiesOut:

@@ -20,6 +20,7 @@ from aggregator.analysis.term_profile import (
     encode_minor_terms,
 )
 from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.figures import figures, is_marked, letter_marks
 from aggregator.analysis.text.html import extract_article
 from aggregator.analysis.text.language import (
     CANDIDATE_LANGUAGES,
@@ -29,7 +30,7 @@ from aggregator.analysis.text.language import (
     language_group,
 )
 from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, simplifier, stemmer
-from aggregator.analysis.text.normalization import figures, nfkc, normalize_spelling
+from aggregator.analysis.text.normalization import nfkc, normalize_spelling
 from aggregator.analysis.vocabulary import InternIds, Vocabulary
 from aggregator.domain import TERM_WEIGHT_STEPS, Analysis, Article, ArticleRecord
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
@@ -45,7 +46,7 @@ MAX_FIGURES = 48
 # Words and index terms cached over all languages, about 30 MB; a larger cache is dropped and refilled.
 VOCABULARY_CAPACITY = 1 << 17
 # Part of the space name: change it when this module computes other stored values for the same article.
-ANALYSIS_RECIPE = "analyse-7"
+ANALYSIS_RECIPE = "analyse-8"
 _LANGUAGE_SAMPLE_CHARS = 600
 _UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "km", "my"})
 
@@ -123,12 +124,16 @@ class Analyzer:
         # Unchanged spelling: ``units`` are the last of the units that have been looked up already.
         compared_ids = unit_ids[-len(units) :] if compared is words else vocabulary.words.ids_of(compared)
         word_hashes = vocabulary.words.columns[0][compared_ids]
-        numbers = list(dict.fromkeys(figures(f"{title}\n{text}")))[:MAX_FIGURES]
+        of_title, of_text = figures(title, lang), figures(text, lang)
+        with_title = len(units) > len(in_text.units)
+        marks = [*filter(is_marked, of_title), *letter_marks(title)] if with_title else []
+        marks += [*filter(is_marked, of_text), *letter_marks(text)]
+        numbers = list(dict.fromkeys(of_title + of_text))[:MAX_FIGURES]
         analysis = Analysis(
             lang=lang,
             space=self._spaces[group],
             fingerprint=fingerprint,
-            text_hash=xxhash.xxh3_128_digest(" ".join(compared).encode("utf-8", "surrogatepass")),
+            text_hash=xxhash.xxh3_128_digest(" ".join([*compared, *marks]).encode("utf-8", "surrogatepass")),
             short=len(words) < SHORT_BELOW_WORDS,
             sketch=shingles.sketch_of_word_hashes(word_hashes, shingle_width(lang)),
             terms=terms,
@@ -267,7 +272,7 @@ def _top_terms(
 
 # Both scripts of Chinese (segmenter, conversion), and a text whose language only the statistics tell.
 _WARM_UP_TEXTS = (
-    Article(id="", text="The ferry runs again."),
+    Article(id="", text="The ferry runs again at 9."),
     Article(id="", text="渡轮星期一恢复通航。"),
     Article(id="", text="渡輪星期一恢復通航。"),
     Article(id="", text="Die Fähre nach Estmark fährt am Montag wieder."),

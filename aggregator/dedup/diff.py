@@ -14,10 +14,10 @@ from itertools import accumulate, groupby, pairwise
 
 from aggregator.analysis.analyzer import shingle_width
 from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.figures import located_figures
 from aggregator.analysis.text.normalization import (
     COMBINING_MARKS,
     UNSPACED_SCRIPTS,
-    figures,
     normalize_spelling,
 )
 
@@ -55,8 +55,9 @@ def diff_texts(a: str, b: str, lang_a: str, lang_b: str) -> tuple[list[DiffSpan]
     width = shingle_width(lang_a)
     passage_of = _mark_passages(first, {s: UNNUMBERED for s, _ in _shingles(second, width)}, width)
     _mark_passages(second, passage_of, width)
-    _mark_figures(a, first, b)
-    _mark_figures(b, second, a)
+    figures_a, figures_b = located_figures(a, lang_a), located_figures(b, lang_b)
+    _mark_figures(first, figures_a, figures_b)
+    _mark_figures(second, figures_b, figures_a)
     return list(_spans(a, first)), list(_spans(b, second))
 
 
@@ -97,12 +98,13 @@ def _mark_passages(
     return passage_of
 
 
-def _mark_figures(text: str, tokens: list[_Token], other_text: str) -> None:
-    other_figures = set(figures(other_text))
-    if not set(figures(text)) - other_figures:
-        return
-    for token in tokens:
-        token.figure = any(f not in other_figures for f in figures(text[token.start : token.end]))
+def _mark_figures(
+    tokens: list[_Token], own: Sequence[tuple[str, int, int]], other: Sequence[tuple[str, int, int]]
+) -> None:
+    known = {figure for figure, _, _ in other}
+    spans = [(start, end) for figure, start, end in own if figure not in known]
+    for token in tokens if spans else ():
+        token.figure = any(start < token.end and token.start < end for start, end in spans)
 
 
 def _spans(text: str, tokens: list[_Token]) -> Iterator[DiffSpan]:

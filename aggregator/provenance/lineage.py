@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from aggregator.analysis.shingles import estimate_overlap, estimate_overlaps
-from aggregator.analysis.text.normalization import figures
+from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.dedup.diff import DiffSpan, diff_texts
 from aggregator.domain import ArticleRecord, TimeBasis, arrival_ms_of, publication_time
@@ -183,7 +183,7 @@ def _text_changes(
     only_in = [[span.text for span in side if span.passage is None] for side in spans]
     counts = [[_words(text, lang) for text in own] for own, lang in zip(only_in, langs, strict=True)]
     first_words, second_words = (_words(text, lang) for text, lang in zip(texts, langs, strict=True))
-    first, second = (list(dict.fromkeys(figures(text))) for text in texts)
+    first, second = (list(dict.fromkeys(figures(*own))) for own in zip(texts, langs, strict=True))
     changes = TextChanges(
         cut_words=min(first_words, sum(counts[0])),
         added_words=min(second_words, sum(counts[1])),

@@ -14,7 +14,8 @@ from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
-from aggregator.analysis.text.normalization import figures, normalize_spelling
+from aggregator.analysis.text.figures import figures
+from aggregator.analysis.text.normalization import normalize_spelling
 from aggregator.dedup.copy_rule import (
     NEVER,
     CopyRule,
@@ -189,7 +190,7 @@ def explain(
         updated_figures=is_match and figures_changed(a.figures, b.figures),
         shared_passages=passages[0] if passages else None,
         own_passages=passages[1:] if passages else None,
-        figures=(_missing_figures(*texts), _missing_figures(*texts[::-1])) if texts else None,
+        figures=_missing_figures(*texts, (a.lang, b.lang)) if texts else None,
         summary=summary
         + ("" if texts else MISSING_TEXTS_NOTE)
         + ("" if profile == DEFAULT_PROFILE else f" Policy profile: {profile}."),
@@ -197,10 +198,11 @@ def explain(
     )
 
 
-def _missing_figures(text: str, other: str) -> tuple[str, ...]:
-    """The figures of a text that another one lacks."""
-    known = set(figures(other))
-    return tuple(f for f in dict.fromkeys(figures(text)) if f not in known)[:MAX_ITEMS_SHOWN]
+def _missing_figures(a: str, b: str, langs: tuple[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The figures of each of two texts that the other one lacks."""
+    first, second = dict.fromkeys(figures(a, langs[0])), dict.fromkeys(figures(b, langs[1]))
+    missing = [f for f in first if f not in second], [f for f in second if f not in first]
+    return tuple(missing[0][:MAX_ITEMS_SHOWN]), tuple(missing[1][:MAX_ITEMS_SHOWN])
 
 
 def _shared_and_own_passages(

@@ -37,8 +37,8 @@ from yarl import URL
 from aggregator.analysis import models
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.shingles import build_sketch
+from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.html import extract_article
-from aggregator.analysis.text.normalization import figures
 from aggregator.analysis.text.tokenizer import split_text
 from aggregator.app import Service
 from aggregator.auth.api_keys import ApiKeys

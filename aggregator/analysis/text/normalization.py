@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 # Ideographs of the basic plane and the supplementary planes, with the iteration marks.
 HAN = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -187,39 +187,26 @@ def normalize_spelling(words: list[str], lang: str) -> list[str]:
     return joined.split(" ")
 
 
+@cache
+def _base_letters() -> dict[int, str]:
+    """Latin and Greek letters with accents or strokes -> the letters without; nukta -> nothing."""
+    pairs = "đ=d ħ=h ı=i ł=l ø=o þ=th ð=d œ=oe æ=ae ŧ=t \u093c="
+    table = {ord(pair[0]): pair[2:] for pair in pairs.split()}
+    for code in (*range(0xC0, 0x250), *range(0x370, 0x400), *range(0x1E00, 0x2000)):
+        base = "".join(c for c in unicodedata.normalize("NFD", chr(code)) if not unicodedata.combining(c))
+        if base != chr(code):
+            table[code] = base
+    return table
+
+
+def unaccented(folded: str) -> str:
+    """A folded text with Latin and Greek letters without accents: ``erdogan`` for ``erdoğan``."""
+    return folded if folded.isascii() else folded.translate(_base_letters())
+
+
 def restore_umlauts(word: str) -> str:
     """Return a German word with ae, oe and ue as umlauts, which they mostly are (Snowball's "German2")."""
     return _UE_DIGRAPH.sub("ü", word).replace("ae", "ä").replace("oe", "ö")
-
-
-_SEPARATORS = f".,\uff0c\uff0e{INVISIBLE}"
-_DIGITS_AND_SEPARATORS = re.compile(rf"\d[\d{_SEPARATORS}]*")
-_NON_NUMBER_BLANKING_TABLE = blanking_table(rf"[\d{_SEPARATORS}]")
-_FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}(?!\d)|\d+(?:\.\d+)?")
-
-
-def figures(text: str) -> list[str]:
-    """Return the numbers of a text in order, each in one spelling.
-
-    ``1,200`` -> ``1200``; ``3.50`` -> ``3.5``; ``007`` -> ``7``; digits of any script become ASCII. A space
-    separates numbers. Signs, numbers written as words and Chinese numerals are not handled.
-    """
-    text = ascii_if_equivalent(text)
-    if text.isascii():  # in 1/3 of the time of the regular expression
-        runs = b" ".join(text.encode("ascii").translate(_NON_NUMBER_BLANKING_TABLE).split()).decode("ascii")
-    else:
-        found = _DIGITS_AND_SEPARATORS.findall(text)
-        runs = " ".join([run if run.isascii() else fold(run) for run in found])
-    numbers = []
-    for written in _FIGURE.findall(runs):
-        figure = written.replace(",", "")
-        if not figure.isascii():
-            figure = "".join(c if c == "." else str(unicodedata.decimal(c)) for c in figure)
-        if figure.count(".") > 1:
-            figure = figure.replace(".", "")
-        whole, _, fraction = figure.partition(".")
-        numbers.append(f"{whole.lstrip('0') or '0'}.{fraction.rstrip('0')}".removesuffix("."))
-    return numbers
 
 
 # "UPDATE 2-", "WRAPUP 1-", "US STOCKS SNAPSHOT-": at most four words in capitals.

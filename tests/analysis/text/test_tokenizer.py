@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, STEM_CACHE_SIZE, stemmer
-from aggregator.analysis.text.normalization import figures, normalize
+from aggregator.analysis.text.normalization import normalize
 from aggregator.analysis.text.tokenizer import (
     MAX_WORD_CHARS,
     TOKENIZER_RECIPE,

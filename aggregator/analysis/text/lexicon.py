@@ -1,0 +1,29 @@
+"""Word lists for the comparison of texts, from ``lexicon.txt``: numbers, units, negations, opposites."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from importlib import resources
+
+ANY_LANGUAGE = "*"
+
+
+@lru_cache(maxsize=1024)
+def table(section: str, lang: str) -> dict[str, str]:
+    """The words of a section, of every and of one language, with their values ("" without one)."""
+    lines = _lines()
+    return {**lines.get((section, ANY_LANGUAGE), {}), **lines.get((section, lang), {})}
+
+
+@cache
+def _lines() -> dict[tuple[str, str], dict[str, str]]:
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    text = resources.files(__package__).joinpath("lexicon.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line and line[0] != "#":
+            heading, _, entries = line.partition(": ")
+            words = found.setdefault(tuple(heading.split()), {})  # type: ignore[arg-type]
+            for entry in entries.split():
+                word, _, value = entry.replace("·", " ").partition("=")
+                words[word] = value
+    return found

@@ -62,10 +62,10 @@ async def test_judgments_are_kept_downloaded_and_cleared(browser: Browser, url: 
         file = tmp_path / "judgments.json"
         await (await download.value).save_as(file)
         saved = read_judgments(str(file))
-        assert [(item.a, item.b, item.judgment, item.lang) for item in saved] == [
-            ("a0", "b0", "right", "en"),
-            ("a1", "b1", "wrong", "en"),
-            ("a3", "b3", "unsure", "de"),
+        assert [(item.a, item.b, item.verdict) for item in saved] == [
+            ("a0", "b0", "right"),
+            ("a1", "b1", "wrong"),
+            ("a3", "b3", "unsure"),
         ]
         page.on("dialog", lambda dialog: dialog.accept())
         await page.get_by_role("button", name="Clear all").click()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.helpers import EDITED, ORIGINAL, OTHER, article_body, run, write_jsonl
+from tests.support.factories import story
 
 NOUNS = ["ferry", "bridge", "harbour", "council", "museum", "teacher", "farmer", "storm", "river", "school"]
 VERBS = ["reached", "closed", "painted", "measured", "visited", "repaired", "watched", "crossed", "praised"]
@@ -36,7 +37,8 @@ def test_duplicates_are_counted(articles: str, capsys: pytest.CaptureFixture[str
     result = json.loads(captured.out)
     assert result["method"] == "policy verified"
     assert result["total"] | {"lang": ""} == {
-        "source": "all", "lang": "", "articles": 3, "duplicates": 1, "wrong": 0, "wrong_share": 0.0,
+        "source": "all", "lang": "", "articles": 3, "duplicates": 1, "dropped": 1, "wrong": 0,
+        "wrong_share": 0.0,
     }  # fmt: skip
     assert "1 invalid rows" in captured.err
     assert "1 rows left out whose id occurred before" in captured.err
@@ -110,22 +112,15 @@ def test_duplicates_are_judged_by_hand(
     assert f'data-a="{EDITED["id"]}"' in page.read_text()
     line = json.loads(pairs.read_text())
     assert (line["a"]["id"], line["label"], line["judge"]) == (EDITED["id"], "duplicate", "counter")
-    judged.write_text(
-        json.dumps(
-            {
-                "format": "duplicate-judgments/1",
-                "pairs": [{"a": EDITED["id"], "b": ORIGINAL["id"], "judgment": "wrong", "lang": "en"}],
-            }
-        )
-    )
+    judged.write_text(json.dumps([{"a": EDITED["id"], "b": ORIGINAL["id"], "verdict": "wrong"}]))
     capsys.readouterr()
-    given = ("evaluate", "duplicates", articles, "--judgments", str(judged))
+    given = ("evaluate", "duplicates", articles, "--judged", str(judged))
     assert run(*given, "--write-pairs", str(pairs)) == 0
     assert "100.0% of 1 judged pairs" in capsys.readouterr().out
     line = json.loads(pairs.read_text())
     assert (line["b"]["id"], line["label"], line["judge"]) == (ORIGINAL["id"], "different", "person")
     assert run(*given, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["wrong"] == 1
+    assert json.loads(capsys.readouterr().out)["judged"]["dropped"] == {"wrong": 1}
 
 
 def test_a_page_needs_a_duplicate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,3 +128,20 @@ def test_a_page_needs_a_duplicate(tmp_path: Path, capsys: pytest.CaptureFixture[
 
     assert run("evaluate", "duplicates", file, "--page", str(tmp_path / "page.html")) == 2
     assert "no duplicate was found" in capsys.readouterr().err
+
+
+def test_dropped_duplicates_are_printed(articles: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("evaluate", "duplicates", articles, "--show", "60") == 0
+    assert f"  {EDITED['id']} (" in capsys.readouterr().out
+
+
+def test_streams_are_built_of_the_articles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"id": str(i), "title": f"Headline {i}", "text": story(i, 16), "lang": "de"} for i in range(30)]
+    file = write_jsonl(tmp_path / "articles.jsonl", *rows)
+    options = ("--built", "2", "--kinds", "its half")
+
+    assert run("evaluate", "duplicates", file, *options) == 0
+    assert "whole, then its half" in capsys.readouterr().out
+    assert run("evaluate", "duplicates", file, *options, "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)["kinds"]
+    assert (row["cases"], row["needless"]) == (2, 0)

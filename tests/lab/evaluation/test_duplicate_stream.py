@@ -16,6 +16,7 @@ from aggregator_lab.evaluation.duplicate_stream import (
     DuplicateStream,
     containment,
     headline_similarity,
+    is_kept,
     judge_pair,
     shingling_pairs,
 )
@@ -55,9 +56,13 @@ async def test_a_check_stores_nothing() -> None:
     await opened.send([Article("a0", text=story(1, 20), lang="de", published_at_ms=-5)])
     copy = Article("copy", text=edited(story(1, 20), 1), lang="de")
 
-    assert await opened.group_of_match(copy) == "a0"
-    assert await opened.group_of_match(copy) == "a0"
-    assert await opened.group_of_match(Article("other", text=story(2, 20), lang="de")) is None
+    answer = await opened.check(copy)
+    assert answer is not None
+    assert answer.outcome.match is not None
+    assert answer.outcome.match.canonical_id == "a0"
+    assert not is_kept(answer)
+    assert await opened.check(copy) == answer
+    assert await opened.check(Article("empty", text="...")) is None
     assert list(opened.stored) == ["a0"]
 
 

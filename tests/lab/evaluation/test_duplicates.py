@@ -1,10 +1,8 @@
-"""Report on duplicates among unlabeled articles: counts per source, companies, tables."""
+"""Report on duplicates among unlabeled articles: counts per source, kinds, tables."""
 
 from __future__ import annotations
 
 import json
-
-import pytest
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
@@ -13,11 +11,10 @@ from aggregator.domain import Article
 from aggregator_lab.evaluation.duplicate_stream import DuplicateStream
 from aggregator_lab.evaluation.duplicates import (
     DuplicatesReport,
+    format_pairs,
     format_table,
-    names_other_companies,
     service_report,
     shingling_report,
-    tickers,
 )
 from aggregator_lab.evaluation.shingling import ShinglingSettings
 from tests.support.factories import edited, story
@@ -60,27 +57,42 @@ async def test_duplicates_are_counted_per_source() -> None:
         ("b2", "b1", True),
     ]
     assert result.rows() == [
-        {"source": "b", "lang": "de", "articles": 3, "duplicates": 1, "wrong": 1, "wrong_share": 1.0},
-        {"source": "a", "lang": "de", "articles": 2, "duplicates": 1, "wrong": 0, "wrong_share": 0.0},
+        {
+            "source": "b",
+            "lang": "de",
+            "articles": 3,
+            "duplicates": 1,
+            "dropped": 1,
+            "wrong": 1,
+            "wrong_share": 1.0,
+        },
+        {
+            "source": "a",
+            "lang": "de",
+            "articles": 2,
+            "duplicates": 1,
+            "dropped": 1,
+            "wrong": 0,
+            "wrong_share": 0.0,
+        },
     ]
     assert result.total()["wrong"] == 1
     assert result.rejected == 1
-    assert sum(result.histogram()["duplicates"]) == 2
-    assert sum(result.histogram()["wrong"]) == 1
-    assert result.companies() is None
-    assert json.loads(json.dumps(result.as_json()))["total"]["duplicates"] == 2
+    values = json.loads(json.dumps(result.as_json()))
+    assert values["total"]["dropped"] == 2
+    assert values["natural_copies"]["all"] == {"copies": 1, "found": 1, "needless": 0}
 
 
-async def test_the_table_shows_sources_and_companies() -> None:
-    """Sources beyond the first 10 are one row; companies are shown if a duplicate names one."""
+async def test_the_table_shows_sources_kinds_and_natural_copies() -> None:
+    """Sources beyond the first 10 are one row."""
     articles = [Article(f"s{i}", text=story(200 + i, 5), source=f"source {i}", lang="de") for i in range(25)]
-    named = [f"<PIER> {story(50, 15)}", f"<ORC> {story(50, 15)}"]
-    articles += [Article(f"n{i}", text=text, source="wire", lang="de") for i, text in enumerate(named)]
+    articles += [Article(f"n{i}", text=story(50, 15), source="wire", lang="de") for i in range(2)]
 
     table = format_table(service_report(await sent(articles)))
 
     assert "16 others" in table
-    assert "1 of 1 duplicates name other companies" in table
+    assert "natural copies, like headlines: 1 of 1 found, 0 kept without need" in table
+    assert "suspicious duplicates (dropped): not the article 0 (0)," in table
     assert "rejected" not in table
     assert "1 articles without text were rejected" in format_table(await report())
 
@@ -96,15 +108,10 @@ async def test_shingling_decides_the_same_articles() -> None:
     assert low.as_json()["method"] == "shingling n=3 k=1 p=64 t=1 f=1 r=0.2"
 
 
-def test_symbols_are_read_from_headline_and_text() -> None:
-    article = Article(id="a", title="ORCHARD <ORC> TO SPLIT", text="It will join <PIER.B>, <not one> and <>.")
+async def test_pairs_are_printed_below_their_matches() -> None:
+    lines = format_pairs((await report()).dropped_pairs[:1]).splitlines()
 
-    assert tickers(article) == {"<ORC>", "<PIER.B>"}
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "other"),
-    [("<ORC>", "<PIER>", True), ("<ORC>", "<ORC> <PIER>", False), ("<ORC>", "", False), ("", "<ORC>", False)],
-)
-def test_other_companies_are_named_by_both(a: str, b: str, other: bool) -> None:
-    assert names_other_companies(Article(id="a", text=a), Article(id="b", text=b)) is other
+    assert lines[0].startswith("[1] ")
+    assert lines[1] == "  a1 (a): Mayor opens bridge"
+    assert lines[3] == "  a2 (a): Bridge opened"
+    assert len(lines[4].strip()) <= 200

@@ -41,12 +41,12 @@ async def test_copies_are_found() -> None:
 
 
 def test_the_table_marks_shares_below_the_target() -> None:
-    results = [EditResult("de", name, 10, 9, 1, ["x"]) for name in EDITS]
+    results = [EditResult("de", name, 10, 9, 1, 2, ["x"]) for name in EDITS]
     results[-1] = EditResult("de", "lead")
 
     row = format_table(results).splitlines()[-1]
 
-    assert row.split() == ["de", "10", *["90.0%!"] * 5, "-", "5"]
+    assert row.split() == ["de", "10", *["90.0%!"] * 5, "-", "5", "20.0%"]
     assert results[0].as_json()["missed"] == ["x"]
     assert results[-1].as_json()["share"] is None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -10,9 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.features import HashedModel
+from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_lab.evaluation.duplicate_stream import DuplicatePair, judge_pair
+from aggregator_lab.evaluation.duplicate_stream import (
+    DuplicatePair,
+    DuplicateStream,
+    StreamArticle,
+    judge_pair,
+)
 from aggregator_lab.evaluation.judgments import (
     Judgment,
     evaluate,
@@ -26,22 +33,29 @@ from tests.support.factories import story
 from tests.support.server_fixture import ROOT
 
 ARTICLES = [
-    Article("a", "Mayor opens bridge", story(1, 20), published_at_ms=0, source="a.example"),
-    Article("b", "Mayor opens the bridge", story(1, 19)),
-    Article("c", "Ferry runs aground", html=f"<html><body><p>{story(3, 20)}</p></body></html>"),
+    Article("a", "Mayor opens bridge", story(1, 20), lang="de", published_at_ms=0, source="a.example"),
+    Article("b", "Mayor opens the bridge", story(1, 19), lang="de"),
+    Article("c", "Ferry runs aground", html=f"<html><body><p>{story(3, 20)}</p></body></html>", lang="de"),
 ]
 
 
-def test_judgments_are_counted_and_labeled() -> None:
+async def stored() -> dict[str, StreamArticle]:
+    """The articles through the service."""
+    stream = DuplicateStream(Analyzer({"xx": HashedModel()}), Policy())
+    await stream.send(ARTICLES)
+    return stream.stored
+
+
+async def test_judgments_are_counted_and_labeled() -> None:
     """Pairs judged unsure or without their articles are not labeled; HTML is compared as extracted."""
     given = [
-        Judgment("b", "a", "right", "de"),
-        Judgment("c", "a", "wrong", "de"),
-        Judgment("c", "b", "unsure", "de"),
-        Judgment("gone", "a", "wrong", "de"),
+        Judgment("b", "a", "right"),
+        Judgment("c", "a", "wrong"),
+        Judgment("c", "b", "unsure"),
+        Judgment("gone", "a", "wrong"),
     ]
 
-    report = evaluate(given, ARTICLES)
+    report = evaluate(given, await stored())
 
     assert [(pair.pair.article.id, pair.label) for pair in report.labeled] == [
         ("b", "duplicate"),
@@ -50,19 +64,40 @@ def test_judgments_are_counted_and_labeled() -> None:
     assert report.as_json() == {
         "right": 1, "wrong": 1, "unsure": 1, "missing": 1, "wrong_share": 0.5,
         "wrong_share_95": [0.0945, 0.9055], "counted_wrong_of_wrong": 1, "counted_wrong_of_right": 0,
+        "grouped": {"right": 1, "wrong": 0, "unsure": 0}, "dropped": {"right": 1, "wrong": 0, "unsure": 0},
+        "against": [],
     }  # fmt: skip
     assert "50.0% of 2 judged pairs, 95 % interval 9.5% to 90.5%" in format_table(report)
     line = report.labeled[0].as_json()
     assert line["b"] == {
-        "id": "a", "title": "Mayor opens bridge", "text": story(1, 20), "source": "a.example",
+        "id": "a", "title": "Mayor opens bridge", "text": story(1, 20), "source": "a.example", "lang": "de",
         "published_at": "1970-01-01T00:00:00.000Z",
     }  # fmt: skip
     assert (line["label"], line["judge"], line["lang"]) == ("duplicate", "person", "de")
     assert report.labeled[1].as_json()["a"]["text"].startswith(story(3, 20)[:30])
 
 
+async def test_judgments_against_the_service_are_listed() -> None:
+    """A right pair in two groups, and a wrong one of which the later article is dropped."""
+    given = [Judgment("c", "a", "right"), Judgment("a", "b", "wrong")]
+
+    report = evaluate(given, await stored())
+
+    assert report.against == given
+    assert "judged wrong: 1 of 1 in one group, 1 dropped" in format_table(report)
+    assert "  judged wrong: a b" in format_table(report)
+
+
+def test_a_directory_has_a_file_per_input(tmp_path: Path) -> None:
+    (tmp_path / "wire.json").write_text('[{"a": "1", "b": "2", "verdict": "right"}]')
+
+    assert read_judgments(str(tmp_path), ["data/wire.jsonl.gz"]) == [Judgment("1", "2", "right")]
+    with pytest.raises(InvalidInput, match=r"other\.json cannot be read"):
+        read_judgments(str(tmp_path), ["other.jsonl"])
+
+
 def test_no_judgment_is_no_share() -> None:
-    report = evaluate([], ARTICLES)
+    report = evaluate([], {})
 
     assert report.as_json()["wrong_share"] is None
     assert format_table(report) == "0 right, 0 wrong, 0 unsure"
@@ -72,11 +107,8 @@ def test_no_judgment_is_no_share() -> None:
     ("content", "message"),
     [
         ("{", "is not a file of judgments"),
-        ('{"format": "other", "pairs": []}', "is not a file of judgments"),
-        (
-            json.dumps({"format": "duplicate-judgments/1", "pairs": [{"a": "x"}]}),
-            "is not a file of judgments",
-        ),
+        ('[{"a": "x", "b": "y", "verdict": "maybe"}]', "is not a file of judgments"),
+        ('[{"a": "x"}]', "is not a file of judgments"),
         (None, "cannot be read"),
     ],
 )

@@ -32,10 +32,8 @@ DEFAULT_OVERLAPS, DEFAULT_COLLISIONS = [0.2], [3]  # of --compare shingling and 
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Count the duplicates of the files, or report the judgments of a person."""
+    """Count the duplicates of the files, or what is lost in streams built from them."""
     jsonl.check_readable(args.files)
-    if args.judgments:
-        return _report_judgments(args)
     return asyncio.run(_evaluate(args, settings))
 
 
@@ -56,8 +54,12 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     report = duplicates.service_report(stream)
     if args.page:
         _write_page(args, report)
+    judged = None
+    if args.judged:
+        judged = judgments.evaluate(judgments.read_judgments(args.judged, args.files), stream.stored)
     if args.write_pairs:
-        _write_pairs(args.write_pairs, judgments.label_by_counter(report.pairs))
+        _write_pairs(args.write_pairs, judged.labeled if judged else judgments.label_by_counter(report.pairs))
+    shown = judgments.sample_pairs(report.dropped_pairs, args.show, args.seed) if args.show else []
     others = [duplicates.shingling_report(stream, setting) for setting in compared]
     others += [duplicates.published_report(stream, setting) for setting in published]
     edits = await edit_recall.evaluate(stream, args.edits, args.seed) if args.edits else []
@@ -67,10 +69,15 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
             result["compared"] = [other.as_json() for other in others]
         if args.edits:
             result["edits"] = [row.as_json() for row in edits]
+        if judged:
+            result["judged"] = judged.as_json()
         print(json.dumps(result, ensure_ascii=False))
     else:
         tables = [*map(duplicates.format_table, [report, *others])]
-        print("\n\n".join(tables + ([edit_recall.format_table(edits)] if args.edits else [])))
+        tables += [edit_recall.format_table(edits)] if args.edits else []
+        tables += [judgments.format_table(judged)] if judged else []
+        tables += [duplicates.format_pairs(shown)] if shown else []
+        print("\n\n".join(tables))
     return EXIT_OK
 
 
@@ -112,16 +119,6 @@ def _write_page(args: argparse.Namespace, report: duplicates.DuplicatesReport) -
     Path(args.page).write_text(
         judgments.render_page(chosen, len(report.pairs), report.method), encoding="utf-8", errors="replace"
     )
-
-
-def _report_judgments(args: argparse.Namespace) -> int:
-    read = read_articles(args.files, args.max)
-    _print_left_out(read)
-    report = judgments.evaluate(judgments.read_judgments(args.judgments), read.articles)
-    if args.write_pairs:
-        _write_pairs(args.write_pairs, report.labeled)
-    print(json.dumps(report.as_json()) if args.json else judgments.format_table(report))
-    return EXIT_OK
 
 
 def _write_pairs(file: str, pairs: Iterable[LabeledPair]) -> None:

@@ -121,12 +121,17 @@ def _add_duplicates(protocols: Any) -> None:
         "--seed", metavar="N", type=int, default=0, help="of the random sample, and of --edits (default 0)"
     )
     group.add_argument(
-        "--judgments", metavar="FILE.json",
-        help="instead of deciding the articles, report the judgments saved on the page",
+        "--judged", metavar="PATH",
+        help="report the share of wrong pairs among those judged, and whether the service agrees: a file "
+        "saved by the page, or a directory with such a file NAME.json per input NAME.jsonl.gz",
+    )  # fmt: skip
+    group.add_argument(
+        "--show", metavar="N", type=positive_int,
+        help="print N random duplicates with keep false below their matches",
     )  # fmt: skip
     group.add_argument(
         "--write-pairs", metavar="FILE.jsonl",
-        help="write labeled pairs of articles: judged ones with --judgments, otherwise all duplicates with "
+        help="write labeled pairs of articles: judged ones with --judged, otherwise all duplicates with "
         "the counter's result as label",
     )  # fmt: skip
     _add_json_option(command)

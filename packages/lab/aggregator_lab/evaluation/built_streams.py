@@ -21,9 +21,10 @@ from aggregator.index import Index
 from aggregator.ingest.service import IngestService
 from aggregator.store.memory import MemoryStore
 from aggregator_lab.evaluation.built_cases import KINDS, Case, addressed, five_versions
-from aggregator_lab.evaluation.duplicate_stream import DuplicateStream, answered, is_kept
+from aggregator_lab.evaluation.duplicate_stream import DuplicateStream, answered, is_kept, is_needless
 from aggregator_lab.evaluation.online_protocol import CLOCK_START_MS, analyze_by_id, precomputed
 from aggregator_lab.evaluation.unrelated import (
+    MIN_NEWS_SHARE,
     MIN_WORDS,
     ExhaustedError,
     Supply,
@@ -32,8 +33,7 @@ from aggregator_lab.evaluation.unrelated import (
     unknown_share,
 )
 
-MIN_NEWS_SHARE = 0.2  # of the words of a page, unknown: the page has news
-MIN_LANGUAGE_ARTICLES = 50  # a language with fewer is left out
+MIN_LANGUAGE_ARTICLES = 30  # a language with fewer is left out
 SAMPLE_ARTICLES = 6_000  # read of each language, in random order
 ORDERED_ARTICLES = 5  # in 120 orders each
 
@@ -75,9 +75,8 @@ class BuiltResult:
                 if expected == "page":
                     expected = "news" if unknown_share(pieces, seen) >= MIN_NEWS_SHARE else "copy"
                 seen |= shingles(pieces) if kept else set()
-            marked = fuller or answer.outcome.updated_figures or answered(answer, "reversed")
             lost = expected == "news" and not kept
-            needless = expected == "copy" and kept and not marked
+            needless = expected == "copy" and is_needless(answer)
             self.articles += expected == "news"
             self.copies += expected == "copy"
             self.lost += lost

@@ -66,13 +66,12 @@ def judge_pair(a: Article, b: Article, lang: str) -> PairEvidence:
     """
     headlines = headline_similarity(a.title, b.title)
     words_a, words_b = words(a.text or a.title, lang), words(b.text or b.title, lang)
+    shingles_a, shingles_b = text_shingles(words_a, lang), text_shingles(words_b, lang)
+    shared = containment(shingles_a, shingles_b)
     if not uses_spaces(lang):
-        shared = containment(_character_shingles(words_a), _character_shingles(words_b))
         wrong = headlines < MIN_HEADLINE_SIMILARITY and shared < MIN_CONTAINMENT_UNSPACED
         return PairEvidence(headlines, None, shared, wrong)
-    shingles_a, shingles_b = _shingles(words_a, SHINGLE_WORDS), _shingles(words_b, SHINGLE_WORDS)
-    opening = max(_opening_share(words_a, shingles_b), _opening_share(words_b, shingles_a))
-    shared = containment(shingles_a, shingles_b)
+    opening = max(opening_share(words_a, shingles_b), opening_share(words_b, shingles_a))
     wrong = headlines < MIN_HEADLINE_SIMILARITY and opening < MIN_OPENING_SHARE and shared < MIN_CONTAINMENT
     return PairEvidence(headlines, opening, shared, wrong)
 
@@ -97,12 +96,16 @@ def containment(a: Shingles, b: Shingles) -> float:
     return len(a & b) / smaller if smaller else 0.0
 
 
-def _opening_share(tokens: Sequence[str], other: Shingles) -> float:
+def opening_share(tokens: Sequence[str], other: Shingles) -> float:
+    """Share of the shingles of the first 80 words that are in the other text, 0..1."""
     opening = _shingles(tokens[:OPENING_WORDS], SHINGLE_WORDS)
     return len(opening & other) / len(opening) if opening else 0.0
 
 
-def _character_shingles(tokens: Sequence[str]) -> Shingles:
+def text_shingles(tokens: Sequence[str], lang: str) -> Shingles:
+    """Runs of 3 words, or of 4 characters in languages without spaces."""
+    if uses_spaces(lang):
+        return _shingles(tokens, SHINGLE_WORDS)
     return _shingles("".join(tokens), SHINGLE_CHARACTERS)
 
 
@@ -129,7 +132,8 @@ class StreamArticle:
 class DuplicatePair:
     """A duplicate ``article`` of the earlier article ``match``, judged by the counter.
 
-    ``rule``, ``distance`` (bits) and ``overlap`` are those of the service's match; None for other methods.
+    ``rule``, ``distance`` (bits) and ``overlap`` are those of the service's match; None for other methods,
+    which keep no duplicate. ``kept``: by a crawler.
     """
 
     article: Article
@@ -139,6 +143,7 @@ class DuplicatePair:
     rule: str | None = None
     distance: int | None = None
     overlap: float | None = None
+    kept: bool = False
 
 
 class DuplicateStream:
@@ -173,12 +178,10 @@ class DuplicateStream:
             for article, analysis, answer in zip(batch, analyses, answers, strict=True):
                 self._record(article, analysis, answer)
 
-    async def group_of_match(self, article: Article) -> str | None:
-        """Group of the article that ``article`` would be a duplicate of, else None. Stores nothing."""
+    async def check(self, article: Article) -> Answer | None:
+        """The answer to an article, which is not stored; None if it cannot be analyzed."""
         (answer,) = await self._ingest.submit_many([article], dry_run=True)
-        if isinstance(answer, Answer) and answer.outcome.match is not None:
-            return duplicate_group(article.id, answer)
-        return None
+        return answer if isinstance(answer, Answer) else None
 
     def _record(
         self, article: Article, analysis: Analysis | AggregatorError, answer: Answer | AggregatorError
@@ -192,11 +195,8 @@ class DuplicateStream:
         if (match := answer.outcome.match) is not None:
             matched = self.stored[match.id].article
             evidence = judge_pair(shown, matched, analysis.lang)
-            self.pairs.append(
-                DuplicatePair(
-                    shown, matched, analysis.lang, evidence, match.rule, match.distance, match.overlap
-                )
-            )
+            how = match.rule, match.distance, match.overlap, is_kept(answer)
+            self.pairs.append(DuplicatePair(shown, matched, analysis.lang, evidence, *how))
 
     def _tick(self) -> int:
         self._now_ms += 1
@@ -211,6 +211,12 @@ def answered(answer: Answer, name: str, default: Any = None) -> Any:
 def is_kept(answer: Answer) -> bool:
     """Whether a crawler keeps the article."""
     return bool(answered(answer, "keep", answer.outcome.verdict != "duplicate"))
+
+
+def is_needless(answer: Answer) -> bool:
+    """Whether a copy is kept although it is neither fuller nor marked as updated or reversed."""
+    marks = ("fuller", "updated_figures", "reversed")
+    return is_kept(answer) and not any(answered(answer, mark) for mark in marks)
 
 
 def shingling_pairs(stream: DuplicateStream, setting: ShinglingSettings) -> Iterator[DuplicatePair]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from aggregator.domain import Article
+from aggregator_lab.evaluation import natural_copies, wrong_kinds
 from aggregator_lab.evaluation.duplicate_stream import (
     DuplicatePair,
     DuplicateStream,
@@ -18,22 +17,8 @@ from aggregator_lab.evaluation.duplicate_stream import (
 from aggregator_lab.evaluation.published_shingling import PublishedSettings
 from aggregator_lab.evaluation.shingling import ShinglingSettings
 
-_TICKER = re.compile(r"<[A-Z0-9.-]+>")
-
-
-def tickers(article: Article) -> frozenset[str]:
-    """Ticker symbols in headline and text, with their angle brackets."""
-    return frozenset(_TICKER.findall(f"{article.title}\n{article.text}"))
-
-
-def names_other_companies(article: Article, match: Article) -> bool:
-    """Whether both name companies, and none in common: a duplicate verdict is then very likely wrong."""
-    ours, others = tickers(article), tickers(match)
-    return bool(ours) and bool(others) and not ours & others
-
-
-HISTOGRAM_BINS = 10
 SHOWN_SOURCES = 10  # rows of the table
+SHOWN_CHARACTERS = 200  # of a text that is printed
 Group = tuple[str, str]  # source and language
 
 
@@ -43,49 +28,45 @@ class DuplicatesReport:
 
     articles_by_group  number of articles per (source, language)
     rejected           articles that the analysis rejected (no text)
+    kinds              suspicious duplicates (``wrong_kinds.py``)
+    natural            copies that the data hold (``natural_copies.py``); empty for other methods
     """
 
     method: str
     articles_by_group: Counter[Group]
     pairs: list[DuplicatePair]
     rejected: int = 0
+    kinds: dict[str, list[DuplicatePair]] = field(default_factory=dict)
+    natural: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per source and language, those with the most duplicates first."""
         duplicates, wrong = Counter(map(_group, self.pairs)), Counter(map(_group, self.wrong_pairs))
+        dropped = Counter(map(_group, self.dropped_pairs))
         groups = sorted(self.articles_by_group, key=lambda g: (-duplicates[g], -self.articles_by_group[g], g))
-        return [_row(*group, self.articles_by_group[group], duplicates[group], wrong[group])
+        return [_row(*group, self.articles_by_group[group], duplicates[group], dropped[group], wrong[group])
                 for group in groups]  # fmt: skip
 
     def total(self) -> dict[str, Any]:
         """The row of all articles."""
         languages = sorted({lang for _, lang in self.articles_by_group})
-        return _row(
-            "all", ",".join(languages), self.articles_by_group.total(), len(self.pairs), len(self.wrong_pairs)
+        counts = (
+            self.articles_by_group.total(),
+            len(self.pairs),
+            len(self.dropped_pairs),
+            len(self.wrong_pairs),
         )
+        return _row("all", ",".join(languages), *counts)
+
+    @property
+    def dropped_pairs(self) -> list[DuplicatePair]:
+        """The duplicates that a crawler drops (``keep: false``)."""
+        return [pair for pair in self.pairs if not pair.kept]
 
     @property
     def wrong_pairs(self) -> list[DuplicatePair]:
         """The pairs that the counter counts as wrong."""
         return [pair for pair in self.pairs if pair.evidence.wrong]
-
-    def histogram(self) -> dict[str, list[int]]:
-        """Number of duplicates, and of wrong ones, per tenth of containment: 10 counts each."""
-        return {"duplicates": _containment_counts(self.pairs), "wrong": _containment_counts(self.wrong_pairs)}
-
-    def companies(self) -> dict[str, int] | None:
-        """Duplicates whose companies differ, by ticker symbols; None if no duplicate names a company.
-
-        no_company  the match names no company: mostly one text sent twice, the second time with its ticker
-        """
-        named = [pair for pair in self.pairs if tickers(pair.article)]
-        if not named:
-            return None
-        return {
-            "duplicates_with_company": len(named),
-            "other_company": sum(names_other_companies(pair.article, pair.match) for pair in named),
-            "no_company": sum(not tickers(pair.match) for pair in named),
-        }
 
     def as_json(self) -> dict[str, Any]:
         """Every value of the table, with all rows."""
@@ -94,14 +75,16 @@ class DuplicatesReport:
             "rejected": self.rejected,
             "total": self.total(),
             "rows": self.rows(),
-            "containment": self.histogram(),
-            "companies": self.companies(),
+            "kinds": wrong_kinds.as_json(self.kinds),
+            "natural_copies": self.natural,
         }
 
 
 def service_report(stream: DuplicateStream) -> DuplicatesReport:
     """The duplicates of the service."""
-    return _report(stream, f"policy {stream.policy.name}", stream.pairs)
+    report = _report(stream, f"policy {stream.policy.name}", stream.pairs)
+    report.natural = natural_copies.count(stream.stored)
+    return report
 
 
 def shingling_report(stream: DuplicateStream, setting: ShinglingSettings) -> DuplicatesReport:
@@ -120,33 +103,35 @@ def published_report(stream: DuplicateStream, setting: PublishedSettings) -> Dup
 
 def _report(stream: DuplicateStream, method: str, pairs: Iterable[DuplicatePair]) -> DuplicatesReport:
     groups = Counter((item.article.source, item.lang) for item in stream.stored.values())
-    return DuplicatesReport(method, groups, list(pairs), stream.rejected)
+    found = list(pairs)
+    kinds = wrong_kinds.wrong_kinds(found, stream.stored)
+    return DuplicatesReport(method, groups, found, stream.rejected, kinds)
 
 
 def format_table(report: DuplicatesReport) -> str:
-    """Table for a terminal: a row per source and language, the containment histogram, companies."""
+    """Table for a terminal: a row per source and language, suspicious kinds, natural copies."""
     rows = report.rows()
     shown = rows[:SHOWN_SOURCES]
     if hidden := rows[SHOWN_SOURCES:]:
-        sums = [sum(row[name] for row in hidden) for name in ("articles", "duplicates", "wrong")]
+        sums = [sum(row[name] for row in hidden) for name in ("articles", "duplicates", "dropped", "wrong")]
         shown.append(_row(f"{len(hidden)} others", "", *sums))
     lines = [
         f"duplicates by {report.method}; wrong: headline, opening and wording differ",
-        f"{'source':32} {'lang':8} {'articles':>9} {'duplicates':>10} {'wrong':>7} {'share':>7}",
+        f"{'source':32} {'lang':8} {'articles':>9} {'duplicates':>10} {'dropped':>7} {'wrong':>7} "
+        f"{'share':>7}",
         *map(_format_row, [*shown, report.total()]),
         "",
-        "containment " + " ".join(f"{bin_ / HISTOGRAM_BINS:>5.1f}-" for bin_ in range(HISTOGRAM_BINS)),
-        *(
-            f"{name:11} " + " ".join(f"{count:6}" for count in counts)
-            for name, counts in report.histogram().items()
+        "suspicious duplicates (dropped): "
+        + ", ".join(
+            f"{kind} {row['pairs']} ({row['dropped']})"
+            for kind, row in wrong_kinds.as_json(report.kinds).items()
         ),
     ]
-    if companies := report.companies():
-        lines += [
-            "",
-            f"{companies['other_company']} of {len(report.pairs)} duplicates name other companies than "
-            f"their match (by ticker symbols), {companies['no_company']} name one where the match names none",
-        ]
+    for name, row in report.natural.items():
+        lines.append(
+            f"natural copies, {name.replace('_', ' ')}: {row['found']:,} of {row['copies']:,} found, "
+            f"{row['needless']:,} kept without need"
+        )
     if report.rejected:
         lines.append(f"{report.rejected} articles without text were rejected")
     return "\n".join(lines)
@@ -156,12 +141,13 @@ def _group(pair: DuplicatePair) -> Group:
     return pair.article.source, pair.lang
 
 
-def _row(source: str, lang: str, articles: int, duplicates: int, wrong: int) -> dict[str, Any]:
+def _row(source: str, lang: str, articles: int, duplicates: int, dropped: int, wrong: int) -> dict[str, Any]:
     return {
         "source": source,
         "lang": lang,
         "articles": articles,
         "duplicates": duplicates,
+        "dropped": dropped,
         "wrong": wrong,
         "wrong_share": round(wrong / duplicates, 4) if duplicates else 0.0,
     }
@@ -170,11 +156,20 @@ def _row(source: str, lang: str, articles: int, duplicates: int, wrong: int) -> 
 def _format_row(row: dict[str, Any]) -> str:
     source = (row["source"] or "-")[:32]
     return (
-        f"{source:32} {row['lang']:8} {row['articles']:9,} {row['duplicates']:10,} {row['wrong']:7,} "
-        f"{row['wrong_share']:7.1%}"
+        f"{source:32} {row['lang']:8} {row['articles']:9,} {row['duplicates']:10,} "
+        f"{row['dropped']:7,} {row['wrong']:7,} {row['wrong_share']:7.1%}"
     )
 
 
-def _containment_counts(pairs: Iterable[DuplicatePair]) -> list[int]:
-    bins = Counter(min(HISTOGRAM_BINS - 1, int(pair.evidence.containment * HISTOGRAM_BINS)) for pair in pairs)
-    return [bins[i] for i in range(HISTOGRAM_BINS)]
+def format_pairs(pairs: Sequence[DuplicatePair]) -> str:
+    """Duplicates below their matches, for reading: source, headline and the first 200 characters."""
+    blocks = []
+    for number, pair in enumerate(pairs, start=1):
+        overlap = "-" if pair.overlap is None else f"{pair.overlap:.2f}"
+        blocks.append(f"[{number}] {pair.rule}, overlap {overlap}, {pair.distance} bits")
+        blocks += [
+            f"  {article.id} ({article.source or '-'}): {article.title or '-'}\n"
+            f"      {' '.join(article.text[:SHOWN_CHARACTERS].split())}"
+            for article in (pair.match, pair.article)
+        ]
+    return "\n".join(blocks)

@@ -15,8 +15,10 @@ from typing import Any
 from aggregator.analysis.text.language import detect_language
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_lab.evaluation.duplicate_stream import DuplicateStream
+from aggregator_lab.evaluation.duplicate_stream import DuplicateStream, is_needless
 from aggregator_lab.evaluation.edits import EDITS, Editor, count_words, split_pieces
+from aggregator_lab.evaluation.online_protocol import duplicate_group
+from aggregator_lab.evaluation.unrelated import MIN_NEWS_SHARE, joined_pieces, shingles, unknown_share
 from aggregator_lab.labeled import LabeledArticle
 
 MIN_WORDS = 80  # of an article that is edited
@@ -28,7 +30,8 @@ TARGETS = {**dict.fromkeys(EDITS, 0.98), "reordered": 0.95}
 class EditResult:
     """Copies made by one edit in one language: ``found`` or of ``other`` groups.
 
-    missed  ids of the originals whose copies were not found
+    needless  copies with less than a fifth of unknown words that are kept without need
+    missed    ids of the originals whose copies were not found
     """
 
     lang: str
@@ -36,6 +39,7 @@ class EditResult:
     copies: int = 0
     found: int = 0
     other: int = 0
+    needless: int = 0
     missed: list[str] = field(default_factory=list)
 
     @property
@@ -54,6 +58,7 @@ class EditResult:
             "share": None if share is None else round(share, 4),
             "target": TARGETS[self.edit],
             "other": self.other,
+            "needless": self.needless,
             "missed": self.missed,
         }
 
@@ -83,12 +88,19 @@ async def _evaluate_edit(
         if copy is None:
             continue
         result.copies += 1
-        group = await stream.group_of_match(copy)
+        answer = await stream.check(copy)
+        if answer is None:
+            result.missed.append(article.id)
+            continue
+        group = duplicate_group(copy.id, answer)
         if group == stream.stored[article.id].group:
             result.found += 1
         else:
-            result.other += group is not None
+            result.other += group != copy.id
             result.missed.append(article.id)
+        if is_needless(answer):
+            known = shingles(joined_pieces(article.text, editor.lang))
+            result.needless += unknown_share(joined_pieces(copy.text, editor.lang), known) < MIN_NEWS_SHARE
     return result
 
 
@@ -98,13 +110,16 @@ def format_table(results: list[EditResult]) -> str:
     lines = [
         f"edited copies found as duplicates, of articles of at least {MIN_WORDS} words "
         f"(target {TARGETS['cut']:.0%}, reordered {TARGETS['reordered']:.0%})",
-        f"{'lang':6} {'copies':>7} " + " ".join(f"{name:>10}" for name in EDITS) + f" {'of another':>11}",
+        f"{'lang':6} {'copies':>7} "
+        + " ".join(f"{name:>10}" for name in EDITS)
+        + f" {'of another':>11} {'needless':>9}",
     ]
     for lang in langs:
         row = [result for result in results if result.lang == lang]
         cells = " ".join(f"{_format_share(result):>10}" for result in row)
         copies, other = max(r.copies for r in row), sum(r.other for r in row)
-        lines.append(f"{lang:6} {copies:7,} {cells} {other:11,}")
+        needless = sum(r.needless for r in row) / max(1, sum(r.copies for r in row))
+        lines.append(f"{lang:6} {copies:7,} {cells} {other:11,} {needless:9.1%}")
     return "\n".join(lines)
 
 

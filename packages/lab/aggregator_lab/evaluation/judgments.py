@@ -1,12 +1,11 @@
-"""Judgments of duplicate pairs by a person: the page's JSON file, the share of wrong pairs, labeled pairs.
+"""Pairs judged by a person: a page to judge them on, agreement of the service, labeled pairs.
 
-The page shows a random sample of pairs, without what the counter says, and saves this file::
+The page shows a random sample of duplicates, without what the counter says, and saves this file::
 
-    {"format": "duplicate-judgments/1", "pairs": [{"a": ID, "b": ID, "lang": "en", "judgment": "wrong"}]}
+    [{"a": ID, "b": ID, "verdict": "wrong"}]
 
-``a`` is the duplicate, ``b`` the article that it was matched to; ``judgment`` is "right", "wrong" or
-"unsure". A labeled pair is one line of JSON: the two articles, ``label`` ("duplicate" or "different"), the
-``judge`` ("person" or "counter") and the evidence of the counter.
+``verdict`` is "right", "wrong" or "unsure". A labeled pair is one line of JSON: the two articles, ``label``
+("duplicate" or "different"), the ``judge`` ("person" or "counter") and the evidence of the counter.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,15 +22,13 @@ import msgspec
 import xxhash
 
 from aggregator.analysis.analyzer import uses_spaces
-from aggregator.analysis.text.html import extract_article
 from aggregator.dedup.diff import DiffSpan, diff_texts
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.time_units import DAY_MS, HOUR_MS, format_minute, format_rfc3339
 from aggregator_archive.report import load_templates
-from aggregator_lab.evaluation.duplicate_stream import DuplicatePair, judge_pair
+from aggregator_lab.evaluation.duplicate_stream import DuplicatePair, StreamArticle, is_kept, judge_pair
 
-FORMAT = "duplicate-judgments/1"
 Z_95 = 1.959964  # standard normal quantile of a two-sided 95 % interval
 Label = Literal["duplicate", "different"]
 LABELS: dict[str, Label] = {"right": "duplicate", "wrong": "different"}
@@ -42,13 +39,7 @@ class Judgment(msgspec.Struct, frozen=True):
 
     a: str
     b: str
-    judgment: Literal["right", "wrong", "unsure"]
-    lang: str
-
-
-class _JudgmentFile(msgspec.Struct):
-    format: Literal["duplicate-judgments/1"]
-    pairs: list[Judgment]
+    verdict: Literal["right", "wrong", "unsure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +58,24 @@ class LabeledPair:
                 "counter": counter}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JudgmentReport:
     """Judgments of pairs whose articles were found in the input.
 
     judgments  number of pairs per judgment
     labeled    the pairs judged right or wrong
+    grouped    pairs per judgment that the service puts in one group
+    dropped    pairs per judgment of which it puts both in one group and drops the later one
+    against    pairs judged right and not in one group, or judged wrong and dropped
     missing    number of pairs that were left out, since an article is not in the input
     """
 
-    judgments: Counter[str]
-    labeled: list[LabeledPair]
-    missing: int
+    judgments: Counter[str] = field(default_factory=Counter)
+    labeled: list[LabeledPair] = field(default_factory=list)
+    grouped: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    against: list[Judgment] = field(default_factory=list)
+    missing: int = 0
 
     @property
     def judged(self) -> int:
@@ -104,35 +101,51 @@ class JudgmentReport:
             "wrong_share_95": [round(low, 4), round(high, 4)],
             "counted_wrong_of_wrong": self.counted_as_wrong("different"),
             "counted_wrong_of_right": self.counted_as_wrong("duplicate"),
+            "grouped": dict(self.grouped),
+            "dropped": dict(self.dropped),
+            "against": [msgspec.to_builtins(item) for item in self.against],
         }
 
 
-def read_judgments(file: str) -> list[Judgment]:
-    """The judgments saved by the page. Raises InvalidInput."""
+def read_judgments(path: str, files: Sequence[str] = ()) -> list[Judgment]:
+    """Judgments of a file, or of those files of a directory that are named as one of ``files``.
+
+    Raises InvalidInput.
+    """
+    names = [Path(path)]
+    if names[0].is_dir():
+        stems = dict.fromkeys(Path(file).name.partition(".")[0] for file in files)
+        names = [names[0] / f"{stem}.json" for stem in stems]
     try:
-        return msgspec.json.decode(Path(file).read_bytes(), type=_JudgmentFile).pairs
+        return [
+            item for name in names for item in msgspec.json.decode(name.read_bytes(), type=list[Judgment])
+        ]
     except OSError as error:
-        raise InvalidInput(f"{file} cannot be read: {error.strerror}.") from None
+        raise InvalidInput(f"{error.filename} cannot be read: {error.strerror}.") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{file} is not a file of judgments: {error}.") from None
+        raise InvalidInput(f"{path} is not a file of judgments: {error}.") from None
 
 
-def evaluate(judgments: Iterable[Judgment], articles: Sequence[Article]) -> JudgmentReport:
-    """Join the judgments with their articles."""
-    by_id = {article.id: _with_text(article) for article in articles}
-    counts: Counter[str] = Counter()
-    labeled: list[LabeledPair] = []
-    missing = 0
+def evaluate(judgments: Iterable[Judgment], stored: Mapping[str, StreamArticle]) -> JudgmentReport:
+    """Join the judgments with their articles and with what the service decided on them."""
+    position = {id_: at for at, id_ in enumerate(stored)}
+    report = JudgmentReport()
     for item in judgments:
-        if item.a not in by_id or item.b not in by_id:
-            missing += 1
+        if item.a not in stored or item.b not in stored:
+            report.missing += 1
             continue
-        counts[item.judgment] += 1
-        if item.judgment in LABELS:
-            a, b = by_id[item.a], by_id[item.b]
-            pair = DuplicatePair(a, b, item.lang, judge_pair(a, b, item.lang))
-            labeled.append(LabeledPair(pair, LABELS[item.judgment], "person"))
-    return JudgmentReport(counts, labeled, missing)
+        a, b = stored[item.a], stored[item.b]
+        grouped = a.group == b.group
+        dropped = grouped and not is_kept(max((a, b), key=lambda s: position[s.article.id]).answer)
+        report.judgments[item.verdict] += 1
+        report.grouped[item.verdict] += grouped
+        report.dropped[item.verdict] += dropped
+        if item.verdict in LABELS:
+            pair = DuplicatePair(a.article, b.article, a.lang, judge_pair(a.article, b.article, a.lang))
+            report.labeled.append(LabeledPair(pair, LABELS[item.verdict], "person"))
+        if (item.verdict == "right" and not grouped) or (item.verdict == "wrong" and dropped):
+            report.against.append(item)
+    return report
 
 
 def label_by_counter(pairs: Iterable[DuplicatePair]) -> Iterator[LabeledPair]:
@@ -165,17 +178,16 @@ def format_table(report: JudgmentReport) -> str:
             f"the counter: {report.counted_as_wrong('different')} of the {counts['wrong']} wrong, "
             f"{report.counted_as_wrong('duplicate')} of the {counts['right']} right counted as wrong",
         ]
+    lines += [
+        f"judged {verdict}: {report.grouped[verdict]} of {counts[verdict]} in one group, "
+        f"{report.dropped[verdict]} dropped"
+        for verdict in ("right", "wrong", "unsure")
+        if counts[verdict]
+    ]
+    lines += [f"  judged {item.verdict}: {item.a} {item.b}" for item in report.against]
     if report.missing:
         lines.append(f"{report.missing} judged pairs left out: an article is not in the input")
     return "\n".join(lines)
-
-
-def _with_text(article: Article) -> Article:
-    """The article with title and text extracted if it was HTML, as analyzed."""
-    if article.text or not article.html:
-        return article
-    extracted = extract_article(article.html)
-    return replace(article, title=article.title or extracted.title, text=extracted.text, html="")
 
 
 def _article_json(article: Article) -> dict[str, Any]:
@@ -202,7 +214,6 @@ def render_page(pairs: Sequence[DuplicatePair], total: int, method: str) -> str:
         pairs=[_pair_context(pair) for pair in pairs],
         total=total,
         method=method,
-        format=FORMAT,
         key=xxhash.xxh3_64_hexdigest(ids.encode("utf-8", "surrogatepass")),
     )
 

@@ -16,6 +16,7 @@ from aggregator_lab.evaluation.edits import Editor, is_word, split_pieces
 
 SHINGLE_WORDS = 5
 MAX_KNOWN_SHARE = 0.1  # of an article's words, in the articles before it
+MIN_NEWS_SHARE = 0.2  # of an article's words that are unknown: it has news
 MIN_WORDS = 60  # of an article that cases are built from
 _NO_WORD = re.compile(r"\W+")
 

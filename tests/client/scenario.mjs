@@ -44,6 +44,10 @@ const failedInsert = client.reservation({ id: "undone", title: "Undone", text: "
 result.undone = await rejection(failedInsert);
 result.after_undo = await rejection(client.get("undone"));
 result.delete = [await client.delete(other.id), await client.delete(other.id)];
+result.take_down = await client.delete(copy.id, { takeDown: true });
+result.taken_down = [short(await client.submit(copy)), short((await client.submitMany([copy]))[0])];
+const lifted = await client.delete(copy.id, { takeDown: false });
+result.lifted = [lifted, await client.delete(copy.id, { takeDown: false })];
 const copies = Array.from({ length: 12 }, (_, number) => ({ id: `burst-${number}`, text: original.text }));
 const burst = copies.map((article) => client.check(article));
 result.burst = (await Promise.all(burst)).map((decision) => decision.verdict);

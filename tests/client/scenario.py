@@ -64,6 +64,11 @@ async def run(url: str, deadline_s: float, articles: Mapping[str, Article]) -> d
         result["undone"] = await rejection(failed_insert())
         result["after_undo"] = await rejection(client.get("undone"))
         result["delete"] = [await client.delete(other["id"]), await client.delete(other["id"])]
+        result["take_down"] = await client.delete(copy["id"], take_down=True)
+        result["taken_down"] = [
+            short(await client.submit(copy)), short((await client.submit_many([copy]))[0])
+        ]  # fmt: skip
+        result["lifted"] = [await client.delete(copy["id"], take_down=False) for _ in range(2)]
         burst = [client.check({"id": f"burst-{n}", "text": original["text"]}) for n in range(12)]
         result["burst"] = [decision.verdict for decision in await asyncio.gather(*burst)]
         result["counts"] = dict(client.counts)

@@ -67,12 +67,15 @@ EXPECTED = {
     "undone": ["Rejected", 507],
     "after_undo": ["Rejected", 404],
     "delete": [True, False],
+    "take_down": True,
+    "taken_down": [["refused", False, None, None, "taken_down"]] * 2,
+    "lifted": [True, False],
     "burst": ["duplicate"] * 12,
 }
 LOG = [
     "1 of 6 articles passed unchecked: refused 1",
     "1 of 1 articles passed unchecked: timeout 1",
-    "at the end: 2 of 21 articles passed unchecked: refused 2",
+    "at the end: 2 of 23 articles passed unchecked: refused 2",
     "at the end: 1 of 1 articles passed unchecked: timeout 1",
 ]
 

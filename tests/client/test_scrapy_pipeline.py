@@ -24,6 +24,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from aggregator_client import SyncClient
 from tests.chaos.faulty_proxy import FaultyProxy
 from tests.support.factories import edited, story
 from tests.support.server_fixture import serving, serving_alone
@@ -157,6 +158,23 @@ async def test_tagged_duplicates_pass(service: str, site: Site, tmp_path: Path) 
 
     assert (len(outcome.rows), len(copies)) == (30, 10)
     assert all(int(row["dedup"]["canonical_id"]) % 20 == int(row["id"]) % 20 for row in copies)
+
+
+async def test_what_was_taken_down_is_dropped(service: str, site: Site, tmp_path: Path) -> None:
+    """Also where duplicates are tagged: nothing of it reaches the database again."""
+    site.first, site.pages, site.stories = 50 * STORIES, 6, 6
+    settings = (f"NEWSDEDUP_URL={service}", "NEWSDEDUP_DUPLICATES=tag")
+    (tmp_path / "first").mkdir()
+    first = await crawl(site, tmp_path / "first", *settings)
+    removed = first.rows[2]
+    with SyncClient(service) as client:
+        await asyncio.to_thread(client.delete, removed["dedup"]["id"], take_down=True)
+
+    second = await crawl(site, tmp_path, *settings)
+
+    assert {row["id"] for row in second.rows} == {r["id"] for r in first.rows} - {removed["id"]}
+    assert (second.stats["newsdedup/taken_down"], second.stats["newsdedup/checked"]) == (1, 6)
+    assert "was taken down" in second.log and "newsdedup/unchecked" not in second.stats
 
 
 async def test_failing_open_loses_no_story(service: str, site: Site, tmp_path: Path) -> None:

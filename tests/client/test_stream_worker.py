@@ -97,6 +97,21 @@ async def test_every_entry_gets_a_verdict_or_becomes_a_dead_letter(
     assert (worker.processed, worker.dead_lettered, await pending_count(redis)) == (2, 4, 0)
 
 
+async def test_what_was_taken_down_is_dead_lettered_without_its_text(
+    redis: driver.Redis, client: Client
+) -> None:
+    """Id of the entry and reason only."""
+    article = {"id": "gone", "text": story(1)}
+    await client.submit(article)
+    await client.delete("gone", take_down=True)
+    await put(redis, article)
+
+    await drain(StreamWorker(redis, client, StreamNames()))
+
+    (fields,) = await stream_fields(redis, "articles:dead")
+    assert fields.keys() == {b"entry", b"reason"} and b"taken down" in fields[b"reason"]
+
+
 async def test_the_entries_of_a_dead_worker_are_claimed(redis: driver.Redis, client: Client) -> None:
     """Their articles were committed before it died; the verdicts are the same."""
     await put(redis, {"id": "a", "text": story(1)}, {"id": "b", "text": edited(story(1), 2)})

@@ -9,6 +9,7 @@ the client retries within its deadline. Without a verdict after that it **fails 
 | no usable answer within the deadline, whatever the reason | "unknown" | Unavailable |
 | key refused (401, 403) | "unknown" | ConfigurationError |
 | the service rejects the article (400, 413, 422) | InvalidInput | InvalidInput |
+| its text was taken down (410) | "refused", not to be kept | "refused", not to be kept |
 
 ``submit_many`` returns "refused" for a rejected article. Articles without a verdict are counted, and logged
 when failing open (``outcomes.py``); ``ready`` checks the service and the key before a crawl.
@@ -31,8 +32,14 @@ from urllib.parse import quote
 
 from aggregator_client.batches import submit_lines
 from aggregator_client.connection import Connection
-from aggregator_client.decision import NOT_AN_AGGREGATOR, Decision, decode_decision, encode_article
-from aggregator_client.errors import ConfigurationError, InvalidInput, NotFound, Unavailable
+from aggregator_client.decision import (
+    NOT_AN_AGGREGATOR,
+    TAKEN_DOWN,
+    Decision,
+    decode_decision,
+    encode_article,
+)
+from aggregator_client.errors import ConfigurationError, InvalidInput, NotFound, TakenDown, Unavailable
 from aggregator_client.outcomes import Outcomes
 from aggregator_client.reading import Reader
 
@@ -155,11 +162,15 @@ class Client(Reader):
             await asyncio.shield(self.undo(decision))
             raise
 
-    async def delete(self, id: str) -> bool:
-        """Delete an article; False if it is not stored."""
+    async def delete(self, id: str, *, take_down: bool | None = None) -> bool:
+        """Delete an article; False if it is not stored.
+
+        ``take_down``, for editors: True refuses its text from now on, False lifts that and deletes nothing.
+        """
+        query = "" if take_down is None else f"?take_down={str(take_down).lower()}"
         try:
             await self._connection.request(
-                "DELETE", f"/v1/articles/{quote(id, safe='')}", None, self._deadline_s
+                "DELETE", f"/v1/articles/{quote(id, safe='')}{query}", None, self._deadline_s
             )
         except NotFound:
             return False
@@ -196,6 +207,8 @@ class Client(Reader):
         try:
             answer = await self._connection.request("POST", path, encode_article(article), self._deadline_s)
             decision = decode_decision(answer.body, stored=answer.status == 201)
+        except TakenDown as error:
+            decision = Decision("refused", problem=str(error), kind=TAKEN_DOWN)
         except (Unavailable, ConfigurationError) as error:
             decision = _without_verdict(error)
             self._count(decision)
@@ -209,8 +222,8 @@ class Client(Reader):
         return decision
 
     def _count(self, decision: Decision) -> None:
-        if decision.answer is not None:
-            self._outcomes.add_checked(decision.verdict)
+        if decision.answer is not None or decision.kind == TAKEN_DOWN:
+            self._outcomes.add_checked(decision.kind or decision.verdict)
         else:
             self._outcomes.add_unchecked(decision.kind, decision.problem)
 

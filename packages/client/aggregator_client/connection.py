@@ -15,13 +15,14 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from aggregator_client.decision import NOT_AN_AGGREGATOR, kind_of_problem, problem_of
+from aggregator_client.decision import NOT_AN_AGGREGATOR, TAKEN_DOWN, kind_of_problem, problem_of
 from aggregator_client.errors import (
     ClientError,
     ConfigurationError,
     InputTooLarge,
     InvalidInput,
     NotFound,
+    TakenDown,
     Unavailable,
 )
 from aggregator_client.transport import (
@@ -164,4 +165,6 @@ def _error_of(answer: Response) -> ClientError:
         return Unavailable(detail, "server_error")
     if problem is None or problem.code in ("no_route", "method_not_allowed"):
         return Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator")
+    if problem.code == TAKEN_DOWN:
+        return TakenDown(detail)
     return NotFound(detail) if answer.status in (404, 410) else InvalidInput(detail)

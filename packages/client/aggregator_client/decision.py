@@ -12,6 +12,7 @@ from aggregator_client.errors import InvalidInput, Unavailable
 from aggregator_client.wire import ArticleIn, Problem, VerdictName, VerdictOut
 
 ARTICLE_FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(ArticleIn))
+TAKEN_DOWN = "taken_down"
 NOT_AN_AGGREGATOR = "The server that answered is not an aggregator service; check the URL."
 
 
@@ -25,7 +26,7 @@ class Decision:
         answer: The whole answer; None if unknown or refused.
         stored: Whether this call stored the article, so that undoing it removes nothing older.
         problem: Why ``answer`` is None, in one sentence.
-        kind: Likewise, in one word: "refused", or the ``kind`` of ``Unavailable``.
+        kind: Likewise, in one word: "refused", "taken_down", or the ``kind`` of ``Unavailable``.
     """
 
     verdict: VerdictName | Literal["unknown", "refused"]
@@ -36,8 +37,8 @@ class Decision:
 
     @property
     def keep(self) -> bool:
-        """Whether to insert the article: false for duplicates only, since a lost article costs more."""
-        return self.verdict != "duplicate"
+        """Whether to insert the article: false for duplicates and what was taken down."""
+        return self.verdict != "duplicate" and self.kind != TAKEN_DOWN
 
     @property
     def id(self) -> str | None:
@@ -97,7 +98,8 @@ def decode_line_decision(data: bytes) -> Decision:
         return decode_decision(data, stored=False)
     if line.error.status in (408, 429) or line.error.status >= 500:
         raise Unavailable(line.error.detail, kind_of_problem(line.error))
-    return Decision("refused", problem=line.error.detail, kind="refused")
+    kind = TAKEN_DOWN if line.error.code == TAKEN_DOWN else "refused"
+    return Decision("refused", problem=line.error.detail, kind=kind)
 
 
 def problem_of(data: bytes) -> Problem | None:

@@ -4,6 +4,7 @@ ClientError
 ├── InvalidInput         the service rejects the article or the values
 │   └── InputTooLarge    over a limit of the service
 ├── NotFound             nothing is stored under this id
+│   └── TakenDown        the text of the article was taken down
 ├── ConfigurationError   an option, the URL or the key cannot work
 └── Unavailable          no usable answer within the deadline; a later attempt may succeed
 """
@@ -29,6 +30,10 @@ class InputTooLarge(InvalidInput):
 
 class NotFound(ClientError):
     """Nothing is stored under this id."""
+
+
+class TakenDown(NotFound):
+    """The text of the article was taken down, so the service does not store it."""
 
 
 class ConfigurationError(ClientError):

@@ -27,9 +27,9 @@ class Outcomes:
         on_count: Called with the name of each count that is incremented.
         clock: Monotonic, in seconds.
 
-    Names of the counts: the verdicts "new", "related" and "duplicate", their sum "checked"; "unchecked" and
-    its parts "unchecked/REASON", where REASON is "refused" for an article that the service rejected, or the
-    ``kind`` of ``errors.Unavailable``.
+    Names of the counts: the verdicts "new", "related", "duplicate" and "taken_down", their sum "checked";
+    "unchecked" and its parts "unchecked/REASON", where REASON is "refused" for an article that the service
+    rejected, or the ``kind`` of ``errors.Unavailable``.
     """
 
     def __init__(

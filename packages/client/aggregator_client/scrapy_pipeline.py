@@ -57,7 +57,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DropItem
 
 from aggregator_client.client import CONCURRENCY, DEADLINE_S, Client
-from aggregator_client.decision import ARTICLE_FIELDS, Decision
+from aggregator_client.decision import ARTICLE_FIELDS, TAKEN_DOWN, Decision
 from aggregator_client.errors import ConfigurationError, InvalidInput, Unavailable
 from aggregator_client.outcomes import Outcomes
 from aggregator_client.wire import MAX_YEAR, MIN_YEAR
@@ -148,6 +148,8 @@ class NewsDedupPipeline:
         except InvalidInput as error:  # an article that cannot be checked must not be lost
             log.info("%s passed unchecked: %s", _name_of(article), error)
             decision = Decision("refused", problem=str(error), kind="refused")
+        if decision.kind == TAKEN_DOWN:
+            raise _dropped(article, decision.problem)
         if not decision.keep and self._duplicate_mode == "drop":
             raise _dropped(article, f"duplicate of {decision.canonical_id}")
         self._tag(item, decision)

@@ -29,7 +29,7 @@ from redis import asyncio as driver
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
 from aggregator_client.client import Client
-from aggregator_client.decision import Decision
+from aggregator_client.decision import TAKEN_DOWN, Decision
 from aggregator_client.errors import ConfigurationError, Unavailable
 from aggregator_client.stream_group import StreamEntry, StreamGroup, StreamNames
 
@@ -189,7 +189,8 @@ class StreamWorker:
         for entry, parsed in zip(entries, decoded, strict=True):
             decision = next(answers) if isinstance(parsed, dict) else Decision("refused", problem=parsed)
             if decision.answer is None:
-                await self._dead_letter(entry, decision.problem)
+                kept = {} if decision.kind == TAKEN_DOWN else entry[1]
+                await self._dead_letter((entry[0], kept), decision.problem)
             else:
                 verdict = msgspec.json.encode(decision.answer)
                 if await self._group.settle(

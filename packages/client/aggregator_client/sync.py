@@ -85,9 +85,9 @@ class SyncClient:
         """See ``Client.get``."""
         return self._run(lambda: self._client.get(id))
 
-    def delete(self, id: str) -> bool:
+    def delete(self, id: str, *, take_down: bool | None = None) -> bool:
         """See ``Client.delete``."""
-        return self._run(lambda: self._client.delete(id))
+        return self._run(lambda: self._client.delete(id, take_down=take_down))
 
     def copies(self, id: str) -> CopiesOut:
         """See ``Client.copies``."""

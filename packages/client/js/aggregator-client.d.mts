@@ -27,9 +27,9 @@ export interface Decision {
   stored: boolean;
   /** Why there is no answer, in one sentence; empty with an answer. */
   problem: string;
-  /** Likewise, in one word: "refused", "timeout", "connection_refused", ... */
+  /** Likewise, in one word: "refused", "taken_down", "timeout", "connection_refused", ... */
   kind: string;
-  /** Whether to insert the article: false for duplicates only. */
+  /** Whether to insert the article: false for duplicates and what was taken down. */
   keep: boolean;
   /** The article's id in the service. */
   id: string | null;
@@ -68,8 +68,8 @@ export class Client {
   reservation<T>(article: ArticleIn, body: (decision: Decision) => T | Promise<T>): Promise<T>;
   /** A stored article. */
   get(id: string): Promise<ArticleOut>;
-  /** Deletes an article; false if it is not stored. */
-  delete(id: string): Promise<boolean>;
+  /** Deletes an article; false if it is not stored. `takeDown`: true refuses its text, false lifts that. */
+  delete(id: string, options?: { takeDown?: boolean }): Promise<boolean>;
   /** All articles of its duplicate group, the canonical one first. */
   copies(id: string): Promise<CopiesOut>;
   /** Articles related to a stored one. */

@@ -31,6 +31,7 @@ const BATCH_LINES = 256;
 const WARNING_INTERVAL_MS = 60_000;
 const ERROR_SHARE = 0.01;
 const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
+const TAKEN_DOWN = "taken_down";
 const NOT_AN_AGGREGATOR = "The server that answered is not an aggregator service; check the URL.";
 
 /** No usable answer within the deadline; sending the article again is safe. `kind`: why, in one word. */
@@ -68,7 +69,8 @@ class Outcomes {
 
   /** @param {Decision} decision */
   add(decision) {
-    if (decision.answer) return this.increment("checked", decision.verdict);
+    const takenDown = decision.kind === TAKEN_DOWN;
+    if (decision.answer || takenDown) return this.increment("checked", decision.kind || decision.verdict);
     this.increment("unchecked", `unchecked/${decision.kind}`);
     this.lastProblem = decision.problem;
     if (performance.now() >= this.nextWarningMs) {
@@ -190,10 +192,11 @@ export class Client {
     return this._json("GET", `/v1/articles/${encodeURIComponent(id)}`);
   }
 
-  /** @param {string} id */
-  async delete(id) {
+  /** @param {string} id @param {{takeDown?: boolean}} [options] */
+  async delete(id, options = {}) {
+    const query = options.takeDown === undefined ? "" : `?take_down=${options.takeDown}`;
     try {
-      await this._request("DELETE", `/v1/articles/${encodeURIComponent(id)}`);
+      await this._request("DELETE", `/v1/articles/${encodeURIComponent(id)}${query}`);
       return true;
     } catch (error) {
       if (error instanceof Rejected && (error.status === 404 || error.status === 410)) return false;
@@ -266,6 +269,9 @@ export class Client {
       const answer = await this._request("POST", path, JSON.stringify(article));
       result = decisionOf(parse(answer.text), answer.status === 201);
     } catch (error) {
+      if (error instanceof Rejected && error.problem?.code === TAKEN_DOWN) {
+        return this._settle(undecided("refused", error.message, TAKEN_DOWN));
+      }
       if (error instanceof Rejected && error.status !== 401 && error.status !== 403) {
         this._outcomes.add(undecided("refused", error.message, "refused"));
         throw error;
@@ -491,7 +497,8 @@ function decisionOf(answer, stored) {
 
 /** @param {"unknown" | "refused"} verdict @param {string} problem @param {string} kind @returns {Decision} */
 function undecided(verdict, problem, kind) {
-  return { verdict, answer: null, stored: false, problem, kind, keep: true, id: null, canonicalId: null };
+  const keep = kind !== TAKEN_DOWN;
+  return { verdict, answer: null, stored: false, problem, kind, keep, id: null, canonicalId: null };
 }
 
 /** @param {string} line @returns {Decision | Error} */
@@ -501,7 +508,8 @@ function lineDecisionOf(line) {
     if (!row.error) return decisionOf(row, false);
     const retryable = row.error.status === 408 || row.error.status === 429 || row.error.status >= 500;
     if (retryable) return new Unavailable(row.error.detail, kindOf(row.error));
-    return undecided("refused", row.error.detail, "refused");
+    const kind = row.error.code === TAKEN_DOWN ? TAKEN_DOWN : "refused";
+    return undecided("refused", row.error.detail, kind);
   } catch (error) {
     return /** @type {Error} */ (error);
   }

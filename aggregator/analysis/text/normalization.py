@@ -14,6 +14,8 @@ import unicodedata
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
+from aggregator.analysis.text.lexicon import table
+
 # Ideographs of the basic plane and the supplementary planes, with the iteration marks.
 HAN = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
@@ -191,12 +193,12 @@ def normalize_spelling(words: list[str], lang: str) -> list[str]:
 def _base_letters() -> dict[int, str]:
     """Latin and Greek letters with accents or strokes -> the letters without; nukta -> nothing."""
     pairs = "đ=d ħ=h ı=i ł=l ø=o þ=th ð=d œ=oe æ=ae ŧ=t \u093c="
-    table = {ord(pair[0]): pair[2:] for pair in pairs.split()}
+    letters = {ord(pair[0]): pair[2:] for pair in pairs.split()}
     for code in (*range(0xC0, 0x250), *range(0x370, 0x400), *range(0x1E00, 0x2000)):
         base = "".join(c for c in unicodedata.normalize("NFD", chr(code)) if not unicodedata.combining(c))
         if base != chr(code):
-            table[code] = base
-    return table
+            letters[code] = base
+    return letters
 
 
 def unaccented(folded: str) -> str:
@@ -238,3 +240,31 @@ def strip_desk_prefix(title: str) -> str:
     stripped = _DESK_PREFIX.sub("", title)
     # A headline starts with a capital, a digit or a quotation mark; a small letter continues a compound word.
     return title.strip() if stripped[:1].islower() else stripped.strip()
+
+
+# " | Gazette", " - Site.com": the last segment of a headline, within its last characters.
+_MAX_OUTLET_CHARS, _MAX_OUTLET_WORDS = 40, 4
+_LAST_SEGMENT = re.compile(
+    "(?:([|\uff5c]|_(?=[\u2e80-\U0003ffff])| [\u00b7\u2022\u00bb] | :: )| [-\u2013\u2014] )([^|\uff5c]+)$"
+)
+_DOMAIN = re.compile(r"\w\.[a-z]{2,5}$", re.IGNORECASE)
+
+
+def core_headline(title: str) -> str:
+    """The headline without newswire prefixes and without the name of the outlet at its end.
+
+    Behind a dash only what looks like an outlet is one: "Bridge closed - police" keeps the police.
+
+    >>> core_headline("UPDATE 2-Bridge closed after storm | The Harbour Gazette")
+    'Bridge closed after storm'
+    """
+    headline = strip_desk_prefix(title)
+    while segment := _LAST_SEGMENT.search(headline, max(0, len(headline) - _MAX_OUTLET_CHARS)):
+        outlet = unaccented(segment[2].strip().casefold())
+        words, core = outlet.split(), headline[: segment.start()].rstrip()
+        is_outlet = segment[1] or _DOMAIN.search(outlet)
+        is_outlet = is_outlet or not table("outlet", "").keys().isdisjoint([*words, outlet[-2:], outlet[-3:]])
+        if not is_outlet or len(core) <= len(outlet) or len(words) > _MAX_OUTLET_WORDS:
+            break
+        headline = core
+    return headline

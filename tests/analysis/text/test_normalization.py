@@ -17,6 +17,7 @@ from aggregator.analysis.text.normalization import (
     ORTHOGRAPHY_VERSION,
     ascii_if_equivalent,
     blanking_table,
+    core_headline,
     fold,
     nfkc,
     normalize,
@@ -213,3 +214,27 @@ def test_golden_spellings() -> None:
 def test_newswire_prefixes_are_recognized_by_their_shape(title: str, stripped: str) -> None:
     """Capitals, optionally a number, a dash."""
     assert strip_desk_prefix(title) == stripped
+
+
+@pytest.mark.parametrize(
+    ("title", "core"),
+    [
+        ("Man held in Hull | Gazette", "Man held in Hull"),
+        ("Fire in Orlow: two hurt - Site.com", "Fire in Orlow: two hurt"),
+        ("UPDATE 2-Kelp Corp cuts jobs \u2013 BBC News", "Kelp Corp cuts jobs"),
+        ("Le pont reste fermé | Monde | Le Courrier", "Le pont reste fermé"),
+        ("奥洛市公交车祸致五人死亡_新华网", "奥洛市公交车祸致五人死亡"),
+        ("奥洛市公交车祸致五人死亡 - 新浪新闻", "奥洛市公交车祸致五人死亡"),
+        ("Bridge closed - police", "Bridge closed - police"),
+        ("Estmark bombarded \u2013 Marrow", "Estmark bombarded \u2013 Marrow"),
+        ("Opinion | The case for a second bridge", "Opinion | The case for a second bridge"),
+        ("Harbour 3 - 1 Mills", "Harbour 3 - 1 Mills"),
+        ("乔·拜登抵达", "乔·拜登抵达"),
+        (" | BBC", "| BBC"),
+        ("", ""),
+    ],
+)
+def test_the_core_of_a_headline_names_no_outlet(title: str, core: str) -> None:
+    """Speakers, sections in front and scores stay."""
+    assert core_headline(title) == core
+    assert core_headline(core) == core

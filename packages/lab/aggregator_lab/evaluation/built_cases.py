@@ -105,31 +105,26 @@ def live_page(supply: Supply, *, rolling: bool) -> Case:
     return items
 
 
-def noisy_lead(supply: Supply, *, percent: int) -> Case:
-    """The first part of an article with 100 words of other articles below, then the whole elsewhere."""
-    source = supply.take(100)
-    text = f"{source.words(0, len(source) * percent // 100)}\n{supply.noise(100)}"
-    return [Item(_made(source, "first", text), "base"), Item(_made(source, "second"), "news")]
+def lead(supply: Supply, *, percent: int) -> Case:
+    """The first part of an article, or 45 words for 0 %, then the whole elsewhere.
 
-
-def brief(supply: Supply) -> Case:
-    """The first 45 words, then the whole elsewhere."""
+    100 words of other articles stand below the first part, but not below the 45 words.
+    """
     source = supply.take(100)
-    return [
-        Item(_made(source, "first", source.words(0, 45)), "base"),
-        Item(_made(source, "second"), "news", fuller=True),
-    ]
+    text = source.words(0, len(source) * percent // 100 or 45)
+    text += f"\n{supply.noise(100)}" if percent else ""
+    return [Item(_made(source, "first", text), "base"), Item(_made(source, "second"), "news", not percent)]
 
 
 def notice(supply: Supply, *, words: int, outlets: int) -> Case:
-    """A page with nothing but a notice, then 12 articles with their lead of 20 to 45 words and the notice."""
+    """A notice alone, perhaps of a rival, then 12 articles of 20 to 45 words with that notice below."""
     rng = supply.rng
     text = supply.take(words + 10).words(5, 5 + words)
-    items: Case = [Item(_made(supply.take(), "outlet0", text), "base")]
+    items: Case = [Item(_made(supply.take(), rng.choice(["outlet0", "rival"]), text), "base")]
     for at in range(NOTICE_ARTICLES):
         source = supply.take()
-        lead = f"{source.words(0, rng.randint(20, 45))}\n{text}"
-        items.append(Item(_made(source, f"outlet{at % outlets}", lead), "news"))
+        teaser = f"{source.words(0, rng.randint(20, 45))}\n{text}"
+        items.append(Item(_made(source, f"outlet{at % outlets}", teaser), "news"))
     return items
 
 
@@ -202,8 +197,8 @@ KINDS: dict[str, Callable[[Supply], Case]] = {
     **{f"quotation of {n} words": partial(quotation, words=n) for n in (30, 64, 120)},
     "live page, last 4 entries": partial(live_page, rolling=True),
     "live page that grows": partial(live_page, rolling=False),
-    **{f"{n} % of the lead and noise": partial(noisy_lead, percent=n) for n in (20, 45, 70)},
-    "brief, then the whole": brief,
+    **{f"{n} % of the lead and noise": partial(lead, percent=n) for n in (20, 45, 70)},
+    "brief, then the whole": partial(lead, percent=0),
     **{
         f"notice of {n} words, {m} outlet{'s' * (m > 1)}": partial(notice, words=n, outlets=m)
         for n in (36, 60)

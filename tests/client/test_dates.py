@@ -6,6 +6,7 @@ import calendar
 import time
 import zoneinfo
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from zoneinfo import ZoneInfo
 
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator_client.dates import ZONES, parse_feed_date, with_parsed_date
+from aggregator_client.dates import ZONES, parse_feed_date, time_zone, with_parsed_date
 
 MEANT = datetime(2026, 3, 5, 14, 7, 9, tzinfo=UTC)
 SECONDS = int(MEANT.timestamp())
@@ -114,6 +115,10 @@ def test_named_zones_have_one_meaning_in_the_zone_database() -> None:
         f" {SECONDS}.0 ",
         time.gmtime(SECONDS),
         list(time.gmtime(SECONDS)),
+        time.localtime(SECONDS),
+        Decimal(SECONDS),
+        [SECONDS],
+        ["Thu, 5 Mar 2026 14:07:09 GMT"],
         MEANT,
         MEANT.astimezone(BERLIN),
         "Thu, 5 Mar 2026 14:07:09 GMT",
@@ -233,6 +238,13 @@ def test_no_value_raises(value: object) -> None:
     found = parse_feed_date(value)
 
     assert found is None or found.utcoffset() == timedelta()
+
+
+@pytest.mark.parametrize("name", ["CEST+5", "Berlin", "..", "Europe", "x" * 300, "\0"])
+def test_an_unknown_zone_is_named(name: str) -> None:
+    """As a ValueError, whatever the database says."""
+    with pytest.raises(ValueError, match="expected a time zone such as"):
+        time_zone(name)
 
 
 def test_an_article_keeps_everything_but_a_date_that_cannot_be_read() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Literal
 
 import msgspec
 
+from aggregator_client.dates import with_parsed_date
 from aggregator_client.errors import InvalidInput, Unavailable
 from aggregator_client.wire import ArticleIn, Problem, VerdictName, VerdictOut
 
@@ -52,8 +54,16 @@ class Decision:
         return match.canonical_id if match else None
 
 
-def encode_article(article: Mapping[str, Any]) -> bytes:
-    """The article as JSON. Raises InvalidInput for unknown fields and values that JSON cannot represent."""
+def encode_article(
+    article: Mapping[str, Any],
+    zone: tzinfo | None = None,
+    on_undated: Callable[[], object] = lambda: None,
+) -> bytes:
+    """The article as JSON, with its date as ``dates.py`` reads it, in ``zone`` if it is local.
+
+    ``on_undated`` is called if the date cannot be read; it is then left out. Halves of surrogate pairs are
+    replaced by U+FFFD. Raises InvalidInput for unknown fields and values that JSON cannot represent.
+    """
     if not isinstance(article, Mapping):
         raise InvalidInput(
             f"An article is a mapping of {', '.join(ARTICLE_FIELDS)}; found {type(article).__name__}."
@@ -64,10 +74,24 @@ def encode_article(article: Mapping[str, Any]) -> bytes:
             f"{', '.join(unknown)}: unknown field; allowed: {', '.join(ARTICLE_FIELDS)}.",
             field=unknown[0],
         )
+    dated, unread = with_parsed_date(article, zone)
+    if unread:
+        on_undated()
+    given = {name: value for name, value in dated.items() if value is not None}
     try:
-        return msgspec.json.encode({name: value for name, value in article.items() if value is not None})
+        try:
+            return msgspec.json.encode(given)
+        except UnicodeEncodeError:
+            return msgspec.json.encode({name: _whole(value) for name, value in given.items()})
     except (TypeError, msgspec.MsgspecError, UnicodeEncodeError) as error:
         raise InvalidInput(f"The article cannot be written as JSON: {error}.") from None
+
+
+def _whole(value: Any) -> Any:
+    """A text whose surrogate pairs are characters, each half without the other U+FFFD."""
+    if not isinstance(value, str):
+        return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class _LineStatus(msgspec.Struct):

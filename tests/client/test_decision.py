@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from aggregator_client.decision import (
     NOT_AN_AGGREGATOR,
     Decision,
+    JsonDates,
     decode_decision,
     decode_line_decision,
     encode_article,
@@ -150,6 +151,24 @@ def test_an_unreadable_date_does_not_cost_the_article() -> None:
         "title": "Ferry", "published_at": "2026-11-20T08:00:00+00:00",
     }  # fmt: skip
     assert undated == [True]
+
+
+def test_dates_of_articles_that_are_json_are_converted() -> None:
+    """Usual dates, and what the service has to refuse, stay as they are."""
+    dates = JsonDates()
+    unchanged = (
+        b'{"published_at":"2026-11-20T08:00:00+01:00"}', b'{"title":"a"}', b'{"published_at":null}',
+        b"{oops", b"[1]", b"", b'{"published_at":"soon","id":"a","id":"b"}', b"[" * 100_000, b'"\xff"',
+    )  # fmt: skip
+    assert [dates.convert(data) for data in unchanged] == list(unchanged)
+    assert dates.undated == 0
+
+    converted = dates.convert('{"title":"渡轮 \\ud83d","published_at":"Fri, 20 Nov 2026 09:00 CET"}'.encode())
+    assert json.loads(converted) == {"title": "渡轮 \ud83d", "published_at": "2026-11-20T08:00:00+00:00"}
+    for date in (b'"soon"', b"7", b'"9999-12-31T00:00:00Z"', b'"2026-02-30T00:00:00Z"'):
+        assert dates.convert(b'{"title":"a","published_at":' + date + b"}") == b'{"title": "a"}'
+    assert dates.convert(b'{"title":"a","published_at":""}') == b'{"title": "a"}'
+    assert dates.undated == 4
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,7 @@ def parse_feed_date(value: object, zone: tzinfo | None = None) -> datetime | Non
     return found if found and MIN_YEAR <= found.year <= MAX_YEAR else None
 
 
-def with_parsed_date(
-    article: Mapping[str, Any], zone: tzinfo | None = None
-) -> tuple[Mapping[str, Any], bool]:
+def with_parsed_date(article: Mapping[str, Any], zone: tzinfo | None = None) -> tuple[dict[str, Any], bool]:
     """The article with ``published_at`` in RFC 3339, or without; and whether it had one that was not read.
 
     None and a blank text are no date.

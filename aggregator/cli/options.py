@@ -118,9 +118,7 @@ _FILES = arg("files", nargs="*", default=["-"], metavar="FILE", help=f"{INPUT_HE
 
 def _ingest(name: str, help: str, *arguments: Argument, out: str = "standard output") -> Command:
     out_option = arg("--out", metavar="FILE", help=f"write the verdicts here (default: {out})")
-    zone = arg(
-        "--timezone", metavar="ZONE", type=time_zone, help="of dates without an offset, e.g. Europe/Berlin"
-    )
+    zone = arg("--timezone", metavar="ZONE", type=time_zone, help="of dates without offset: Europe/Berlin")
     return Command(
         name, help, (_FILES, out_option, zone, *arguments), "aggregator.cli.ingest:run",
         progress=True, store=True, server=True, profiles=True, settings=(*SERVICE_SETTINGS, "max_body_bytes"),

@@ -28,6 +28,7 @@ from aggregator.contract.validation import (
 )
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
+from aggregator_client.surrogates import whole_json
 from aggregator_client.wire import MAX_YEAR, MIN_YEAR, ArticleIn
 
 T = TypeVar("T")
@@ -37,11 +38,6 @@ UTF8_BOM = b"\xef\xbb\xbf"
 
 # Control characters other than white space: illegal in XML and harmful in a terminal.
 _CONTROL_CHARS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufffe\uffff]")
-# Escapes in JSON; group 1: those that are not half of a surrogate pair.
-_ESCAPES = re.compile(
-    rb"(\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][0-7]|u[^dD]|[^u]))"
-    rb"|\\u[dD][89a-fA-F][\da-fA-F]{2}"
-)
 _NO_DATE = re.compile(rb'"\s*(000[01]-0[01]-0[01](\D.*)?)?"', re.DOTALL)  # also of Go, .NET and MySQL
 _BYTE_OFFSET = re.compile(r" \(byte (\d+)\)")
 
@@ -96,15 +92,6 @@ def _without_blank_date(data: bytes, error: InvalidInput) -> bytes | None:
     return msgspec.json.encode(members) if _NO_DATE.fullmatch(members.pop("published_at")) else None
 
 
-def _whole_text(data: bytes) -> bytes:
-    """The JSON with U+FFFD for each half of a surrogate pair, as escape or as bytes."""
-    try:
-        text = _ESCAPES.sub(lambda match: match[1] or rb"\ufffd", data).decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return data
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-
-
 def _with_rule_errors(data: bytes, error: InvalidInput) -> InvalidInput:
     """``error`` of an article, and what the rules of ``to_article`` find in its other members."""
     errors = [error, *error.others]
@@ -125,10 +112,7 @@ def _with_rule_errors(data: bytes, error: InvalidInput) -> InvalidInput:
 
 
 def decode(data: bytes, type_: type[T]) -> T:
-    """A JSON body as a ``type_``; in its texts U+FFFD replaces half a surrogate pair.
-
-    Raises InvalidInput, also for a member that is named twice.
-    """
+    """A JSON body as a ``type_``. Raises InvalidInput, also for a member that is named twice."""
     data = data.removeprefix(UTF8_BOM)
     if not data.strip():
         raise _bad_json("empty; expected one JSON object.")
@@ -147,7 +131,7 @@ def decode(data: bytes, type_: type[T]) -> T:
     except json.JSONDecodeError as error:
         raise _bad_json(f"not valid JSON ({error}).") from None
     except (UnicodeDecodeError, msgspec.MsgspecError) as error:
-        if (whole := _whole_text(data)) != data:
+        if (whole := whole_json(data)) != data:
             return decode(whole, type_)
         if isinstance(error, UnicodeDecodeError):
             raise _bad_json(f"not valid UTF-8 (byte {error.object[error.start]:#04x}).") from None

@@ -13,6 +13,7 @@ import msgspec
 
 from aggregator_client.dates import with_parsed_date
 from aggregator_client.errors import InvalidInput, Unavailable
+from aggregator_client.surrogates import whole_text
 from aggregator_client.wire import (
     MAX_YEAR,
     MIN_YEAR,
@@ -92,16 +93,14 @@ def encode_article(
         try:
             return msgspec.json.encode(given)
         except UnicodeEncodeError:
-            return msgspec.json.encode({name: _whole(value) for name, value in given.items()})
+            return msgspec.json.encode(
+                {
+                    name: whole_text(value) if isinstance(value, str) else value
+                    for name, value in given.items()
+                }
+            )
     except (TypeError, msgspec.MsgspecError, UnicodeEncodeError) as error:
         raise InvalidInput(f"The article cannot be written as JSON: {error}.") from None
-
-
-def _whole(value: Any) -> Any:
-    """A text whose surrogate pairs are characters, each half without the other U+FFFD."""
-    if not isinstance(value, str):
-        return value
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class JsonDates:

@@ -155,12 +155,16 @@ def marked_up(supply: Supply) -> Case:
     return items
 
 
-def part_and_whole(supply: Supply, *, half: bool, whole_first: bool) -> Case:
-    """The first half, or a teaser of 25 to 40 words, before or after the whole; of one outlet or of two."""
+def part_and_whole(supply: Supply, *, half: bool, whole_first: bool, own: bool | None = None) -> Case:
+    """The first half, or a teaser of 25 to 40 words, before or after the whole.
+
+    ``own``: both of one outlet; None: in half of the cases.
+    """
     source = supply.take(100)
     size = len(source) // 2 if half else supply.rng.randint(25, 40)
     part = _made(source, "outlet", source.words(0, size) + ("" if half else " …"))
-    whole = _made(source, supply.rng.choice(["outlet", "other"]))
+    one = supply.rng.random() < 0.5 if own is None else own
+    whole = _made(source, "outlet" if one else "other")
     if whole_first:
         return [Item(whole, "base"), Item(part, "copy")]
     return [Item(part, "base"), Item(whole, "news", fuller=True)]
@@ -208,7 +212,8 @@ KINDS: dict[str, Callable[[Supply], Case]] = {
     "bare headline, then text": partial(bare_headline, first=True),
     "unrelated items in markup": marked_up,
     "teaser, then the whole": partial(part_and_whole, half=False, whole_first=False),
-    "whole, then its teaser": partial(part_and_whole, half=False, whole_first=True),
+    "whole, then its own teaser": partial(part_and_whole, half=False, whole_first=True, own=True),
+    "whole, then a teaser elsewhere": partial(part_and_whole, half=False, whole_first=True, own=False),
     "half, then the whole": partial(part_and_whole, half=True, whole_first=False),
     "whole, then its half": partial(part_and_whole, half=True, whole_first=True),
 }

@@ -150,6 +150,15 @@ def test_a_date_without_a_time_is_midnight_utc(value: object) -> None:
     assert parse_feed_date(value) == parse_feed_date(value, SHANGHAI) == midnight
 
 
+def test_milliseconds_before_2001_are_read() -> None:
+    """Twelve digits that are no year, month, day, hour and minute; and times before 1970."""
+    year_1990, year_1950 = datetime(1990, 1, 1, tzinfo=UTC), datetime(1950, 1, 1, tzinfo=UTC)
+
+    assert parse_feed_date(631_152_000_000) == parse_feed_date("631152000000") == year_1990
+    assert parse_feed_date(-631_152_000_000) == parse_feed_date("-631152000") == year_1950
+    assert parse_feed_date(202603051407) is parse_feed_date("202603051407") is None
+
+
 def test_twelve_is_the_hour_after_midnight_or_noon() -> None:
     """And 24:00 is the next day."""
     assert parse_feed_date("5 Mar 2026 12:30 AM Z") == datetime(2026, 3, 5, 0, 30, tzinfo=UTC)

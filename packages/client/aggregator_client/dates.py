@@ -9,7 +9,7 @@ without a date counts as published when it arrives, one with a wrong date is hou
 | list of one value | that value |
 | ``date``, a text that is only a date | midnight UTC, which the service takes for a date without time |
 | ``time.struct_time``, also as nine numbers | UTC, as feedparser gives them, unless it has an offset |
-| number, or its text | seconds (10^8 to 10^10) or milliseconds (10^12 to 10^13) since 1970 |
+| number, or its text | seconds (10^8 to 10^10) or milliseconds (10^11 to 10^13) since 1970 |
 | text | see below; all of it, from the date on, must have a meaning |
 
 A text is a date, a time and a zone. Dates: ``27 Nov 2026`` and ``27-Nov-26`` (RFC 822, 850),
@@ -158,8 +158,8 @@ def _from_struct_time(numbers: Sequence[Any]) -> datetime:
 
 
 def _from_epoch(number: float) -> datetime | None:
-    """Other numbers may be years, 20261127, or 0 for none."""
-    if 1e12 <= abs(number) < 1e13:
+    """Other numbers may be years, 20261127, 202611271639, or 0 for none."""
+    if 1e11 <= abs(number) < 1e13 and not 1.9e11 <= number < 2.2e11:
         number /= 1000
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=number) if 1e8 <= abs(number) < 1e10 else None
 

@@ -187,6 +187,7 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
     ),
     _ingest("check", "like ingest, without storing anything"),
     ("learn", _add_learn),
+    ("follow", "newsdedup-client"),
     ("work", "newsdedup-client"),
     Command(
         "explain", "show why two articles are duplicates, or not",

@@ -10,7 +10,7 @@ from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from zoneinfo import ZoneInfo
 
-import feedparser  # type: ignore[import-untyped]
+import feedparser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -82,6 +82,21 @@ async def test_dates_of_items_are_read_in_any_form(value: object, expected: str 
     assert dedup._stats.get_value("newsdedup/undated", 0) == (expected is None)
 
 
+@pytest.mark.parametrize(
+    ("item", "id_"),
+    [
+        ({"id": 7, "url": "https://www.gazette.example/ferry"}, "gazette.example:7"),
+        ({"id": ["7"], "url": ["https://herald.example/a"]}, "herald.example:7"),
+        ({"id": "https://gazette.example/?p=7", "url": "https://gazette.example/ferry"}, None),
+        ({"id": "7"}, None),
+    ],
+)
+def test_an_id_gets_the_host_of_its_item(item: dict[str, object], id_: str | None) -> None:
+    """As that of a feed item: two sites that count from 1 have no id in common."""
+    article = pipeline()._to_article(ItemAdapter(item))
+    assert article["id"] == (id_ or item["id"])
+
+
 @pytest.mark.services
 async def test_an_item_with_an_unreadable_date_is_checked(caplog: pytest.LogCaptureFixture) -> None:
     """The date is omitted and counted; an item without text is logged once."""

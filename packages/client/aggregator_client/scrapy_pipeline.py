@@ -29,6 +29,8 @@ fails open does not answer, 8 items pass every 2 s.
 Dates may have any form of ``dates.py``. One that cannot be read for certain, such as a local time without
 NEWSDEDUP_TIMEZONE, is omitted and counted as ``undated``.
 
+An id that is no address gets the host of the item's URL before it (``feed_ids.py``): sites count from 1.
+
 Put the pipeline directly before the one that stores. When a later pipeline raises or drops the item, the
 reservation is removed, so that copies by other outlets are not duplicates of an article that was never
 stored. Needs Scrapy >= 2.14 and its asyncio reactor (the default).
@@ -59,6 +61,7 @@ from aggregator_client.client import CONCURRENCY, DEADLINE_S, Client
 from aggregator_client.dates import time_zone, with_parsed_date
 from aggregator_client.decision import ARTICLE_FIELDS, TAKEN_DOWN, Decision
 from aggregator_client.errors import ConfigurationError, InvalidInput, Unavailable
+from aggregator_client.feed_ids import global_id, host_of
 from aggregator_client.outcomes import Outcomes
 
 log = logging.getLogger(__name__)
@@ -164,6 +167,8 @@ class NewsDedupPipeline:
             for name, value in values.items()
             if value not in (None, "", [], ())
         }
+        if "id" in article:
+            article["id"] = global_id(article["id"], host_of(article.get("url") or ""))
         if self._policy:
             article.setdefault("policy", self._policy)
         article, unread = with_parsed_date(article, self._zone)

@@ -168,7 +168,7 @@ class NewsDedupPipeline:
             if value not in (None, "", [], ())
         }
         if "id" in article:
-            article["id"] = global_id(article["id"], host_of(article.get("url") or ""))
+            article["id"] = global_id(str(article["id"]), host_of(article.get("url") or ""))
         if self._policy:
             article.setdefault("policy", self._policy)
         article, unread = with_parsed_date(article, self._zone)

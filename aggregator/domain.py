@@ -65,6 +65,7 @@ class Article:
     lang: str | None = None  # as declared by the crawler, e.g. "en", "en-US", "zh-Hant"
     policy: str = ""  # name of the policy profile that the request chose
     backfill: bool = False  # declared as part of an archive or backlog: counts for no event
+    known_lang: str = ""  # of an equal text that is stored: nothing is detected (``ingest/equal_texts.py``)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +97,7 @@ class Analysis:
     title, text  as given, or extracted from HTML
     minor_terms  encoded terms that follow ``terms``, for related articles (``analysis/term_profile.py``)
     opening_mask bit i: ``terms[i]`` occurs in the opening of the text (``analysis/term_profile.py``)
+    text_key     uint32 of the letters that the text begins with, whatever its language; 0: none
     """
 
     lang: str
@@ -110,6 +112,7 @@ class Analysis:
     text: str = ""
     minor_terms: bytes = b""
     opening_mask: int = 0
+    text_key: int = 0
 
 
 # Analyzes articles, in order; an unusable article yields its error. May use other processes.
@@ -143,6 +146,7 @@ class ArticleRecord:
     minor_terms: bytes = b""
     opening_mask: int = 0
     backfill: bool = False
+    text_key: int = 0
 
     @property
     def arrived_ms(self) -> int:
@@ -178,6 +182,7 @@ def build_record(
         minor_terms=analysis.minor_terms,
         opening_mask=analysis.opening_mask,
         backfill=article.backfill,
+        text_key=analysis.text_key,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -48,6 +49,9 @@ VOCABULARY_CAPACITY = 1 << 17
 # Part of the space name: change it when this module computes other stored values for the same article.
 ANALYSIS_RECIPE = "analyse-8"
 _LANGUAGE_SAMPLE_CHARS = 600
+# Of a text in its ``text_key``: it finds texts that may be equal.
+_KEY_SAMPLE_CHARS = 100
+_NO_LETTERS = re.compile("[\\W_\u02b9-\u02bd]+")  # also the apostrophes that are letters
 _UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "km", "my"})
 
 
@@ -105,7 +109,8 @@ class Analyzer:
             title, text = title or extracted.title, extracted.text
         if NORMALIZED_CHARS_PER_CHAR * len(text) > MAX_TEXT_CHARS:
             _check_length(text)
-        lang = detect_language(f"{title}\n{text[:_LANGUAGE_SAMPLE_CHARS]}", article.lang)
+        opening = f"{title}\n{text[:_LANGUAGE_SAMPLE_CHARS]}"
+        lang = article.known_lang or detect_language(opening, article.lang)
         group, model = self._group_and_model(lang)
         in_title, in_text = tokenizer.split_text(title, lang), tokenizer.split_text(text, lang)
         words, units = select_compared(in_title, in_text)
@@ -129,6 +134,7 @@ class Analyzer:
         marks = [*filter(is_marked, of_title), *letter_marks(title)] if with_title else []
         marks += [*filter(is_marked, of_text), *letter_marks(text)]
         numbers = list(dict.fromkeys(of_title + of_text))[:MAX_FIGURES]
+        letters = nfkc(f"{title if with_title else ''} {text[:_KEY_SAMPLE_CHARS]}").casefold()
         analysis = Analysis(
             lang=lang,
             space=self._spaces[group],
@@ -142,6 +148,7 @@ class Analyzer:
             text=text,
             minor_terms=minor_terms,
             opening_mask=mask,
+            text_key=xxhash.xxh32_intdigest(_NO_LETTERS.sub("", letters).encode("utf-8", "surrogatepass")),
         )
         return analysis, compared
 

@@ -5,7 +5,7 @@ are read at one instant and changed together. Records and texts are spread over 
 part of a key behind its tag, the same in all segments.
 
     {en.3f2a.0}b0:1f2e   block bucket: block 0 has the value 0x1f2e  postings (``codec/postings.py``)
-    {en.3f2a.0}s1f2e3    sketch bucket: low 18 bits of a sketch key  postings
+    {en.3f2a.0}s1f2e3    sketch bucket: low 18 bits of a sketch key  postings (``wording_keys``)
     {en.3f2a.0}s21:01f2e3    the same after a rehash: 21 bits
     {en.3f2a.0}t1f2e3    term bucket: top 20 bits of an index key    postings, the newest only
     {en.3f2a.0}i<16 B>   binding of an id, by its xxh3_128 hash      ``bindings.encode_binding``
@@ -41,6 +41,8 @@ from functools import lru_cache
 import numpy as np
 import xxhash
 
+from aggregator.analysis.shingles import MAX_SKETCH_KEYS, sketch_keys
+from aggregator.domain import Analysis, ArticleRecord
 from aggregator.index.blocks import ProbePlan
 
 INDEXED_TERMS = 6
@@ -60,6 +62,12 @@ def index_keys(terms: Sequence[tuple[str, float]]) -> list[int]:
 def query_weights(terms: Sequence[tuple[str, float]]) -> dict[int, float]:
     """Hashes of the terms to look up, with the weight of each in the query."""
     return {term_hash(term): weight for term, weight in terms[:QUERY_TERMS]}
+
+
+def wording_keys(article: Analysis | ArticleRecord, count: int = MAX_SKETCH_KEYS) -> tuple[int, ...]:
+    """Its ``text_key``, under which another space may look it up, and ``count`` sketch keys; all distinct."""
+    own = sketch_keys(article.sketch, count)
+    return own if not article.text_key or article.text_key in own else (article.text_key, *own)
 
 
 @lru_cache(maxsize=1 << 16)

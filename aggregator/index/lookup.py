@@ -15,7 +15,7 @@ from operator import add
 
 import numpy as np
 
-from aggregator.analysis.shingles import MAX_QUERY_KEYS, sketch_keys
+from aggregator.analysis.shingles import MAX_QUERY_KEYS
 from aggregator.domain import Analysis, ArticleRecord, Match
 from aggregator.index import keys
 from aggregator.index.blocks import BlockPlan, ProbePlan
@@ -145,12 +145,12 @@ class Lookup:
             id_,
             probe_plan,
             len(probe_plan.flipped_bits),
-            sketch_keys(analysis.sketch, MAX_QUERY_KEYS),
+            keys.wording_keys(analysis, MAX_QUERY_KEYS),
             keys.binding(id_),
         )
 
     async def read_snapshot(self, probes: Sequence[Probe]) -> Snapshot:
-        """Read buckets, the bindings of the ids in every space, and what was taken down: one round trip."""
+        """Read buckets, bindings and equal texts in every space, and what was taken down: one round trip."""
         text_hashes = [probe.analysis.text_hash for probe in probes]
         binding_keys = [probe.binding_key for probe in probes]
         probes_by_space: dict[str, list[Probe]] = {space: [] for space in self._spaces}
@@ -162,6 +162,9 @@ class Lookup:
         def build_keys(space: str, tag: bytes, width: SketchWidth) -> list[bytes]:
             built = [tag + key for key in binding_keys]
             own = probes_by_space[space]
+            others = [probe.analysis.text_key for probe in probes if probe.space != space]
+            for bits in width.bits_to_read:
+                built += keys.sketch_buckets(tag, others, bits)
             block_buckets = keys.block_buckets(tag, [probe.probe_plan for probe in own]) if own else []
             for i, probe in enumerate(own):
                 count = probe.block_bucket_count

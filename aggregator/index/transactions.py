@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from aggregator.analysis.shingles import sketch_keys
 from aggregator.domain import ArticleRecord, Match, Outcome, arrival_ms_of
 from aggregator.index import keys
 from aggregator.index.article_stream import encode_stream_entry
@@ -287,7 +286,7 @@ class SegmentTransactions:
         number, blocks, wording = (
             record.number,
             self._plan.split(record.fingerprint),
-            sketch_keys(record.sketch),
+            keys.wording_keys(record),
         )
         block_write = AppendMany(
             tuple([keys.block_bucket(self._tag, block, value) for block, (value, _) in enumerate(blocks)]),

@@ -27,6 +27,7 @@ from aggregator.index.bindings import bindings_under
 from aggregator.index.lookup import EMPTY_RESULT
 from aggregator.ingest.commit import CommitPlan, Committer, PendingArticle
 from aggregator.ingest.decide import Decider, LookedUpArticle
+from aggregator.ingest.equal_texts import EqualTexts, equal_in_any_space
 
 # Attempts to commit a batch while other processes keep committing near-duplicates of its articles.
 MAX_COMMIT_ATTEMPTS = 24
@@ -82,9 +83,12 @@ class _InFlight:
             self.prefetch = None
 
     def may_prefetch(self, batch: Sequence[PendingArticle], before: Sequence[PendingArticle]) -> bool:
-        """Whether the batch shares no id with those in flight: an id's second post depends on its first."""
-        in_flight = self.committing.pending if self.committing is not None else []
-        ids = {item.article.id for item in (*before, *in_flight)}
+        """Whether it shares no id, and no text in two languages, with those in flight: it depends on them."""
+        in_flight = [*before, *(self.committing.pending if self.committing is not None else [])]
+        ids = {item.article.id for item in in_flight}
+        langs = {item.analysis.text_key: item.analysis.lang for item in in_flight}
+        if any(langs.get(i.analysis.text_key, i.analysis.lang) != i.analysis.lang for i in batch):
+            return False
         if any(item.profile.policy.compares_by_terms for item in batch):  # term buckets are not caught up
             return False
         return ids.isdisjoint(item.article.id for item in batch)
@@ -104,6 +108,7 @@ class BatchPipeline:
         index: Index,
         decider: Decider,
         committer: Committer,
+        equal_texts: EqualTexts,
         *,
         clock: Callable[[], int],
         execution: Execution,
@@ -111,6 +116,7 @@ class BatchPipeline:
         self._index = index
         self._decider = decider
         self._committer = committer
+        self._equal_texts = equal_texts
         self._clock = clock
         self._yield_control = execution.yield_control
         self._spawn = execution.spawn
@@ -193,10 +199,12 @@ class BatchPipeline:
         await self.process(conflicted)
         return not conflicted
 
-    async def _look_up(self, pending: list[PendingArticle]) -> Batch:
-        """Read ids, buckets and sketch keys, then the records of all candidates and of ids known already."""
+    async def _look_up(self, pending: list[PendingArticle], *, follows: bool = True) -> Batch:
+        """Read ids, buckets and sketch keys, then the records of candidates, equal texts and known ids."""
         with tracing.span("look up", origins=(item.origin for item in pending)):
             started = time.perf_counter()
+            if follows:
+                await self._equal_texts.unite(pending)
             now_ms = self._clock()
             lookups = [
                 LookedUpArticle(self._index.lookup.probe(p.analysis, p.article.id), EMPTY_RESULT, [])
@@ -204,7 +212,8 @@ class BatchPipeline:
             ]
             probes = [lookup.probe for lookup in lookups]
             snapshot = await self._index.lookup.read_snapshot(probes)
-            wanted: dict[int, str] = {}
+            equal = [equal_in_any_space(snapshot, probe) for probe in probes]
+            wanted: dict[int, str] = {n: space for one in equal for n, space in one.items()}
             for n, part in enumerate(self._index.lookup.probe_groups(probes)):
                 if n:
                     await self._yield_control()
@@ -221,6 +230,8 @@ class BatchPipeline:
                 for known in bindings_under(snapshot, probe.binding_key):
                     wanted.setdefault(known.binding.number, known.space)
             await self._index.lookup.load_into_snapshot(snapshot, wanted)
+            if follows and await self._equal_texts.follow(snapshot, pending, probes, equal):
+                return await self._look_up(pending, follows=False)
             return Batch(pending, lookups, snapshot, now_ms, time.perf_counter() - started)
 
     async def _decide(self, batch: Batch, dry_run: bool = False) -> list[CommitPlan]:

@@ -37,6 +37,7 @@ from aggregator.index.bindings import bindings_under
 from aggregator.ingest.commit import Committer, EventIdsOf, PendingArticle
 from aggregator.ingest.decide import Decider
 from aggregator.ingest.dual_write import DualWriter
+from aggregator.ingest.equal_texts import EqualTexts
 from aggregator.ingest.load_control import LoadControl, throttled_slice
 from aggregator.ingest.pipeline import SEQUENTIAL, BatchPipeline, Execution
 
@@ -91,12 +92,11 @@ class IngestService:
         self._batch_articles = batch_articles
         decider = Decider(index, dual_writer)
         committer = Committer(index, dual_writer, event_ids_of, store_texts=store_texts)
-        self._interactive_pipeline = BatchPipeline(
-            index, decider, committer, clock=clock, execution=execution
-        )
+        parts = index, decider, committer, EqualTexts(index, analyze_many)
+        self._interactive_pipeline = BatchPipeline(*parts, clock=clock, execution=execution)
         if load_control is not None:
             execution = replace(execution, yield_control=load_control.gate.yield_control)
-        self._bulk_pipeline = BatchPipeline(index, decider, committer, clock=clock, execution=execution)
+        self._bulk_pipeline = BatchPipeline(*parts, clock=clock, execution=execution)
         self._batcher = MicroBatcher(self._interactive_pipeline.process, batch_articles)
 
     @property

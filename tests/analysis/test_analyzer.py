@@ -111,6 +111,24 @@ def test_case_and_punctuation_do_not_change_the_text_hash() -> None:
     assert first.fingerprint == second.fingerprint
 
 
+def test_the_text_key_does_not_depend_on_the_language() -> None:
+    """Nor on case, punctuation and invisible characters; on the headline if that counts, and the opening."""
+    text, long = "The mayor’s crew won't sail, ÖRESUND is frozen", story(4, 40)
+
+    def key(title: str, text: str, lang: str) -> int:
+        return ANALYZER.analyze(Article(id="1", title=title, text=text, known_lang=lang)).text_key
+
+    assert len({key("Ice", text, lang) for lang in ("en", "de", "zh", "ko", "ru", "und")}) == 1
+    assert key("Ice", text, "en") == key("ICE!", text.replace("’", "'").replace("sail", "sa\u00adil"), "de")
+    assert key("Ice", text, "en") != key("Snow", text, "en") != key("Snow", f"{text} today", "en")
+    assert key("Ice", long, "en") == key("Snow", f"{long} today", "de") != key("Ice", f"Today {long}", "en")
+
+
+def test_a_known_language_is_not_detected() -> None:
+    """The text is in another script."""
+    assert ANALYZER.analyze(Article(id="1", text="渡轮星期一恢复通航。", known_lang="de")).lang == "de"
+
+
 def test_short_flag_and_term_weights() -> None:
     """A headline is marked short; term weights are descending and of unit norm."""
     headline = ANALYZER.analyze(Article(id="a", title="Ferry sinks off Veldmoor"))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aggregator.analysis.shingles import build_sketch, sketch_keys
+from aggregator.domain import Analysis
 from aggregator.index import keys
 from aggregator.index.blocks import MAX_RADIUS, PLANS, BlockPlan
 from aggregator.index.codec.postings import encode_term_postings, top_by_terms
@@ -174,3 +177,14 @@ def test_articles_are_ranked_by_the_weight_of_shared_terms() -> None:
     assert top_by_terms([None, None], {sea: 0.5, storm: 0.5}, 3).tolist() == []
     assert top_by_terms([], {}, 0).tolist() == []
     assert top_by_terms([b""], {sea: 1.0}, 0).dtype == np.uint64
+
+
+def test_an_article_is_indexed_under_its_text_key_and_sketch_keys() -> None:
+    """Once under each; no text key is 0."""
+    sketch = build_sketch([f"word{n}" for n in range(40)])
+    analysis = Analysis("en", "en.0001", 0, bytes(16), True, sketch)
+    own = sketch_keys(sketch)
+    assert keys.wording_keys(analysis) == own
+    assert keys.wording_keys(replace(analysis, text_key=7)) == (7, *own)
+    assert keys.wording_keys(replace(analysis, text_key=own[2])) == own
+    assert keys.wording_keys(replace(analysis, text_key=7), 2) == (7, *own[:2])

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from math import inf
 
-from aggregator.analysis.shingles import sketch_keys
 from aggregator.domain import Match, Outcome
 from aggregator.index import keys
 from aggregator.index.article_stream import decode_stream_entry, to_stream_item
@@ -197,7 +196,7 @@ def _unindexed_texts(store: MemoryStore, found: View, oldest_findable: int, *, t
             continue
         record = decode_record(data, found.space, binding.number)
         buckets = [keys.block_bucket(b"", b, v) for b, v in enumerate(block_values(PLAN, record.fingerprint))]
-        if not trims and not _has_sketch_entries(found, binding.number, sketch_keys(record.sketch)):
+        if not trims and not _has_sketch_entries(found, binding.number, keys.wording_keys(record)):
             continue
         if all(binding.number in found.entries.get(bucket, ()) for bucket in buckets):
             indexed.add((_group(binding), binding.text_hash))

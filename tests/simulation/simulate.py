@@ -9,7 +9,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from aggregator.analysis.shingles import sketch_keys
 from aggregator.concurrency import Spawn
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
@@ -453,7 +452,7 @@ class SmallRehash(SketchRehash):
 @cache
 def _sketch_bucket_values(bits: int) -> tuple[int, ...]:
     all_keys = [
-        key for text in TEXTS for lang in ("en", "fr") for key in sketch_keys(analysis(text, lang).sketch)
+        key for text in TEXTS for lang in ("en", "fr") for key in keys.wording_keys(analysis(text, lang))
     ]
     return tuple(sorted({key & (1 << bits) - 1 for key in all_keys}))
 
@@ -466,7 +465,7 @@ def _all_bucket_keys(sketch_bits: int) -> tuple[bytes, ...]:
             analyzed = analysis(text, lang)
             blocks = enumerate(block_values(oracle.PLAN, analyzed.fingerprint))
             found.update((keys.block_bucket(b"", block, value), None) for block, value in blocks)
-            found.update(dict.fromkeys(keys.sketch_buckets(b"", sketch_keys(analyzed.sketch), sketch_bits)))
+            found.update(dict.fromkeys(keys.sketch_buckets(b"", keys.wording_keys(analyzed), sketch_bits)))
     return tuple(found)
 
 

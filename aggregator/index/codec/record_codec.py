@@ -62,6 +62,7 @@ class RecordRow(msgspec.Struct, frozen=True, array_like=True):
     lang: str
     fingerprint: int
     text_hash: bytes
+    text_key: int
     short: bool
     published_at_ms: int | None
     sketch_size: int
@@ -97,6 +98,7 @@ def encode_record(record: ArticleRecord) -> bytes:
         texts=zlib.compress(plain, wbits=_RAW_DEFLATE) if len(plain) >= _MIN_COMPRESS_BYTES else texts,
         sketch_opening=encode_opening(record.sketch.opening),
         minor_terms=record.minor_terms,
+        text_key=record.text_key,
     )
     return append_checksum(_encode(row), record.number)
 
@@ -167,6 +169,7 @@ def _complete_record(
         terms=terms,
         figures=figures,
         minor_terms=row.minor_terms,
+        text_key=row.text_key,
     )
 
 

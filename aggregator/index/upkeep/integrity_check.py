@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.shingles import MAX_SKETCH_KEYS, sketch_keys
+from aggregator.analysis.shingles import MAX_SKETCH_KEYS
 from aggregator.domain import article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import Index, keys
@@ -81,7 +81,7 @@ class _IntegrityCheck:
         # Rows of the records, ascending by number.
         self._numbers: Numbers = np.empty(0, np.uint64)
         self._fingerprints: Numbers = np.empty(0, np.uint64)
-        self._sketch_keys: Numbers = np.empty((0, MAX_SKETCH_KEYS), np.uint64)
+        self._sketch_keys: Numbers = np.empty((0, MAX_SKETCH_KEYS + 1), np.uint64)
         self._term_keys: Numbers = np.empty((0, keys.INDEXED_TERMS), np.uint64)
         self._unknown: list[Numbers] = []
         # Whether each record has its posting in each block: (blocks, records).
@@ -132,11 +132,11 @@ class _IntegrityCheck:
                     self._report.damaged_records.append(number)
                     continue
                 terms = keys.index_keys(record.terms)
-                rows[number] = record.fingerprint, list(sketch_keys(record.sketch)), terms
+                rows[number] = record.fingerprint, list(keys.wording_keys(record)), terms
         numbers = sorted(rows)
         self._numbers = np.array(numbers, np.uint64)
         self._fingerprints = np.array([rows[n][0] for n in numbers], np.uint64)
-        self._sketch_keys = _padded([rows[n][1] for n in numbers], MAX_SKETCH_KEYS)
+        self._sketch_keys = _padded([rows[n][1] for n in numbers], MAX_SKETCH_KEYS + 1)
         self._term_keys = _padded([rows[n][2] for n in numbers], keys.INDEXED_TERMS)
 
     async def _count_other_widths(self, began: SegmentStack) -> None:

@@ -3,10 +3,10 @@
 Articles are compared within one fingerprint space, of which there are three (English, Chinese, all others).
 With a wrong declared language the guarantee is: a tag that the text plainly contradicts is ignored (another
 script, or 100 characters of English tagged as another language or the reverse). Other wrong tags are on
-shorter texts. Within a space (German as French) they hide no duplicate. Into another space (a German
-headline as English) they hide duplicates from correctly tagged articles, while duplicates with the same
-wrong tag still match. Without a tag, script and statistics detect the language of every article of these
-texts correctly.
+shorter texts. They hide no equal text. Within a space (German as French) they hide no duplicate. Into
+another space (a German headline as English) they hide edited copies from correctly tagged articles, while
+those with the same wrong tag still match. Without a tag, script and statistics detect the language of every
+article of these texts correctly.
 """
 
 from __future__ import annotations
@@ -199,17 +199,19 @@ async def test_a_wrong_tag_into_another_space_hides_no_duplicate(lang: str, wron
     assert sum(answer.outcome.match is not None for answer in answers) >= 19
 
 
-async def test_a_wrong_tag_on_a_headline_hides_correctly_tagged_duplicates() -> None:
-    """The limit of the guarantee: a text too short to contradict its tag matches only texts tagged alike."""
+async def test_a_wrong_tag_on_a_headline_hides_correctly_tagged_copies_that_are_edited() -> None:
+    """The limit of the guarantee: a text too short to contradict its tag matches equal texts and tags."""
     right = [replace(a, text="") for a in articles("de")]
     wrong = [replace(a, lang="en", id=f"{a.id}-en") for a in right]
     ingest = new_service()
     await submit_all(ingest, right)
     to_correct = await submit_all(ingest, wrong)
-    to_wrong = await submit_all(ingest, [replace(a, id=f"{a.id}-again") for a in wrong])
+    changed = [replace(a, id=f"{a.id}-edited", title=f"{a.title} heute") for a in wrong]
+    to_edited = await submit_all(ingest, changed)
+    to_wrong = await submit_all(ingest, [replace(a, id=f"{a.id}-again") for a in changed])
 
-    assert not any(answer.outcome.match for answer in to_correct)
-    assert all(answer.outcome.match for answer in to_wrong)
+    assert all(answer.outcome.match for answer in (*to_correct, *to_wrong))
+    assert not any(answer.outcome.match for answer in to_edited)
 
 
 @pytest.mark.parametrize("kind", ["as written", "truncated", "padded"])

@@ -32,9 +32,10 @@ from aggregator.index.codec.sketches import encode_sketch_sample
 from aggregator.store.decoding import append_checksum
 
 PINNED_RECORD = bytes.fromhex(
-    "049d05a2656ecf0123456789abcdefc410000102030405060708090a0b0c0d0e0fc2c002c40b020012bea78f"
-    "5843898909c402ff66c4041100000095a4706f7274aa506f7274206f70656e73b868747470733a2f2f657861"
-    "6d706c652e6f72672f706f7274a74578616d706c65ad686172626f75720a6372616e65c401c0c400e415dcef"
+    "049e05a2656ecf0123456789abcdefc410000102030405060708090a0b0c0d0e0fce00c0ffeec2c002c40b02"
+    "0012bea78f5843898909c402ff66c4041100000095a4706f7274aa506f7274206f70656e73b868747470733a"
+    "2f2f6578616d706c652e6f72672f706f7274a74578616d706c65ad686172626f75720a6372616e65c401c0c4"
+    "00392590bb"
 )
 
 
@@ -44,7 +45,7 @@ def record(sketch: Sketch) -> ArticleRecord:
         number=7, first_version=5, id="port", space="en.0001", lang="en", fingerprint=0x0123456789ABCDEF,
         text_hash=bytes(range(16)), short=False, title="Port opens", url="https://example.org/port",
         source="Example", published_at_ms=None, sketch=sketch, terms=(("harbour", 1.0), ("crane", 0.4)),
-        figures=(17,),
+        figures=(17,), text_key=0xC0FFEE,
     )  # fmt: skip
 
 

@@ -322,7 +322,7 @@ async def test_the_audit_reads_all_widths_and_reports_buckets_that_no_lookup_rea
     (space,) = newsroom.index.spaces
     tag, now_ms = keys.tag(space, 0), newsroom.clock() + HOUR_MS
     stored = [(await newsroom.index.articles.get(f"a{i}")).record for i in range(4)]
-    own_keys = [key for article in stored for key in sketch_keys(article.sketch)]
+    own_keys = [key for article in stored for key in keys.wording_keys(article)]
     steps = SmallRehash(newsroom.index, own_keys=own_keys).steps(space)
     for count in (1, 5, 100):
         await take(steps, count)

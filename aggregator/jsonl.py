@@ -12,6 +12,7 @@ import gzip
 import io
 import json
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -25,16 +26,35 @@ STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 LINES_PER_PROGRESS = 64
-# First bytes of files in other formats, and what to do with them.
+HEAD_BYTES = 1024
+# Patterns of the first bytes of files in other formats, and what to do with them.
 UNSUPPORTED_FORMATS = {
-    b"\xff\xfe": "The file is UTF-16 or UTF-32; write it as UTF-8.",
-    b"\xfe\xff": "The file is UTF-16; write it as UTF-8.",
-    b"PK\x03\x04": "The file is a zip archive; unpack it first.",
-    b"\xfd7zXZ": "The file is compressed by xz; decompress it first (gzip is read directly).",
-    b"BZh": "The file is compressed by bzip2; decompress it first (gzip is read directly).",
-    b"\x28\xb5\x2f\xfd": "The file is compressed by zstd; decompress it first (gzip is read directly).",
-    b"PAR1": "The file is Parquet; write its rows as lines of JSON (`aggregator dedupe` reads Parquet).",
+    rb"\xff\xfe": "The file is UTF-16 or UTF-32; write it as UTF-8.",
+    rb"\xfe\xff": "The file is UTF-16; write it as UTF-8.",
+    rb"PK\x03\x04": "The file is a zip archive; unpack it first.",
+    rb"\xfd7zXZ": "The file is compressed by xz; decompress it first (gzip is read directly).",
+    rb"BZh": "The file is compressed by bzip2; decompress it first (gzip is read directly).",
+    rb"\x28\xb5\x2f\xfd": "The file is compressed by zstd; decompress it first (gzip is read directly).",
+    rb".{257}ustar": "The file is a tar archive; unpack it first.",
+    rb"PAR1": "The file is Parquet; `aggregator dedupe --load` reads it, or write its rows as lines of JSON.",
+    rb"WARC/": "The file is a web archive (WARC); write each page as a line of JSON with url and html.",
+    rb"\x1e": "The file is a sequence of JSON texts (RFC 7464); remove the record separators.",
+    rb"\s*(<[!?].{,400}?)?<opml\b": "The file is a list of feeds; post their items by `aggregator follow`.",
+    rb"\s*(<[!?].{,400}?)?<(rss|feed|rdf:rdf)\b|\s*\{.{,400}?jsonfeed\.org/version": (
+        "The file is a feed; post its items by `aggregator follow`."
+    ),
+    rb"\s*<": "The file is HTML or XML; write each page as a line of JSON with url and html.",
+    rb"\s*\{\s*\n|\s*\[\s*\n|\s*\[\{[^\n]*,\s*\n": (
+        "The file is JSON over several lines; write one object per line, e.g. by `jq -c .` or `jq -c '.[]'`."
+    ),
+    rb"[^\n{]*\b(id|title|headline|text|body|url)\b\"?[,;\t][^\n{]*\n": (
+        "The file is CSV; `aggregator dedupe --load` reads it as NAME.csv; or write its rows as JSON."
+    ),
 }
+_UNSUPPORTED = [
+    (re.compile(rb"(?is)(?:%b)?(?:%b)" % (re.escape(BOM), pattern)), problem)
+    for pattern, problem in UNSUPPORTED_FORMATS.items()
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +88,12 @@ def check_readable(files: Sequence[str]) -> None:
             problems.append(f"{file} cannot be read: {error.strerror}.")
     if problems:
         raise InvalidInput(" ".join(problems))
+
+
+def other_format(head: bytes) -> str:
+    """Which other format a file with these first bytes has, and what to do, in one sentence; or empty."""
+    head = head[:HEAD_BYTES]
+    return next((problem for pattern, problem in _UNSUPPORTED if pattern.match(head)), "")
 
 
 def total_bytes(files: Sequence[str]) -> int | None:
@@ -155,11 +181,9 @@ def _lines_of_file(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Li
     content = io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=buffered))) if zipped else buffered
     number = 0
     try:
-        head = content.peek(8)
-        for magic, problem in UNSUPPORTED_FORMATS.items():
-            if head.startswith(magic):
-                yield Line(file, 1, error=InvalidInput(problem))
-                return
+        if problem := other_format(content.peek(HEAD_BYTES)):
+            yield Line(file, 1, error=InvalidInput(problem))
+            return
         while data := content.readline(max_line_bytes + 2):
             number += 1
             if number == 1:

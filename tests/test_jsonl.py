@@ -50,8 +50,22 @@ def test_gzip_is_recognized_by_content(tmp_path: Path) -> None:
         (lzma.compress(b"{}\n"), "xz"),
         (bz2.compress(b"{}\n"), "bzip2"),
         (gzip.compress(b"\xfe\xff" + '{"title": "x"}\n'.encode("utf-16-be")), "UTF-16"),
+        (b'<?xml version="1.0"?>\n<!-- a -->\n<rss version="2.0">\n', "`aggregator follow`"),
+        (b'\xef\xbb\xbf<feed xmlns="http://www.w3.org/2005/Atom">', "`aggregator follow`"),
+        (b'{\n "version": "https://jsonfeed.org/version/1.1",\n', "`aggregator follow`"),
+        (b'{"title": "D", "version":"https://jsonfeed.org/version/1","items":[]}', "`aggregator follow`"),
+        (b'<?xml version="1.0"?><opml version="2.0">', "list of feeds"),
+        (b"\n<!DOCTYPE html>\n<html><p>Hello</p>", "HTML or XML"),
+        (b"WARC/1.1\r\nWARC-Type: response\r\n", "WARC"),
+        (b"a.jsonl".ljust(257, b"\0") + b"ustar\x0000", "tar archive"),
+        (b'\x1e{"title": "x"}\n', "RFC 7464"),
+        (b'{\n  "title": "x"\n}\n', "`jq -c .`"),
+        (b'[{"title": "x"},\n{"title": "y"}]\n', "over several lines"),
+        (b"id,title,text\n1,A,B\n", "`aggregator dedupe --load`"),
+        (b'\xef\xbb\xbf"Id";"Title"\r\n', "The file is CSV"),
+        (b"published\ttext\turl\n", "The file is CSV"),
     ],
-    ids=["UTF-16", "zip", "xz", "bzip2", "UTF-16 in gzip"],  # gzip writes the time
+    ids=lambda value: value if isinstance(value, str) else "",  # gzip writes the time
 )
 def test_a_file_in_another_format_is_one_error(tmp_path: Path, content: bytes, message: str) -> None:
     """The error names the format; its lines are not reported one by one."""
@@ -196,9 +210,6 @@ def test_lines_survive_a_round_trip(
     content = b"\n".join(lines)
     path.write_bytes(gzip.compress(content) if zipped else content)
     expected = [line.rstrip(b"\r") for line in content.removeprefix(jsonl.BOM).split(b"\n")]
-    assume(
-        not content.startswith(tuple(jsonl.UNSUPPORTED_FORMATS))
-        and (zipped or not content.startswith(jsonl.GZIP_MAGIC))
-    )
+    assume(not jsonl.other_format(content) and (zipped or not content.startswith(jsonl.GZIP_MAGIC)))
 
     assert [line.data for line in read(path, limit=40)] == [line for line in expected if line.strip()]

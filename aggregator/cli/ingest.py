@@ -18,6 +18,8 @@ from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
+from aggregator_client.decision import JsonDates
+from aggregator_client.outcomes import undated_summary
 
 BATCH_LINES, BATCH_BYTES = 512, 1_000_000
 LABELS = ("cluster", "original")  # columns of evaluation files, which articles do not have
@@ -33,14 +35,15 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
     started_s = time.monotonic()
-    counts, throttled_s = Counter[str](), 0.0
+    counts, throttled_s, dates = Counter[str](), 0.0, JsonDates(args.timezone)
     with (
         open_bar(not args.no_progress, total=jsonl.total_bytes(args.files), unit="B", unit_scale=True) as bar,
         jsonl.open_output(args.out) as write,
     ):
         lines = jsonl.read_lines(args.files, max_line_bytes=settings.max_body_bytes, progress=bar.update)
+        rows = (dataclasses.replace(line, data=dates.convert(line.data)) for line in map(strip_labels, lines))
         async with open_target(args, settings) as target:
-            for batch in iter_batches(map(strip_labels, lines)):
+            for batch in iter_batches(rows):
                 for reply in await target.send(batch, dry_run=args.command == "check"):
                     write(reply.data)
                     counts[reply.verdict or "bad"] += 1
@@ -52,6 +55,8 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         f", of which {throttled_s:.2f} s throttled for interactive requests" if throttled_s >= 0.01 else ""
     )
     print(f"{format_counts(counts)}; {rate}{paused}", file=sys.stderr)
+    if dates.undated:
+        print(undated_summary(dates.undated, "rows"), file=sys.stderr)
     return EXIT_PARTIAL_FAILURE if counts["bad"] else EXIT_OK
 
 

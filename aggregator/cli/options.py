@@ -19,6 +19,7 @@ from aggregator.cli.common_options import (
 )
 from aggregator.settings import config_variable
 from aggregator.time_units import DAY_MS
+from aggregator_client.dates import time_zone
 
 EPILOG = """\
 exit codes: 0 success; 1 some input lines were invalid or an id is unknown; 2 usage, settings, files or
@@ -117,8 +118,9 @@ _FILES = arg("files", nargs="*", default=["-"], metavar="FILE", help=f"{INPUT_HE
 
 def _ingest(name: str, help: str, *arguments: Argument, out: str = "standard output") -> Command:
     out_option = arg("--out", metavar="FILE", help=f"write the verdicts here (default: {out})")
+    zone = arg("--timezone", metavar="ZONE", type=time_zone, help="of dates without offset: Europe/Berlin")
     return Command(
-        name, help, (_FILES, out_option, *arguments), "aggregator.cli.ingest:run",
+        name, help, (_FILES, out_option, zone, *arguments), "aggregator.cli.ingest:run",
         progress=True, store=True, server=True, profiles=True, settings=(*SERVICE_SETTINGS, "max_body_bytes"),
     )  # fmt: skip
 
@@ -185,6 +187,7 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
     ),
     _ingest("check", "like ingest, without storing anything"),
     ("learn", _add_learn),
+    ("follow", "newsdedup-client"),
     ("work", "newsdedup-client"),
     Command(
         "explain", "show why two articles are duplicates, or not",

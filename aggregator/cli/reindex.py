@@ -43,6 +43,7 @@ from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
 from aggregator.store.factory import with_running_store_url
 from aggregator.time_units import format_minute
+from aggregator_client.decision import JsonDates
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -141,12 +142,13 @@ async def _copy(
 
 
 def _read_articles(files: list[str], max_line_bytes: int, rejected: dict[str, Line]) -> Iterator[Article]:
+    dates = JsonDates()
     for line in map(strip_labels, jsonl.read_lines(files, max_line_bytes=max_line_bytes)):
         if line.error is not None:
             rejected[line.location] = line
             continue
         try:
-            yield decode_article(line.data)
+            yield decode_article(dates.convert(line.data))
         except InvalidInput as error:
             rejected[line.location] = Line(line.file, line.number, error=error)
 

@@ -28,6 +28,7 @@ from aggregator.contract.validation import (
 )
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
+from aggregator_client.surrogates import whole_json
 from aggregator_client.wire import MAX_YEAR, MIN_YEAR, ArticleIn
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ UTF8_BOM = b"\xef\xbb\xbf"
 
 # Control characters other than white space: illegal in XML and harmful in a terminal.
 _CONTROL_CHARS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufffe\uffff]")
+_NO_DATE = re.compile(rb'"\s*(000[01]-0[01]-0[01](\D.*)?)?"', re.DOTALL)  # also of Go, .NET and MySQL
 _BYTE_OFFSET = re.compile(r" \(byte (\d+)\)")
 
 
@@ -76,8 +78,18 @@ def decode_article(data: bytes) -> Article:
     try:
         body = decode(data, ArticleIn)
     except InvalidInput as error:
+        if (without_date := _without_blank_date(data, error)) is not None:
+            return decode_article(without_date)
         raise _with_rule_errors(data, error) from None
     return to_article(body)
+
+
+def _without_blank_date(data: bytes, error: InvalidInput) -> bytes | None:
+    """The article without its date, if ``error`` is about a date that stands for none."""
+    if all(found.field != "published_at" for found in (error, *error.others)):
+        return None
+    members = decode(data, dict[str, msgspec.Raw])
+    return msgspec.json.encode(members) if _NO_DATE.fullmatch(members.pop("published_at")) else None
 
 
 def _with_rule_errors(data: bytes, error: InvalidInput) -> InvalidInput:
@@ -116,12 +128,14 @@ def decode(data: bytes, type_: type[T]) -> T:
         raise body_error(data, type_, error) from None
     except RecursionError:
         raise _bad_json("nested too deeply.") from None
-    except UnicodeDecodeError as error:
-        raise _bad_json(f"not valid UTF-8 (byte {error.object[error.start]:#04x}).") from None
     except json.JSONDecodeError as error:
         raise _bad_json(f"not valid JSON ({error}).") from None
-    except msgspec.MsgspecError as error:
-        raise _bad_json(f"not valid JSON ({_malformed_json_reason(error, data)}).") from None
+    except (UnicodeDecodeError, msgspec.MsgspecError) as error:
+        if (whole := whole_json(data)) != data:
+            return decode(whole, type_)
+        if isinstance(error, UnicodeDecodeError):
+            raise _bad_json(f"not valid UTF-8 (byte {error.object[error.start]:#04x}).") from None
+        raise _bad_json(f"not valid JSON ({_malformed_json_reason(error)}).") from None
     return decoded
 
 
@@ -166,12 +180,14 @@ def to_article(body: ArticleIn, *, for_storage: bool = True) -> Article:
     found = ErrorCollector()
     if not (title or text or html):
         found.add("text: the article is empty; give text, html or at least a title.", "text", "missing")
-    id_ = found.run(validate_id, body.id_) if body.id_ is not None else ""
-    if body.id_ is None and for_storage:
+    has_id = bool(body.id_ and body.id_.strip())
+    id_ = found.run(validate_id, body.id_ or "") if has_id else ""
+    if not has_id and for_storage:
         id_ = found.run(derive_id, None, url, title, text or html)
     elif url:
         found.run(canonical_url, url)
-    published_at_ms = found.run(to_unix_ms, body.published_at, "published_at")
+    published_at = body.published_at if body.published_at and body.published_at.year > 1 else None
+    published_at_ms = found.run(to_unix_ms, published_at, "published_at")
     found.raise_all()
     return Article(
         id=id_ or "",
@@ -237,10 +253,6 @@ def _strip_control_chars(text: str | None) -> str:
     return _CONTROL_CHARS.sub("", text or "")
 
 
-def _malformed_json_reason(error: Exception, data: bytes) -> str:
+def _malformed_json_reason(error: Exception) -> str:
     reason = _BYTE_OFFSET.sub(r" at byte \1", str(error))
-    if "truncated" not in reason:
-        return reason.removeprefix("JSON is malformed: ")
-    if b"\\ud" in data.lower():
-        return "truncated, or half of a surrogate pair"
-    return "truncated"
+    return "truncated" if "truncated" in reason else reason.removeprefix("JSON is malformed: ")

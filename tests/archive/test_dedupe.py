@@ -70,21 +70,26 @@ def test_the_distribution_of_lengths(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_invalid_rows_are_listed_with_their_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The other rows are used; the exit code is 1."""
+    """The other rows are used, undated if their date cannot be read; the exit code is 1."""
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     with open(source, "ab") as file:
         file.write(
             b'{"id": "broken"\n{"id": "empty", "text": " "}\n'
             b'{"id": "when", "text": "words", "published_at": "soon"}\n'
+            b'{"id": "rss", "text": "more", "published_at": "Fri, 27 Nov 2026 10:00:00 EST", "score": NaN}\n'
         )
 
     assert run(tmp_path / "out", source) == 1
     bad = read_lines(tmp_path / "out" / "bad_rows.jsonl")
-    assert [row["row"] for row in bad] == [61, 62, 63]
-    for row, reason in zip(bad, ("cannot be read", "neither text", "soon"), strict=True):
+    assert [row["row"] for row in bad] == [61, 62]
+    for row, reason in zip(bad, ("cannot be read", "neither text"), strict=True):
         assert reason in row["reason"]
     assert groups(tmp_path / "out") == EXPECTED
-    assert "3 bad rows" in capsys.readouterr().err
+    errors = capsys.readouterr().err
+    assert "2 bad rows" in errors and "1 dates could not be read; their rows are undated" in errors
+    kept = (tmp_path / "out" / "deduplicated.jsonl").read_bytes()
+    assert b'"when"' in kept and b'"score": NaN' in kept
+    assert run(tmp_path / "table", source, "--format", "parquet") == 1  # a table holds NaN, too
 
 
 UNRELATED = [
@@ -114,12 +119,11 @@ def test_an_archive_without_duplicates_is_unchanged(tmp_path: Path, count: int, 
 
 def test_an_archive_without_known_columns_gets_a_hint(tmp_path: Path) -> None:
     """The error names the columns of the row and --column; a row with an empty text gets no such hint."""
-    source = tmp_path / "a.csv"
-    source.write_text("headline,body\nDam breaks,The dam broke\n", encoding="utf-8")
+    source = write_lines(tmp_path / "a.jsonl", [{"headline": "Dam breaks", "body": "The dam broke"}])
     empty = write_lines(tmp_path / "b.jsonl", [{"id": "e", "text": " "}])
 
-    assert run(tmp_path / "csv", source) == run(tmp_path / "json", empty) == 1
-    (unmapped,), (blank,) = (read_lines(tmp_path / out / "bad_rows.jsonl") for out in ("csv", "json"))
+    assert run(tmp_path / "other", source) == run(tmp_path / "json", empty) == 1
+    (unmapped,), (blank,) = (read_lines(tmp_path / out / "bad_rows.jsonl") for out in ("other", "json"))
     assert unmapped["reason"] == (
         "The row has neither text, html nor title: its columns are headline, body; "
         "map them with --column FIELD=NAME."
@@ -286,6 +290,24 @@ def test_other_column_names(tmp_path: Path) -> None:
     assert run(tmp_path / "out", source, "--column", "id=guid", "--column", "text=body") == 0
     assert groups(tmp_path / "out") == EXPECTED
     assert run(tmp_path / "out", source, "--column", "body=text") == 2
+
+
+def test_headlines_alone_remove_nothing_unless_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mapping that was forgotten must not cost articles; the groups are written all the same."""
+    headlines = ["Ferry to Estmark runs again after repair of its pier", "Library of Corvane lends violins"]
+    given = [{"id": str(n), "title": headlines[n % 2], "body": f"Text {n}"} for n in range(4)]
+    source = write_lines(tmp_path / "a.jsonl", given)
+
+    assert run(tmp_path / "out", source) == 0
+    assert read_lines(tmp_path / "out" / "deduplicated.jsonl") == given
+    assert groups(tmp_path / "out") == {frozenset("02"), frozenset("13")}
+    assert "no row has a text or html: headlines alone were compared, and nothing is removed" in (
+        capsys.readouterr().err
+    )
+    assert run(tmp_path / "asked", source, "--by-headline") == 0
+    assert read_lines(tmp_path / "asked" / "deduplicated.jsonl") == given[:2]
 
 
 @pytest.mark.parametrize("prefer", ["longest", "medoid"])

@@ -78,6 +78,21 @@ def test_labels_of_evaluation_files_are_ignored(tmp_path: Path, capsys: pytest.C
     assert json.loads(capsys.readouterr().out)["verdict"] == "new"
 
 
+def test_a_row_is_sent_without_a_date_that_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The dates of feeds and parsers are read, the others counted; none costs the row."""
+    dates = ["Tue, 3 Feb 2026 13:50:00 +08:00", 1770097800000, "2026-02-03 14:50", "3/2/2026", "", None]
+    rows = [{"title": f"{OTHER['title']} {n}", "published_at": date} for n, date in enumerate(dates)]
+    articles = write_jsonl(tmp_path / "a.jsonl", *rows, '{"title": "Ferry \\ud83d", "published_at": "soon"}')
+
+    assert run("ingest", "--store", "memory", articles) == 0
+    assert "3 rows had a date that could not be read; they were sent without one" in capsys.readouterr().err
+    assert run("check", "--store", "memory", "--timezone", "Asia/Seoul", articles) == 0
+    assert "2 rows had a date that could not be read" in capsys.readouterr().err
+    assert run("ingest", "--store", "memory", "--timezone", "Seoul", articles) == 2
+
+
 def test_check_stores_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same article is new twice."""
     articles = write_jsonl(tmp_path / "articles.jsonl", article_body(ORIGINAL), article_body(ORIGINAL))

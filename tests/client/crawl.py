@@ -59,6 +59,7 @@ class News(scrapy.Spider):
             "id": response.url.rsplit("/", 1)[1],
             "headline": response.css("h1::text").get(),
             "maintext": response.css("p::text").getall(),
+            "published_at": response.css("time::text").get(),
         }
 
 

@@ -6,15 +6,16 @@ import calendar
 import time
 import zoneinfo
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from zoneinfo import ZoneInfo
 
-import feedparser  # type: ignore[import-untyped]
+import feedparser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator_client.dates import ZONES, parse_feed_date, with_parsed_date
+from aggregator_client.dates import ZONES, parse_feed_date, time_zone, with_parsed_date
 
 MEANT = datetime(2026, 3, 5, 14, 7, 9, tzinfo=UTC)
 SECONDS = int(MEANT.timestamp())
@@ -114,6 +115,10 @@ def test_named_zones_have_one_meaning_in_the_zone_database() -> None:
         f" {SECONDS}.0 ",
         time.gmtime(SECONDS),
         list(time.gmtime(SECONDS)),
+        time.localtime(SECONDS),
+        Decimal(SECONDS),
+        [SECONDS],
+        ["Thu, 5 Mar 2026 14:07:09 GMT"],
         MEANT,
         MEANT.astimezone(BERLIN),
         "Thu, 5 Mar 2026 14:07:09 GMT",
@@ -143,6 +148,15 @@ def test_a_date_without_a_time_is_midnight_utc(value: object) -> None:
     midnight = datetime(2026, 3, 5, tzinfo=UTC)
 
     assert parse_feed_date(value) == parse_feed_date(value, SHANGHAI) == midnight
+
+
+def test_milliseconds_before_2001_are_read() -> None:
+    """Twelve digits that are no year, month, day, hour and minute; and times before 1970."""
+    year_1990, year_1950 = datetime(1990, 1, 1, tzinfo=UTC), datetime(1950, 1, 1, tzinfo=UTC)
+
+    assert parse_feed_date(631_152_000_000) == parse_feed_date("631152000000") == year_1990
+    assert parse_feed_date(-631_152_000_000) == parse_feed_date("-631152000") == year_1950
+    assert parse_feed_date(202603051407) is parse_feed_date("202603051407") is None
 
 
 def test_twelve_is_the_hour_after_midnight_or_noon() -> None:
@@ -233,6 +247,13 @@ def test_no_value_raises(value: object) -> None:
     found = parse_feed_date(value)
 
     assert found is None or found.utcoffset() == timedelta()
+
+
+@pytest.mark.parametrize("name", ["CEST+5", "Berlin", "..", "Europe", "x" * 300, "\0"])
+def test_an_unknown_zone_is_named(name: str) -> None:
+    """As a ValueError, whatever the database says."""
+    with pytest.raises(ValueError, match="expected a time zone such as"):
+        time_zone(name)
 
 
 def test_an_article_keeps_everything_but_a_date_that_cannot_be_read() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from aggregator_client.decision import (
     NOT_AN_AGGREGATOR,
     Decision,
+    JsonDates,
     decode_decision,
     decode_line_decision,
     encode_article,
@@ -124,8 +127,48 @@ def test_none_counts_as_missing() -> None:
     encoded = encode_article({"id": "a1", "title": None, "text": "渡轮", "published_at": published})
 
     assert msgspec.json.decode(encoded) == {
-        "id": "a1", "text": "渡轮", "published_at": "2026-11-20T08:00:00Z",
+        "id": "a1", "text": "渡轮", "published_at": "2026-11-20T08:00:00+00:00",
     }  # fmt: skip
+
+
+def test_a_title_cut_in_the_middle_of_an_emoji_is_sent() -> None:
+    """By a program that counts in UTF-16; a whole pair is its character."""
+    encoded = encode_article({"id": "a1", "title": "Storm \ud83c", "text": "Ferry \ud83d\ude00 渡轮"})
+
+    assert msgspec.json.decode(encoded) == {"id": "a1", "title": "Storm \ufffd", "text": "Ferry 😀 渡轮"}
+
+
+def test_an_unreadable_date_does_not_cost_the_article() -> None:
+    """It is left out, and reported."""
+    undated: list[bool] = []
+    report = partial(undated.append, True)
+    tokyo = ZoneInfo("Asia/Tokyo")
+    article = {"title": "Ferry", "published_at": "2026-11-20 17:00"}
+
+    assert msgspec.json.decode(encode_article(article, on_undated=report)) == {"title": "Ferry"}
+    assert undated == [True]
+    assert msgspec.json.decode(encode_article(article, tokyo, report)) == {
+        "title": "Ferry", "published_at": "2026-11-20T08:00:00+00:00",
+    }  # fmt: skip
+    assert undated == [True]
+
+
+def test_dates_of_articles_that_are_json_are_converted() -> None:
+    """Usual dates, and what the service has to refuse, stay as they are."""
+    dates = JsonDates()
+    unchanged = (
+        b'{"published_at":"2026-11-20T08:00:00+01:00"}', b'{"title":"a"}', b'{"published_at":null}',
+        b"{oops", b"[1]", b"", b'{"published_at":"soon","id":"a","id":"b"}', b"[" * 100_000, b'"\xff"',
+    )  # fmt: skip
+    assert [dates.convert(data) for data in unchanged] == list(unchanged)
+    assert dates.undated == 0
+
+    converted = dates.convert('{"title":"渡轮 \\ud83d","published_at":"Fri, 20 Nov 2026 09:00 CET"}'.encode())
+    assert json.loads(converted) == {"title": "渡轮 \ud83d", "published_at": "2026-11-20T08:00:00+00:00"}
+    for date in (b'"soon"', b"7", b'"9999-12-31T00:00:00Z"', b'"2026-02-30T00:00:00Z"'):
+        assert dates.convert(b'{"title":"a","published_at":' + date + b"}") == b'{"title": "a"}'
+    assert dates.convert(b'{"title":"a","published_at":""}') == b'{"title": "a"}'
+    assert dates.undated == 4
 
 
 @pytest.mark.parametrize(
@@ -133,7 +176,6 @@ def test_none_counts_as_missing() -> None:
     [
         ({"id": "a1", "txt": "x", "body": "y"}, "body, txt: unknown field; allowed: "),
         ({"id": "a1", "text": object()}, "The article cannot be written as JSON: "),
-        ({"id": "a1", "text": "\ud800"}, "The article cannot be written as JSON: "),
         (["id", "text"], "An article is a mapping of "),
         ("text", "An article is a mapping of "),
         (None, "An article is a mapping of "),

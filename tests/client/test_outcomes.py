@@ -92,3 +92,22 @@ def test_each_count_is_reported() -> None:
     outcomes.add_unchecked("tls", "TLS failed.")
 
     assert names == ["checked", "new", "unchecked", "unchecked/tls"]
+
+
+def test_articles_sent_without_their_date_are_reported_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    """Once, also when the caller gets an exception for each article without a verdict."""
+    outcomes = Outcomes("items", effect="")
+    for _ in range(12):
+        outcomes.add_undated()
+        outcomes.add_checked("new")
+    outcomes.close()
+    outcomes.close()
+
+    assert messages(caplog) == [
+        (
+            logging.WARNING,
+            "12 items had a date that could not be read; they were sent without one "
+            "(a local time needs a declared time zone)",
+        )
+    ]
+    assert outcomes.counts["undated"] == 12

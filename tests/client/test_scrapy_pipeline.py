@@ -13,9 +13,10 @@ import random
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from aggregator_client import SyncClient
+from aggregator_client import Client, SyncClient
 from tests.chaos.faulty_proxy import FaultyProxy
 from tests.support.factories import edited, story
 from tests.support.server_fixture import serving, serving_alone
@@ -40,7 +41,7 @@ class Site:
     """Pages; those after the first ``stories`` ones are near-duplicates of these.
 
     ``first``: number of the first page, a multiple of ``STORIES``. ``visits``: function to call at the n-th
-    request.
+    request. ``dates``: those of the pages, in turn.
     """
 
     url: str = ""
@@ -49,6 +50,7 @@ class Site:
     stories: int = STORIES
     served: int = 0
     visits: dict[int, Callable[[], object]] = field(default_factory=dict)
+    dates: Sequence[str] = ("",)
 
     async def page(self, request: web.Request) -> web.Response:
         """Serve one page."""
@@ -61,7 +63,9 @@ class Site:
         text = story(self.first + (number - self.first) % self.stories, 12)
         if number - self.first >= self.stories:
             text = edited(text, number)
-        return web.Response(text=f"<h1>Page {number}</h1><p>{text}</p>", content_type="text/html")
+        date = self.dates[(number - self.first) % len(self.dates)]
+        body = f"<h1>Page {number}</h1><time>{date}</time><p>{text}</p>"
+        return web.Response(text=body, content_type="text/html")
 
 
 @pytest.fixture
@@ -175,6 +179,30 @@ async def test_what_was_taken_down_is_dropped(service: str, site: Site, tmp_path
     assert {row["id"] for row in second.rows} == {r["id"] for r in first.rows} - {removed["id"]}
     assert (second.stats["newsdedup/taken_down"], second.stats["newsdedup/checked"]) == (1, 6)
     assert "was taken down" in second.log and "newsdedup/unchecked" not in second.stats
+
+
+async def test_dates_of_a_crawl_are_stored_at_their_hour(service: str, site: Site, tmp_path: Path) -> None:
+    """Those that cannot be read for certain cost no article, and are counted and said."""
+    site.first, site.pages, site.stories = 30 * STORIES, 8, 8
+    site.dates = (
+        "Tue, 3 Feb 2026 11:20:00 +05:30",
+        "Tue, 3 Feb 2026 14:50:00 KST",
+        "3 February 2026 12:50 AM EST",
+        "1770097800",
+        "2026-02-03 13:50:00",
+        "Tue, 3 Feb 2026 13:50:00 IST",
+        "3/2/2026",
+        "",
+    )
+    outcome = await crawl(site, tmp_path, f"NEWSDEDUP_URL={service}", "NEWSDEDUP_TIMEZONE=Asia/Shanghai")
+    async with Client(service, deadline_s=60) as client:
+        stored = [await client.get(str(site.first + page)) for page in range(8)]
+
+    meant = datetime(2026, 2, 3, 5, 50, tzinfo=UTC)
+    assert [article.published_at for article in stored] == [meant] * 5 + [None] * 3
+    assert outcome.stats["newsdedup/undated"] == 2
+    assert len(outcome.rows) == outcome.stats["newsdedup/checked"] == 8
+    assert "WARNING: 2 items had a date that could not be read; they were sent without one" in outcome.log
 
 
 async def test_failing_open_loses_no_story(service: str, site: Site, tmp_path: Path) -> None:

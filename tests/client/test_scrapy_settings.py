@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, date, datetime, timedelta, timezone
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from scrapy.exceptions import CloseSpider, DropItem
 from scrapy.utils.test import get_crawler
 
 from aggregator_client.errors import ConfigurationError
-from aggregator_client.scrapy_pipeline import NewsDedupPipeline, _to_rfc3339
+from aggregator_client.scrapy_pipeline import NewsDedupPipeline
 from tests.client import misbehaving
 from tests.client.test_connection import VERDICT, Gate
 from tests.support.factories import story
@@ -40,6 +40,7 @@ def pipeline(**settings: object) -> NewsDedupPipeline:
         ({"ON_FAILURE": "closed", "RETRY_SECONDS": "1m"}, "NEWSDEDUP_RETRY_SECONDS: expected a number"),
         ({"ON_FAILURE": "shut"}, "NEWSDEDUP_ON_FAILURE: expected one of open, closed, found 'shut'."),
         ({"DUPLICATES": "keep"}, "NEWSDEDUP_DUPLICATES: expected one of drop, tag, found 'keep'."),
+        ({"TIMEZONE": "Berlin"}, "NEWSDEDUP_TIMEZONE: expected a time zone such as Europe/Berlin"),
         (
             {"CONCURRENCY": 0},
             "NEWSDEDUP_URL, NEWSDEDUP_CONCURRENCY: concurrency: expected 1 or more, found 0.",
@@ -61,22 +62,39 @@ def test_an_invalid_setting_stops_the_start(settings: dict[str, object], message
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (datetime(2026, 11, 20, 8), "2026-11-20T08:00:00+00:00"),
-        (datetime(2026, 11, 20, 8, tzinfo=timezone(timedelta(hours=1))), "2026-11-20T08:00:00+01:00"),
-        (date(2026, 11, 20), "2026-11-20T00:00:00+00:00"),
-        ("2026-11-20", "2026-11-20T00:00:00+00:00"),
-        (" 2026-11-20 08:00:00 ", "2026-11-20T08:00:00+00:00"),
-        ("2026-11-20T08:00:00Z", "2026-11-20T08:00:00+00:00"),
-        ("Fri, 20 Nov 2026 08:00:00 +0100", "2026-11-20T08:00:00+01:00"),
-        (int(datetime(2026, 11, 20, tzinfo=UTC).timestamp()), "2026-11-20T00:00:00+00:00"),
+        ("Fri, 20 Nov 2026 09:00:00 +01:00", "2026-11-20T08:00:00+00:00"),
+        (["Fri, 20 Nov 2026 09:00:00 CET", "2026-11-21"], "2026-11-20T08:00:00+00:00"),
+        (time.gmtime(1795161600), "2026-11-20T08:00:00+00:00"),
+        ([1795161600], "2026-11-20T08:00:00+00:00"),
+        ("2026-11-20 17:00:00", "2026-11-20T08:00:00+00:00"),
+        ("Fri, 20 Nov 2026 17:00:00 or so", None),
         ("last Friday", None),
-        ("0001-01-01", None),
-        (1e30, None),
     ],
 )
-def test_dates_are_parsed_in_several_forms(value: object, expected: str | None) -> None:
-    """Feeds, metadata and databases use different forms; an invalid date gives None."""
-    assert _to_rfc3339(value) == expected
+async def test_dates_of_items_are_read_in_any_form(value: object, expected: str | None) -> None:
+    """Local times in the declared zone."""
+    dedup = pipeline(TIMEZONE="Asia/Tokyo")
+    article = dedup._to_article(ItemAdapter({"title": "Ferry", "text": story(1), "published_at": value}))
+    await dedup.close_spider()
+
+    assert article.get("published_at") == expected
+    assert dedup._stats is not None
+    assert dedup._stats.get_value("newsdedup/undated", 0) == (expected is None)
+
+
+@pytest.mark.parametrize(
+    ("item", "id_"),
+    [
+        ({"id": 7, "url": "https://www.gazette.example/ferry"}, "gazette.example:7"),
+        ({"id": ["7"], "url": ["https://herald.example/a"]}, "herald.example:7"),
+        ({"id": "https://gazette.example/?p=7", "url": "https://gazette.example/ferry"}, None),
+        ({"id": "7"}, None),
+    ],
+)
+def test_an_id_gets_the_host_of_its_item(item: dict[str, object], id_: str | None) -> None:
+    """As that of a feed item: two sites that count from 1 have no id in common."""
+    article = pipeline()._to_article(ItemAdapter(item))
+    assert article["id"] == (id_ or item["id"])
 
 
 @pytest.mark.services

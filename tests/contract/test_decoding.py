@@ -69,6 +69,59 @@ def test_text_takes_precedence_over_html() -> None:
     assert (blank.text, blank.html) == ("", "<p>B</p>")
 
 
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (rb"Storm \ud83d", "Storm \ufffd"),
+        (rb"Storm \uDE00.", "Storm \ufffd."),
+        (rb"\ud83d\ud83d\ude00", "\ufffd😀"),
+        (rb"\\\ud83d \\ud83d \ud55c\n", "\\\ufffd \\ud83d 한"),
+        (b"Storm \xed\xa0\xbd", "Storm \ufffd"),
+        (b"\xed\xa0\xbd\xed\xb8\x80 \xe6\xb8\xa1", "😀 渡"),
+    ],
+)
+def test_half_a_surrogate_pair_costs_one_character(given: bytes, read: str) -> None:
+    """In any text; a title cut by a program that counts in UTF-16 has one at its end."""
+    article = decode_article(
+        b'{"id": "%s", "title": "%s", "text": "%s"}' % (given.removesuffix(rb"\n"), given, given)
+    )
+
+    assert (article.title, article.text.strip()) == (read, read)
+    assert article.id == read
+
+
+def test_what_is_not_utf_8_stays_an_error() -> None:
+    """Also beside half a pair, and a name that is given twice."""
+    for body in (rb'{"title": "\ud83d' + b'\xff"}', rb'{"title": "\ud83d", "text": "x", "text": "y"}'):
+        with pytest.raises(InvalidInput):
+            decode_article(body)
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        *('""', '" "', "null", '"0001-01-01T00:00:00Z"', '"0001-01-01T00:00:00+01:00"', '"0001-01-01"'),
+        '"0000-00-00 00:00:00"',
+    ],
+)
+@pytest.mark.parametrize("id_", ['""', '" "', "null"])
+def test_what_programs_write_for_nothing_is_nothing(date: str, id_: str) -> None:
+    """Zero values of Go, .NET and MySQL; the id is derived."""
+    article = decode_article(f'{{"id": {id_}, "title": "Ferry \\ud83d", "published_at": {date}}}'.encode())
+
+    assert article.published_at_ms is None
+    assert article.id.startswith("content:")
+
+
+def test_a_blank_date_hides_no_other_error() -> None:
+    """Members that are given twice, wrong types, and other dates."""
+    for rest in ('"source": "a", "source": "b"', '"text": 7', '"id": "a\\u0000"', '"published_at": ""'):
+        with pytest.raises(InvalidInput):
+            decode_article(f'{{"title": "Ferry", "published_at": "", {rest}}}'.encode())
+    with pytest.raises(InvalidInput, match="published_at: expected an RFC 3339 time"):
+        decode_article(b'{"title": "Ferry", "published_at": "soon"}')
+
+
 def test_an_article_of_control_characters_is_empty() -> None:
     """What remains of it decides, not what was sent."""
     with pytest.raises(InvalidInput, match="the article is empty") as refusal:
@@ -79,7 +132,7 @@ def test_an_article_of_control_characters_is_empty() -> None:
 @pytest.mark.parametrize(
     ("data", "fields"),
     [
-        (b'{"id": "", "url": "::", "text": 7}', ["text", "id", "url"]),
+        (b'{"id": "", "url": "::", "text": 7}', ["text", "url"]),
         (b'\xef\xbb\xbf{"title": 1, "published_at": "1066-10-14T00:00:00Z"}', ["title", "published_at"]),
         (b'{"source": 1}', ["source", "text"]),
         (b'{"txet": "A ferry.", "title": "Ferry"}', ["txet"]),

@@ -88,7 +88,7 @@ def test_errors_of_items_are_listed_each() -> None:
 
 def test_rules_on_content_are_checked_together() -> None:
     """After the types: an empty article, its id, its URL and its time."""
-    body = b'{"id": " ", "url": "ftp://one.example/x", "published_at": "0900-01-01T00:00:00Z"}'
+    body = b'{"id": "\\u0001", "url": "ftp://one.example/x", "published_at": "0900-01-01T00:00:00Z"}'
     with pytest.raises(InvalidInput) as caught:
         decode_article(body)
 

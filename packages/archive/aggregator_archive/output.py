@@ -12,6 +12,7 @@ import resource
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,10 @@ def write_results(
     choice = choose_representatives(result, job.representative)
     progress.start_stage("write", None, "rows")
     bad, example = write_bad_rows(job, result.chunks)
+    metadata = [chunk_metadata(chunk) for chunk in result.chunks]
+    texts, unread_dates = (sum(about[name] for about in metadata) for name in ("texts", "unread_dates"))
+    if not (texts or job.by_headline):
+        choice = replace(choice, copy_of=np.arange(len(choice.copy_of)))
     write_pairs(job, result)
     write_clusters(job, result, choice)
     progress.start_stage("copy", sum(Path(file).stat().st_size for file in job.inputs), "B")
@@ -218,7 +223,11 @@ def write_results(
     shown += [row for cluster in clusters for row in cluster]
     articles_by_row = write_copy_and_collect(job, result.chunks, choice.is_kept, shown, progress.advance)
     result.stage_seconds["write"] = time.monotonic() - started
-    summary = _summarize_run(job, result, choice, bad, worker_count, peak_memory) | {"first_bad_row": example}
+    summary = _summarize_run(job, result, choice, bad, worker_count, peak_memory) | {
+        "first_bad_row": example,
+        "rows_with_text": texts,
+        "unread_dates": unread_dates,
+    }
     report.write_report(job.out_dir, result, summary, articles_by_row)
     report.write_review(job.out_dir, result, clusters, articles_by_row)
     write_bytes(job.out_dir / "summary.json", json.dumps(summary, indent=1).encode())

@@ -6,11 +6,14 @@ leniently: archives do not follow the service's contract.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
+import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +26,7 @@ from aggregator.analysis.article_id import derive_id
 from aggregator.domain import Article
 from aggregator.errors import AggregatorError, InvalidInput
 from aggregator_archive.optional_imports import import_optional
+from aggregator_client.dates import parse_feed_date
 
 MAX_BLOCK_ROWS = 2_000
 MAX_BLOCK_BYTES = 16_000_000
@@ -30,6 +34,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 PARQUET_MAGIC = b"PAR1"
 PYARROW = ("pyarrow.parquet", "newsdedup-archive[parquet]", "Parquet")  # arguments of import_optional
 MAX_NAMED_COLUMNS = 8  # in an error message
+HEAD_BYTES = 64 * 1024
 
 Row = bytes | dict[str, Any]  # a line of JSON, or a decoded row
 NumberedRow = tuple[int, Row | InvalidInput]  # with the row's number in its file, from 1
@@ -61,6 +66,17 @@ class _ArticleColumns(msgspec.Struct):
 ARTICLE_FIELDS = _ArticleColumns.__struct_fields__
 
 _decode = msgspec.json.Decoder(_ArticleColumns).decode
+
+# Bytes of a CSV file that are not UTF-8 are read as the usual older encoding of Western languages.
+LEGACY_ENCODING, _LEGACY_ERRORS = "windows-1252", "aggregator_archive.windows-1252"
+
+
+def _decode_legacy(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode(LEGACY_ENCODING, "replace"), error.end
+
+
+codecs.register_error(_LEGACY_ERRORS, _decode_legacy)
 
 
 def read_blocks(files: Sequence[str], progress: ProgressCallback | None = None) -> Iterator[Block]:
@@ -106,7 +122,8 @@ def _row_with_values(row: Row | InvalidInput, line: jsonl.Line) -> dict[str, Any
 def parse_article(row: Row, column_names: Mapping[str, str]) -> Article:
     """The article of one row; ``column_names``: column of each field that is not named like its column.
 
-    Raises InvalidInput if there is nothing to compare or a field has the wrong type.
+    A date that cannot be read for certain is none. Raises InvalidInput if there is nothing to compare or a
+    field has the wrong type.
     """
     given = _decode_row(row, column_names)
     title, text, html = given.title or "", given.text or "", given.html or ""
@@ -126,8 +143,26 @@ def parse_article(row: Row, column_names: Mapping[str, str]) -> Article:
 
 def row_as_dict(row: Row) -> dict[str, Any]:
     """All columns of a row that ``parse_article`` has accepted."""
-    decoded = msgspec.json.decode(row) if isinstance(row, bytes) else row
-    return cast("dict[str, Any]", decoded)
+    return cast("dict[str, Any]", _decode_json(row) if isinstance(row, bytes) else row)
+
+
+def states_date(row: Row, column_names: Mapping[str, str]) -> bool:
+    """Whether a row that ``parse_article`` has accepted has a date, readable or not."""
+    value = row_as_dict(row).get(column_names.get("published_at", "published_at"))
+    return value is not None and value != ""
+
+
+def _decode_json(row: bytes) -> Any:
+    """The value of a line; NaN and Infinity, which JSON lacks and Python writes, are accepted."""
+    try:
+        return msgspec.json.decode(row)
+    except msgspec.MsgspecError:
+        if b"NaN" not in row and b"Infinity" not in row:
+            raise
+    try:
+        return json.loads(row)
+    except ValueError as error:
+        raise msgspec.DecodeError(str(error)) from None
 
 
 def _column_hint(row: Row, column_names: Mapping[str, str]) -> str:
@@ -141,7 +176,7 @@ def _column_hint(row: Row, column_names: Mapping[str, str]) -> str:
 
 def _decode_row(row: Row, column_names: Mapping[str, str]) -> _ArticleColumns:
     try:
-        if isinstance(row, bytes) and not column_names:
+        if isinstance(row, bytes) and not column_names and b"NaN" not in row and b"Infinity" not in row:
             return _decode(row)
         full = row_as_dict(row)
         if not isinstance(full, dict):
@@ -165,23 +200,9 @@ def _article_id(given: _ArticleColumns, title: str, text: str) -> str:
 
 
 def _timestamp_ms(value: Any) -> int | None:
-    """Milliseconds since 1970 UTC. Times without zone are UTC; numbers are seconds, or ms above 1e11."""
-    if value is None or value == "":
-        return None
-    if isinstance(value, int | float):
-        return int(value if abs(value) > 1e11 else value * 1000)
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value.strip())
-        except ValueError:
-            raise InvalidInput(
-                f"published_at: {value[:40]!r} is not an ISO 8601 time.", field="published_at"
-            ) from None
-    if not isinstance(value, datetime):
-        raise InvalidInput(
-            f"published_at: expected a time, got {type(value).__name__}.", field="published_at"
-        )
-    return round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000)
+    """Milliseconds since 1970 UTC; None if the date cannot be read. Times without zone are UTC."""
+    date = parse_feed_date(value, UTC)
+    return None if date is None else round(date.timestamp() * 1000)
 
 
 def _group_into_blocks(rows: Iterable[NumberedRow]) -> Iterator[list[NumberedRow]]:
@@ -198,7 +219,7 @@ def _group_into_blocks(rows: Iterable[NumberedRow]) -> Iterator[list[NumberedRow
 
 
 def _read_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
-    if Path(file).name.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
+    if is_csv(file):
         return _csv_rows(file, progress)
     if file != jsonl.STDIN and _starts_with(file, PARQUET_MAGIC):
         return _parquet_rows(file, progress)
@@ -211,11 +232,7 @@ def _json_rows(file: str, progress: ProgressCallback | None) -> Iterator[Numbere
 
 
 def _csv_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
-    csv.field_size_limit(MAX_LINE_BYTES)
-    with open(file, "rb") as raw:
-        content = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == jsonl.GZIP_MAGIC else raw
-        text = io.TextIOWrapper(cast(BinaryIO, content), "utf-8-sig", errors="replace", newline="")
-        reader = csv.DictReader(text, delimiter="\t" if ".tsv" in Path(file).name.lower() else ",")
+    with open_csv(file) as (reader, raw):
         number = reported = 0
         while True:
             try:
@@ -232,6 +249,46 @@ def _csv_rows(file: str, progress: ProgressCallback | None) -> Iterator[Numbered
                 reported = raw.tell()
         if progress:
             progress(raw.tell() - reported)
+
+
+def is_csv(file: str) -> bool:
+    """Whether the name of a file is that of a CSV or TSV file."""
+    return Path(file).name.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz"))
+
+
+def read_head(file: str) -> bytes:
+    """The first ``HEAD_BYTES`` bytes, decompressed; what can be read of a damaged file."""
+    with open_decompressed(file) as (content, _):
+        try:
+            return content.read(HEAD_BYTES)
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            return b""
+
+
+@contextmanager
+def open_decompressed(file: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The content of a file, and the file on disk."""
+    with open(file, "rb") as raw:
+        zipped = raw.peek(2)[:2] == jsonl.GZIP_MAGIC
+        yield cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw, raw
+
+
+@contextmanager
+def open_csv(file: str) -> Iterator[tuple[csv.DictReader[str], BinaryIO]]:
+    """Reader of a CSV file with a header, and the file on disk.
+
+    UTF-8, or UTF-16 with a byte order mark; bytes that are not UTF-8 are ``LEGACY_ENCODING``. Columns are
+    separated by tabs if the name says so, else by commas, or by semicolons if the header has no comma.
+    """
+    csv.field_size_limit(MAX_LINE_BYTES)
+    head = read_head(file)
+    encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+    header = head.decode(encoding, "replace").partition("\n")[0]
+    delimiter = ";" if ";" in header and "," not in header else ","
+    with open_decompressed(file) as (content, raw):
+        errors = "replace" if encoding == "utf-16" else _LEGACY_ERRORS
+        text = io.TextIOWrapper(content, encoding, errors=errors, newline="")
+        yield csv.DictReader(text, delimiter="\t" if ".tsv" in Path(file).name.lower() else delimiter), raw
 
 
 def _next_row(reader: csv.DictReader[str]) -> Row | InvalidInput | None:

@@ -1,7 +1,7 @@
-"""Python clients of an aggregator service: asyncio, blocking, Scrapy pipeline and Redis stream worker.
+"""Python clients of an aggregator service: asyncio, blocking, Scrapy, feeds and Redis streams.
 
 ``Client`` is for asyncio, ``SyncClient`` for other code. ``scrapy_pipeline.NewsDedupPipeline`` goes into the
-ITEM_PIPELINES of a Scrapy project. ``work_command`` adds the command ``aggregator work`` to the server's
+ITEM_PIPELINES of a Scrapy project. ``follow_command`` and ``work_command`` add commands to the server's
 command line. ``wire`` has the types of requests and answers, which the service imports as well; the names
 below are imported on first use, so that those types load no HTTP client.
 """

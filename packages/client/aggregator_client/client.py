@@ -32,6 +32,7 @@ from urllib.parse import quote
 
 from aggregator_client.batches import submit_lines
 from aggregator_client.connection import Connection
+from aggregator_client.dates import time_zone
 from aggregator_client.decision import (
     NOT_AN_AGGREGATOR,
     TAKEN_DOWN,
@@ -66,8 +67,11 @@ class Client(Reader):
         concurrency: Maximum number of requests in flight; further calls wait for a slot.
         outcomes: Counts the articles; by default a new one.
         backfill: All articles are an archive or a backlog: they get verdicts and fire no events.
+        timezone: Where dates without an offset are local, such as "Europe/Berlin"; without it they are not
+            read. ``published_at`` may be in any form of ``dates.py``; what cannot be read for certain is left
+            out and counted as "undated".
 
-    Raises ConfigurationError for an invalid ``url`` or ``on_failure``.
+    Raises ConfigurationError for an invalid ``url``, ``on_failure`` or ``timezone``.
     """
 
     def __init__(
@@ -81,11 +85,16 @@ class Client(Reader):
         concurrency: int = CONCURRENCY,
         outcomes: Outcomes | None = None,
         backfill: bool = False,
+        timezone: str = "",
     ) -> None:
         if on_failure not in ("open", "closed"):
             raise ConfigurationError(f"on_failure: expected 'open' or 'closed', found {on_failure!r}.")
         if concurrency < 1:
             raise ConfigurationError(f"concurrency: expected 1 or more, found {concurrency}.")
+        try:
+            self._zone = time_zone(timezone) if timezone else None
+        except ValueError as error:
+            raise ConfigurationError(f"timezone: {error}") from None
         super().__init__(Connection(url, key, concurrency), deadline_s)
         self._batch_deadline_s = batch_deadline_s
         self._fails_open = on_failure == "open"
@@ -129,7 +138,7 @@ class Client(Reader):
         batch: list[bytes | Decision] = []
         for article in articles:
             try:
-                batch.append(encode_article(article))
+                batch.append(self._encode(article))
             except InvalidInput as error:
                 batch.append(Decision("refused", problem=str(error), kind="refused"))
             if len(batch) == BATCH_LINES:
@@ -203,9 +212,12 @@ class Client(Reader):
 
     # -- internals -----------------------------------------------------------------------------
 
+    def _encode(self, article: Mapping[str, Any]) -> bytes:
+        return encode_article(article, self._zone, self._outcomes.add_undated)
+
     async def _decide(self, article: Mapping[str, Any], path: str) -> Decision:
         try:
-            answer = await self._connection.request("POST", path, encode_article(article), self._deadline_s)
+            answer = await self._connection.request("POST", path, self._encode(article), self._deadline_s)
             decision = decode_decision(answer.body, stored=answer.status == 201)
         except TakenDown as error:
             decision = Decision("refused", problem=str(error), kind=TAKEN_DOWN)

@@ -6,9 +6,10 @@ without a date counts as published when it arrives, one with a wrong date is hou
 | value | read as |
 | --- | --- |
 | ``datetime`` with an offset | that time |
+| list of one value | that value |
 | ``date``, a text that is only a date | midnight UTC, which the service takes for a date without time |
 | ``time.struct_time``, also as nine numbers | UTC, as feedparser gives them, unless it has an offset |
-| number, or its text | seconds (10^8 to 10^10) or milliseconds (10^12 to 10^13) since 1970 |
+| number, or its text | seconds (10^8 to 10^10) or milliseconds (10^11 to 10^13) since 1970 |
 | text | see below; all of it, from the date on, must have a meaning |
 
 A text is a date, a time and a zone. Dates: ``27 Nov 2026`` and ``27-Nov-26`` (RFC 822, 850),
@@ -28,11 +29,12 @@ import re
 import time
 import unicodedata
 from calendar import month_abbr, month_name
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from numbers import Real
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from aggregator_client.wire import MAX_YEAR, MIN_YEAR
 
@@ -97,6 +99,14 @@ _EPOCH = re.compile(r"-?\d{9,13}(?:\.\d{1,9})?")
 _SPELLING = str.maketrans({"\u2212": "-", "\u200e": None, "\u200f": None, "\u061c": None, "\ufeff": None})
 
 
+def time_zone(name: str) -> tzinfo:
+    """A zone of the IANA database, such as Europe/Berlin. Raises ValueError."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, OSError, ValueError):  # a directory of the database, or no such name
+        raise ValueError(f"expected a time zone such as Europe/Berlin, found {name!r}.") from None
+
+
 def parse_feed_date(value: object, zone: tzinfo | None = None) -> datetime | None:
     """The time in UTC, or None if it cannot be read for certain; see the module.
 
@@ -110,9 +120,7 @@ def parse_feed_date(value: object, zone: tzinfo | None = None) -> datetime | Non
     return found if found and MIN_YEAR <= found.year <= MAX_YEAR else None
 
 
-def with_parsed_date(
-    article: Mapping[str, Any], zone: tzinfo | None = None
-) -> tuple[Mapping[str, Any], bool]:
+def with_parsed_date(article: Mapping[str, Any], zone: tzinfo | None = None) -> tuple[dict[str, Any], bool]:
     """The article with ``published_at`` in RFC 3339, or without; and whether it had one that was not read.
 
     None and a blank text are no date.
@@ -132,10 +140,8 @@ def _read(value: object, zone: tzinfo | None) -> datetime | None:
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
     if isinstance(value, Real | Decimal) and not isinstance(value, bool):
         return _from_epoch(float(value))
-    if isinstance(value, tuple | list) and len(value) == 9:
-        fields = time.struct_time(value)
-        offset = timezone(timedelta(seconds=fields.tm_gmtoff or 0))
-        return datetime(*fields[:5], min(fields.tm_sec, 59), tzinfo=offset)
+    if isinstance(value, tuple | list):
+        return _read(value[0], zone) if len(value) == 1 else _from_struct_time(value)
     if isinstance(value, bytes):
         value = value.decode()
     if not isinstance(value, str) or len(value) > MAX_CHARS:
@@ -144,9 +150,16 @@ def _read(value: object, zone: tzinfo | None) -> datetime | None:
     return _from_epoch(float(text)) if _EPOCH.fullmatch(text) else _read_text(text, zone)
 
 
+def _from_struct_time(numbers: Sequence[Any]) -> datetime:
+    """Raises TypeError if these are not its nine numbers."""
+    fields = time.struct_time(numbers)
+    offset = timezone(timedelta(seconds=getattr(numbers, "tm_gmtoff", None) or 0))
+    return datetime(*fields[:5], min(fields.tm_sec, 59), tzinfo=offset)
+
+
 def _from_epoch(number: float) -> datetime | None:
-    """Other numbers may be years, 20261127, or 0 for none."""
-    if 1e12 <= abs(number) < 1e13:
+    """Other numbers may be years, 20261127, 202611271639, or 0 for none."""
+    if 1e11 <= abs(number) < 1e13 and not 1.9e11 <= number < 2.2e11:
         number /= 1000
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=number) if 1e8 <= abs(number) < 1e10 else None
 

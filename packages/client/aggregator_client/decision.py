@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Literal
 
 import msgspec
 
+from aggregator_client.dates import with_parsed_date
 from aggregator_client.errors import InvalidInput, Unavailable
-from aggregator_client.wire import ArticleIn, Problem, VerdictName, VerdictOut
+from aggregator_client.surrogates import whole_text
+from aggregator_client.wire import (
+    MAX_YEAR,
+    MIN_YEAR,
+    ArticleIn,
+    OffsetDatetime,
+    Problem,
+    VerdictName,
+    VerdictOut,
+)
 
 ARTICLE_FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(ArticleIn))
 TAKEN_DOWN = "taken_down"
@@ -52,8 +65,16 @@ class Decision:
         return match.canonical_id if match else None
 
 
-def encode_article(article: Mapping[str, Any]) -> bytes:
-    """The article as JSON. Raises InvalidInput for unknown fields and values that JSON cannot represent."""
+def encode_article(
+    article: Mapping[str, Any],
+    zone: tzinfo | None = None,
+    on_undated: Callable[[], object] = lambda: None,
+) -> bytes:
+    """The article as JSON, with its date as ``dates.py`` reads it, in ``zone`` if it is local.
+
+    ``on_undated`` is called if the date cannot be read; it is then left out. Halves of surrogate pairs are
+    replaced by U+FFFD. Raises InvalidInput for unknown fields and values that JSON cannot represent.
+    """
     if not isinstance(article, Mapping):
         raise InvalidInput(
             f"An article is a mapping of {', '.join(ARTICLE_FIELDS)}; found {type(article).__name__}."
@@ -64,10 +85,62 @@ def encode_article(article: Mapping[str, Any]) -> bytes:
             f"{', '.join(unknown)}: unknown field; allowed: {', '.join(ARTICLE_FIELDS)}.",
             field=unknown[0],
         )
+    dated, unread = with_parsed_date(article, zone)
+    if unread:
+        on_undated()
+    given = {name: value for name, value in dated.items() if value is not None}
     try:
-        return msgspec.json.encode({name: value for name, value in article.items() if value is not None})
+        try:
+            return msgspec.json.encode(given)
+        except UnicodeEncodeError:
+            return msgspec.json.encode(
+                {
+                    name: whole_text(value) if isinstance(value, str) else value
+                    for name, value in given.items()
+                }
+            )
     except (TypeError, msgspec.MsgspecError, UnicodeEncodeError) as error:
         raise InvalidInput(f"The article cannot be written as JSON: {error}.") from None
+
+
+class JsonDates:
+    """Converts the dates of articles that are JSON already; ``undated``: how many were left out.
+
+    ``zone``: where times without an offset are local.
+    """
+
+    def __init__(self, zone: tzinfo | None = None) -> None:
+        self._zone, self.undated = zone, 0
+
+    def convert(self, data: bytes) -> bytes:
+        """The article with its date as the service takes it; ``data`` itself if it is no JSON object."""
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            published_at = _decode_dated(data).published_at
+            if published_at is None or MIN_YEAR <= published_at.year <= MAX_YEAR:
+                return data
+        try:
+            article = json.loads(data, object_pairs_hook=_unique_members)
+        except (ValueError, RecursionError):
+            return data
+        if not isinstance(article, dict) or "published_at" not in article:
+            return data
+        dated, unread = with_parsed_date(article, self._zone)
+        self.undated += unread
+        return json.dumps(dated).encode()
+
+
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a member is named twice")  # the service says which
+    return members
+
+
+class _Dated(msgspec.Struct):
+    published_at: OffsetDatetime | None = None
+
+
+_decode_dated = msgspec.json.Decoder(_Dated).decode
 
 
 class _LineStatus(msgspec.Struct):

@@ -17,6 +17,14 @@ ERROR_SHARE = 0.01
 log = logging.getLogger(__name__)
 
 
+def undated_summary(count: int, noun: str) -> str:
+    """One sentence; ``noun``: what was counted, in the plural."""
+    return (
+        f"{count} {noun} had a date that could not be read; they were sent without one "
+        "(a local time needs a declared time zone)"
+    )
+
+
 class Outcomes:
     """Outcome of each article that was submitted or checked.
 
@@ -29,7 +37,7 @@ class Outcomes:
 
     Names of the counts: the verdicts "new", "related", "duplicate" and "taken_down", their sum "checked";
     "unchecked" and its parts "unchecked/REASON", where REASON is "refused" for an article that the service
-    rejected, or the ``kind`` of ``errors.Unavailable``.
+    rejected, or the ``kind`` of ``errors.Unavailable``; "undated" for one whose date could not be read.
     """
 
     def __init__(
@@ -63,6 +71,10 @@ class Outcomes:
             self._next_warning_s = self._clock() + WARNING_INTERVAL_S
             log.warning("%s", self.summary())
 
+    def add_undated(self) -> None:
+        """Count an article that is sent without its date, which could not be read."""
+        self._add("undated")
+
     def summary(self) -> str:
         """One sentence: how many articles got no verdict, by reason, and the last problem."""
         prefix = "unchecked/"
@@ -77,10 +89,14 @@ class Outcomes:
         )
 
     def close(self) -> None:
-        """Log the totals if an article got no verdict. Idempotent."""
-        if self._closed or not self._effect or not self.counts["unchecked"]:
+        """Log the totals if an article got no verdict, or was sent without its date. Idempotent."""
+        if self._closed:
             return
         self._closed = True
+        if undated := self.counts["undated"]:
+            log.warning("%s", undated_summary(undated, self._noun))
+        if not self._effect or not self.counts["unchecked"]:
+            return
         is_error = self.counts["unchecked"] > ERROR_SHARE * self.total
         log.log(logging.ERROR if is_error else logging.WARNING, "at the end: %s", self.summary())
 

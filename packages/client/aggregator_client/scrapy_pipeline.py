@@ -15,6 +15,7 @@
 | NEWSDEDUP_CONCURRENCY | 8 | requests in flight; further items wait |
 | NEWSDEDUP_FIELDS | {} | article field -> item field, e.g. {"text": "body", "published_at": "date"} |
 | NEWSDEDUP_POLICY | | policy profile for all items; by default the source selects it |
+| NEWSDEDUP_TIMEZONE | | where dates without an offset are local, e.g. Europe/Berlin |
 | NEWSDEDUP_BACKFILL | False | the crawl reads an archive: its items get verdicts and fire no events |
 | NEWSDEDUP_TAG_FIELD | dedup | item field for verdict, ids and related articles, if the item class has it |
 
@@ -25,8 +26,10 @@ Items wait for a free request, so a service that is slower than the spider slows
 downloads no more pages while those in processing exceed SCRAPER_SLOT_MAX_ACTIVE_SIZE. While a service that
 fails open does not answer, 8 items pass every 2 s.
 
-Dates may be datetimes, ISO 8601, RFC 2822 (as in feeds) or seconds since 1970; without an offset they are
-UTC. A date that cannot be parsed is omitted and counted as ``undated``.
+Dates may have any form of ``dates.py``. One that cannot be read for certain, such as a local time without
+NEWSDEDUP_TIMEZONE, is omitted and counted as ``undated``.
+
+An id that is no address gets the host of the item's URL before it (``feed_ids.py``): sites count from 1.
 
 Put the pipeline directly before the one that stores. When a later pipeline raises or drops the item, the
 reservation is removed, so that copies by other outlets are not duplicates of an article that was never
@@ -44,10 +47,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from contextvars import ContextVar
-from datetime import UTC, date, datetime
-from email.utils import parsedate_to_datetime
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +58,11 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DropItem
 
 from aggregator_client.client import CONCURRENCY, DEADLINE_S, Client
+from aggregator_client.dates import time_zone, with_parsed_date
 from aggregator_client.decision import ARTICLE_FIELDS, TAKEN_DOWN, Decision
 from aggregator_client.errors import ConfigurationError, InvalidInput, Unavailable
+from aggregator_client.feed_ids import global_id, host_of
 from aggregator_client.outcomes import Outcomes
-from aggregator_client.wire import MAX_YEAR, MIN_YEAR
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +98,14 @@ class NewsDedupPipeline:
         deadline_s = _parse_number(settings, "NEWSDEDUP_DEADLINE", DEADLINE_S)
         retry_s = _parse_number(settings, "NEWSDEDUP_RETRY_SECONDS", 60.0)
         self._deadline_s = retry_s if self._fails_closed else deadline_s
+        self._zone = _parse_zone(settings.get("NEWSDEDUP_TIMEZONE", ""))
+        self._outcomes = Outcomes(
+            "items",
+            f"got no verdict (held in {self._held_path}, refused ones passed)"
+            if self._fails_closed
+            else "passed unchecked",
+            on_count=self._count,
+        )
         try:
             self._client = Client(
                 settings.get("NEWSDEDUP_URL", "http://127.0.0.1:8080"),
@@ -104,13 +114,7 @@ class NewsDedupPipeline:
                 on_failure="closed" if self._fails_closed else "open",
                 backfill=settings.getbool("NEWSDEDUP_BACKFILL"),
                 concurrency=int(_parse_number(settings, "NEWSDEDUP_CONCURRENCY", CONCURRENCY)),
-                outcomes=Outcomes(
-                    "items",
-                    f"got no verdict (held in {self._held_path}, refused ones passed)"
-                    if self._fails_closed
-                    else "passed unchecked",
-                    on_count=self._count,
-                ),
+                outcomes=self._outcomes,
             )
         except ConfigurationError as error:
             raise ConfigurationError(f"NEWSDEDUP_URL, NEWSDEDUP_CONCURRENCY: {error}") from None
@@ -163,11 +167,13 @@ class NewsDedupPipeline:
             for name, value in values.items()
             if value not in (None, "", [], ())
         }
+        if "id" in article:
+            article["id"] = global_id(str(article["id"]), host_of(article.get("url") or ""))
         if self._policy:
             article.setdefault("policy", self._policy)
-        if article.get("published_at", "") is None:
-            del article["published_at"]
-            self._count("undated")
+        article, unread = with_parsed_date(article, self._zone)
+        if unread:
+            self._outcomes.add_undated()
         if "text" not in article and "html" not in article and not self._warned_no_text:
             self._warned_no_text = True
             log.warning(
@@ -196,7 +202,7 @@ class NewsDedupPipeline:
             log.debug("%s has no field %r for the tag", type(item).__name__, self._tag_field)
 
     def _hold(self, article: Mapping[str, Any]) -> None:
-        with self._held_path.open("a", encoding="utf-8") as out:
+        with self._held_path.open("a", encoding="utf-8", errors="replace") as out:
             out.write(json.dumps(article, ensure_ascii=False) + "\n")
         self._count("held")
 
@@ -247,6 +253,13 @@ def _parse_number(settings: Any, name: str, default: float) -> float:
         raise ConfigurationError(f"{name}: expected a number, found {value!r}.") from None
 
 
+def _parse_zone(name: str) -> tzinfo | None:
+    try:
+        return time_zone(name) if name else None
+    except ValueError as error:
+        raise ConfigurationError(f"NEWSDEDUP_TIMEZONE: {error}") from None
+
+
 def _name_of(article: Mapping[str, Any]) -> str:
     return str(article.get("url") or article.get("id") or article.get("title") or "an item")[:200]
 
@@ -258,33 +271,12 @@ def _dropped(article: Mapping[str, Any], reason: str) -> DropItem:
     return DropItem(message, log_level="NOTSET")
 
 
-def _to_field_value(name: str, value: Any) -> str | None:
-    """A field's value in the form of the API; None for a date that cannot be parsed."""
+def _to_field_value(name: str, value: Any) -> Any:
+    """A field's value in the form of the API; a date in any form."""
+    if name == "published_at":  # a list of dates, or one date as numbers
+        return value[0] if isinstance(value, list | tuple) and not isinstance(value[0], int) else value
     if isinstance(value, list | tuple):  # item loaders without an output processor produce lists
         value = "\n".join(map(str, value)) if name in ("text", "html") else value[0]
     if isinstance(value, bytes):  # source and page title of news-please
         value = value.decode(errors="replace")
-    return _to_rfc3339(value) if name == "published_at" else str(value)
-
-
-def _to_rfc3339(value: Any) -> str | None:
-    """A date in any of the supported forms as RFC 3339; None if it cannot be parsed."""
-    with suppress(ValueError, OverflowError, OSError):
-        if isinstance(value, int | float):
-            value = datetime.fromtimestamp(value, UTC)
-        elif not isinstance(value, date):
-            value = _parse_date(str(value).strip())
-        if not isinstance(value, datetime):
-            value = datetime(value.year, value.month, value.day)
-        if MIN_YEAR <= value.year <= MAX_YEAR:
-            text: str = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
-            return text
-    return None
-
-
-def _parse_date(text: str) -> datetime:
-    """An ISO 8601 or RFC 2822 date. Raises ValueError."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return parsedate_to_datetime(text)
+    return str(value)

@@ -69,7 +69,10 @@ MuteScope = Literal["story", "routine"]
 
 
 class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
-    """One article with text, html or at least a title; null counts as not given."""
+    """One article with text, html or at least a title; null and an empty text count as not given.
+
+    So does a ``published_at`` in the year 1, which programs write for no date.
+    """
 
     id_: Annotated[ArticleId | None, Meta(examples=["pool-1"])] = None
     url: (

@@ -60,6 +60,9 @@ def register(commands: Any) -> None:
         help="keep about N verdicts and dead letters (default: 100000), and remove the processed entries of "
         "an input stream longer than N (default: keep them)",
     )  # fmt: skip
+    command.add_argument(
+        "--timezone", default="", metavar="ZONE", help="of dates without an offset, e.g. Europe/Berlin"
+    )
     command.add_argument("--until-empty", action="store_true", help="exit when no entry is left")
     common_options.add_settings_options(command, common_options.LOG_SETTINGS)
 
@@ -96,7 +99,13 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     streams = StreamNames(args.source, args.verdicts, args.group, args.consumer or socket.gethostname())
     async with (
         contextlib.aclosing(redis),
-        Client(url, key=settings.key, on_failure="closed", batch_deadline_s=BATCH_DEADLINE_S) as client,
+        Client(
+            url,
+            key=settings.key,
+            on_failure="closed",
+            batch_deadline_s=BATCH_DEADLINE_S,
+            timezone=args.timezone,
+        ) as client,
     ):
         worker = StreamWorker(
             redis,

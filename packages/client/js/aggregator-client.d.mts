@@ -116,7 +116,7 @@ export interface ActionOut {
   work_status: "dropped" | "on_it" | "open" | "published" | null;
 }
 
-/** One article with text, html or at least a title; null counts as not given. */
+/** One article with text, html or at least a title; null and an empty text count as not given. */
 export interface ArticleIn {
   /** At most 512 bytes, no control characters. */
   id?: string | null;

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from xml.etree import ElementTree
 
-import feedparser  # type: ignore[import-untyped]  # no stubs
+import feedparser  # no stubs
 import pytest
 
 from aggregator.events.event import EditorAction

@@ -48,7 +48,7 @@ def test_a_rolling_page_keeps_its_last_four_entries(supply: Supply) -> None:
 
 @pytest.mark.parametrize(("percent", "words"), [(20, 140), (70, 240)])
 def test_a_lead_is_followed_by_noise_of_other_articles(supply: Supply, percent: int, words: int) -> None:
-    first, whole = built_cases.noisy_lead(supply, percent=percent)
+    first, whole = built_cases.lead(supply, percent=percent)
 
     assert len(first.article.text.split()) == words
     assert whole.article.text.startswith(" ".join(first.article.text.split()[: words - 100]))

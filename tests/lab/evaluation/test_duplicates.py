@@ -80,7 +80,7 @@ async def test_duplicates_are_counted_per_source() -> None:
     assert result.rejected == 1
     values = json.loads(json.dumps(result.as_json()))
     assert values["total"]["dropped"] == 2
-    assert values["natural_copies"]["all"] == {"copies": 1, "found": 1, "needless": 0}
+    assert values["natural_copies"]["all"] == {"copies": 1, "found": 1, "needless": 0, "missed": []}
 
 
 async def test_the_table_shows_sources_kinds_and_natural_copies() -> None:

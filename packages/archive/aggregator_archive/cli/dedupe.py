@@ -26,6 +26,7 @@ from aggregator.settings import Settings
 from aggregator_archive import rows
 from aggregator_archive.encode import Encoding
 from aggregator_archive.executors import open_pool, track_peak_memory
+from aggregator_archive.input_check import check_inputs
 from aggregator_archive.job import Job, Method, prepare_work_dir
 from aggregator_archive.output import table_file_name, write_results
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
@@ -49,6 +50,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         raise ConfigurationError(
             "load: --load reads the deduplicated copy, so it cannot be combined with --no-copy."
         )
+    for remark in check_inputs(job.inputs, dict(job.encoding.columns)):
+        print(remark, file=sys.stderr)
     if prepare_work_dir(job, fresh=args.fresh):
         print(f"resuming the run in {job.work_dir}", file=sys.stderr)
     progress = ProgressBars(shown=not args.no_progress)
@@ -62,7 +65,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             )
     finally:
         progress.close()
-    _print_summary(summary, job.out_dir)
+    _print_summary(summary, job.out_dir, by_headline=job.by_headline)
     if args.load and _load_into_index(job, args, settings):
         return EXIT_PARTIAL_FAILURE
     return EXIT_PARTIAL_FAILURE if summary["bad_rows"] else EXIT_OK
@@ -88,6 +91,7 @@ def build_job(args: argparse.Namespace, settings: Settings) -> Job:
         cap=args.cap,
         representative=args.representative,
         format=args.format,
+        by_headline=args.by_headline,
         write_copy=not args.no_copy,
     )
 
@@ -137,7 +141,7 @@ class ProgressBars(ProgressListener):
             self._bar = None
 
 
-def _print_summary(summary: dict[str, Any], out: Path) -> None:
+def _print_summary(summary: dict[str, Any], out: Path, *, by_headline: bool) -> None:
     print(f"{'size':>12} {'clusters':>10} {'articles':>10}")
     for row in summary["cluster_sizes"]:
         if row["clusters"]:
@@ -152,6 +156,14 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
         print(f"split: a component of {cut['articles']:,} texts, {removed}", file=sys.stderr)
     if summary["bad_rows"]:
         print(f"{summary['bad_rows']:,} bad rows, the first: {summary['first_bad_row']}", file=sys.stderr)
+    if summary["unread_dates"]:
+        print(f"{summary['unread_dates']:,} dates could not be read; their rows are undated", file=sys.stderr)
+    if summary["articles"] and not summary["rows_with_text"]:
+        effect = "duplicates of them are" if by_headline else "nothing is"
+        print(
+            f"no row has a text or html: headlines alone were compared, and {effect} removed (--by-headline)",
+            file=sys.stderr,
+        )
     print(
         f"{summary['articles']:,} articles, {summary['clusters']:,} clusters, {summary['removed']:,} "
         f"duplicates removed; {summary['total_seconds']:.1f} s ({summary['articles_per_second']:,.0f}/s), "

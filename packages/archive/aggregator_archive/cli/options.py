@@ -63,6 +63,10 @@ def _add_io_options(group: Any) -> None:
     group.add_argument(
         "--format", choices=("jsonl", "parquet"), default="jsonl", help="format of the tables (default jsonl)"
     )
+    group.add_argument(
+        "--by-headline", action="store_true",
+        help="remove duplicates also if no row has a text (default: then nothing is removed)",
+    )  # fmt: skip
     group.add_argument("--no-copy", action="store_true", help="do not write the deduplicated rows")
     group.add_argument(
         "--representative", choices=("earliest", "longest", "medoid"), default="earliest",

@@ -105,31 +105,26 @@ def live_page(supply: Supply, *, rolling: bool) -> Case:
     return items
 
 
-def noisy_lead(supply: Supply, *, percent: int) -> Case:
-    """The first part of an article with 100 words of other articles below, then the whole elsewhere."""
-    source = supply.take(100)
-    text = f"{source.words(0, len(source) * percent // 100)}\n{supply.noise(100)}"
-    return [Item(_made(source, "first", text), "base"), Item(_made(source, "second"), "news")]
+def lead(supply: Supply, *, percent: int) -> Case:
+    """The first part of an article, or 45 words for 0 %, then the whole elsewhere.
 
-
-def brief(supply: Supply) -> Case:
-    """The first 45 words, then the whole elsewhere."""
+    100 words of other articles stand below the first part, but not below the 45 words.
+    """
     source = supply.take(100)
-    return [
-        Item(_made(source, "first", source.words(0, 45)), "base"),
-        Item(_made(source, "second"), "news", fuller=True),
-    ]
+    text = source.words(0, len(source) * percent // 100 or 45)
+    text += f"\n{supply.noise(100)}" if percent else ""
+    return [Item(_made(source, "first", text), "base"), Item(_made(source, "second"), "news", not percent)]
 
 
 def notice(supply: Supply, *, words: int, outlets: int) -> Case:
-    """A page with nothing but a notice, then 12 articles with their lead of 20 to 45 words and the notice."""
+    """A notice alone, perhaps of a rival, then 12 articles of 20 to 45 words with that notice below."""
     rng = supply.rng
     text = supply.take(words + 10).words(5, 5 + words)
-    items: Case = [Item(_made(supply.take(), "outlet0", text), "base")]
+    items: Case = [Item(_made(supply.take(), rng.choice(["outlet0", "rival"]), text), "base")]
     for at in range(NOTICE_ARTICLES):
         source = supply.take()
-        lead = f"{source.words(0, rng.randint(20, 45))}\n{text}"
-        items.append(Item(_made(source, f"outlet{at % outlets}", lead), "news"))
+        teaser = f"{source.words(0, rng.randint(20, 45))}\n{text}"
+        items.append(Item(_made(source, f"outlet{at % outlets}", teaser), "news"))
     return items
 
 
@@ -160,12 +155,16 @@ def marked_up(supply: Supply) -> Case:
     return items
 
 
-def part_and_whole(supply: Supply, *, half: bool, whole_first: bool) -> Case:
-    """The first half, or a teaser of 25 to 40 words, before or after the whole; of one outlet or of two."""
+def part_and_whole(supply: Supply, *, half: bool, whole_first: bool, own: bool | None = None) -> Case:
+    """The first half, or a teaser of 25 to 40 words, before or after the whole.
+
+    ``own``: both of one outlet; None: in half of the cases.
+    """
     source = supply.take(100)
     size = len(source) // 2 if half else supply.rng.randint(25, 40)
     part = _made(source, "outlet", source.words(0, size) + ("" if half else " …"))
-    whole = _made(source, supply.rng.choice(["outlet", "other"]))
+    one = supply.rng.random() < 0.5 if own is None else own
+    whole = _made(source, "outlet" if one else "other")
     if whole_first:
         return [Item(whole, "base"), Item(part, "copy")]
     return [Item(part, "base"), Item(whole, "news", fuller=True)]
@@ -202,8 +201,8 @@ KINDS: dict[str, Callable[[Supply], Case]] = {
     **{f"quotation of {n} words": partial(quotation, words=n) for n in (30, 64, 120)},
     "live page, last 4 entries": partial(live_page, rolling=True),
     "live page that grows": partial(live_page, rolling=False),
-    **{f"{n} % of the lead and noise": partial(noisy_lead, percent=n) for n in (20, 45, 70)},
-    "brief, then the whole": brief,
+    **{f"{n} % of the lead and noise": partial(lead, percent=n) for n in (20, 45, 70)},
+    "brief, then the whole": partial(lead, percent=0),
     **{
         f"notice of {n} words, {m} outlet{'s' * (m > 1)}": partial(notice, words=n, outlets=m)
         for n in (36, 60)
@@ -213,7 +212,8 @@ KINDS: dict[str, Callable[[Supply], Case]] = {
     "bare headline, then text": partial(bare_headline, first=True),
     "unrelated items in markup": marked_up,
     "teaser, then the whole": partial(part_and_whole, half=False, whole_first=False),
-    "whole, then its teaser": partial(part_and_whole, half=False, whole_first=True),
+    "whole, then its own teaser": partial(part_and_whole, half=False, whole_first=True, own=True),
+    "whole, then a teaser elsewhere": partial(part_and_whole, half=False, whole_first=True, own=False),
     "half, then the whole": partial(part_and_whole, half=True, whole_first=False),
     "whole, then its half": partial(part_and_whole, half=True, whole_first=True),
 }

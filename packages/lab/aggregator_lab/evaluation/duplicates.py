@@ -37,7 +37,7 @@ class DuplicatesReport:
     pairs: list[DuplicatePair]
     rejected: int = 0
     kinds: dict[str, list[DuplicatePair]] = field(default_factory=dict)
-    natural: dict[str, dict[str, int]] = field(default_factory=dict)
+    natural: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per source and language, those with the most duplicates first."""
@@ -129,7 +129,7 @@ def format_table(report: DuplicatesReport) -> str:
     ]
     for name, row in report.natural.items():
         lines.append(
-            f"natural copies, {name.replace('_', ' ')}: {row['found']:,} of {row['copies']:,} found, "
+            f"natural copies, {name}: {row['found']:,} of {row['copies']:,} found, "
             f"{row['needless']:,} kept without need"
         )
     if report.rejected:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from aggregator.analysis.text.tokenizer import words
 from aggregator_lab.evaluation.duplicate_stream import (
@@ -20,6 +21,7 @@ from aggregator_lab.evaluation.duplicate_stream import (
 )
 
 MIN_JACCARD = 0.8
+LONG_WORDS = 40
 
 
 def natural_copies(stored: Mapping[str, StreamArticle]) -> Iterator[tuple[str, str]]:
@@ -44,15 +46,25 @@ def natural_copies(stored: Mapping[str, StreamArticle]) -> Iterator[tuple[str, s
             earlier[shingle].append(id_)
 
 
-def count(stored: Mapping[str, StreamArticle]) -> dict[str, dict[str, int]]:
-    """Copies, those called duplicates, those kept without need; again for those with like headlines."""
-    counts = {name: {"copies": 0, "found": 0, "needless": 0} for name in ("all", "like_headlines")}
+def count(stored: Mapping[str, StreamArticle]) -> dict[str, dict[str, Any]]:
+    """Copies, those called duplicates, those kept without need, and the pairs that were not found.
+
+    Again for pairs with like headlines, and for those whose later text has at least 40 words.
+    """
+    counts: dict[str, dict[str, Any]] = {
+        name: {"copies": 0, "found": 0, "needless": 0, "missed": []}
+        for name in ("all", "like headlines", "long")
+    }
     for id_, other in natural_copies(stored):
-        answer = stored[id_].answer
-        titles = stored[id_].article.title, stored[other].article.title
+        article, answer = stored[id_].article, stored[id_].answer
+        titles = article.title, stored[other].article.title
         like = titles[0] == titles[1] or headline_similarity(*titles) >= MIN_HEADLINE_SIMILARITY
-        for row in (counts["all"], counts["like_headlines"]) if like else (counts["all"],):
-            row["copies"] += 1
-            row["found"] += answer.outcome.verdict == "duplicate"
-            row["needless"] += is_needless(answer)
+        long = len(words(article.text, stored[id_].lang)) >= LONG_WORDS
+        found = answer.outcome.verdict == "duplicate"
+        for name, applies in (("all", True), ("like headlines", like), ("long", long)):
+            row = counts[name]
+            row["copies"] += applies
+            row["found"] += applies and found
+            row["needless"] += applies and is_needless(answer)
+            row["missed"] += [(id_, other)] * (applies and not found)
     return counts

@@ -1,0 +1,141 @@
+"""Check of the input files before a run: their format, their encoding, and the columns that options name."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from aggregator import jsonl
+from aggregator.errors import InvalidInput
+from aggregator_archive import rows
+from aggregator_archive.optional_imports import import_optional
+
+CONTENT_FIELDS = ("text", "html", "title")
+CHUNK_BYTES = 1 << 20
+
+
+def check_inputs(files: Sequence[str], column_names: Mapping[str, str]) -> list[str]:
+    """Remarks about readable files, one sentence each; ``column_names``: field -> column.
+
+    Raises InvalidInput for a file in another format, for one without a named column, and for a table
+    without any column to compare.
+    """
+    jsonl.check_readable(files)
+    remarks = []
+    for file in files:
+        if file == jsonl.STDIN:
+            continue
+        head = rows.read_head(file)
+        if head.startswith(rows.PARQUET_MAGIC):
+            _check_parquet(file, column_names)
+        elif rows.is_csv(file):
+            _check_csv(file, head, column_names)
+            if not _is_utf8(file, head):
+                remarks.append(f"{file} is not UTF-8; its other letters are read as {rows.LEGACY_ENCODING}.")
+        elif problem := jsonl.other_format(head):
+            raise InvalidInput(f"{file}: {problem}")
+        else:
+            _check_json_columns(file, column_names)
+    return remarks
+
+
+def _check_parquet(file: str, column_names: Mapping[str, str]) -> None:
+    parquet = import_optional(*rows.PYARROW)
+    try:
+        columns = parquet.ParquetFile(file).schema_arrow.names
+    except OSError:  # pyarrow raises OSError for a damaged file; the run reports it
+        return
+    _check_table(file, columns, column_names)
+
+
+def _check_csv(file: str, head: bytes, column_names: Mapping[str, str]) -> None:
+    problem = jsonl.other_format(head)
+    if problem and not problem.startswith(("The file is CSV", "The file is UTF-16")):
+        raise InvalidInput(f"{file}: {problem}")
+    with rows.open_csv(file) as (reader, _):
+        try:
+            columns = list(reader.fieldnames or ())
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            return  # the run reports it
+    if columns:
+        _check_table(file, columns, column_names)
+
+
+def _check_table(file: str, columns: Sequence[str], column_names: Mapping[str, str]) -> None:
+    """Check the columns of a table, which are the same in all rows."""
+    _check_named(file, columns, column_names)
+    by_folded_name = {column.strip().lower(): column for column in columns}
+    meant = {
+        field: by_folded_name[field]
+        for field in rows.ARTICLE_FIELDS
+        if field not in columns and field not in column_names and field in by_folded_name
+    }
+    named = [column_names.get(field, field) in columns for field in CONTENT_FIELDS]
+    if meant or not any(named):
+        given = meant or {"FIELD": "NAME"}
+        options = " ".join(f"--column {field}={_quoted(column)}" for field, column in given.items())
+        raise InvalidInput(
+            f"{file}: its columns are {_listed(columns)}; map them to {', '.join(rows.ARTICLE_FIELDS)} "
+            f"with {options}."
+        )
+
+
+def _quoted(column: str) -> str:
+    return column if column.strip() and " " not in column else f"'{column}'"
+
+
+def _check_json_columns(file: str, column_names: Mapping[str, str]) -> None:
+    """Read rows until each named column was found."""
+    missing, seen = set(column_names.values()), dict[str, None]()
+    for columns in _json_columns(file) if missing else ():
+        missing.difference_update(columns)
+        seen.update(dict.fromkeys(columns))
+        if not missing:
+            return
+    if seen:
+        _check_named(file, list(seen), column_names)
+
+
+def _json_columns(file: str) -> Iterator[list[str]]:
+    """The columns of each usable row."""
+    for line in jsonl.read_lines([file], max_line_bytes=rows.MAX_LINE_BYTES):
+        try:
+            row = rows.row_as_dict(line.data) if line.error is None else None
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+        if isinstance(row, dict):
+            yield list(row)
+
+
+def _check_named(file: str, columns: Sequence[str], column_names: Mapping[str, str]) -> None:
+    for field, column in column_names.items():
+        if column not in columns:
+            raise InvalidInput(
+                f"column: {file} has no column {column!r} for {field}; its columns are {_listed(columns)}."
+            )
+
+
+def _listed(columns: Sequence[str]) -> str:
+    more = ", ..." if len(columns) > rows.MAX_NAMED_COLUMNS else ""
+    return ", ".join(columns[: rows.MAX_NAMED_COLUMNS]) + more
+
+
+def _is_utf8(file: str, head: bytes) -> bool:
+    """Whether all of a CSV file is UTF-8, or UTF-16 with a byte order mark."""
+    if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return True
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with rows.open_decompressed(file) as (content, _):
+        try:
+            while chunk := content.read(CHUNK_BYTES):
+                decoder.decode(chunk)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            return True  # the run reports it
+    return True

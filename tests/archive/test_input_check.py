@@ -1,0 +1,125 @@
+"""The check of input files before a run."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aggregator.cli import main
+from aggregator.errors import InvalidInput
+from aggregator_archive.input_check import check_inputs
+from aggregator_archive.rows import read_rows
+from tests.support.archive_data import write_lines
+
+ROWS: list[dict[str, str]] = [
+    {"id": "1", "title": "Café", "text": "A bakery, 40 € a week"},
+    {"id": "2", "title": "B", "text": "C"},
+]
+
+
+def write_csv(path: Path, separator: str = ",", encoding: str = "utf-8") -> str:
+    """``ROWS`` as a CSV file."""
+    lines = [list(ROWS[0]), *(list(row.values()) for row in ROWS)]
+    text = "".join(separator.join(f'"{value}"' for value in line) + "\r\n" for line in lines)
+    data = text.encode(encoding)
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return str(path)
+
+
+def problem(*files: str, **columns: str) -> str:
+    """What the check says about the files."""
+    with pytest.raises(InvalidInput) as error:
+        check_inputs(files, columns)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("name", ["a.csv", "A.CSV.gz"])
+def test_csv_files_of_spreadsheets(separator: str, encoding: str, name: str, tmp_path: Path) -> None:
+    """Semicolons, UTF-16 and Windows-1252 are read; only the last could be wrong, and is said."""
+    file = write_csv(tmp_path / name.replace("CSV.gz", "csv.gz"), separator, encoding)
+
+    remarks = check_inputs([file], {})
+    assert remarks == (
+        [f"{file} is not UTF-8; its other letters are read as windows-1252."] * (encoding == "cp1252")
+    )
+    assert list(read_rows([file])) == ROWS
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_named_column_that_does_not_exist(kind: str, tmp_path: Path) -> None:
+    """In each file; of lines of JSON a column of any row exists."""
+    file = str(tmp_path / f"a.{kind}")
+    if kind == "csv":
+        write_csv(Path(file))
+    elif kind == "jsonl":
+        write_lines(Path(file), [*ROWS, {"id": "3", "title": "C", "text": "D", "late": "E"}])
+        check_inputs([file], {"html": "late"})
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(ROWS), file)
+
+    assert check_inputs([file], {"text": "title", "title": "text"}) == []
+    found = problem(file, text="boddy")
+    assert found.startswith(f"column: {file} has no column 'boddy' for text; its columns are id, title, text")
+
+
+def test_a_header_in_other_case(tmp_path: Path) -> None:
+    """The options to copy; none for the columns that are mapped already."""
+    path = tmp_path / "a.csv"
+    path.write_text("ID,Title, Text\n1,A,B\n")
+    options = "--column id=ID --column title=Title --column text=' Text'"
+
+    assert problem(str(path)) == (
+        f"{path}: its columns are ID, Title,  Text; map them to id, title, text, html, url, source, "
+        f"published_at, lang with {options}."
+    )
+    assert problem(str(path), id="ID", title="Title").endswith("lang with --column text=' Text'.")
+    assert check_inputs([str(path)], {"id": "ID", "title": "Title", "text": " Text"}) == []
+
+
+def test_a_table_without_a_column_to_compare(tmp_path: Path) -> None:
+    """The error shows the form of the option."""
+    path = tmp_path / "a.tsv"
+    path.write_text("headline\tbody\nDam breaks\tThe dam broke\n")
+
+    assert problem(str(path)) == (
+        f"{path}: its columns are headline, body; map them to id, title, text, html, url, source, "
+        "published_at, lang with --column FIELD=NAME."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.jsonl", b"<rss><channel/></rss>", "The file is a feed; post its items by `aggregator follow`."),
+        ("a.csv", b"<!doctype html><p>Hello", "The file is HTML or XML;"),
+        ("a.csv", b'{\n  "id": "1"\n}', "The file is JSON over several lines;"),
+        ("a.json", b"id,title,text\n1,A,B\n", "The file is CSV;"),
+        ("a.json", "id,title\n".encode("utf-16"), "The file is UTF-16"),
+        ("a.gz", gzip.compress(b"WARC/1.0\r\n"), "The file is a web archive (WARC);"),
+    ],
+)
+def test_a_file_in_another_format(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
+    """It is refused before anything is written."""
+    path = tmp_path / name
+    path.write_bytes(content)
+
+    assert problem(str(path)).startswith(f"{path}: {sentence}")
+    assert main(["dedupe", str(path), "--out", str(tmp_path / "out"), "--no-progress"]) == 2
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", gzip.compress(b"id,text\n1,A\n")[:15]])
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_what_the_run_reports_itself(name: str, content: bytes, tmp_path: Path) -> None:
+    """An empty and a damaged file."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    columns: dict[str, Any] = {"text": "body"}
+
+    assert check_inputs([str(path)], columns) == []

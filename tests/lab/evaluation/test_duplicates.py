@@ -108,6 +108,14 @@ async def test_shingling_decides_the_same_articles() -> None:
     assert low.as_json()["method"] == "shingling n=3 k=1 p=64 t=1 f=1 r=0.2"
 
 
+async def test_texts_that_are_not_the_article_are_counted() -> None:
+    result = await report()
+    result.not_articles = [Article("a1", "Mayor opens bridge", "Subscribe")]
+
+    assert "texts that are not the article: 1 (20.00%)" in format_table(result)
+    assert result.as_json()["not_articles"] == ["a1"]
+
+
 async def test_pairs_are_printed_below_their_matches() -> None:
     lines = format_pairs((await report()).dropped_pairs[:1]).splitlines()
 

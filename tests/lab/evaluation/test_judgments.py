@@ -26,7 +26,7 @@ from aggregator_lab.evaluation.judgments import (
     format_table,
     read_judgments,
     render_page,
-    sample_pairs,
+    sample,
     wilson_interval,
 )
 from tests.support.factories import story
@@ -158,8 +158,8 @@ def pair(id_: str, text: str, lang: str = "de", days: float | None = None) -> Du
 def test_the_sample_is_seeded() -> None:
     pairs = [pair(str(i), story(i, 3)) for i in range(20)]
 
-    assert sample_pairs(pairs, 5) == sample_pairs(pairs, 5) != sample_pairs(pairs, 5, seed=1)
-    assert len(sample_pairs(pairs, 50)) == 20
+    assert sample(pairs, 5) == sample(pairs, 5) != sample(pairs, 5, seed=1)
+    assert len(sample(pairs, 50)) == 20
 
 
 def test_pairs_are_shown_side_by_side() -> None:

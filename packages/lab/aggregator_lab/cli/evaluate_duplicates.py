@@ -59,7 +59,7 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
         judged = judgments.evaluate(judgments.read_judgments(args.judged, args.files), stream.stored)
     if args.write_pairs:
         _write_pairs(args.write_pairs, judged.labeled if judged else judgments.label_by_counter(report.pairs))
-    shown = judgments.sample_pairs(report.dropped_pairs, args.show, args.seed) if args.show else []
+    shown = judgments.sample(report.dropped_pairs, args.show, args.seed) if args.show else []
     others = [duplicates.shingling_report(stream, setting) for setting in compared]
     others += [duplicates.published_report(stream, setting) for setting in published]
     edits = await edit_recall.evaluate(stream, args.edits, args.seed) if args.edits else []
@@ -76,7 +76,9 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
         tables = [*map(duplicates.format_table, [report, *others])]
         tables += [edit_recall.format_table(edits)] if args.edits else []
         tables += [judgments.format_table(judged)] if judged else []
-        tables += [duplicates.format_pairs(shown)] if shown else []
+        if args.show:
+            marked = judgments.sample(report.not_articles, args.show, args.seed)
+            tables += [duplicates.format_pairs(shown), "\n".join(map(duplicates.format_article, marked))]
         print("\n\n".join(tables))
     return EXIT_OK
 
@@ -115,7 +117,7 @@ async def _send_with_progress(stream: DuplicateStream, articles: list[Article]) 
 def _write_page(args: argparse.Namespace, report: duplicates.DuplicatesReport) -> None:
     if not report.pairs:
         raise InvalidInput("page: no duplicate was found that could be judged.")
-    chosen = judgments.sample_pairs(report.pairs, args.pairs, args.seed)
+    chosen = judgments.sample(report.pairs, args.pairs, args.seed)
     Path(args.page).write_text(
         judgments.render_page(chosen, len(report.pairs), report.method), encoding="utf-8", errors="replace"
     )

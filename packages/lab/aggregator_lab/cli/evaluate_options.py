@@ -127,7 +127,8 @@ def _add_duplicates(protocols: Any) -> None:
     )  # fmt: skip
     group.add_argument(
         "--show", metavar="N", type=positive_int,
-        help="print N random duplicates with keep false below their matches",
+        help="print N random duplicates with keep false below their matches, and N texts that are said not "
+        "to be the article",
     )  # fmt: skip
     group.add_argument(
         "--write-pairs", metavar="FILE.jsonl",

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from aggregator.domain import Article
 from aggregator_lab.evaluation import natural_copies, wrong_kinds
 from aggregator_lab.evaluation.duplicate_stream import (
     DuplicatePair,
     DuplicateStream,
+    answered,
     published_pairs,
     shingling_pairs,
 )
@@ -30,6 +32,7 @@ class DuplicatesReport:
     rejected           articles that the analysis rejected (no text)
     kinds              suspicious duplicates (``wrong_kinds.py``)
     natural            copies that the data hold (``natural_copies.py``); empty for other methods
+    not_articles       articles whose text the service says is not the article
     """
 
     method: str
@@ -38,6 +41,7 @@ class DuplicatesReport:
     rejected: int = 0
     kinds: dict[str, list[DuplicatePair]] = field(default_factory=dict)
     natural: dict[str, dict[str, Any]] = field(default_factory=dict)
+    not_articles: list[Article] = field(default_factory=list)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per source and language, those with the most duplicates first."""
@@ -77,6 +81,7 @@ class DuplicatesReport:
             "rows": self.rows(),
             "kinds": wrong_kinds.as_json(self.kinds),
             "natural_copies": self.natural,
+            "not_articles": [article.id for article in self.not_articles],
         }
 
 
@@ -84,6 +89,9 @@ def service_report(stream: DuplicateStream) -> DuplicatesReport:
     """The duplicates of the service."""
     report = _report(stream, f"policy {stream.policy.name}", stream.pairs)
     report.natural = natural_copies.count(stream.stored)
+    report.not_articles = [
+        item.article for item in stream.stored.values() if not answered(item.answer, "text_is_article", True)
+    ]
     return report
 
 
@@ -127,6 +135,9 @@ def format_table(report: DuplicatesReport) -> str:
             for kind, row in wrong_kinds.as_json(report.kinds).items()
         ),
     ]
+    if report.not_articles:
+        share = len(report.not_articles) / report.articles_by_group.total()
+        lines.append(f"texts that are not the article: {len(report.not_articles):,} ({share:.2%})")
     for name, row in report.natural.items():
         lines.append(
             f"natural copies, {name}: {row['found']:,} of {row['copies']:,} found, "
@@ -167,9 +178,11 @@ def format_pairs(pairs: Sequence[DuplicatePair]) -> str:
     for number, pair in enumerate(pairs, start=1):
         overlap = "-" if pair.overlap is None else f"{pair.overlap:.2f}"
         blocks.append(f"[{number}] {pair.rule}, overlap {overlap}, {pair.distance} bits")
-        blocks += [
-            f"  {article.id} ({article.source or '-'}): {article.title or '-'}\n"
-            f"      {' '.join(article.text[:SHOWN_CHARACTERS].split())}"
-            for article in (pair.match, pair.article)
-        ]
+        blocks += map(format_article, (pair.match, pair.article))
     return "\n".join(blocks)
+
+
+def format_article(article: Article) -> str:
+    """Id, source and headline, and the first 200 characters."""
+    text = " ".join(article.text[:SHOWN_CHARACTERS].split())
+    return f"  {article.id} ({article.source or '-'}): {article.title or '-'}\n      {text}"

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import xxhash
@@ -30,6 +30,7 @@ from aggregator_archive.report import load_templates
 from aggregator_lab.evaluation.duplicate_stream import DuplicatePair, StreamArticle, is_kept, judge_pair
 
 Z_95 = 1.959964  # standard normal quantile of a two-sided 95 % interval
+T = TypeVar("T")
 Label = Literal["duplicate", "different"]
 LABELS: dict[str, Label] = {"right": "duplicate", "wrong": "different"}
 
@@ -202,9 +203,9 @@ def _article_json(article: Article) -> dict[str, Any]:
 _TEMPLATES = load_templates(Path(__file__).parent / "pages")
 
 
-def sample_pairs(pairs: Sequence[DuplicatePair], count: int, seed: int = 0) -> list[DuplicatePair]:
-    """At most ``count`` of the pairs in random order, the same for the same seed."""
-    return random.Random(seed).sample(pairs, min(count, len(pairs)))
+def sample(items: Sequence[T], count: int, seed: int = 0) -> list[T]:
+    """At most ``count`` of the items in random order, the same for the same seed."""
+    return random.Random(seed).sample(items, min(count, len(items)))
 
 
 def render_page(pairs: Sequence[DuplicatePair], total: int, method: str) -> str:

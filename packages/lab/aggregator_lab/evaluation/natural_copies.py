@@ -12,13 +12,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aggregator.analysis.text.tokenizer import words
+from aggregator.domain import Article
 from aggregator_lab.evaluation.duplicate_stream import (
     MIN_HEADLINE_SIMILARITY,
+    DuplicatePair,
     StreamArticle,
     headline_similarity,
     is_needless,
+    judge_pair,
     text_shingles,
 )
+from aggregator_lab.evaluation.wrong_kinds import wrong_kinds
 
 MIN_JACCARD = 0.8
 LONG_WORDS = 40
@@ -49,17 +53,21 @@ def natural_copies(stored: Mapping[str, StreamArticle]) -> Iterator[tuple[str, s
 def count(stored: Mapping[str, StreamArticle]) -> dict[str, dict[str, Any]]:
     """Copies, those called duplicates, those kept without need, and the pairs that were not found.
 
-    Again for pairs with like headlines, and for those whose later text has at least 40 words.
+    Again for pairs with like headlines, and for texts of at least 40 words that are not suspected
+    (``wrong_kinds.py``): a notice below several headlines is no copy.
     """
     counts: dict[str, dict[str, Any]] = {
         name: {"copies": 0, "found": 0, "needless": 0, "missed": []}
         for name in ("all", "like headlines", "long")
     }
-    for id_, other in natural_copies(stored):
+    pairs = list(natural_copies(stored))
+    judged = [_judged(stored[id_], stored[other].article) for id_, other in pairs]
+    suspected = {pair.article.id for found in wrong_kinds(judged, stored).values() for pair in found}
+    for id_, other in pairs:
         article, answer = stored[id_].article, stored[id_].answer
         titles = article.title, stored[other].article.title
         like = titles[0] == titles[1] or headline_similarity(*titles) >= MIN_HEADLINE_SIMILARITY
-        long = len(words(article.text, stored[id_].lang)) >= LONG_WORDS
+        long = id_ not in suspected and len(words(article.text, stored[id_].lang)) >= LONG_WORDS
         found = answer.outcome.verdict == "duplicate"
         for name, applies in (("all", True), ("like headlines", like), ("long", long)):
             row = counts[name]
@@ -68,3 +76,7 @@ def count(stored: Mapping[str, StreamArticle]) -> dict[str, dict[str, Any]]:
             row["needless"] += applies and is_needless(answer)
             row["missed"] += [(id_, other)] * (applies and not found)
     return counts
+
+
+def _judged(item: StreamArticle, other: Article) -> DuplicatePair:
+    return DuplicatePair(item.article, other, item.lang, judge_pair(item.article, other, item.lang))

@@ -80,6 +80,8 @@ def _stock_wording(shingles: Shingles, stored: Iterable[StreamArticle]) -> Shing
     found: set[tuple[str, ...]] = set()
     for item in stored:
         article = item.article
+        if not article.title:
+            continue
         for shingle in _tokens_and_shingles(article, item.lang)[1] & shingles - found:
             known = headlines[shingle, article.source]
             if all(headline_similarity(article.title, other) < MIN_HEADLINE_SIMILARITY for other in known):

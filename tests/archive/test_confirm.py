@@ -110,7 +110,7 @@ WORDS = story(1, 60).split()
 
 def signature(words: list[str]) -> Signature:
     """A signature with the sample of these words; other values do not matter."""
-    return Signature("", "", "en.0000", 0, 0, 0, len(words), shingles.build_sketch(words))
+    return Signature("", "", "en.0000", 0, 0, 0, 0, len(words), shingles.build_sketch(words))
 
 
 def sketch_of(columns: Columns, row: int) -> Sketch:

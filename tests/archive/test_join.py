@@ -5,6 +5,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
+from aggregator.domain import Article
 from aggregator_archive.arrays import Pairs, merge_pairs, unpack_pairs
 from aggregator_archive.columns import Columns, columns_from_signatures, group_equal_texts
 from aggregator_archive.encode import Encoder, Encoding
@@ -41,6 +42,7 @@ def random_columns(count: int, seed: int) -> Columns:
     empty = np.zeros(count, np.uint32)
     return Columns(
         fingerprint=fingerprint, text_hash=np.zeros((count, 2), np.uint64),
+        text_key=np.zeros(count, np.uint64),
         space=empty.astype(np.uint16), source=empty, date_ms=np.zeros(count, np.int64),
         words=empty, size=empty, sample_size=empty.astype(np.uint16),
         figure_count=empty.astype(np.uint8), uses_char_ngrams=empty.astype(np.uint8),
@@ -103,6 +105,20 @@ def test_equal_texts_are_grouped_unless_far_apart_in_time(columns: Columns) -> N
     assert [int(group_equal_texts(columns, 7 * 86_400_000).first_row[at + 3]) for at in originals] == [
         at + 3 for at in originals
     ]
+
+
+def test_equal_texts_in_several_languages_are_one_group() -> None:
+    """Also through a third one; a sign makes another text."""
+    ferry, fall = "Fährverkehr über den Skarnsund ruht elf Tage", "Aktien der Skarn AG: -4,2 %"
+    rows = [(ferry, "en"), (ferry.upper(), "de"), (fall, "de"), (fall.replace("-", "+"), "es"), (ferry, "xx"),
+            (f"{ferry}!", "de"), (fall, "es")]  # fmt: skip
+    encoder = Encoder(Encoding())
+    columns = columns_from_signatures(
+        [encoder.encode(Article(id=str(n), title=title, lang=lang)) for n, (title, lang) in enumerate(rows)]
+    )
+
+    assert len(set(columns.space.tolist())) > 1
+    assert group_equal_texts(columns).first_row.tolist() == [0, 0, 2, 3, 0, 0, 2]
 
 
 def columns_with_equal_keys(count: int) -> Columns:

@@ -31,7 +31,10 @@ def test_teasers_are_measured_in_word_shingles() -> None:
     for size in (195, 200, 205, 2_000):
         sketches = [Sketch(n, np.ones(1, np.uint32), np.zeros(1, np.bool_)) for n in (size, 500)]
         both = columns_from_signatures(
-            [Signature("", "", "en.0000", 0, 0, 0, 40, sketch, uses_char_ngrams=True) for sketch in sketches]
+            [
+                Signature("", "", "en.0000", 0, 0, 0, 0, 40, sketch, uses_char_ngrams=True)
+                for sketch in sketches
+            ]
         )
         assert is_teaser_row(both, 0, 1) is is_teaser_of(size / 5, 100)
 

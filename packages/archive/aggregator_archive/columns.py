@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from aggregator_archive.arrays import Array, Hashes, Rows, batches, write_bytes
+from aggregator_archive.cluster import Links, components
 from aggregator_archive.encode import (
     FIXED_WIDTH_COLUMNS,
     UNDATED,
@@ -41,6 +42,7 @@ class Columns:
 
     fingerprint         uint64
     text_hash           (n, 2) uint64
+    text_key            uint64 (``encode.text_key``)
     space, source       index into ``spaces`` and ``sources``
     date_ms             int64, ``UNDATED`` if unknown
     words, size         uint32, number of words and of distinct shingles
@@ -57,6 +59,7 @@ class Columns:
 
     fingerprint: Array
     text_hash: Array
+    text_key: Array
     space: Array
     source: Array
     date_ms: Array
@@ -227,16 +230,20 @@ class DistinctTexts:
 
 
 def group_equal_texts(columns: Columns, within_ms: int | None = None) -> DistinctTexts:
-    """Group rows of equal text. Undated copies belong to the first group of their text.
+    """Group rows of equal text in any language. Undated copies belong to the first group of their text.
 
     With ``within_ms``, a copy at least that much later than the one before it starts a new group.
     """
     count = len(columns)
     date: Rows = np.array(columns.date_ms)
-    order = np.lexsort((np.arange(count), date, columns.text_hash[:, 1], columns.text_hash[:, 0]))
-    hashes, dates = columns.text_hash[order], date[order]
+    # Rows of one hash are linked, and rows of one key: what is hashed is spelled by language.
+    rows = np.arange(count)
+    firsts = np.concatenate([_first_rows(columns.text_hash[:, 0]), _first_rows(columns.text_key)])
+    text = components(Links(count, firsts, np.tile(rows, 2), np.ones(2 * count)))
+    order = np.lexsort((rows, date, text))
+    texts, dates = text[order], date[order]
     starts = np.ones(count, bool)
-    starts[1:] = (hashes[1:] != hashes[:-1]).any(axis=1)
+    starts[1:] = texts[1:] != texts[:-1]
     if within_ms is not None:
         both_dated = (dates[1:] != UNDATED) & (dates[:-1] != UNDATED)
         gap = np.zeros(len(both_dated), np.int64)
@@ -255,4 +262,11 @@ def group_equal_texts(columns: Columns, within_ms: int | None = None) -> Distinc
     first_date, last_date = np.full(count, UNDATED), np.full(count, UNDATED)
     first_date[first_of_group] = np.where(latest == UNDATED, UNDATED, earliest)
     last_date[first_of_group] = latest
-    return DistinctTexts(first_row, np.flatnonzero(first_row == np.arange(count)), first_date, last_date)
+    return DistinctTexts(first_row, np.flatnonzero(first_row == rows), first_date, last_date)
+
+
+def _first_rows(values: Hashes) -> Rows:
+    """(n,) the first row that has each row's value."""
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    rows: Rows = first[inverse]
+    return rows

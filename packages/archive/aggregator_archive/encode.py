@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import xxhash
 
 from aggregator.analysis.analyzer import Analyzer, uses_spaces
 from aggregator.analysis.models import load_models
@@ -27,11 +28,13 @@ from aggregator_archive.bitmap_filter import BITMAP_BITS, sample_bitmaps
 from aggregator_archive.char_ngrams import char_ngram_sketch
 
 UNDATED = np.iinfo(np.int64).min
+TITLE_COUNTS_BELOW_CHARS = 1_000  # longer texts have too many words for their title to count, in any language
 
 # (name, dtype, width) of the columns of fixed width, except the sketch keys, which depend on all articles.
 FIXED_WIDTH_COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("fingerprint", "<u8", 1),
     ("text_hash", "<u8", 2),
+    ("text_key", "<u8", 1),
     ("space", "<u2", 1),  # index into the list of spaces, likewise source
     ("source", "<u4", 1),
     ("date_ms", "<i8", 1),
@@ -70,6 +73,7 @@ class Signature:
     space: str
     fingerprint: int
     text_hash: int  # 128 bits
+    text_key: int  # 64 bits (``text_key``)
     date_ms: int
     words: int
     sketch: Sketch
@@ -109,6 +113,7 @@ class Encoder:
             space=analysis.space,
             fingerprint=analysis.fingerprint,
             text_hash=int.from_bytes(analysis.text_hash, "big"),
+            text_key=text_key(analysis.title, analysis.text),
             date_ms=UNDATED if article.published_at_ms is None else article.published_at_ms,
             words=len(words),
             sketch=char_ngram_sketch(words) if uses_char_ngrams else analysis.sketch,
@@ -119,6 +124,12 @@ class Encoder:
             short=analysis.short,
             terms=analysis.terms,
         )
+
+
+def text_key(title: str, text: str) -> int:
+    """64-bit hash of a text, if short with its title, but for case and white space: whatever its language."""
+    whole = text if len(text) >= TITLE_COUNTS_BELOW_CHARS else f"{title} {text}"
+    return xxhash.xxh3_64_intdigest(" ".join(whole.casefold().split()).encode("utf-8", "surrogatepass"))
 
 
 @cache
@@ -166,6 +177,7 @@ def arrays_from_signatures(signatures: Sequence[Signature]) -> tuple[dict[str, A
     values: Mapping[str, Any] = {
         "fingerprint": [s.fingerprint for s in signatures],
         "text_hash": [(s.text_hash >> 64, s.text_hash & (2**64 - 1)) for s in signatures],
+        "text_key": [s.text_key for s in signatures],
         "space": [spaces[s.space] for s in signatures],
         "source": [sources[s.source] for s in signatures],
         "date_ms": [s.date_ms for s in signatures],

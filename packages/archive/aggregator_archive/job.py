@@ -14,7 +14,7 @@ from aggregator.errors import InvalidInput
 from aggregator_archive.arrays import write_bytes
 from aggregator_archive.encode import Encoding
 
-WORK_FORMAT_VERSION = 9  # of the files in ``Job.work_dir``; work of another version is refused
+WORK_FORMAT_VERSION = 10  # of the files in ``Job.work_dir``; work of another version is refused
 OutputFormat = Literal["jsonl", "parquet"]
 RepresentativeRule = Literal["earliest", "longest", "medoid"]
 

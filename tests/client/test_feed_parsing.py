@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from aggregator_client.decision import encode_article
 from aggregator_client.errors import InvalidInput
+from aggregator_client.feed_articles import make_articles
 from aggregator_client.feed_parsing import Item, parse_feed
 from tests.client.feed_server import DATE, atom, json_feed, rss, rss_item
 
@@ -89,6 +93,53 @@ def test_damage_in_the_middle_loses_no_item() -> None:
 
     assert [item.guid for item in parsed.items] == ["1", "2", "3"]
     assert "the XML is broken (" in parsed.problem and "; 3 items were read" in parsed.problem
+
+
+def test_invalid_character_references_cost_nothing() -> None:
+    """Some feeds write an emoji as the two halves of a surrogate pair, others control characters."""
+    pairs = "A &#55357;&#56832;&#xD83D;&#xde00; &#233;&#0;&#x1F600;&#xD800; &#99999999; &#65;&#56832;B"
+    parsed = parse_feed(rss([rss_item("1", "X", BODY).replace("X", pairs)]))
+
+    assert parsed.problem == ""
+    assert parsed.items[0].title == "A 😀😀 é😀 AB"
+
+
+def test_a_document_at_which_the_parser_fails() -> None:
+    """It costs this poll of this feed only; a charset that fails is tried without."""
+    place = '<g:pos xmlns:g="http://www.opengis.net/gml">1 2</g:pos>'
+    with pytest.raises(InvalidInput, match=r"^feedparser fails at this document \(KeyError: 'where'\)$"):
+        parse_feed(rss([rss_item("1", "A", BODY).replace("</item>", f"{place}</item>")]))
+    named = parse_feed(rss([rss_item("1", "Café", BODY)]), content_type="text/xml; charset=idna")
+    assert named.items[0].title == "Café"
+
+
+SEEDS = [
+    rss([rss_item(str(n), f"Title {n}", f"<p>{BODY}</p>", link="https://a.example/") for n in range(3)]),
+    atom([("1", "A", BODY)]),
+    json_feed([("1", "A", BODY)]),
+]
+PIECES = [
+    b"<![CDATA[", b"]]>", b"&#xd800;", b"&#99999999;", b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"\0", b"\xff",
+    b"</item>", b"<item>", b"<![if", b"<?", b"<!--", b"<link href='http://['/>", b" xml:base='http://['",
+    b"\\ud800", b"NaN", b"1e999", b"null", b"[" * 2000, b" encoding='idna'", b"<category/>",
+]  # fmt: skip
+
+
+@given(
+    st.sampled_from(SEEDS), st.lists(st.tuples(st.sampled_from(PIECES), st.floats(0, 1), st.integers(0, 30)))
+)
+def test_any_document_gives_items_or_a_sentence(seed: bytes, edits: list[tuple[bytes, float, int]]) -> None:
+    """Each piece replaces some bytes; every item can be sent."""
+    document = seed
+    for piece, share, removed in edits:
+        at = int(share * len(document))
+        document = document[:at] + piece + document[at + removed :]
+    try:
+        parsed = parse_feed(document, "https://a.example/rss")
+    except InvalidInput:
+        return
+    for article in make_articles(parsed.items, "a.example"):
+        encode_article(article)
 
 
 def test_a_body_of_nothing_but_markup_is_empty() -> None:

@@ -18,6 +18,7 @@ from aggregator_client.feed_ids import is_address
 
 _MARKUP = re.compile(r"<[a-zA-Z/!][^>]*>")
 _ROOT_END = re.compile(rb"</\s*(?:[\w.-]+:)?(?:rss|feed|rdf|channel)\s*>\s*\Z", re.IGNORECASE)
+_REFERENCES = re.compile(rb"(?:&#(?:x[0-9a-f]{1,8}|\d{1,9});)+", re.IGNORECASE)
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/feed+json")
 _CLOSING_BYTES = 4096
 
@@ -66,11 +67,7 @@ def strip_markup(text: str) -> str:
 
 
 def _parse_xml_feed(data: bytes, url: str, content_type: str) -> ParsedFeed:
-    headers = {"content-location": url} | ({"content-type": content_type} if content_type else {})
-    # A stream: feedparser would take other arguments for the name of a file or an address to open.
-    read = feedparser.parse(
-        io.BytesIO(data), response_headers=headers, sanitize_html=False, resolve_relative_uris=False
-    )
+    read = _read_by_feedparser(_REFERENCES.sub(_valid_references, data), url, content_type)
     if not read.get("version") and not read.entries:
         raise InvalidInput(f"not a feed, but {_name_of(data, read, url)}")
     error = read.get("bozo_exception")
@@ -87,6 +84,37 @@ def _parse_xml_feed(data: bytes, url: str, content_type: str) -> ParsedFeed:
         reason = " ".join(str(getattr(error, "getMessage", lambda: error)()).split()) or type(error).__name__
         problem = f"the XML is broken ({reason}); {len(items)} items were read"
     return ParsedFeed(items, str(read.feed.get("link") or ""), problem)
+
+
+def _read_by_feedparser(data: bytes, url: str, content_type: str) -> Any:
+    """The result of feedparser. Raises InvalidInput for a document at which it fails."""
+    for declared in dict.fromkeys((content_type, "")):
+        headers = {"content-location": url} | ({"content-type": declared} if declared else {})
+        try:
+            # A stream: feedparser would take other arguments for the name of a file or an address to open.
+            return feedparser.parse(
+                io.BytesIO(data), response_headers=headers, sanitize_html=False, resolve_relative_uris=False
+            )
+        except (
+            Exception
+        ) as error:  # of many types: KeyError for some coordinates, ValueError for some charsets
+            problem = InvalidInput(f"feedparser fails at this document ({type(error).__name__}: {error})")
+    raise problem
+
+
+def _valid_references(found: re.Match[bytes]) -> bytes:
+    """References to characters, without invalid ones; two to the halves of a surrogate pair become one."""
+    parts = found[0].lower().replace(b"&#", b"").split(b";")[:-1]
+    numbers = [int(part[1:], 16) if part[:1] == b"x" else int(part) for part in parts]
+    if all(map(_is_xml_character, numbers)):
+        return found[0]
+    text = "".join(chr(number) for number in numbers if number < 0x110000)
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+    return b"".join(b"&#%d;" % number for number in map(ord, joined) if _is_xml_character(number))
+
+
+def _is_xml_character(number: int) -> bool:
+    return number in (9, 10, 13) or 32 <= number < 0xD800 or 0xE000 <= number < 0x110000
 
 
 def _name_of(data: bytes, read: Any, url: str) -> str:

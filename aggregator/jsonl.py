@@ -29,12 +29,9 @@ LINES_PER_PROGRESS = 64
 HEAD_BYTES = 1024
 # Patterns of the first bytes of files in other formats, and what to do with them.
 UNSUPPORTED_FORMATS = {
-    rb"\xff\xfe": "The file is UTF-16 or UTF-32; write it as UTF-8.",
-    rb"\xfe\xff": "The file is UTF-16; write it as UTF-8.",
+    rb"\xff\xfe|\xfe\xff": "The file is UTF-16 or UTF-32; write it as UTF-8.",
     rb"PK\x03\x04": "The file is a zip archive; unpack it first.",
-    rb"\xfd7zXZ": "The file is compressed by xz; decompress it first (gzip is read directly).",
-    rb"BZh": "The file is compressed by bzip2; decompress it first (gzip is read directly).",
-    rb"\x28\xb5\x2f\xfd": "The file is compressed by zstd; decompress it first (gzip is read directly).",
+    rb"\xfd7zXZ|BZh|\x28\xb5\x2f\xfd": "Decompress the file first (xz, bzip2, zstd; gzip is read).",
     rb".{257}ustar": "The file is a tar archive; unpack it first.",
     rb"PAR1": "The file is Parquet; `aggregator dedupe --load` reads it, or write its rows as lines of JSON.",
     rb"WARC/": "The file is a web archive (WARC); write each page as a line of JSON with url and html.",
@@ -72,8 +69,8 @@ class Line:
         return f"{'standard input' if self.file == STDIN else self.file}:{self.number}"
 
 
-def check_readable(files: Sequence[str]) -> None:
-    """Raise InvalidInput that names every file that cannot be opened."""
+def check_readable(files: Sequence[str], *, as_lines: bool = False) -> None:
+    """Raise InvalidInput that names every file that cannot be opened or, ``as_lines``, has another format."""
     problems = []
     for file in files:
         if file == STDIN:
@@ -82,8 +79,9 @@ def check_readable(files: Sequence[str]) -> None:
             problems.append(f"{file} is a directory; give the files in it.")
             continue
         try:
-            with open(file, "rb"):
-                pass
+            with open(file, "rb") as raw:
+                if as_lines and (problem := other_format(raw.peek(HEAD_BYTES))):
+                    problems.append(f"{file}: {problem}")
         except OSError as error:
             problems.append(f"{file} cannot be read: {error.strerror}.")
     if problems:

@@ -28,7 +28,7 @@ LABEL_KEYS = tuple(f'"{label}"'.encode() for label in LABELS)
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Exit code 0 if all lines got a verdict, 1 if some were invalid. Raises for errors of the whole run."""
-    jsonl.check_readable(args.files)
+    jsonl.check_readable(args.files, as_lines=True)
     check_target_options(args)
     return run_loop(_run(args, settings))
 

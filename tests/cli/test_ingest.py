@@ -93,6 +93,23 @@ def test_a_row_is_sent_without_a_date_that_cannot_be_read(
     assert run("ingest", "--store", "memory", "--timezone", "Seoul", articles) == 2
 
 
+def test_files_of_other_formats_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is stored, in one sentence for each that names the right command."""
+    good = write_jsonl(tmp_path / "good.jsonl", article_body(ORIGINAL))
+    feed, table = tmp_path / "feed.xml", tmp_path / "table.csv"
+    feed.write_text('<?xml version="1.0"?>\n<rss version="2.0"/>')
+    table.write_text("id,title,text\n1,A,B\n")
+
+    assert run("ingest", "--store", "memory", good, str(feed), str(table)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        f"aggregator: {feed}: The file is a feed; post its items by `aggregator follow`. "
+        f"{table}: The file is CSV; `aggregator dedupe --load` reads it as NAME.csv; "
+        "or write its rows as JSON.\n"
+    )
+
+
 def test_check_stores_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same article is new twice."""
     articles = write_jsonl(tmp_path / "articles.jsonl", article_body(ORIGINAL), article_body(ORIGINAL))

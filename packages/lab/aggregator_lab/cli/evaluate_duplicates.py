@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from aggregator import jsonl
 from aggregator.cli.progress import open_bar
 from aggregator.domain import Article
@@ -23,7 +21,6 @@ from aggregator_lab.cli.evaluate import load_analyzer
 from aggregator_lab.evaluation import built_streams, duplicates, edit_recall, judgments
 from aggregator_lab.evaluation.article_files import ArticleFile, read_articles
 from aggregator_lab.evaluation.duplicate_stream import DuplicateStream
-from aggregator_lab.evaluation.judgments import LabeledPair
 from aggregator_lab.evaluation.published_shingling import COMPARED_SETTING, PublishedSettings
 from aggregator_lab.evaluation.shingling import ShinglingSettings, settings_grid
 
@@ -57,8 +54,6 @@ async def _evaluate(args: argparse.Namespace, settings: Settings) -> int:
     judged = None
     if args.judged:
         judged = judgments.evaluate(judgments.read_judgments(args.judged, args.files), stream.stored)
-    if args.write_pairs:
-        _write_pairs(args.write_pairs, judged.labeled if judged else judgments.label_by_counter(report.pairs))
     shown = judgments.sample(report.dropped_pairs, args.show, args.seed) if args.show else []
     others = [duplicates.shingling_report(stream, setting) for setting in compared]
     others += [duplicates.published_report(stream, setting) for setting in published]
@@ -121,12 +116,6 @@ def _write_page(args: argparse.Namespace, report: duplicates.DuplicatesReport) -
     Path(args.page).write_text(
         judgments.render_page(chosen, len(report.pairs), report.method), encoding="utf-8", errors="replace"
     )
-
-
-def _write_pairs(file: str, pairs: Iterable[LabeledPair]) -> None:
-    with jsonl.open_output(file) as write:
-        for pair in pairs:
-            write(msgspec.json.encode(pair.as_json()))
 
 
 def _print_left_out(read: ArticleFile) -> None:

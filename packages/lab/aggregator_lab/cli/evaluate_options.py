@@ -130,11 +130,6 @@ def _add_duplicates(protocols: Any) -> None:
         help="print N random duplicates with keep false below their matches, and N texts that are said not "
         "to be the article",
     )  # fmt: skip
-    group.add_argument(
-        "--write-pairs", metavar="FILE.jsonl",
-        help="write labeled pairs of articles: judged ones with --judged, otherwise all duplicates with "
-        "the counter's result as label",
-    )  # fmt: skip
     _add_json_option(command)
     add_policy_options(command, POLICY_SETTINGS)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import permutations
 from typing import Any
@@ -36,8 +36,6 @@ from aggregator_lab.evaluation.unrelated import (
 MIN_LANGUAGE_ARTICLES = 30  # a language with fewer is left out
 SAMPLE_ARTICLES = 6_000  # read of each language, in random order
 ORDERED_ARTICLES = 5  # in 120 orders each
-
-Send = Callable[[Sequence[Article]], Any]
 
 
 @dataclass(slots=True)

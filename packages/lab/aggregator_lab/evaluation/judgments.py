@@ -1,11 +1,10 @@
-"""Pairs judged by a person: a page to judge them on, agreement of the service, labeled pairs.
+"""Pairs judged by a person: a page to judge them on, and agreement of the service.
 
 The page shows a random sample of duplicates, without what the counter says, and saves this file::
 
     [{"a": ID, "b": ID, "verdict": "wrong"}]
 
-``verdict`` is "right", "wrong" or "unsure". A labeled pair is one line of JSON: the two articles, ``label``
-("duplicate" or "different"), the ``judge`` ("person" or "counter") and the evidence of the counter.
+``verdict`` is "right", "wrong" or "unsure".
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -25,14 +24,12 @@ from aggregator.analysis.analyzer import uses_spaces
 from aggregator.dedup.diff import DiffSpan, diff_texts
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator.time_units import DAY_MS, HOUR_MS, format_minute, format_rfc3339
+from aggregator.time_units import DAY_MS, HOUR_MS, format_minute
 from aggregator_archive.report import load_templates
 from aggregator_lab.evaluation.duplicate_stream import DuplicatePair, StreamArticle, is_kept, judge_pair
 
 Z_95 = 1.959964  # standard normal quantile of a two-sided 95 % interval
 T = TypeVar("T")
-Label = Literal["duplicate", "different"]
-LABELS: dict[str, Label] = {"right": "duplicate", "wrong": "different"}
 
 
 class Judgment(msgspec.Struct, frozen=True):
@@ -43,36 +40,20 @@ class Judgment(msgspec.Struct, frozen=True):
     verdict: Literal["right", "wrong", "unsure"]
 
 
-@dataclass(frozen=True, slots=True)
-class LabeledPair:
-    """A pair with its label; ``judge``: who gave it."""
-
-    pair: DuplicatePair
-    label: Label
-    judge: Literal["person", "counter"]
-
-    def as_json(self) -> dict[str, Any]:
-        """The line of a file of labeled pairs."""
-        a, b = _article_json(self.pair.article), _article_json(self.pair.match)
-        counter = self.pair.evidence.as_json()
-        return {"a": a, "b": b, "label": self.label, "judge": self.judge, "lang": self.pair.lang,
-                "counter": counter}  # fmt: skip
-
-
 @dataclass(slots=True)
 class JudgmentReport:
     """Judgments of pairs whose articles were found in the input.
 
-    judgments  number of pairs per judgment
-    labeled    the pairs judged right or wrong
-    grouped    pairs per judgment that the service puts in one group
-    dropped    pairs per judgment of which it puts both in one group and drops the later one
+    judgments  number of pairs per verdict
+    counted    pairs per verdict that the counter counts as wrong
+    grouped    pairs per verdict that the service puts in one group
+    dropped    pairs per verdict of which it puts both in one group and drops the later one
     against    pairs judged right and not in one group, or judged wrong and dropped
     missing    number of pairs that were left out, since an article is not in the input
     """
 
     judgments: Counter[str] = field(default_factory=Counter)
-    labeled: list[LabeledPair] = field(default_factory=list)
+    counted: Counter[str] = field(default_factory=Counter)
     grouped: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     against: list[Judgment] = field(default_factory=list)
@@ -81,16 +62,12 @@ class JudgmentReport:
     @property
     def judged(self) -> int:
         """Pairs judged right or wrong."""
-        return len(self.labeled)
+        return self.judgments["right"] + self.judgments["wrong"]
 
     @property
     def wrong_interval(self) -> tuple[float, float]:
         """95 % Wilson interval of the share of wrong pairs among those judged right or wrong, 0..1."""
         return wilson_interval(self.judgments["wrong"], self.judged)
-
-    def counted_as_wrong(self, label: Label) -> int:
-        """Pairs with this label that the counter counts as wrong."""
-        return sum(item.label == label and item.pair.evidence.wrong for item in self.labeled)
 
     def as_json(self) -> dict[str, Any]:
         """Every value of the table."""
@@ -100,8 +77,8 @@ class JudgmentReport:
             "missing": self.missing,
             "wrong_share": round(self.judgments["wrong"] / self.judged, 4) if self.judged else None,
             "wrong_share_95": [round(low, 4), round(high, 4)],
-            "counted_wrong_of_wrong": self.counted_as_wrong("different"),
-            "counted_wrong_of_right": self.counted_as_wrong("duplicate"),
+            "counted_wrong_of_wrong": self.counted["wrong"],
+            "counted_wrong_of_right": self.counted["right"],
             "grouped": dict(self.grouped),
             "dropped": dict(self.dropped),
             "against": [msgspec.to_builtins(item) for item in self.against],
@@ -141,18 +118,10 @@ def evaluate(judgments: Iterable[Judgment], stored: Mapping[str, StreamArticle])
         report.judgments[item.verdict] += 1
         report.grouped[item.verdict] += grouped
         report.dropped[item.verdict] += dropped
-        if item.verdict in LABELS:
-            pair = DuplicatePair(a.article, b.article, a.lang, judge_pair(a.article, b.article, a.lang))
-            report.labeled.append(LabeledPair(pair, LABELS[item.verdict], "person"))
+        report.counted[item.verdict] += judge_pair(a.article, b.article, a.lang).wrong
         if (item.verdict == "right" and not grouped) or (item.verdict == "wrong" and dropped):
             report.against.append(item)
     return report
-
-
-def label_by_counter(pairs: Iterable[DuplicatePair]) -> Iterator[LabeledPair]:
-    """The pairs with the counter's result as label: a wrong duplicate is a pair of different articles."""
-    for pair in pairs:
-        yield LabeledPair(pair, "different" if pair.evidence.wrong else "duplicate", "counter")
 
 
 def wilson_interval(count: int, total: int, z: float = Z_95) -> tuple[float, float]:
@@ -176,8 +145,8 @@ def format_table(report: JudgmentReport) -> str:
         share = counts["wrong"] / report.judged
         lines += [
             f"wrong: {share:.1%} of {report.judged} judged pairs, 95 % interval {low:.1%} to {high:.1%}",
-            f"the counter: {report.counted_as_wrong('different')} of the {counts['wrong']} wrong, "
-            f"{report.counted_as_wrong('duplicate')} of the {counts['right']} right counted as wrong",
+            f"the counter: {report.counted['wrong']} of the {counts['wrong']} wrong, "
+            f"{report.counted['right']} of the {counts['right']} right counted as wrong",
         ]
     lines += [
         f"judged {verdict}: {report.grouped[verdict]} of {counts[verdict]} in one group, "
@@ -189,15 +158,6 @@ def format_table(report: JudgmentReport) -> str:
     if report.missing:
         lines.append(f"{report.missing} judged pairs left out: an article is not in the input")
     return "\n".join(lines)
-
-
-def _article_json(article: Article) -> dict[str, Any]:
-    """The fields of ``POST /v1/articles`` that are set."""
-    fields = {name: getattr(article, name) for name in ("id", "title", "text", "url", "source", "lang")}
-    given = {name: value for name, value in fields.items() if value}
-    if article.published_at_ms is not None:
-        given["published_at"] = format_rfc3339(article.published_at_ms)
-    return given
 
 
 _TEMPLATES = load_templates(Path(__file__).parent / "pages")

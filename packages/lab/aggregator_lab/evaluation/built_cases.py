@@ -113,7 +113,7 @@ def lead(supply: Supply, *, percent: int) -> Case:
     source = supply.take(100)
     text = source.words(0, len(source) * percent // 100 or 45)
     text += f"\n{supply.noise(100)}" if percent else ""
-    return [Item(_made(source, "first", text), "base"), Item(_made(source, "second"), "news", not percent)]
+    return [Item(_made(source, "first", text), "base"), Item(_made(source, "second"), "news")]
 
 
 def notice(supply: Supply, *, words: int, outlets: int) -> Case:
@@ -167,7 +167,7 @@ def part_and_whole(supply: Supply, *, half: bool, whole_first: bool, own: bool |
     whole = _made(source, "outlet" if one else "other")
     if whole_first:
         return [Item(whole, "base"), Item(part, "copy")]
-    return [Item(part, "base"), Item(whole, "news", fuller=True)]
+    return [Item(part, "base"), Item(whole, "news", half)]
 
 
 def five_versions(supply: Supply) -> list[Article]:

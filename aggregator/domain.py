@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntFlag, auto
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from aggregator.errors import AggregatorError
-from aggregator.time_units import DAY_MS
+from aggregator.time_units import DAY_MS, HOUR_MS
 
 # published: the time that the source states; day: it states a day only; arrived: when the crawler sent it.
 TimeBasis = Literal["published", "day", "arrived"]
@@ -49,6 +50,33 @@ def publication_time(published_ms: int | None, arrived_ms: int) -> tuple[int, Ti
     if published_ms % DAY_MS == 0:
         return (arrived_ms, "arrived") if arrived_ms < published_ms + DAY_MS else (published_ms, "day")
     return published_ms, "published"
+
+
+class Problem(IntFlag):
+    """What is wrong with an article as its extractor delivered it; stored by bit, named in the API."""
+
+    not_article = auto()  # the text is not the article
+    empty = auto()  # a headline without a text
+    cut = auto()  # the text ends within a sentence, or refers to its continuation
+    markup = auto()  # tags or entities in the text
+    other_language = auto()  # than declared
+    late = auto()  # arrived more than LATE_MS after its publication, and is no backfill
+    no_time = auto()  # dated by day
+    undated = auto()
+    reused_id = auto()  # the id stood for another article before
+
+
+NO_PROBLEM, LATE_MS = Problem(0), 4 * HOUR_MS
+
+
+def date_problem(article: Article, arrived_ms: int) -> Problem:
+    """The problem of an article's date, by its arrival."""
+    if article.published_at_ms is None:
+        return Problem.undated
+    if article.published_at_ms % DAY_MS == 0:
+        return Problem.no_time
+    is_late = arrived_ms - article.published_at_ms > LATE_MS and not article.backfill
+    return Problem.late if is_late else NO_PROBLEM
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +122,7 @@ class Analysis:
     short        too few words for 64 stable bits (titles only)
     terms        heaviest terms and their weights, descending, with an L2 norm of 1
     figures      hashes (uint32) of the numbers in the text, in order, limited in number
+    problems     those of the text
     title, text  as given, or extracted from HTML
     minor_terms  encoded terms that follow ``terms``, for related articles (``analysis/term_profile.py``)
     opening_mask bit i: ``terms[i]`` occurs in the opening of the text (``analysis/term_profile.py``)
@@ -108,6 +137,7 @@ class Analysis:
     sketch: Sketch
     terms: tuple[tuple[str, float], ...] = ()
     figures: tuple[int, ...] = ()
+    problems: Problem = NO_PROBLEM
     title: str = ""
     text: str = ""
     minor_terms: bytes = b""
@@ -124,8 +154,8 @@ class ArticleRecord:
     """The stored record of one version of an article, keyed by its number.
 
     ``first_version`` is the number of the first version of the id, which duplicates refer to.
-    ``opening_mask`` and ``backfill`` are stored in the article stream only: a record that was read has 0 and
-    False.
+    ``opening_mask``, ``backfill`` and ``problems`` are stored in the article stream only: a record that was
+    read has 0 and False.
     """
 
     number: int
@@ -143,6 +173,7 @@ class ArticleRecord:
     sketch: Sketch
     terms: tuple[tuple[str, float], ...] = ()
     figures: tuple[int, ...] = ()
+    problems: Problem = NO_PROBLEM
     minor_terms: bytes = b""
     opening_mask: int = 0
     backfill: bool = False
@@ -179,6 +210,7 @@ def build_record(
         sketch=analysis.sketch,
         terms=analysis.terms,
         figures=analysis.figures,
+        problems=analysis.problems | date_problem(article, arrival_ms_of(first_version or number)),
         minor_terms=analysis.minor_terms,
         opening_mask=analysis.opening_mask,
         backfill=article.backfill,
@@ -222,6 +254,12 @@ class Outcome:
     match: Match | None = None  # set if verdict is "duplicate"
     updated_figures: bool = False
 
+    @property
+    def problems(self) -> Problem:
+        """Problems that only a comparison with stored articles shows."""
+        found = NO_PROBLEM if getattr(self, "text_is_article", True) else Problem.not_article
+        return found | Problem.reused_id if getattr(self, "reused_id", False) else found
+
     def group(self, first_version: int) -> int:
         """The group of an article with this first version: that of its match, else its own."""
         return self.match.canonical_first if self.match is not None else first_version
@@ -252,6 +290,7 @@ class Answer:
     related: tuple[RelatedItem, ...] = ()
     event_id: str | None = None
     stored: bool = False
+    problems: Problem = NO_PROBLEM
     profile: str = "default"
     timings_ms: dict[str, float] = field(default_factory=dict, compare=False)
 
@@ -282,6 +321,7 @@ class StreamItem:
     fingerprint: int = 0
     terms: tuple[tuple[str, float], ...] = ()
     backfill: bool = False
+    problems: int = 0
 
 
 @dataclass(frozen=True, slots=True)

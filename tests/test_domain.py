@@ -7,13 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.domain import (
+    LATE_MS,
+    NO_PROBLEM,
     NO_SKETCH,
     NUMBER_RANDOM_BITS,
+    Article,
     ArticleRecord,
     Match,
     Outcome,
+    Problem,
     arrival_ms_of,
     article_number_at,
+    date_problem,
     publication_time,
 )
 from aggregator.time_units import DAY_MS, HOUR_MS
@@ -93,3 +98,21 @@ def test_the_arrival_replaces_a_time_that_is_missing_or_impossible(
 ) -> None:
     """A future time and a bare day say less than the arrival."""
     assert publication_time(published, arrived) == expected
+
+
+@pytest.mark.parametrize(
+    ("published_ms", "backfill", "expected"),
+    [
+        (None, False, Problem.undated),
+        (MIDNIGHT, False, Problem.no_time),
+        (NOON - LATE_MS, False, NO_PROBLEM),
+        (NOON - LATE_MS - 1, False, Problem.late),
+        (NOON - LATE_MS - 1, True, NO_PROBLEM),
+        (NOON + HOUR_MS, False, NO_PROBLEM),
+    ],
+)
+def test_problems_of_a_date(published_ms: int | None, backfill: bool, expected: Problem) -> None:
+    """None, a day only, or too old at the arrival, unless it is an archive."""
+    article = Article("a", title="A", published_at_ms=published_ms, backfill=backfill)
+
+    assert date_problem(article, NOON) == expected

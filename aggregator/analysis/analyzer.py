@@ -32,6 +32,7 @@ from aggregator.analysis.text.language import (
 )
 from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, simplifier, stemmer
 from aggregator.analysis.text.normalization import nfkc, normalize_spelling
+from aggregator.analysis.text.problems import text_problems
 from aggregator.analysis.vocabulary import InternIds, Vocabulary
 from aggregator.domain import TERM_WEIGHT_STEPS, Analysis, Article, ArticleRecord
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
@@ -144,6 +145,7 @@ class Analyzer:
             sketch=shingles.sketch_of_word_hashes(word_hashes, shingle_width(lang)),
             terms=terms,
             figures=tuple(map(xxhash.xxh32_intdigest, numbers)),  # of the UTF-8 bytes
+            problems=text_problems(text, lang, article.lang),
             title=title,
             text=text,
             minor_terms=minor_terms,

@@ -50,6 +50,7 @@ def verdict_out(answer: Answer, settings: Settings) -> wire.VerdictOut:
         space=answer.space,
         fingerprint=f"{answer.fingerprint:016x}",
         short=answer.short,
+        problems=[str(problem.name) for problem in answer.problems],
     )
 
 

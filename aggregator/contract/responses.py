@@ -317,6 +317,9 @@ class SourceOut(Struct):
     median_lag_minutes: Annotated[float | None, doc("Median lag of the copies, minutes; null: none.", 38.5)]
     undated: Annotated[int, doc("Articles ordered by arrival or day, for lack of a publication time.", 4)]
     family: Annotated[list[str], doc("Other members of its syndication family.", ["Coastline News"])]
+    failing: Annotated[
+        list[str], doc("Problems of text or id that half of its newest articles have.", ["cut"])
+    ]
 
 
 class SourcesOut(Struct):
@@ -335,6 +338,8 @@ class SourcesOut(Struct):
 class SourceDetailOut(SourceOut):
     """As SourceOut, with the outlets that it copied most and those that copied it most."""
 
+    checked: Annotated[int, doc("Its newest articles in the window, at most 200.", 200)]
+    problems: Annotated[dict[str, float], doc("Share of these with each problem, 0 to 1.", {"cut": 0.02})]
     copied_from: Annotated[list[PartnerOut], doc("The outlets that it copied most, at most 10.")]
     copied_by: Annotated[list[PartnerOut], doc("The outlets that copied it most, at most 10.")]
     shared_by_family: Annotated[FamilyOut | None, doc("Texts that its family shares; null: it has none.")]

@@ -23,6 +23,7 @@ from aggregator import __version__
 from aggregator.dedup.policy import DEFAULT_PROFILE
 from aggregator.domain import Answer, VerdictName
 from aggregator.http.peer_metrics import RESTARTS_HELP, RESTARTS_LABEL, RESTARTS_NAME
+from aggregator.provenance.extraction import FAILING_NAMES
 from aggregator.store.base import Store, StoreInfo
 from aggregator.store.decoding import damage
 from aggregator.time_units import DAY_MS, SECOND_MS
@@ -163,6 +164,10 @@ BACKGROUND_METRICS: tuple[MetricSpec[Background], ...] = (
         lambda _, b: b.webhook_dispatcher.delivered),
     MetricSpec("aggregator_webhook_delivery_failures", "counter", "Webhook delivery attempts that failed.",
         lambda _, b: b.webhook_dispatcher.failed_attempts),
+    MetricSpec("aggregator_failing_sources", "gauge",
+        "Sources at least half of whose newest 200 articles have this problem.",
+        lambda _, b: [((name,), b.source_collector.failing[name]) for name in FAILING_NAMES],
+        ("problem",)),
     MetricSpec("aggregator_index_segments", "gauge", "Live index segments.",
         _per_space(lambda census: len(census.segments)), ("space",)),
     MetricSpec("aggregator_index_articles", "gauge", "Articles in live segments, estimated from a sample.",

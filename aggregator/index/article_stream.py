@@ -40,6 +40,7 @@ class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
     exact: bool
     opening_mask: int
     backfill: bool
+    problems: int = 0
 
 
 _entry_decoder = msgspec.msgpack.Decoder(StreamEntry)
@@ -60,6 +61,7 @@ def encode_stream_entry(kind: str, binding: Binding, record: ArticleRecord | Non
         exact=match is not None and match.rule == "exact",
         opening_mask=record.opening_mask if record else 0,
         backfill=record is not None and record.backfill,
+        problems=record.problems | binding.outcome.problems if record else 0,
     )
     return PLAIN + _encode(entry)
 
@@ -93,6 +95,7 @@ def to_stream_item(
         canonical_first=entry.canonical_first,
         exact=entry.exact,
         backfill=entry.backfill,
+        problems=entry.problems,
         **fields,
     )
 

@@ -242,6 +242,7 @@ class Decider:
             short=analysis.short,
             related=rank(near, exclude_group=own_group, limit=MAX_RELATED) if near else (),
             stored=transaction is not None and not case.dry_run,
+            problems=analysis.problems | (record.problems if record else 0) | outcome.problems,
             profile=case.pending.profile.name,
         )
         return CommitPlan(

@@ -13,6 +13,7 @@ import asyncio
 import itertools
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -126,7 +127,10 @@ PAUSE_FACTOR = 50
 
 
 class SourceCollector(PeriodicTask):
-    """One replica's part of the statistics; ``family_of``: source -> first member of its family."""
+    """One replica's part of the statistics.
+
+    ``family_of``: source -> first member of its family; ``failing``: sources that fail, by problem.
+    """
 
     def __init__(
         self,
@@ -142,6 +146,7 @@ class SourceCollector(PeriodicTask):
         self._window_ms, self._yield_control = window_ms, yield_control
         self.directory = SourceDirectory(index.store)
         self.family_of: dict[str, str] = {}
+        self.failing: Counter[str] = Counter()
         self._window: PublicationWindow | None = None
         self._positions: dict[bytes, bytes] = {}
         self._has_news = True
@@ -164,8 +169,9 @@ class SourceCollector(PeriodicTask):
         self._window = None
 
     async def _refresh_families(self) -> None:
-        families = (await self.directory.report()).families
-        self.family_of = {name: family.members[0] for family in families for name in family.members}
+        report = await self.directory.report()
+        self.family_of = {name: family.members[0] for family in report.families for name in family.members}
+        self.failing = Counter(name for source in report.sources for name in source.extraction.failing)
 
     async def _read_new(self) -> None:
         window = self._window or await self._open_window()

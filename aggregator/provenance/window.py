@@ -1,4 +1,4 @@
-"""The newest publications of the article stream in packed arrays, 40 bytes per article. Pure."""
+"""The newest publications of the article stream in packed arrays, 42 bytes per article. Pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ UNNAMED = 0  # outlet number of articles without a source, and of outlets beyond
 class Publications:
     """Current versions of the articles of a window, by duplicate group, then by time; arrays of one length.
 
-    ``outlet``: position in ``outlets``, UNNAMED is ""; ``is_dated``: whether the outlet stated the time.
+    ``outlet``: position in ``outlets``, UNNAMED is ""; ``is_dated``: whether the outlet stated the time;
+    ``problems``: bits of ``Problem``.
     """
 
     group: npt.NDArray[np.uint64]
     outlet: npt.NDArray[np.uint32]
     at_ms: npt.NDArray[np.int64]
     is_dated: npt.NDArray[np.bool_]
+    first_version: npt.NDArray[np.uint64]
+    problems: npt.NDArray[np.uint16]
     outlets: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -41,7 +44,8 @@ class PublicationWindow:
     def __init__(self, max_articles: int = MAX_ARTICLES, max_outlets: int = MAX_OUTLETS) -> None:
         self._max_articles, self._max_outlets = max_articles, max_outlets
         self._arrived_ms, self._first_version, self._group = array("q"), array("Q"), array("Q")
-        self._at_ms, self._outlet, self._is_dated = array("q"), array("I"), array("b")
+        self._at_ms, self._outlet = array("q"), array("I")
+        self._is_dated, self._problems = array("b"), array("H")
         self._outlets = {"": UNNAMED}
         self._deleted: set[int] = set()
 
@@ -67,6 +71,7 @@ class PublicationWindow:
         self._at_ms.append(at_ms)
         self._outlet.append(self._outlet_number(item.source))
         self._is_dated.append(basis == "published")
+        self._problems.append(item.problems)
         if len(self) > self._max_articles + self._max_articles // 10:
             self._drop(len(self) - self._max_articles)
 
@@ -90,6 +95,8 @@ class PublicationWindow:
             np.array(self._outlet, np.uint32)[current][order],
             at_ms[order],
             np.array(self._is_dated, np.bool_)[current][order],
+            first[current][order],
+            np.array(self._problems, np.uint16)[current][order],
             tuple(self._outlets),
         )
 
@@ -104,7 +111,7 @@ class PublicationWindow:
     def _drop(self, count: int) -> None:
         """Forget the ``count`` oldest entries, and the names and deletions that only they used."""
         columns = (self._arrived_ms, self._first_version, self._group, self._at_ms)
-        for column in (*columns, self._outlet, self._is_dated):
+        for column in (*columns, self._outlet, self._is_dated, self._problems):
             del column[:count]
         names, used = list(self._outlets), sorted(set(self._outlet) | {UNNAMED})
         renumbered = {old: new for new, old in enumerate(used)}

@@ -41,7 +41,7 @@ def analyses(count: int) -> list[Analysis]:
         terms = (("budget", 0.5), *plain.terms[1:])
         made.append(
             Analysis(
-                "en", SPACE, plain.fingerprint, plain.text_hash, False, sketch, terms, (), "A headline", ""
+                "en", SPACE, plain.fingerprint, plain.text_hash, False, sketch, terms, title="A headline"
             )
         )
     return made

@@ -111,3 +111,15 @@ def test_articles_sent_without_their_date_are_reported_at_the_end(caplog: pytest
         )
     ]
     assert outcomes.counts["undated"] == 12
+
+
+def test_problems_of_the_extraction_are_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """As shares of the checked articles, the most frequent first."""
+    caplog.set_level(logging.INFO)
+    outcomes = Outcomes("items")
+    for problems in (["cut"], ["undated", "cut"], [], []):
+        outcomes.add_checked("new", problems)
+    outcomes.close()
+
+    assert messages(caplog) == [(logging.INFO, "problems of 4 items: cut 50%, undated 25%")]
+    assert outcomes.counts["problem/cut"] == 2

@@ -8,7 +8,7 @@ import pytest
 
 from aggregator.analysis.shingles import build_sketch
 from aggregator.analysis.term_profile import OPENING_WEIGHT
-from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, Match, Outcome, StreamItem
+from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, Match, Outcome, Problem, StreamItem
 from aggregator.errors import StoreUnavailable
 from aggregator.index import article_stream, keys
 from aggregator.index.article_stream import decode_stream_entry, encode_stream_entry, to_stream_item
@@ -48,15 +48,17 @@ def test_an_entry_is_completed_with_its_record() -> None:
 
     shared = {f.name for f in fields(StreamItem)} & {f.name for f in fields(ArticleRecord)} - {"terms"}
     assert {name: getattr(item, name) for name in shared} == {name: getattr(record, name) for name in shared}
-    assert len(shared) == 11 and item.title == RECORD.title
+    assert len(shared) == 12 and item.title == RECORD.title
     assert item.terms == (("port", 1.0), ("crane", OPENING_WEIGHT))
 
 
-def test_a_declared_backfill_is_stored_in_the_entry() -> None:
-    """The detector reads it there."""
-    data = encode_stream_entry("article", COPY, replace(RECORD, backfill=True))
+def test_a_declared_backfill_and_problems_are_stored_in_the_entry() -> None:
+    """Detector and statistics of sources read them there."""
+    record = replace(RECORD, backfill=True, problems=Problem.cut | Problem.late)
+    data = encode_stream_entry("article", COPY, record)
+    item = to_stream_item(decode_stream_entry(data), "en.0001", encode_record(record))
 
-    assert to_stream_item(decode_stream_entry(data), "en.0001", encode_record(RECORD)).backfill
+    assert item.backfill and item.problems == record.problems
 
 
 @pytest.mark.parametrize("kind", ["article", "deleted"])

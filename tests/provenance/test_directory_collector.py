@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from aggregator.domain import Problem
 from aggregator.errors import NotFound, StoreUnavailable
 from aggregator.provenance import directory as collector_module
 from aggregator.provenance.directory import SOURCES_KEY, SourceCollector, SourceDirectory
@@ -59,6 +60,24 @@ async def test_the_report_follows_the_articles(store: Store) -> None:
     await collector.run_once()
     assert await directory.report() is before
     assert (collector.runs, collector.errors) == (3, 0)
+
+
+async def test_sources_whose_extraction_fails_are_counted_by_problem(store: Store) -> None:
+    """From the answers' problems, which a repeated post has as well."""
+    newsroom = core(store)
+    collector = SourceCollector(newsroom.index, newsroom.clock, monotonic=Monotonic())
+    for n in range(10):
+        whole = f"Ferry {n} of Estmark runs again on Monday, and the pier has been repaired."
+        cut = f"{whole} The captain of the ferry said that he would not"
+        first = await newsroom.post(f"a{n}", cut, source="A")
+        again = await newsroom.post(f"a{n}", cut, source="A")
+        assert first.problems == Problem.cut | Problem.undated and Problem.cut in again.problems
+        await newsroom.post(f"b{n}", whole, source="B", published_at_ms=newsroom.clock.now_ms)
+    await collector.run_once()
+
+    assert collector.failing == {"cut": 1}
+    assert (await collector.directory.get("A"))[0].extraction.shares["undated"] == 1.0
+    assert (await collector.directory.get("B"))[0].extraction.counts == (0,) * 9
 
 
 async def test_one_replica_counts_and_another_one_takes_over(store: Store) -> None:

@@ -68,6 +68,8 @@ async def get_source(request: web.Request, name: str) -> out.SourceDetailOut:
     report = await sources.report()
     return out.SourceDetailOut(
         **_source_fields(source, report),
+        checked=source.extraction.checked,
+        problems=source.extraction.shares,
         copied_from=_partners_out(source.copied_from, list[out.PartnerOut]),
         copied_by=_partners_out(source.copied_by, list[out.PartnerOut]),
         shared_by_family=_partners_out(family, out.FamilyOut | None),
@@ -85,6 +87,7 @@ def _source_fields(source: SourceStatistics, report: SourcesReport) -> dict[str,
         copy_share=round(source.copies / source.articles, 4),
         median_lag_minutes=None if source.median_lag_ms is None else _minutes(source.median_lag_ms),
         family=[name for name in members if name != source.name],
+        failing=source.extraction.failing,
     )
     return msgspec.structs.asdict(found)
 

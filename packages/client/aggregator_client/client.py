@@ -235,7 +235,8 @@ class Client(Reader):
 
     def _count(self, decision: Decision) -> None:
         if decision.answer is not None or decision.kind == TAKEN_DOWN:
-            self._outcomes.add_checked(decision.kind or decision.verdict)
+            problems = decision.answer.problems if decision.answer else ()
+            self._outcomes.add_checked(decision.kind or decision.verdict, problems)
         else:
             self._outcomes.add_unchecked(decision.kind, decision.problem)
 

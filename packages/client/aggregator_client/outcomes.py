@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 WARNING_INTERVAL_S = 60.0
 ERROR_SHARE = 0.01
@@ -37,7 +37,8 @@ class Outcomes:
 
     Names of the counts: the verdicts "new", "related", "duplicate" and "taken_down", their sum "checked";
     "unchecked" and its parts "unchecked/REASON", where REASON is "refused" for an article that the service
-    rejected, or the ``kind`` of ``errors.Unavailable``; "undated" for one whose date could not be read.
+    rejected, or the ``kind`` of ``errors.Unavailable``; "undated" for one whose date could not be read;
+    "problem/NAME", see ``VerdictOut.problems``.
     """
 
     def __init__(
@@ -59,9 +60,9 @@ class Outcomes:
         """Articles with an outcome."""
         return self.counts["checked"] + self.counts["unchecked"]
 
-    def add_checked(self, verdict: str) -> None:
-        """Count an article with a verdict."""
-        self._add("checked", verdict)
+    def add_checked(self, verdict: str, problems: Sequence[str] = ()) -> None:
+        """Count an article with a verdict, and what was wrong with it."""
+        self._add("checked", verdict, *(f"problem/{name}" for name in problems))
 
     def add_unchecked(self, kind: str, problem: str) -> None:
         """Count an article without a verdict. ``problem``: one sentence, the last of which is logged."""
@@ -89,12 +90,16 @@ class Outcomes:
         )
 
     def close(self) -> None:
-        """Log the totals if an article got no verdict, or was sent without its date. Idempotent."""
+        """Log the totals: articles sent without their date, problems, no verdicts. Idempotent."""
         if self._closed:
             return
         self._closed = True
         if undated := self.counts["undated"]:
             log.warning("%s", undated_summary(undated, self._noun))
+        checked, found = self.counts["checked"], self.counts.most_common()
+        problems = [f"{name[8:]} {count / checked:.0%}" for name, count in found if name[:8] == "problem/"]
+        if problems:
+            log.info("problems of %d %s: %s", checked, self._noun, ", ".join(problems))
         if not self._effect or not self.counts["unchecked"]:
             return
         is_error = self.counts["unchecked"] > ERROR_SHARE * self.total

@@ -39,7 +39,8 @@ No item passes unchecked unseen: each is counted in the crawl's stats (``newsded
 verdict, ``newsdedup/unchecked`` and its parts by reason, see ``outcomes.py``), reported by a warning at most
 once a minute, and by an error at the end if more than 1 % passed. An item that the service rejects, such as
 one without a text, passes in both modes and is counted as ``unchecked/refused``. A dropped item is logged in
-one line.
+one line. What was wrong with the items as they were extracted is counted as ``newsdedup/problem/NAME`` and
+logged in one line at the end.
 """
 
 from __future__ import annotations

@@ -144,6 +144,12 @@ class RelatedOut(Struct):
     similarity: Annotated[float, doc("Cosine of the main terms, 0 to 1.", 0.61)]
 
 
+PROBLEMS = (
+    "What is wrong as the crawler sent it: not_article, empty (no text), cut, markup, other_language (than "
+    "declared), late (4 h after its date), no_time, undated, reused_id."
+)
+
+
 class VerdictOut(Struct):
     """The verdict on one article. ``distance``: bits to the nearest stored article, null if above 7."""
 
@@ -169,6 +175,7 @@ class VerdictOut(Struct):
         str, doc("64-bit simhash as 16 hexadecimal digits.", "a6e27d385a93ac82", pattern="^[0-9a-f]{16}$")
     ]
     short: Annotated[bool, doc("Whether the text is too short for reliable wording rules.", False)]
+    problems: Annotated[list[str], doc(PROBLEMS, ["cut"])] = []
 
 
 class ArticleRef(Struct):

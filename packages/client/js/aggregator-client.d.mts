@@ -610,4 +610,6 @@ export interface VerdictOut {
   fingerprint: string;
   /** Whether the text is too short for reliable wording rules. */
   short: boolean;
+  /** What is wrong as the crawler sent it: not_article, empty (no text), cut, markup, other_language (than declared), late (4 h after its date), no_time, undated, reused_id. */
+  problems?: Array<string>;
 }

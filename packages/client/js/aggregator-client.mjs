@@ -70,7 +70,10 @@ class Outcomes {
   /** @param {Decision} decision */
   add(decision) {
     const takenDown = decision.kind === TAKEN_DOWN;
-    if (decision.answer || takenDown) return this.increment("checked", decision.kind || decision.verdict);
+    if (decision.answer || takenDown) {
+      const problems = (decision.answer?.problems ?? []).map((name) => `problem/${name}`);
+      return this.increment("checked", decision.kind || decision.verdict, ...problems);
+    }
     this.increment("unchecked", `unchecked/${decision.kind}`);
     this.lastProblem = decision.problem;
     if (performance.now() >= this.nextWarningMs) {

@@ -37,6 +37,7 @@ async def test_a_new_article_is_stored(client: Client) -> None:
         "event_id": None,
         "space": "en.0000",
         "short": False,
+        "problems": [],
     }
 
 

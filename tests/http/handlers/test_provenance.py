@@ -127,6 +127,29 @@ async def test_sources(client: Client, service: Service, stored: None) -> None:
     assert "No copies of other outlets." in other
 
 
+async def test_problems_of_a_source(client: Client, service: Service) -> None:
+    """In the answer to each post, as shares of the newest articles, and on both pages."""
+    for n in range(10):
+        article = {"id": f"a{n}", "title": "", "text": f"<p>{story(n, 8)}</p>", "source": "Radio"}
+        answer = await (await client.post("/v1/articles", json=article)).json()
+        assert "undated" in answer["problems"]
+    text = "Read more: " + story(30, 8) + " Read more"
+    await post(client, "b", text, "Gazette", 1)
+    await service.background.source_collector.run_once()
+    listed = (await (await client.get("/v1/sources")).json())["sources"]
+    one = await (await client.get("/v1/sources/Radio")).json()
+    page = await (await client.get("/sources/Radio")).text()
+
+    assert [(source["name"], source["failing"]) for source in listed] == [
+        ("Radio", ["markup"]),
+        ("Gazette", []),
+    ]
+    assert one["checked"] == 10
+    assert (one["problems"]["markup"], one["problems"]["undated"], one["problems"]["cut"]) == (1, 1, 0)
+    assert "at least half have one" in page and "other language" in page
+    assert "markup" in await (await client.get("/sources")).text()
+
+
 async def test_outlets_of_one_family_on_an_event(client: Client, service: Service, stored: None) -> None:
     """They count as one independent outlet; the number of names is shown too."""
     family = Family(("A", "B <i>"), 6, (Partner("A", 6),))

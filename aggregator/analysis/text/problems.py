@@ -1,0 +1,55 @@
+"""Problems of a text that an extractor delivered: no text, cut, markup, another language than declared. Pure.
+
+A text counts as cut if words follow the last sentence end of its last line, or if it ends as a teaser does.
+"""
+
+from __future__ import annotations
+
+import re
+
+from aggregator.analysis.text.language import UNDETERMINED, language_from_tag
+from aggregator.analysis.text.normalization import UNSPACED_SCRIPTS
+from aggregator.domain import NO_PROBLEM, Problem
+
+MIN_UNFINISHED_WORDS = 6
+MIN_LINE_WORDS = 12  # a shorter last line without a sentence end is a byline, credit or caption
+UNSPACED_CHARS_PER_WORD = 2
+_TAIL_CHARS, _TEASER_CHARS = 400, 40
+_WITHOUT_SENTENCE_ENDS = ("th", "lo")
+_SENTENCE_END = re.compile("[.!?؟۔।][\\s\"'”’»›）)\\]」』]*(?=\\s|$)|[。！？｡။។]")
+_TEASER_END = re.compile(
+    r"(?:\.\.\.|…|\[\+\d+ chars|continue reading|read (?:more|on)|weiterlesen|mehr lesen|lees (?:meer|verder)"
+    r"|lire (?:la suite|plus)|leer más|seguir leyendo|leggi tutto|continua a leggere|leia mais|"
+    r"continue lendo|czytaj (?:dalej|więcej)|devamını oku|читать (?:далее|полностью)|читати далі|"
+    r"اقرأ المزيد|阅读(?:全文|更多)|閱讀全文|続きを読む|더 보기)[\W_]*$",
+    re.IGNORECASE,
+)
+_UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
+_MARKUP = re.compile(
+    r"[<&](?:(?<=<)/?(?:a|b|br|div|em|figure|h[1-6]|i|iframe|img|li|ol|p|script|span|strong|style|table|td|ul)\b[^<>]{0,500}>"
+    r"|(?<=&)(?:amp|nbsp|quot|apos|lt|gt|[lr][sd]quo|[mn]dash|hellip|#\d{2,6}|#x[0-9a-f]{2,5});)",
+    re.IGNORECASE,
+)
+
+
+def text_problems(text: str, lang: str, declared: str | None) -> Problem:
+    """What is wrong with a text in ``lang``; ``declared``: the language tag that it came with."""
+    found = Problem.cut if is_cut(text, lang) else NO_PROBLEM if text.strip() else Problem.empty
+    if ("<" in text or "&" in text) and _MARKUP.search(text):
+        found |= Problem.markup
+    tagged = language_from_tag(declared) if declared else None
+    return found | Problem.other_language if tagged and lang not in (tagged, UNDETERMINED) else found
+
+
+def is_cut(text: str, lang: str) -> bool:
+    """Whether a text ends before its end."""
+    tail = text[-_TAIL_CHARS:].rstrip()
+    if _TEASER_END.search(tail[-_TEASER_CHARS:]):
+        return True
+    earlier, _, last_line = tail.rpartition("\n")
+    unfinished = _SENTENCE_END.split(last_line)[-1]
+    least = MIN_LINE_WORDS if earlier and unfinished == last_line else MIN_UNFINISHED_WORDS
+    words = len(unfinished.split()) + len(_UNSPACED.findall(unfinished)) // UNSPACED_CHARS_PER_WORD
+    if words < least or lang in _WITHOUT_SENTENCE_ENDS:
+        return False
+    return tail[-1].isalnum() or tail[-1] in ",:-–—、，"

@@ -77,6 +77,7 @@ def test_invalid_rows_are_listed_with_their_reason(
             b'{"id": "broken"\n{"id": "empty", "text": " "}\n'
             b'{"id": "when", "text": "words", "published_at": "soon"}\n'
             b'{"id": "rss", "text": "more", "published_at": "Fri, 27 Nov 2026 10:00:00 EST", "score": NaN}\n'
+            b'{"id": "emoji", "text": "half of an emoji \\ud83d was cut", "a": "\\ud83d\\ude00"}\n'
         )
 
     assert run(tmp_path / "out", source) == 1

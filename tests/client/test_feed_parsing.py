@@ -62,7 +62,7 @@ def test_a_json_feed_item() -> None:
     first, second = parse_feed(b"\xef\xbb\xbf " + data.encode(), "https://a.example/feed.json").items
 
     assert first == Item("7", "https://a.example/7", "A", f"<p>{BODY}</p>", True, DATE)
-    assert second == Item("", "https://b.example/8", "", "words ? words", False, None)
+    assert second == Item("", "https://b.example/8", "", "words \ufffd words", False, None)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])

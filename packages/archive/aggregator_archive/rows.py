@@ -13,7 +13,7 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ from aggregator.domain import Article
 from aggregator.errors import AggregatorError, InvalidInput
 from aggregator_archive.optional_imports import import_optional
 from aggregator_client.dates import parse_feed_date
+from aggregator_client.surrogates import whole_json
 
 MAX_BLOCK_ROWS = 2_000
 MAX_BLOCK_BYTES = 16_000_000
@@ -153,16 +154,18 @@ def states_date(row: Row, column_names: Mapping[str, str]) -> bool:
 
 
 def _decode_json(row: bytes) -> Any:
-    """The value of a line; NaN and Infinity, which JSON lacks and Python writes, are accepted."""
+    """The value of a line; NaN, which Python writes, and halves of surrogate pairs do not cost the row."""
     try:
         return msgspec.json.decode(row)
     except msgspec.MsgspecError:
-        if b"NaN" not in row and b"Infinity" not in row:
+        whole = whole_json(row)
+        if whole == row and b"NaN" not in row and b"Infinity" not in row:
             raise
-    try:
-        return json.loads(row)
-    except ValueError as error:
-        raise msgspec.DecodeError(str(error)) from None
+        try:
+            return json.loads(whole)
+        except ValueError:
+            pass
+        raise
 
 
 def _column_hint(row: Row, column_names: Mapping[str, str]) -> str:
@@ -176,8 +179,9 @@ def _column_hint(row: Row, column_names: Mapping[str, str]) -> str:
 
 def _decode_row(row: Row, column_names: Mapping[str, str]) -> _ArticleColumns:
     try:
-        if isinstance(row, bytes) and not column_names and b"NaN" not in row and b"Infinity" not in row:
-            return _decode(row)
+        if isinstance(row, bytes) and not column_names:
+            with suppress(msgspec.MsgspecError):  # else decoded leniently
+                return _decode(row)
         full = row_as_dict(row)
         if not isinstance(full, dict):
             raise InvalidInput(f"Expected a JSON object, got {type(full).__name__}.")

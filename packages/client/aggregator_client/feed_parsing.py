@@ -15,6 +15,7 @@ import feedparser
 
 from aggregator_client.errors import InvalidInput
 from aggregator_client.feed_ids import is_address
+from aggregator_client.surrogates import whole_text
 
 _MARKUP = re.compile(r"<[a-zA-Z/!][^>]*>")
 _ROOT_END = re.compile(rb"</\s*(?:[\w.-]+:)?(?:rss|feed|rdf|channel)\s*>\s*\Z", re.IGNORECASE)
@@ -182,9 +183,9 @@ def _make_item(*, guid: str, url: str, title: str, body: str, is_html: bool, pub
     has_markup = has_markup and bool(plain)
     return Item(
         guid=guid.strip(),
-        url=_without_surrogates(url.strip()) if is_address(url.strip()) else "",
-        title=_without_surrogates(strip_markup(title)),
-        body=_without_surrogates(body if has_markup else plain),
+        url=whole_text(url.strip()) if is_address(url.strip()) else "",
+        title=whole_text(strip_markup(title)),
+        body=whole_text(body if has_markup else plain),
         is_html=has_markup,
         published=published,
     )
@@ -193,8 +194,3 @@ def _make_item(*, guid: str, url: str, title: str, body: str, is_html: bool, pub
 def _text(value: Any) -> str:
     """A JSON value as text: numbers are ids in some feeds, anything else than text is not."""
     return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
-
-
-def _without_surrogates(text: str) -> str:
-    """Text that can be encoded as UTF-8; JSON may hold half of a surrogate pair."""
-    return text.encode("utf-8", "replace").decode()

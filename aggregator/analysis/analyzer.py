@@ -31,8 +31,9 @@ from aggregator.analysis.text.language import (
     language_group,
 )
 from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, simplifier, stemmer
-from aggregator.analysis.text.normalization import nfkc, normalize_spelling
+from aggregator.analysis.text.normalization import core_headline, nfkc
 from aggregator.analysis.text.problems import text_problems
+from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.analysis.vocabulary import InternIds, Vocabulary
 from aggregator.domain import TERM_WEIGHT_STEPS, Analysis, Article, ArticleRecord
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
@@ -99,7 +100,7 @@ class Analyzer:
     def analyze_with_words(
         self, article: Article, *, max_new_strings: int | None = None
     ) -> tuple[Analysis, list[str]]:
-        """The analysis of one article, and the words that are compared, in compared spelling.
+        """The analysis of one article, and the words that are compared, as written.
 
         Raises NoText when it has no words, InputTooLarge above ``MAX_TEXT_CHARS``, and TooManyNewStrings when
         more than ``max_new_strings`` of its words or terms are unknown (None: no limit).
@@ -110,10 +111,11 @@ class Analyzer:
             title, text = title or extracted.title, extracted.text
         if NORMALIZED_CHARS_PER_CHAR * len(text) > MAX_TEXT_CHARS:
             _check_length(text)
-        opening = f"{title}\n{text[:_LANGUAGE_SAMPLE_CHARS]}"
+        headline = core_headline(title)
+        opening = f"{headline}\n{text[:_LANGUAGE_SAMPLE_CHARS]}"
         lang = article.known_lang or detect_language(opening, article.lang)
         group, model = self._group_and_model(lang)
-        in_title, in_text = tokenizer.split_text(title, lang), tokenizer.split_text(text, lang)
+        in_title, in_text = tokenizer.split_text(headline, lang), tokenizer.split_text(text, lang)
         words, units = select_compared(in_title, in_text)
         if not words:
             raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
@@ -126,21 +128,24 @@ class Analyzer:
         if not isinstance(model, FeatureModel | HashedModel):
             extracted_bits = model.fingerprint(f"{title}\n{text}", lang)
             fingerprint = fingerprint if extracted_bits is None else extracted_bits
-        compared = normalize_spelling(words, lang)
-        # Unchanged spelling: ``units`` are the last of the units that have been looked up already.
-        compared_ids = unit_ids[-len(units) :] if compared is words else vocabulary.words.ids_of(compared)
-        word_hashes = vocabulary.words.columns[0][compared_ids]
-        of_title, of_text = figures(title, lang), figures(text, lang)
+        if lang == "ko":
+            compared_ids = vocabulary.words.ids_of(normalize_spelling(words, lang))
+            word_hashes = vocabulary.words.columns[0][compared_ids]
+        else:  # ``units`` are the last of the units that have been looked up already
+            word_hashes = vocabulary.compared_hashes(unit_ids[-len(units) :])
+        # Of Chinese the characters, since its segmentation depends on white space.
+        hashed = " ".join(words).encode("utf-8", "surrogatepass") if lang == "zh" else word_hashes.tobytes()
+        of_title, of_text = figures(headline, lang), figures(text, lang)
         with_title = len(units) > len(in_text.units)
-        marks = [*filter(is_marked, of_title), *letter_marks(title)] if with_title else []
+        marks = [*filter(is_marked, of_title), *letter_marks(headline)] if with_title else []
         marks += [*filter(is_marked, of_text), *letter_marks(text)]
         numbers = list(dict.fromkeys(of_title + of_text))[:MAX_FIGURES]
-        letters = nfkc(f"{title if with_title else ''} {text[:_KEY_SAMPLE_CHARS]}").casefold()
+        letters = nfkc(f"{headline if with_title else ''} {text[:_KEY_SAMPLE_CHARS]}").casefold()
         analysis = Analysis(
             lang=lang,
             space=self._spaces[group],
             fingerprint=fingerprint,
-            text_hash=xxhash.xxh3_128_digest(" ".join([*compared, *marks]).encode("utf-8", "surrogatepass")),
+            text_hash=xxhash.xxh3_128_digest(hashed + " ".join(marks).encode("utf-8", "surrogatepass")),
             short=len(words) < SHORT_BELOW_WORDS,
             sketch=shingles.sketch_of_word_hashes(word_hashes, shingle_width(lang)),
             terms=terms,
@@ -152,7 +157,7 @@ class Analyzer:
             opening_mask=mask,
             text_key=xxhash.xxh32_intdigest(_NO_LETTERS.sub("", letters).encode("utf-8", "surrogatepass")),
         )
-        return analysis, compared
+        return analysis, words
 
     def _vocabulary_for(self, lang: str, model: Model) -> Vocabulary:
         if sum(len(own.words) + len(own.terms) for own in self._vocabularies.values()) > VOCABULARY_CAPACITY:

@@ -18,7 +18,7 @@ from xxhash import xxh3_64_intdigest
 from aggregator.analysis import shingles
 from aggregator.analysis.features import FeatureModel, HashedModel, tf_weights
 from aggregator.analysis.simhash import FloatArray, l2_normalize
-from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text import spelling, tokenizer
 
 NO_TERM = -1
 _INITIAL_CAPACITY = 1 << 10
@@ -100,7 +100,8 @@ class Vocabulary:
         self._lang = lang
         self._model = model
         self.terms = InternTable(model.row_and_idf, np.int64, np.float64)
-        self.words = InternTable(self._word_attributes, np.uint64, np.int64)  # shingle hash, term id
+        # Shingle hash of the compared spelling, term id, whether the word may join its neighbors.
+        self.words = InternTable(self._word_attributes, np.uint64, np.int64, np.bool_)
         self._first_position = np.empty(0, np.int64)  # scratch space of ``count_terms``, per term id
 
     def term_ids(self, text: tokenizer.SplitText, units: InternIds, first: int | None = None) -> InternIds:
@@ -149,6 +150,26 @@ class Vocabulary:
         """Return index terms by their ids."""
         return list(map(self.terms.strings.__getitem__, terms.tolist()))
 
-    def _word_attributes(self, word: str) -> tuple[int, int]:
+    def compared_hashes(self, words: InternIds) -> npt.NDArray[np.uint64]:
+        """The ``word_hash`` of each word of ``normalize_spelling(words)``, (m,); not for Korean."""
+        hashes: npt.NDArray[np.uint64] = self.words.columns[0][words]
+        joins = self.words.columns[2][words]
+        if not (joins[1:] & joins[:-1]).any():
+            return hashes
+        edges = np.flatnonzero(np.diff(joins, prepend=False, append=False)).tolist()
+        parts, end = [], 0
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            if stop - start > 1:
+                run = [self.words.strings[id_] for id_ in words[start:stop].tolist()]
+                joined = spelling.join_figures(run, self._lang)
+                parts += [hashes[end:start], np.array(list(map(shingles.word_hash, joined)), np.uint64)]
+                end = stop
+        return np.concatenate([*parts, hashes[end:]])
+
+    def _word_attributes(self, word: str) -> tuple[int, int, bool]:
         terms = tokenizer.terms_of_words([word], self._lang)
-        return shingles.word_hash(word), self.terms[terms[0]] if terms else NO_TERM
+        return (
+            shingles.word_hash(spelling.compared_form(word, self._lang)),
+            self.terms[terms[0]] if terms else NO_TERM,
+            spelling.is_part_of_figure(word, self._lang),
+        )

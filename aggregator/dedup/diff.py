@@ -18,8 +18,8 @@ from aggregator.analysis.text.figures import located_figures
 from aggregator.analysis.text.normalization import (
     COMBINING_MARKS,
     UNSPACED_SCRIPTS,
-    normalize_spelling,
 )
+from aggregator.analysis.text.spelling import normalize_spelling
 
 # Only this much of each text is compared and shown: about ten pages.
 MAX_COMPARED_CHARS = 30_000

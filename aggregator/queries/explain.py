@@ -15,7 +15,7 @@ from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
-from aggregator.analysis.text.normalization import normalize_spelling
+from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.dedup.copy_rule import (
     NEVER,
     CopyRule,

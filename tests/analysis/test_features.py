@@ -233,7 +233,7 @@ def test_content_that_differs_from_its_hash_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "en.model"
     MODEL.save(path)
     fields, arrays = model_file.read(path)
-    model_file.write(path, fields | {"group": "zh"}, arrays)
+    model_file.write(path, fields | {"group": "zh", "recipe": tokenizer_recipe("zh")}, arrays)
     assert_rejected(path, "does not match the content hash")
 
 

@@ -32,8 +32,8 @@ GOLDEN = [
         "4e4665b0dfac7e59",
     ),
     ("en", "A court ordered the company to pay back what it had charged its customers.", "78eeec8e5d7bcef4"),
-    ("zh", "昨夜河水上涨，山谷里的两千名居民离开家园，救援队伍已经抵达现场。", "4af9cfa574187c23"),
-    ("zh", "当地政府表示，新的铁路将在明年春天通车，沿线企业和居民都将受益。", "81913d5c911ec71a"),
+    ("zh", "昨夜河水上涨，山谷里的两千名居民离开家园，救援队伍已经抵达现场。", "e1f15fddb646ea01"),
+    ("zh", "当地政府表示，新的铁路将在明年春天通车，沿线企业和居民都将受益。", "58fd783e3913c294"),
     ("xx", "Der Fluss stieg in der Nacht, und zweitausend Menschen verließen das Tal.", "01b31853120b8512"),
 ]
 

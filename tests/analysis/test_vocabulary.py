@@ -18,7 +18,8 @@ from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.term_profile import LEAD_TERMS, OPENING_UNITS
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.language import language_group
-from aggregator.analysis.text.normalization import normalize_spelling
+from aggregator.analysis.text.normalization import core_headline
+from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.analysis.vocabulary import NO_TERM, Vocabulary
 from aggregator.domain import Analysis, Article
 from aggregator.errors import NoText
@@ -38,14 +39,15 @@ def from_strings(article: Article) -> Values:
     """Return fingerprint, top terms, minor terms and sample of an article, computed from its strings."""
     lang = ANALYZER.analyze(article).lang
     model = MODELS[language_group(lang)].for_language(lang)
-    terms = tokenizer.tokenize(f"{article.title}\n{article.text}", lang)
-    terms = terms or tokenizer.words(f"{article.title}\n{article.text}", lang)
+    title = core_headline(article.title)
+    terms = tokenizer.tokenize(f"{title}\n{article.text}", lang)
+    terms = terms or tokenizer.words(f"{title}\n{article.text}", lang)
     counts = Counter(terms)
     top_terms, minor_terms = analyzer._top_terms(term_weights(model, counts).items(), terms[:LEAD_TERMS])
     words, units = analyzer.select_compared(
-        tokenizer.split_text(article.title, lang), tokenizer.split_text(article.text, lang)
+        tokenizer.split_text(title, lang), tokenizer.split_text(article.text, lang)
     )
-    compared = units if lang == "zh" else normalize_spelling(words, lang)
+    compared = normalize_spelling(units if lang == "zh" else words, lang)
     sketch = shingles.build_sketch(compared, analyzer.shingle_width(lang))
     return fingerprint_from_sums(model.project(counts)), top_terms, minor_terms, sketch.sample.tolist()
 

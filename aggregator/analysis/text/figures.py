@@ -51,6 +51,8 @@ _FIRST_WORD = re.compile(r"[ -]?([^\W\d_]+)")
 _LINK = re.compile(r"\.? (?:d'|(?:de|di|of) )|\.(?= )")
 _TRAILING_MINUS = re.compile(r"-(?=[%٪\s]|$)")
 _RIGHT_TO_LEFT = frozenset(["ar", "fa", "he", "ur", "ps"])
+# Codes that are no words, so that they count in small letters too.
+CURRENCY_CODES = frozenset(["usd", "eur", "gbp", "jpy", "cny", "rmb", "inr", "krw", "pln", "uah", "chf"])
 _MARKED_LETTER = re.compile(r"[+#](?<=[^\W\d_].)[+#]*(?!\w)")  # C++, C#, Disney+
 _ASCII_GRADE = re.compile(r"-(?<=\b[A-Za-z].)(?!\w)")  # A-
 _GRADE = re.compile(r"[-\u2010-\u2013\u2212](?<=\b[A-Za-z].)(?!\w)")
@@ -78,7 +80,7 @@ def located_figures(text: str, lang: str = "") -> list[tuple[str, int, int]]:
         if currency or _may_be_unit(window, lang):
             sign, exponent, unit = _marks_after(window, lang, currency)
         if exponent:
-            number = _shift(number, exponent)
+            number = shift(number, exponent)
         is_percent = "%" in (unit, currency)
         number = f"{before or sign}{'' if is_percent else currency or unit}{number}{'%' * is_percent}"
         found += [(figure, start, end) for figure in (*others, number)]
@@ -112,12 +114,12 @@ def _numbers(run: str, lang: str) -> list[str]:
     return numbers
 
 
-def _shift(number: str, exponent: int) -> str:
+def shift(number: str, exponent: int) -> str:
     """``number`` times a power of ten."""
     whole, _, fraction = number.partition(".")
     digits = whole + fraction.ljust(exponent, "0")
     end = len(whole) + exponent
-    return f"{digits[:end].lstrip('0') or '0'}.{digits[end:]}".removesuffix(".")
+    return f"{digits[:end].lstrip('0') or '0'}.{digits[end:].rstrip('0')}".removesuffix(".")
 
 
 def _plain(window: str) -> str:
@@ -173,7 +175,11 @@ def _marks_before(window: str, lang: str) -> tuple[str, str]:
             break
         elif not sign and (found[1] in table("minus", lang) or found[1].endswith(_cues(lang)[2])):
             sign, rest = "-", rest[: found.start(1)]
-        elif not currency and found[1] in table("unit", lang) and window[found.start(1) :][:1].isupper():
+        elif (
+            not currency
+            and found[1] in table("unit", lang)
+            and (found[1] in CURRENCY_CODES or window[found.start(1) :][:1].isupper())
+        ):
             currency, rest = table("unit", lang)[found[1]], rest[: found.start(1)]
         else:
             break

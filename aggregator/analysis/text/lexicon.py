@@ -22,8 +22,9 @@ def _lines() -> dict[tuple[str, str], dict[str, str]]:
     for line in text.splitlines():
         if line and line[0] != "#":
             heading, _, entries = line.partition(": ")
-            words = found.setdefault(tuple(heading.split()), {})  # type: ignore[arg-type]
-            for entry in entries.split():
-                word, _, value = entry.replace("·", " ").partition("=")
-                words[word] = value
+            section, *languages = heading.split()
+            words = (entry.replace("·", " ").partition("=") for entry in entries.split())
+            values = {word: value for word, _, value in words}
+            for lang in languages:
+                found.setdefault((section, lang), {}).update(values)
     return found

@@ -172,21 +172,51 @@ def normalize_letters(folded: str) -> str:
     return _DOTS_AFTER_I.sub("", folded) if _COMBINING_DOT in folded else folded
 
 
-def normalize_spelling(words: list[str], lang: str) -> list[str]:
-    """The form in which texts are compared: words with umlauts written out, Korean by syllables.
+# Languages of one vocabulary that is written in two alphabets.
+SERBO_CROATIAN = frozenset(["sr", "hr", "bs", "sh"])
+_SERBIAN_LATIN = (
+    "а=a б=b в=v г=g д=d ђ=đ е=e ж=ž з=z и=i ј=j к=k л=l љ=lj м=m н=n њ=nj о=o п=p р=r с=s т=t ћ=ć у=u ф=f"
+    " х=h ц=c ч=č џ=dž ш=š"
+)
+_SERBIAN_TO_LATIN = {ord(pair[0]): pair[2:] for pair in _SERBIAN_LATIN.split()}
 
-    Unchanged input is returned as the same list object.
-    """
-    if lang in UNCHANGED_SPELLING:
-        return words
-    if lang == "ko":
-        return list("".join(words))
-    joined = " ".join(words)
-    if not any(umlaut in joined for umlaut, _ in _UMLAUTS):
-        return words
+
+def serbian_in_latin(folded: str) -> str:
+    """Serbian Cyrillic letters of a folded text in the Latin alphabet."""
+    return folded if folded.isascii() else folded.translate(_SERBIAN_TO_LATIN)
+
+
+_DIGITS = "一二两三四五六七八九"
+_NUMERAL = re.compile(f"(?:[{_DIGITS}]千零?)?(?:[{_DIGITS}]百零?)?(?:[{_DIGITS}]?十)?[{_DIGITS}]?")
+# A year digit by digit; a numeral of tens and more; a digit before a word of measure (四川 is a place).
+_COUNTS = re.compile(
+    f"(?P<year>[{_DIGITS}〇零]{{4}}(?=年))|[{_DIGITS}零十百千]{{2,}}"
+    f"|[{_DIGITS[1:]}十](?=[人名岁个位年月日号天次起家辆艘架项吨票倍万亿])"
+)
+
+
+def numerals_in_digits(text: str) -> str:
+    """A text with Chinese numerals under 10,000 in digits: 一百二十万 -> 120万, 五人 -> 5人."""
+    return _COUNTS.sub(_numeral_in_digits, text)
+
+
+def _numeral_in_digits(found: re.Match[str]) -> str:
+    values = [int(unicodedata.numeric(c, 2)) for c in found[0]]  # 两 is 2
+    if found["year"]:
+        return "".join(map(str, values))
+    if not _NUMERAL.fullmatch(found[0]):
+        return found[0]
+    total = pending = 0
+    for value in values:
+        total, pending = (total + (pending or 1) * value, 0) if value >= 10 else (total, value)
+    return str(total + pending)
+
+
+def write_out_umlauts(text: str) -> str:
+    """German ä, ö and ü as ae, oe and ue."""
     for umlaut, digraph in _UMLAUTS:
-        joined = joined.replace(umlaut, digraph)
-    return joined.split(" ")
+        text = text.replace(umlaut, digraph)
+    return text
 
 
 @cache

@@ -18,10 +18,12 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.morphology import DICTIONARY_RANGE, segmenter, simplifier, stemmer
 from aggregator.analysis.text.normalization import (
     COMBINING_MARKS,
     ORTHOGRAPHY_VERSION,
+    SERBO_CROATIAN,
     TYPOGRAPHIC_PUNCTUATION,
     UNCHANGED_SPELLING,
     UNSPACED_SCRIPTS,
@@ -30,7 +32,9 @@ from aggregator.analysis.text.normalization import (
     fold,
     normalize,
     normalize_letters,
-    normalize_spelling,
+    numerals_in_digits,
+    serbian_in_latin,
+    write_out_umlauts,
 )
 
 TOKENIZER_RECIPE = "tokens/1 nfkc-casefold jieba-hmm bigrams snowball stopwordsiso"
@@ -74,7 +78,8 @@ class SplitText(NamedTuple):
 
 def tokenizer_recipe(group: str) -> str:
     """Return the recipe for texts of a language group (``language.language_group``)."""
-    return TOKENIZER_RECIPE if group in UNCHANGED_SPELLING else f"{TOKENIZER_RECIPE} {ORTHOGRAPHY_VERSION}"
+    extension = {"en": "", "zh": " numerals/1"}.get(group, f" {ORTHOGRAPHY_VERSION}")
+    return f"{TOKENIZER_RECIPE}{extension}"
 
 
 def words(text: str, lang: str) -> list[str]:
@@ -133,7 +138,7 @@ def stop_words(lang: str) -> frozenset[str]:
     # Joined: one call instead of up to 1,300 for a language.
     listed.update(words("\n".join(entry for entry in entries if not _UNSPACED.search(entry)), lang))
     if lang == "de":
-        listed |= set(normalize_spelling(sorted(listed), lang))
+        listed |= set(map(write_out_umlauts, listed))
     return frozenset(listed - _STOP_WORD_EXCEPTIONS.get(lang, frozenset())) | _SINGLE_CHARACTERS
 
 
@@ -147,8 +152,13 @@ def _split_pieces(text: str, lang: str) -> tuple[list[str], bool]:
         folded = convert(folded)
     if lang == "en" and "'" in folded:
         folded = _ENGLISH_CLITIC.sub("", folded).replace("'", "")
+    folded = folded.replace("us$", "$")
+    if " & " in folded:
+        folded = folded.replace(" & ", f" {next(iter(table('and', lang)), '')} ")
     if lang not in UNCHANGED_SPELLING:
-        folded = normalize_letters(folded)
+        folded = normalize_letters(serbian_in_latin(folded) if lang in SERBO_CROATIAN else folded)
+    elif lang == "zh":
+        folded = numerals_in_digits(folded)
     if not folded.isascii():
         for mark in TYPOGRAPHIC_PUNCTUATION:
             folded = folded.replace(mark, " ")

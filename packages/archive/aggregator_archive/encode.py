@@ -19,6 +19,7 @@ import xxhash
 
 from aggregator.analysis.analyzer import Analyzer, uses_spaces
 from aggregator.analysis.models import load_models
+from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.domain import Article, Sketch, WeightedTerms
 from aggregator.errors import InvalidInput
 from aggregator.index.codec.sketches import decode_opening, encode_opening
@@ -107,6 +108,9 @@ class Encoder:
             article = replace(article, lang=self.encoding.lang)
         analysis, words = self._analyzer.analyze_with_words(article)
         uses_char_ngrams = self.encoding.shingles == "letters" and uses_spaces(analysis.lang)
+        sketch = analysis.sketch
+        if uses_char_ngrams:
+            sketch = char_ngram_sketch(normalize_spelling(words, analysis.lang))
         return Signature(
             id=article.id,
             source=article.source,
@@ -116,7 +120,7 @@ class Encoder:
             text_key=text_key(analysis.title, analysis.text),
             date_ms=UNDATED if article.published_at_ms is None else article.published_at_ms,
             words=len(words),
-            sketch=char_ngram_sketch(words) if uses_char_ngrams else analysis.sketch,
+            sketch=sketch,
             uses_char_ngrams=uses_char_ngrams,
             figures=analysis.figures,
             lang=analysis.lang,

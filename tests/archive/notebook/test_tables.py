@@ -65,3 +65,14 @@ def test_columns_with_other_names_are_mapped() -> None:
     assert list(rename_fields([{"body": "one", "id": "a"}], {"text": "body"})) == [
         {"body": "one", "id": "a", "text": "one"}
     ]
+
+
+def test_a_named_column_that_no_row_has() -> None:
+    """It would compare headlines alone; a table without rows has no columns."""
+    rows = [{"id": "a", "title": "A"}, {"id": "b", "body": "B"}]
+    assert [row["text"] for row in rename_fields(rows, {"text": "body"})] == [None, "B"]
+    with pytest.raises(
+        InvalidInput, match=r"^columns: no row has 'boddy'; the columns are id, title, body\.$"
+    ):
+        list(rename_fields(rows, {"text": "boddy"}))
+    assert list(rename_fields([], {"text": "boddy"})) == []

@@ -33,9 +33,18 @@ def read_rows(table: Any) -> Iterator[Row]:
 
 
 def rename_fields(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
-    """Yield the rows with ``columns``, field -> name of its column, applied; other fields are unchanged."""
+    """Yield the rows with ``columns``, field -> name of its column, applied; other fields are unchanged.
+
+    Raises InvalidInput at the end if no row had one of the columns.
+    """
+    missing, seen = set(columns.values()), dict[str, None]()
     for row in rows:
+        if missing:
+            missing.difference_update(row)
+            seen.update(dict.fromkeys(row))
         yield {**row, **{field: row.get(name) for field, name in columns.items()}} if columns else row
+    if missing and seen:
+        raise InvalidInput(f"columns: no row has {min(missing)!r}; the columns are {', '.join(seen)}.")
 
 
 def _arrow_rows(table: Any) -> Iterator[Row]:

@@ -1,9 +1,10 @@
 """Article ids: given by the client, or derived from the URL or the content.
 
-Scheme, user, fragment, default port, trailing slash, letter case of the host and tracking parameters of a
-URL are removed; every other parameter counts, in any order. Nothing is fetched or resolved.
+Scheme, user, default port, trailing slash, letter case of the host, tracking parameters, dot segments and
+repeated slashes of a URL are removed, and its fragment unless it is a route ("#/", "#!"); every other
+parameter counts, in any order. Nothing is fetched. What is left passes a proxy that normalizes paths.
 
-    >>> canonical_url("HTTPS://Example.org:443/a/b/?utm_source=x&q=1#top")
+    >>> canonical_url("HTTPS://Example.org:443/a/./b/?utm_source=x&q=1#top")
     'example.org/a/b?q=1'
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from operator import itemgetter
 from urllib.parse import SplitResult, urlsplit
 
@@ -25,11 +27,12 @@ MAX_URL_CHARS = 4096
 NORMALIZED_CHARS = 5_000
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_TRACKING_PREFIXES = ("utm_", "mtm_", "pk_")
-_TRACKING_NAMES = frozenset(
-    {"fbclid", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "msclkid", "yclid", "twclid", "igshid"}
-    | {"mc_cid", "mc_eid", "_ga", "_gl"}
-)
+# Names that courlan takes for tracking, but that name an article in ``?cid=1042``: a page that keeps one has
+# two ids at worst, and its second post is a duplicate; two pages under one id replace each other.
+_IDENTIFIERS = frozenset({"cid", "eid", "uid"})
+# The page of a site or of one of its languages: feeds without addresses of their own link to it.
+_FRONT_PAGE = re.compile(r"[^/?#]+(?:/[a-z]{2}(?:[-_][A-Za-z]{2})?)?(?:/(?:index|home|default)\.\w{3,5})?")
+_ESCAPED_AMPERSAND = re.compile("^(?:amp;)+")  # of "&amp;", taken from a page as it is
 _VALID_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?|\[[0-9a-f:.]+\]")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -48,23 +51,28 @@ def canonical_url(url: str) -> str:
     host = _normalize_host(parts)
     if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
         host = f"{host}:{port}"
-    path = _normalize_escapes(parts.path).rstrip("/")
-    query = _significant_params(parts.query)
-    return host + path + ("?" + query if query else "")
+    path, query, route = _resolve(parts.path), _significant_params(parts.query), ""
+    if parts.fragment[:1] in ("/", "!"):
+        kind, (place, _, state) = parts.fragment[0].strip("/"), parts.fragment.lstrip("/!").partition("?")
+        place, state = _resolve("/" + place), _significant_params(state)
+        route = f"#{kind}{place or '/'}" + ("?" + state if state else "") if place or state else ""
+    return host + path + ("?" + query if query else "") + route
 
 
 def derive_id(given_id: str | None, url: str, title: str, text: str) -> str:
     """Return the id of an article: the given one, else its canonical URL, else a hash of its content.
 
     A canonical URL longer than ``MAX_ID_BYTES`` becomes "url:" + its hash; content becomes "content:" + the
-    hash of normalized title and text. Raises InvalidInput(field="id" or "url").
+    hash of normalized title and text, and of the site if the URL is but its front page. Raises
+    InvalidInput(field="id" or "url").
     """
     if given_id is not None:
         return validate_id(given_id)
-    if url:
-        canonical = canonical_url(url)
+    canonical = canonical_url(url) if url else ""
+    if canonical and not _FRONT_PAGE.fullmatch(canonical):
         return canonical if len(canonical) <= MAX_ID_BYTES else "url:" + _hash(canonical)
-    return "content:" + _hash(_normalize_content(title) + "\n" + _normalize_content(text))
+    site = canonical.partition("/")[0] + "\n" if canonical else ""
+    return "content:" + _hash(f"{site}{_normalize_content(title)}\n{_normalize_content(text)}")
 
 
 def validate_id(id_: str, field: str = "id") -> str:
@@ -121,12 +129,38 @@ def _normalize_host(parts: SplitResult) -> str:
 
 def _significant_params(query: str) -> str:
     """The parameters that do not track the reader, sorted by name; equal names keep their order."""
+    if not query:
+        return ""
     kept = []
-    for part in _normalize_escapes(query).split("&"):
-        name = part.partition("=")[0]
-        if part and name.lower() not in _TRACKING_NAMES and not name.lower().startswith(_TRACKING_PREFIXES):
+    for written in _normalize_escapes(query).replace("/", "%2F").split("&"):
+        part = _ESCAPED_AMPERSAND.sub("", written) if written.startswith("amp;") else written
+        name, _, value = part.partition("=")
+        if part and not (_tracks(name.lower()) and not (value.isdigit() and name.lower() in _IDENTIFIERS)):
             kept.append((name, part))
     return "&".join(part for _, part in sorted(kept, key=itemgetter(0)))
+
+
+@lru_cache(maxsize=1024)
+def _tracks(name: str) -> bool:
+    """Whether a parameter tracks the reader, by courlan; ``sourcecode`` is not ``source``."""
+    from courlan.clean import TRACKERS_RE  # 0.1 s and 4 MB, for a process that reads such addresses
+
+    whole = re.compile(f"(?:{TRACKERS_RE.pattern})(?:(?<=_)|(?![a-z]))")
+    return name == "gclsrc" or whole.search(name) is not None
+
+
+def _resolve(path: str) -> str:
+    """``path`` normalized, without dot segments (RFC 3986, 5.2.4), empty segments and final slash."""
+    path = _normalize_escapes(path)
+    if "//" not in path and "/." not in path:  # nearly always
+        return path.rstrip("/")
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == "..":
+            del kept[-1:]
+        elif segment not in ("", "."):
+            kept.append(segment)
+    return "".join("/" + segment for segment in kept)
 
 
 def _normalize_escapes(part: str) -> str:

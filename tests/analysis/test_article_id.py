@@ -31,6 +31,34 @@ from aggregator.errors import InvalidInput
         ("http://[2001:DB8::1]:8080/x", "[2001:db8::1]:8080/x"),
         ("  http://example.org/x ", "example.org/x"),
         ("http://example.org/a%2Fb", "example.org/a%2Fb"),
+        # Routes of pages that are one file belong to the id; places within a page do not.
+        ("https://spa.example/#/article/1", "spa.example#/article/1"),
+        ("https://spa.example/#/article/1/?utm_source=x&b=2&a=1", "spa.example#/article/1?a=1&b=2"),
+        (
+            "https://spa.example/app/?v=2#!/новости/7/",
+            "spa.example/app?v=2#!/%D0%BD%D0%BE%D0%B2%D0%BE%D1%81%D1%82%D0%B8/7",
+        ),
+        ("https://spa.example/#!beitrag-7", "spa.example#!/beitrag-7"),
+        ("https://spa.example/#/?id=7", "spa.example#/?id=7"),
+        ("https://spa.example/#/", "spa.example"),
+        ("https://spa.example/x#comments", "spa.example/x"),
+        ("https://spa.example/x#:~:text=said", "spa.example/x"),
+        # What a proxy that normalizes paths would change.
+        ("http://example.org/a//b/./c/../d", "example.org/a/b/d"),
+        ("http://example.org/../a/%2e%2e/b/.", "example.org/b"),
+        ("http://example.org/a/...b", "example.org/a/...b"),
+        ("http://example.org/p?u=http://example.com/../x", "example.org/p?u=http:%2F%2Fexample.com%2F..%2Fx"),
+        ("https://spa.example/#/a/../b//c", "spa.example#/b/c"),
+        # Tracking parameters, by courlan.
+        (
+            "http://example.org/p?at_medium=RSS&s_cid=123&fb_ref=0&clickid=1&gclsrc=aw&a=1",
+            "example.org/p?a=1",
+        ),
+        ("http://example.org/p?referrer=x&xtor=RSS-7&ns_campaign=y&cid=social_tw", "example.org/p"),
+        ("http://example.org/p?utm_source=rss&amp;utm_medium=rss&amp;id=7", "example.org/p?id=7"),
+        ("http://example.org/front.php?cid=1042&uid=7", "example.org/front.php?cid=1042&uid=7"),
+        ("http://example.org/a.cfm?SourceCode=20140310ff", "example.org/a.cfm?SourceCode=20140310ff"),
+        ("http://example.org/news?1042", "example.org/news?1042"),
     ],
 )
 def test_canonical_form(url: str, expected: str) -> None:
@@ -65,7 +93,12 @@ def test_invalid_urls_are_rejected(url: str, part: str) -> None:
     assert part in str(caught.value)
 
 
-@given(st.text(max_size=60), st.text(max_size=30))
+PARTS = st.lists(
+    st.sampled_from(["a", "/", ".", "%2e", "?", "#", "!", "&", "&amp;", "amp;", "=", "utm_", "新"])
+)
+
+
+@given(st.text(max_size=60) | PARTS.map("".join), st.text(max_size=30) | PARTS.map("".join))
 def test_canonical_form_is_a_fixed_point(path: str, query: str) -> None:
     """Canonicalizing twice changes nothing, and the only error is InvalidInput."""
     try:
@@ -82,6 +115,19 @@ def test_given_id_wins_over_url_and_content() -> None:
     assert derive_id("desk/7", "http://example.org/x", "t", "x") == "desk/7"
     assert derive_id(None, "http://example.org/x", "t", "x") == "example.org/x"
     assert derive_id(None, "", "t", "x").startswith("content:")
+
+
+@pytest.mark.parametrize("page", ["", "/", "/index.html", "/?utm_source=rss", "/de/", "/pt-BR/index.php"])
+def test_a_front_page_names_no_article(page: str) -> None:
+    """Items of a feed that all link to it are told apart by their content, and from those of other sites."""
+    url = "https://radio.example" + page
+    fog = derive_id(None, url, "Nebel", "Den ganzen Tag.")
+
+    assert fog.startswith("content:") and fog == derive_id(
+        None, "http://radio.example", "nebel", "den ganzen Tag."
+    )
+    assert len({fog, derive_id(None, url, "Zoll", ""), derive_id(None, "", "Nebel", "Den ganzen Tag.")}) == 3
+    assert derive_id(None, "https://radio.example/de/nebel", "", "") == "radio.example/de/nebel"
 
 
 def test_content_ids_ignore_case_and_white_space() -> None:

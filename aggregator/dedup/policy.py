@@ -25,6 +25,7 @@ from functools import lru_cache
 from math import inf
 
 from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, CopyRule, Requirement, Requirements
 from aggregator.errors import InvalidInput
 
@@ -131,7 +132,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class SourceRule:
-    """The profile of the sources that wholly match a pattern (``*``, ``?``, ``[ab]``; case is ignored)."""
+    """The profile of the sources that wholly match a pattern (``*``, ``?``, ``[ab]``; spelled in any way)."""
 
     patterns: tuple[str, ...]
     profile: str
@@ -155,7 +156,7 @@ class PolicyProfiles:
         if unknown := sorted({rule.profile for rule in rules} - self._by_name.keys()):
             raise ValueError(f"rules name unknown profiles: {', '.join(unknown)}")
         self._patterns = [
-            (re.compile(translate(pattern.casefold())), self._by_name[rule.profile])
+            (re.compile(translate(source_key(pattern))), self._by_name[rule.profile])
             for rule in rules
             for pattern in rule.patterns
         ]
@@ -180,5 +181,5 @@ class PolicyProfiles:
         return self.named(name) if name else self._of_source(source)
 
     def _match_source(self, source: str) -> Profile:
-        folded = source.casefold()
+        folded = source_key(source)
         return next((named for pattern, named in self._patterns if pattern.match(folded)), self.default)

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from yarl import URL
 
+from aggregator.analysis.source import spelled_as
 from aggregator.auth.api_keys import ApiKey, Permission, audit_log
 from aggregator.concurrency import current_caller
 from aggregator.domain import Article
@@ -120,19 +121,20 @@ def caller_sources(request: web.Request) -> tuple[str, ...]:
 
 
 def bind_source(request: web.Request, article: Article) -> Article:
-    """The article with the source of the caller's key, if it names none and the key is bound to one.
+    """The article with the source of the caller's key, as the key spells it, if it is bound to sources.
 
-    Raises Forbidden for another source; names are compared exactly. ``ingest/decide.py`` checks the id.
+    Without a source it gets the only one. Raises Forbidden for another. ``ingest/decide.py`` checks the id.
     """
     sources = caller_sources(request)
-    if not sources or article.source in sources:
+    if not sources:
         return article
-    if article.source or len(sources) > 1:
+    own = spelled_as(article.source, sources)
+    if own is None and (article.source or len(sources) > 1):
         raise Forbidden(
             f"source: this key is restricted to {', '.join(sources)}, which excludes "
             f"{article.source[:200]!r}."
         )
-    return replace(article, source=sources[0])
+    return replace(article, source=own or sources[0])
 
 
 def audit_request(request: web.Request, operation: str, status: int) -> None:

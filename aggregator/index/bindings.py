@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import msgspec
 import xxhash
 
+from aggregator.analysis.text.normalization import source_key
 from aggregator.domain import Match, MatchRule, Outcome, VerdictName
 from aggregator.errors import Expired, Forbidden, NotFound
 from aggregator.index import keys
@@ -137,8 +138,8 @@ def decode_pointer(data: bytes) -> CanonicalPointer:
 
 
 def source_hash(source: str) -> int:
-    """32 bits that stand for a source; 0 for none."""
-    return xxhash.xxh32_intdigest(source.encode("utf-8", "surrogatepass")) if source else 0
+    """32 bits that stand for a source in any spelling; 0 for none."""
+    return xxhash.xxh32_intdigest(source_key(source).encode("utf-8", "surrogatepass")) if source else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from aggregator import tracing
+from aggregator.analysis.source import source_of
 from aggregator.dedup.policy import Profile
 from aggregator.domain import Analysis, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError
@@ -35,7 +36,8 @@ class PendingArticle:
     ``number`` and ``first_version`` are those of its record (0: not assigned), which is stored if
     ``record_written``: a retry after a conflict writes no second record unless its contents differ.
     ``sources``: those whose articles alone the caller may replace; () for all. ``profile`` is selected once,
-    so that a retry decides by the same. ``origin``: the span of its request.
+    so that a retry decides by the same. ``origin``: the span of its request. ``is_named``: its source was
+    sent, not derived from its URL.
     """
 
     position: int
@@ -48,6 +50,21 @@ class PendingArticle:
     sources: tuple[str, ...] = ()
     profile: Profile = field(default_factory=Profile)
     origin: object = field(default_factory=tracing.current)
+    is_named: bool = True
+
+    @classmethod
+    def of(
+        cls, position: int, article: Article, analysis: Analysis, sources: tuple[str, ...], profile: Profile
+    ) -> PendingArticle:
+        """The article with its source, also where none was sent."""
+        sourced = replace(article, source=source_of(article.source, article.url))
+        named = bool(article.source)
+        return cls(position, sourced, analysis, sources=sources, profile=profile, is_named=named)
+
+    @property
+    def sent(self) -> Article:
+        """The article as it was sent, without a derived source."""
+        return self.article if self.is_named else replace(self.article, source="")
 
 
 @dataclass(frozen=True, slots=True)

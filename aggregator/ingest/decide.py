@@ -174,7 +174,7 @@ class Decider:
         pending, number = case.pending, current.binding.number
         record = case.snapshot.record(number)
         if record is not None and not case.dry_run:
-            updated = merge_metadata(record, pending.article)
+            updated = merge_metadata(record, pending.sent)
             if metadata_of(updated) != metadata_of(record):
                 await self._index.articles.update_metadata(current, updated)
                 if self._dual_writer is not None:
@@ -188,7 +188,9 @@ class Decider:
         record = await self._assign_number(case, current.binding.first_version)
         previous = case.snapshot.record(current.binding.number)
         if previous is not None and previous.text_hash == record.text_hash:
-            record = merge_metadata(copy_metadata(previous, record), case.pending.article)
+            record = merge_metadata(copy_metadata(previous, record), case.pending.sent)
+        elif previous is not None and not case.pending.is_named:
+            record = replace(record, source=previous.source or record.source)
         transaction = await self._index.articles.update_transaction(case.snapshot, current, record)
         return self._build_plan(
             case, current.binding.outcome, record, transaction, superseded_number=current.binding.number
@@ -258,7 +260,7 @@ class Decider:
 
 
 def _is_repeat(pending: PendingArticle, current: BindingSnapshot) -> bool:
-    source = pending.article.source
+    source = pending.sent.source
     is_same_source = not source or source_hash(source) == current.binding.source
     return is_same_source and current.binding.text_hash == pending.analysis.text_hash
 

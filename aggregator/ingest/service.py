@@ -28,6 +28,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from aggregator import tracing
+from aggregator.analysis.source import source_of, spelled_as
 from aggregator.concurrency import current_caller
 from aggregator.dedup.policy import PolicyProfiles
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
@@ -117,14 +118,14 @@ class IngestService:
         else:
             if self._load_control is not None:
                 self._load_control.activity.record_arrival()
-            profile = self._profiles.select(article.policy, article.source)
+            profile = self._profiles.select(article.policy, source_of(article.source, article.url))
             started = time.perf_counter()
             with tracing.span("analyze"):
                 (analysis,) = await self._analyze_many([article])
             if isinstance(analysis, AggregatorError):
                 raise analysis
             analyze_ms = (time.perf_counter() - started) * 1000
-            pending = PendingArticle(0, article, analysis, sources=sources, profile=profile)
+            pending = PendingArticle.of(0, article, analysis, sources, profile)
             await self._before_write()
             # Not during the analysis, which may take long in another process.
             with nullcontext() if self._load_control is None else self._load_control.gate.high_priority():
@@ -174,11 +175,11 @@ class IngestService:
             if not isinstance(analysis, Analysis):
                 continue
             try:
-                profile = self._profiles.select(article.policy, article.source)
+                profile = self._profiles.select(article.policy, source_of(article.source, article.url))
             except InvalidInput as error:
                 results[position] = error
                 continue
-            pending.append(PendingArticle(position, article, analysis, sources=sources, profile=profile))
+            pending.append(PendingArticle.of(position, article, analysis, sources, profile))
         done = 0
         while done < len(pending):
             async with throttled_slice(
@@ -219,7 +220,7 @@ class IngestService:
             if self._dual_writer is not None:
                 await self._dual_writer.ensure_absent(id_)
             orphaned = await self._index.articles.orphaned_records(id_)
-            owned = [r for r in orphaned if not sources or r.source in sources]
+            owned = [r for r in orphaned if not sources or spelled_as(r.source, sources)]
             versions = {r.number: (r.first_version, r.space) for r in owned}
             if not versions:
                 raise

@@ -61,7 +61,7 @@ async def test_an_article_is_found_by_its_id_and_its_url(newsroom: Core) -> None
     """Whatever words its headline has; the URL in any spelling, also when it is not the id."""
     await newsroom.post("own-id", text(5), title="Tram", url="https://coast.example/ferry/?utm_source=x")
     await newsroom.ingest.submit(
-        Article("coast.example/tide", "Tide", text(6), url="https://coast.example/tide")
+        Article("coast.example/tide", "Tide", text(6), url="https://coast.example/tide", source="Tides")
     )
 
     assert await ids(newsroom, "b1") == ["b1"]

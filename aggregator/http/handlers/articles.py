@@ -11,6 +11,7 @@ from itertools import chain
 
 from aiohttp import web
 
+from aggregator.analysis.source import spelled_as
 from aggregator.app import Service
 from aggregator.concurrency import CHUNK_ARTICLES, Prefetcher, current_caller
 from aggregator.contract import encoding
@@ -111,7 +112,7 @@ async def get(request: web.Request, service: Service, id_: str) -> ArticleOut:
     """Get a stored article and its verdict. A key bound to sources reads only its own."""
     stored = await service.articles.index.articles.get(id_)
     sources = auth.caller_sources(request)
-    if sources and stored.record.source not in sources:
+    if sources and spelled_as(stored.record.source, sources) is None:
         raise foreign_article_error(id_, sources)
     event = (await service.events.repository.event_ids_of([stored.group])).get(stored.group)
     return encoding.article_out(stored.record, stored.outcome, event, service.settings)
@@ -143,7 +144,7 @@ def _verdict_out(request: web.Request, answer: Answer) -> VerdictOut:
     """The answer as its caller may see it: a key bound to sources gets no titles of other sources."""
     sources = auth.caller_sources(request)
     if sources:
-        answer = replace(answer, related=tuple(item for item in answer.related if item.source in sources))
+        answer = replace(answer, related=tuple(r for r in answer.related if spelled_as(r.source, sources)))
     return encoding.verdict_out(answer, request.app[SERVICE].settings)
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models, load_term_rates
+from aggregator.analysis.source import source_of
 from aggregator.analysis.term_profile import story_terms
 from aggregator.analysis.text import language
 from aggregator.analysis.text.normalization import normalize
@@ -279,12 +279,7 @@ def _with_times(rows: Iterable[Row], window_ms: int) -> Iterator[tuple[Row, int 
 
 def _source(row: Row) -> str:
     source = row.get("source")
-    if isinstance(source, str) and source:
-        return source
-    try:
-        return urlsplit(str(row.get("url") or "")).hostname or ""
-    except ValueError:
-        return ""
+    return source_of(source if isinstance(source, str) else "", str(row.get("url") or ""))
 
 
 def _text_of(row: Mapping[str, Any], field: str) -> str:

@@ -1,0 +1,59 @@
+"""The source of an article: the one answer to "who published it?".
+
+It is the name that the crawler sends; without one the account or the host of the URL. Two names are one
+source if their ``source_key`` is equal.
+
+    >>> source_of("", "https://www.gazette.example/pool"), source_of("", "https://t.me/s/Gazette/7")
+    ('gazette.example', 't.me/gazette')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from aggregator.analysis.article_id import canonical_url
+from aggregator.analysis.text.normalization import source_key
+from aggregator.errors import InvalidInput
+
+# Hosts whose pages belong to accounts: the first segment of the path after ``_MARKERS``, if it is not all.
+_ACCOUNT_HOSTS = frozenset(
+    {"bsky.app", "facebook.com", "instagram.com", "linkedin.com", "medium.com", "ok.ru", "reddit.com"}
+    | {"open.substack.com", "t.me", "telegram.me", "tiktok.com", "twitter.com", "vk.com", "weibo.com"}
+    | {"x.com", "youtube.com"}
+)
+# Hosts that pass on the pages of others.
+_SHARED_HOSTS = frozenset(
+    ("apple.news", "bit.ly", "feedproxy.google.com", "msn.com", "news.google.com", "t.co", "youtu.be")
+)
+_MARKERS = frozenset({"c", "channel", "company", "groups", "in", "profile", "pub", "r", "s", "u", "user"})
+_NO_ACCOUNT = frozenset(
+    {"articles", "clip", "embed", "hashtag", "i", "joinchat", "live", "p", "photo", "playlist", "posts"}
+    | {"reel", "search", "share", "shorts", "story", "topic", "video", "videos", "watch"}
+)
+_SPARE_LABEL = re.compile(r"^(?:www\d?|m|mobile|amp)\.(?=.+\.)")
+
+
+def source_of(name: str, url: str) -> str:
+    """The source of an article with this ``name`` (empty: none was sent) and URL; "" if neither tells."""
+    return name or (site_of(url) if url else "")
+
+
+def site_of(url: str) -> str:
+    """The account or else the host of an address, in lower case; "" if it tells neither."""
+    try:
+        host, *path = re.split(r"[?#]", canonical_url(url), maxsplit=1)[0].lower().split("/")
+    except InvalidInput:
+        return ""
+    host = _SPARE_LABEL.sub("", host)
+    if path and path[0].startswith("@"):
+        return f"{host}/{path[0]}"
+    if host not in _ACCOUNT_HOSTS:
+        return "" if host in _SHARED_HOSTS else host
+    account = next((segment for segment in path if segment not in _MARKERS), "")
+    return "" if account in _NO_ACCOUNT or account.endswith(".php") or not path[1:] else f"{host}/{account}"
+
+
+def spelled_as(name: str, sources: Iterable[str]) -> str | None:
+    """The one of ``sources`` that ``name`` is a spelling of; None if it is none of them."""
+    return next((source for source in sources if source_key(source) == source_key(name)), None)

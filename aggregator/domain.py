@@ -253,12 +253,13 @@ class Outcome:
     distance: int | None = None  # in bits, to the nearest stored article within 7 bits
     match: Match | None = None  # set if verdict is "duplicate"
     updated_figures: bool = False
+    reused_id: bool = field(default=False, compare=False)  # not stored: it is so for one version only
 
     @property
     def problems(self) -> Problem:
         """Problems that only a comparison with stored articles shows."""
         found = NO_PROBLEM if getattr(self, "text_is_article", True) else Problem.not_article
-        return found | Problem.reused_id if getattr(self, "reused_id", False) else found
+        return found | Problem.reused_id if self.reused_id else found
 
     def group(self, first_version: int) -> int:
         """The group of an article with this first version: that of its match, else its own."""
@@ -279,8 +280,21 @@ class RelatedItem:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplacedArticle:
+    """What was stored under an id that is used again for another article."""
+
+    title: str
+    source: str
+    published_at_ms: int | None
+    verdict: VerdictName
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """The result for one article; ``stored``: by this call; ``profile``: the policy profile that applies."""
+    """The result for one article; ``stored``: by this call; ``profile``: the policy profile that applies.
+
+    ``stored_as``: ``id``, if the posted one belongs to another source; ``replaces``: if it was used again.
+    """
 
     id: str
     outcome: Outcome
@@ -292,6 +306,8 @@ class Answer:
     stored: bool = False
     problems: Problem = NO_PROBLEM
     profile: str = "default"
+    stored_as: str | None = None
+    replaces: ReplacedArticle | None = None
     timings_ms: dict[str, float] = field(default_factory=dict, compare=False)
 
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from aggregator.analysis.article_id import canonical_url
 from aggregator.analysis.text.normalization import source_key
+from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 
 # Hosts whose pages belong to accounts: the first segment of the path after ``_MARKERS``, if it is not all.
@@ -36,7 +38,17 @@ _SPARE_LABEL = re.compile(r"^(?:www\d?|m|mobile|amp)\.(?=.+\.)")
 
 def source_of(name: str, url: str) -> str:
     """The source of an article with this ``name`` (empty: none was sent) and URL; "" if neither tells."""
-    return name or (site_of(url) if url else "")
+    return name or site_of(url)
+
+
+def with_source(article: Article) -> Article:
+    """The article with its source, if it was sent without one."""
+    return article if article.source else replace(article, source=source_of("", article.url))
+
+
+def as_sent(article: Article) -> Article:
+    """The article without a source that its URL tells."""
+    return replace(article, source="") if article.source == site_of(article.url) else article
 
 
 def site_of(url: str) -> str:

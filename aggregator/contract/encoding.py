@@ -51,6 +51,9 @@ def verdict_out(answer: Answer, settings: Settings) -> wire.VerdictOut:
         fingerprint=f"{answer.fingerprint:016x}",
         short=answer.short,
         problems=[str(problem.name) for problem in answer.problems],
+        stored_as=answer.stored_as,
+        reused_id=answer.replaces is not None,
+        replaces=fields_of(answer.replaces, wire.ReplacedArticle) if answer.replaces else None,
     )
 
 

@@ -230,20 +230,23 @@ class Articles:
         raise AssertionError("unreachable")
 
     async def _try_remove(self, snapshot: Snapshot, known: BindingSnapshot) -> bool:
+        return not await self._store.commit(await self.removal_transaction(snapshot, known))
+
+    async def removal_transaction(self, snapshot: Snapshot, known: BindingSnapshot) -> Transaction:
+        """The transaction that removes ``known``; its duplicates are repointed to the earliest one left."""
         group, canonical = await self._read_group(snapshot, known)
         is_canonical = known.binding.outcome.match is None
         new_canonical = next_canonical(known.binding, group) if is_canonical else canonical
         promoted = new_canonical.binding if is_canonical and new_canonical else None
         to_index = bindings_to_index(known.binding, _remaining_members(known, group, canonical), promoted)
         records = await self._read_records(known.space, [*to_index, promoted] if promoted else to_index)
-        transaction = self._transactions(snapshot.stacks[known.space]).delete(
+        return self._transactions(snapshot.stacks[known.space]).delete(
             known,
             group,
             new_canonical,
             [records[b.number] for b in to_index if b.number in records],
             records.get(promoted.number) if promoted else None,
         )
-        return not await self._store.commit(transaction)
 
     async def _read_group(
         self, snapshot: Snapshot, known: BindingSnapshot, limit: int | None = None

@@ -8,7 +8,7 @@ sum of the values under its key in each of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from operator import add
@@ -187,6 +187,21 @@ class Lookup:
                 SegmentBuckets(own, list(map(snapshot.values.__getitem__, own))) for own in read
             ]
         return snapshot
+
+    async def read_bindings(self, snapshot: Snapshot, ids: Sequence[str]) -> None:
+        """Add the bindings of more ids, in every space, to the snapshot: one round trip."""
+        wanted = [keys.binding(id_) for id_ in ids]
+        read = await self._segments.read(dict.fromkeys(self._spaces, wanted))
+        for key in (
+            tag + suffix for stack in read.stacks.values() for tag in stack.tags for suffix in wanted
+        ):
+            snapshot.values.setdefault(key, read.values[key])
+
+    def move(self, snapshot: Snapshot, probe: Probe, id_: str) -> Probe:
+        """The probe of the same article under another id, whose binding has been read."""
+        snapshot.buckets[id_] = snapshot.buckets[probe.id]
+        snapshot.taken_down |= {id_} if probe.id in snapshot.taken_down else set()
+        return replace(probe, id=id_, binding_key=keys.binding(id_))
 
     def probe_groups(self, probes: Sequence[Probe]) -> Iterator[list[int]]:
         """The positions of probes in groups for ``evaluate_probes``."""

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from aggregator import tracing
-from aggregator.analysis.source import source_of
 from aggregator.dedup.policy import Profile
 from aggregator.domain import Analysis, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError
@@ -36,8 +35,8 @@ class PendingArticle:
     ``number`` and ``first_version`` are those of its record (0: not assigned), which is stored if
     ``record_written``: a retry after a conflict writes no second record unless its contents differ.
     ``sources``: those whose articles alone the caller may replace; () for all. ``profile`` is selected once,
-    so that a retry decides by the same. ``origin``: the span of its request. ``is_named``: its source was
-    sent, not derived from its URL.
+    so that a retry decides by the same. ``origin``: the span of its request. ``posted_id``: the id that was
+    sent, if it is stored under another.
     """
 
     position: int
@@ -50,21 +49,7 @@ class PendingArticle:
     sources: tuple[str, ...] = ()
     profile: Profile = field(default_factory=Profile)
     origin: object = field(default_factory=tracing.current)
-    is_named: bool = True
-
-    @classmethod
-    def of(
-        cls, position: int, article: Article, analysis: Analysis, sources: tuple[str, ...], profile: Profile
-    ) -> PendingArticle:
-        """The article with its source, also where none was sent."""
-        sourced = replace(article, source=source_of(article.source, article.url))
-        named = bool(article.source)
-        return cls(position, sourced, analysis, sources=sources, profile=profile, is_named=named)
-
-    @property
-    def sent(self) -> Article:
-        """The article as it was sent, without a derived source."""
-        return self.article if self.is_named else replace(self.article, source="")
+    posted_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +58,7 @@ class CommitPlan:
 
     ``transaction`` is None for a repeat, ``record`` for a repeat whose record has expired.
     ``older_versions``: bindings in other languages, to be removed. ``duplicate_groups``: first numbers, own
-    group first.
+    group first. ``replaced``: the former article of an id that is used again.
     """
 
     pending: PendingArticle
@@ -84,6 +69,7 @@ class CommitPlan:
     superseded_number: int | None
     older_versions: tuple[BindingSnapshot, ...]
     duplicate_groups: tuple[int, ...]
+    replaced: BindingSnapshot | None = None
 
 
 class Committer:
@@ -141,6 +127,8 @@ class Committer:
         if plan.superseded_number is not None:
             await self._index.records.delete({plan.superseded_number: plan.answer.space})
             if self._dual_writer is not None:
+                if plan.replaced is not None:
+                    await self._dual_writer.replicate_removal([plan.replaced])
                 await self._dual_writer.drop_record(plan.superseded_number)
         for older in plan.older_versions:
             removed = await self._index.articles.remove_older(

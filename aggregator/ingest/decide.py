@@ -1,7 +1,8 @@
 """Decision on one pending article: its verdict, and the transaction that stores it.
 
 An id that is not bound in the article's space is inserted. The same text under a known id is a repeat, which
-changes at most the metadata; another text or source is an update. Decisions are made on a snapshot.
+changes at most the metadata; another text or source is an update. A text that has next to nothing in common
+with the former one (``identity.py``) is inserted in its place. Decisions are made on a snapshot.
 
 **Article numbers** are unique over all processes and increase with the time of arrival, in the high bits, so
 that retention is one comparison; random bits follow (a collision is noticed when the record is written).
@@ -15,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from random import getrandbits
 
+from aggregator.analysis.source import as_sent
 from aggregator.dedup.verdict import Candidate, decide, rank, related_candidates
 from aggregator.domain import (
     NUMBER_RANDOM_BITS,
@@ -22,24 +24,20 @@ from aggregator.domain import (
     Article,
     ArticleRecord,
     Outcome,
+    ReplacedArticle,
     arrival_ms_of,
     article_number_at,
     build_record,
     copy_metadata,
 )
-from aggregator.errors import Forbidden, ImplausibleClock, TakenDown
+from aggregator.errors import ImplausibleClock, TakenDown
 from aggregator.index import Index, Probe, Snapshot, keys
-from aggregator.index.bindings import (
-    BindingSnapshot,
-    bindings_under,
-    foreign_article_error,
-    is_owned,
-    source_hash,
-)
+from aggregator.index.bindings import BindingSnapshot, bindings_under, source_hash
 from aggregator.index.candidates import build_candidates
 from aggregator.index.lookup import LookupResult
 from aggregator.ingest.commit import CommitPlan, PendingArticle
 from aggregator.ingest.dual_write import DualWriter
+from aggregator.ingest.identity import has_common_text, is_other_source
 from aggregator.store.base import Transaction
 from aggregator.time_units import HOUR_MS, format_rfc3339
 
@@ -100,22 +98,13 @@ class Decider:
         self._dual_writer = dual_writer
         self._number_generator = ArticleNumberGenerator()
 
-    async def refusal(
-        self, pending: PendingArticle, probe: Probe, snapshot: Snapshot
-    ) -> Forbidden | TakenDown | None:
-        """The error if the text was taken down, or the caller may not replace what the id stores anywhere."""
-        error: Forbidden | TakenDown
-        if probe.id in snapshot.taken_down:
-            error = TakenDown(f"The text of the article {probe.id[:200]!r} was taken down; it is not stored.")
-        elif pending.sources and not all(
-            is_owned(each.binding, pending.sources) for each in bindings_under(snapshot, probe.binding_key)
-        ):
-            error = foreign_article_error(pending.article.id, pending.sources)
-        else:
+    async def refusal(self, pending: PendingArticle, probe: Probe, snapshot: Snapshot) -> TakenDown | None:
+        """The error if the text was taken down."""
+        if probe.id not in snapshot.taken_down:
             return None
-        if pending.record_written:  # by an earlier attempt, which lost the race to this version
+        if pending.record_written:  # by an earlier attempt, before it was taken down
             await self._index.records.delete({pending.number: pending.analysis.space})
-        return error
+        return TakenDown(f"The text of the article {probe.id[:200]!r} was taken down; it is not stored.")
 
     async def decide(
         self, pending: PendingArticle, lookup: LookedUpArticle, snapshot: Snapshot, now_ms: int, dry_run: bool
@@ -149,17 +138,25 @@ class Decider:
         )
         if case.current is None:  # a new id, or one that changed its language: then it is another article
             return await self._plan_insert(case)
-        if case.current is bindings[0] and _is_repeat(pending, case.current):
+        if case.current is bindings[0] and _is_repeat(case, case.current):
             return await self._plan_repeat(case, case.current)
+        if _former_article(case) is not None:
+            return await self._plan_insert(case, case.current)
         return await self._plan_update(case, case.current)
 
-    async def _plan_insert(self, case: _Decision) -> CommitPlan:
+    async def _plan_insert(self, case: _Decision, replaced: BindingSnapshot | None = None) -> CommitPlan:
+        """A new article, in the place of ``replaced`` if its id is used again."""
         outcome = decide(case.pending.analysis, case.candidates, case.pending.profile.policy)
         id_ = case.pending.article.id
+        if replaced is not None and outcome.match and outcome.match.canonical_first == replaced.binding.group:
+            return await self._plan_update(case, replaced)  # unlike that version, but like its copies
+        former = _former_article(case)
         led_group = next((c.canonical[1] for c in case.candidates if c.canonical[0] == id_), 0)
+        led_group = 0 if replaced is not None else led_group
         if led_group and outcome.match is not None:
             # It expired before its copies and returns: it is their canonical article again.
             outcome = Outcome("new", distance=outcome.distance)
+        outcome = outcome if former is None else replace(outcome, reused_id=True)
         record = await self._assign_number(case, led_group)
         snapshot, probe = case.snapshot, case.lookup.probe
         checks = self._index.lookup.commit_checks(
@@ -168,13 +165,19 @@ class Decider:
         transaction = self._index.transactions(snapshot.stacks[probe.space]).insert(
             record, outcome, checks, snapshot.unchanged_check(probe.space, keys.VERSION), snapshot.values
         )
-        return self._build_plan(case, outcome, record, transaction)
+        if replaced is not None:
+            removal = await self._index.articles.removal_transaction(snapshot, replaced)
+            # One transaction advances the version once.
+            transaction = Transaction(
+                removal.checks + transaction.checks, removal.writes[:-1] + transaction.writes
+            )
+        return self._build_plan(case, outcome, record, transaction, replaced=replaced, former=former)
 
     async def _plan_repeat(self, case: _Decision, current: BindingSnapshot) -> CommitPlan:
         pending, number = case.pending, current.binding.number
         record = case.snapshot.record(number)
-        if record is not None and not case.dry_run:
-            updated = merge_metadata(record, pending.sent)
+        if record is not None and not case.dry_run and not is_other_source(pending.article, record):
+            updated = merge_metadata(record, as_sent(pending.article))
             if metadata_of(updated) != metadata_of(record):
                 await self._index.articles.update_metadata(current, updated)
                 if self._dual_writer is not None:
@@ -188,8 +191,8 @@ class Decider:
         record = await self._assign_number(case, current.binding.first_version)
         previous = case.snapshot.record(current.binding.number)
         if previous is not None and previous.text_hash == record.text_hash:
-            record = merge_metadata(copy_metadata(previous, record), case.pending.sent)
-        elif previous is not None and not case.pending.is_named:
+            record = merge_metadata(copy_metadata(previous, record), as_sent(case.pending.article))
+        elif previous is not None and not as_sent(case.pending.article).source:
             record = replace(record, source=previous.source or record.source)
         transaction = await self._index.articles.update_transaction(case.snapshot, current, record)
         return self._build_plan(
@@ -225,6 +228,8 @@ class Decider:
         record: ArticleRecord | None,
         transaction: Transaction | None,
         superseded_number: int | None = None,
+        replaced: BindingSnapshot | None = None,
+        former: ReplacedArticle | None = None,
     ) -> CommitPlan:
         analysis = case.pending.analysis
         if outcome.match is not None:
@@ -246,6 +251,8 @@ class Decider:
             stored=transaction is not None and not case.dry_run,
             problems=analysis.problems | (record.problems if record else 0) | outcome.problems,
             profile=case.pending.profile.name,
+            stored_as=case.pending.article.id if case.pending.posted_id else None,
+            replaces=former,
         )
         return CommitPlan(
             pending=case.pending,
@@ -253,16 +260,30 @@ class Decider:
             transaction=transaction,
             record=record,
             latest_number=record.number if transaction and record else case.newest_number,
-            superseded_number=superseded_number,
+            superseded_number=superseded_number if replaced is None else replaced.binding.number,
+            replaced=replaced,
             older_versions=tuple(b for b in case.bindings if b is not case.current),
             duplicate_groups=tuple(groups),
         )
 
 
-def _is_repeat(pending: PendingArticle, current: BindingSnapshot) -> bool:
-    source = pending.sent.source
-    is_same_source = not source or source_hash(source) == current.binding.source
-    return is_same_source and current.binding.text_hash == pending.analysis.text_hash
+def _former_article(case: _Decision) -> ReplacedArticle | None:
+    """What the id stood for, if the article has next to nothing in common with it."""
+    stored = case.snapshot.record(case.newest_number) if case.bindings else None
+    if stored is None or has_common_text(stored, case.pending.analysis):
+        return None
+    verdict = case.bindings[0].binding.outcome.verdict
+    return ReplacedArticle(stored.title, stored.source, stored.published_at_ms, verdict)
+
+
+def _is_repeat(case: _Decision, current: BindingSnapshot) -> bool:
+    """The same text, unless its source becomes known; from another source it changes nothing."""
+    source, record = as_sent(case.pending.article).source, case.snapshot.record(current.binding.number)
+    return current.binding.text_hash == case.pending.analysis.text_hash and (
+        not source
+        or source_hash(source) == current.binding.source
+        or (record is not None and is_other_source(case.pending.article, record))
+    )
 
 
 def merge_metadata(record: ArticleRecord, article: Article) -> ArticleRecord:

@@ -16,18 +16,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from aggregator import tracing
 from aggregator.concurrency import Spawn, TaskHandle, YieldControl, spawn_task, yield_control
 from aggregator.domain import ArticleRecord
 from aggregator.errors import CommitConflict
-from aggregator.index import Index, Snapshot
+from aggregator.index import Index, Snapshot, keys
 from aggregator.index.bindings import bindings_under
 from aggregator.index.lookup import EMPTY_RESULT
 from aggregator.ingest.commit import CommitPlan, Committer, PendingArticle
 from aggregator.ingest.decide import Decider, LookedUpArticle
 from aggregator.ingest.equal_texts import EqualTexts, equal_in_any_space
+from aggregator.ingest.identity import id_within_source, is_foreign, is_other_article
 
 # Attempts to commit a batch while other processes keep committing near-duplicates of its articles.
 MAX_COMMIT_ATTEMPTS = 24
@@ -54,13 +55,17 @@ ASYNCIO = Execution(yield_control, spawn_task)
 
 @dataclass(slots=True)
 class Batch:
-    """Pending articles, no id twice, with all that was read for them; durations are for the whole batch."""
+    """Pending articles, no id twice, with all that was read for them; durations are for the whole batch.
+
+    ``deferred``: those whose own id (``identity.py``) is that of another article of the batch.
+    """
 
     pending: list[PendingArticle]
     lookups: list[LookedUpArticle]
     snapshot: Snapshot
     now_ms: int
     lookup_s: float
+    deferred: list[PendingArticle] = field(default_factory=list)
     record_write_s: float = 0.0
 
 
@@ -85,7 +90,7 @@ class _InFlight:
     def may_prefetch(self, batch: Sequence[PendingArticle], before: Sequence[PendingArticle]) -> bool:
         """Whether it shares no id, and no text in two languages, with those in flight: it depends on them."""
         in_flight = [*before, *(self.committing.pending if self.committing is not None else [])]
-        ids = {item.article.id for item in in_flight}
+        ids = {id_ for item in in_flight for id_ in (item.article.id, item.posted_id)}
         langs = {item.analysis.text_key: item.analysis.lang for item in in_flight}
         if any(langs.get(i.analysis.text_key, i.analysis.lang) != i.analysis.lang for i in batch):
             return False
@@ -232,12 +237,47 @@ class BatchPipeline:
             await self._index.lookup.load_into_snapshot(snapshot, wanted)
             if follows and await self._equal_texts.follow(snapshot, pending, probes, equal):
                 return await self._look_up(pending, follows=False)
-            return Batch(pending, lookups, snapshot, now_ms, time.perf_counter() - started)
+            deferred = await self._use_own_ids(pending, lookups, snapshot)
+            ready = [i for i, item in enumerate(pending) if item not in deferred]
+            pending, lookups = [pending[i] for i in ready], [lookups[i] for i in ready]
+            return Batch(pending, lookups, snapshot, now_ms, time.perf_counter() - started, deferred)
+
+    async def _use_own_ids(
+        self, pending: Sequence[PendingArticle], lookups: Sequence[LookedUpArticle], snapshot: Snapshot
+    ) -> list[PendingArticle]:
+        """Move other articles under the id of another source to an id within their own: two more reads.
+
+        Returns those whose new id is that of another article of the batch.
+        """
+        lookup, deferred = self._index.lookup, list[PendingArticle]()
+        taken = {item.article.id for item in pending}
+        pairs = list(zip(pending, lookups, strict=True))
+        while foreign := [pair for pair in pairs if is_foreign(pair[0], snapshot, pair[1].probe.binding_key)]:
+            own_ids = [id_within_source(item.article.source, item.article.id) for item, _ in foreign]
+            await lookup.read_bindings(snapshot, own_ids)
+            pairs, wanted = [], dict[int, str]()
+            for (item, found), id_ in zip(foreign, own_ids, strict=True):
+                known = bindings_under(snapshot, keys.binding(id_))
+                if not known and not is_other_article(item, snapshot, found.probe.binding_key):
+                    continue
+                if id_ in taken:
+                    deferred.append(item)
+                    continue
+                taken.add(id_)
+                if item.record_written:  # by an earlier attempt, under the posted id
+                    await self._index.records.delete({item.number: item.analysis.space})
+                    item.number, item.record_written = 0, False
+                item.posted_id, item.article = item.article.id, replace(item.article, id=id_)
+                found.probe = lookup.move(snapshot, found.probe, id_)
+                wanted.update((each.binding.number, each.space) for each in known)
+                pairs.append((item, found))  # what is stored under that id may be foreign, too
+            await lookup.load_into_snapshot(snapshot, wanted)
+        return deferred
 
     async def _decide(self, batch: Batch, dry_run: bool = False) -> list[CommitPlan]:
         """Decide in order, each on a snapshot with the writes of those before; then write the records.
 
-        A refused article (foreign id, taken down) gets no plan.
+        A refused article (taken down) gets no plan.
         """
         started = time.perf_counter()
         snapshot, plans = batch.snapshot, []
@@ -277,4 +317,4 @@ class BatchPipeline:
             plan.answer.timings_ms["lookup"] = batch.lookup_s * 1000 / len(plans)
             plan.answer.timings_ms["record"] = commit_s * 1000 / len(plans)
         self.commit_retries += len(conflicted)
-        return conflicted
+        return [*conflicted, *batch.deferred]

@@ -28,7 +28,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from aggregator import tracing
-from aggregator.analysis.source import source_of, spelled_as
+from aggregator.analysis.source import spelled_as, with_source
 from aggregator.concurrency import current_caller
 from aggregator.dedup.policy import PolicyProfiles
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
@@ -118,14 +118,15 @@ class IngestService:
         else:
             if self._load_control is not None:
                 self._load_control.activity.record_arrival()
-            profile = self._profiles.select(article.policy, source_of(article.source, article.url))
+            article = with_source(article)
+            profile = self._profiles.select(article.policy, article.source)
             started = time.perf_counter()
             with tracing.span("analyze"):
                 (analysis,) = await self._analyze_many([article])
             if isinstance(analysis, AggregatorError):
                 raise analysis
             analyze_ms = (time.perf_counter() - started) * 1000
-            pending = PendingArticle.of(0, article, analysis, sources, profile)
+            pending = PendingArticle(0, article, analysis, sources=sources, profile=profile)
             await self._before_write()
             # Not during the analysis, which may take long in another process.
             with nullcontext() if self._load_control is None else self._load_control.gate.high_priority():
@@ -171,15 +172,17 @@ class IngestService:
         """
         results: list[Answer | AggregatorError | E] = list(analyzed)  # type: ignore[arg-type]
         pending: list[PendingArticle] = []
-        for position, (article, analysis) in enumerate(zip(articles, analyzed, strict=True)):
+        for position, (article, analysis) in enumerate(
+            zip(map(with_source, articles), analyzed, strict=True)
+        ):
             if not isinstance(analysis, Analysis):
                 continue
             try:
-                profile = self._profiles.select(article.policy, source_of(article.source, article.url))
+                profile = self._profiles.select(article.policy, article.source)
             except InvalidInput as error:
                 results[position] = error
                 continue
-            pending.append(PendingArticle.of(position, article, analysis, sources, profile))
+            pending.append(PendingArticle(position, article, analysis, sources=sources, profile=profile))
         done = 0
         while done < len(pending):
             async with throttled_slice(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, pairwise
 from math import isinf
 from operator import itemgetter
@@ -12,7 +12,7 @@ from operator import itemgetter
 from aggregator.analysis.analyzer import shingle_width, uses_spaces
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
-from aggregator.analysis.source import source_of
+from aggregator.analysis.source import with_source
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
@@ -135,8 +135,7 @@ class Explainer:
             if isinstance(analysis, AggregatorError):
                 raise analysis
             label = article.id or article.title[:80] or "(text)"
-            sourced = replace(article, source=source_of(article.source, article.url))
-            record = build_record(sourced, analysis)
+            record = build_record(with_source(article), analysis)
             return ComparedArticle(label, record, analysis.text or article.title, article.policy)
         record = (await self._index.articles.get(id_or_article)).record
         stored = await self._index.records.read_text(record.number)

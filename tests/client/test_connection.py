@@ -18,6 +18,7 @@ VERDICT: dict[str, Any] = {
     "id": "a", "verdict": "new", "distance": None, "hamming_class": "new", "duplicate_of": None,
     "related": [], "updated_figures": False, "event_id": None, "space": "en.0000",
     "fingerprint": "00000000000000ff", "short": False,
+    "stored_as": None, "reused_id": False, "replaces": None,
 }  # fmt: skip
 
 

@@ -36,6 +36,9 @@ ANSWER: dict[str, Any] = {
     "space": "en.0000",
     "fingerprint": "00000000000000ff",
     "short": False,
+    "stored_as": None,
+    "reused_id": False,
+    "replaces": None,
 }
 
 

@@ -59,6 +59,7 @@ def test_the_verdict_schema_has_the_fields_of_the_contract() -> None:
     assert list(schema["properties"]) == [
         "id", "verdict", "distance", "hamming_class", "duplicate_of", "related",
         "updated_figures", "event_id", "space", "fingerprint", "short", "problems",
+        "stored_as", "reused_id", "replaces",
     ]  # fmt: skip
 
 

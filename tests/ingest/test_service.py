@@ -410,7 +410,7 @@ async def test_index_entries_move_to_the_next_exact_copy(newsroom: Core) -> None
     """The original is updated, then the copy that took over its entries is deleted: the next one has them."""
     for id_ in "abc":
         await newsroom.post(id_, story(1))
-    await newsroom.post("a", story(2))
+    await newsroom.post("a", story(1, 10) + story(2))
     await newsroom.ingest.delete("b")
 
     match = (await newsroom.post("d", edited(story(1), 4))).outcome.match
@@ -420,16 +420,16 @@ async def test_index_entries_move_to_the_next_exact_copy(newsroom: Core) -> None
 
 
 async def test_an_id_twice_in_a_batch(newsroom: Core) -> None:
-    """A later post of an id repeats or updates what the earlier one stored; another source is an update."""
-    articles = [
-        Article(id="a", text=story(i), lang="en", source=s)
-        for i, s in ((1, "x"), (1, ""), (1, "y"), (2, "z"))
-    ]
-    answers = await newsroom.ingest.submit_many(articles)
+    """A later post repeats or updates what the earlier one stored, or is another source's other article."""
+    corrected = story(1) + " Corrected."
+    posts = ((story(1), "x"), (story(1), ""), (story(1), "y"), (corrected, "x"), (story(2), "z"))
+    articles = [Article(id="a", text=text, lang="en", source=source) for text, source in posts]
+    answers = [a for a in await newsroom.ingest.submit_many(articles) if isinstance(a, Answer)]
 
-    assert [a.stored for a in answers if isinstance(a, Answer)] == [True, False, True, True]
+    assert [a.stored for a in answers] == [True, False, False, True, True]
+    assert [a.stored_as for a in answers] == [None] * 4 + ["z:a"]
     record = (await newsroom.index.articles.get("a")).record
-    assert (record.source, record.first_version < record.number) == ("z", True)
+    assert (record.source, record.first_version < record.number) == ("x", True)
 
 
 @pytest.mark.parametrize("batch_articles", [1, 64])

@@ -255,7 +255,7 @@ class Call:
 
     ``effect`` is whether, by the answer, it changed something (None: no answer, or it may be either).
     ``source``: the one that the caller is bound to (empty: to none); ``is_refused``: the answer says that an
-    article of another source is stored.
+    article of another source is stored, and names another id (``stored_as``).
     """
 
     id: str

@@ -12,7 +12,7 @@ from functools import cache
 from aggregator.concurrency import Spawn
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
-from aggregator.errors import AggregatorError, Forbidden, NotFound, StoreUnavailable
+from aggregator.errors import AggregatorError, NotFound, StoreUnavailable
 from aggregator.index import Index, keys
 from aggregator.index import snapshot as snapshot_module
 from aggregator.index.bindings import decode_binding
@@ -72,7 +72,7 @@ class Result:
 class Effect:
     """What an answer says: whether the request changed something, the outcome and the space of a post.
 
-    ``is_refused``: the id is stored for a source that the caller may not replace.
+    ``is_refused``: the id is that of another source, so the article is stored under an id within its own.
     """
 
     changed: bool | None
@@ -204,7 +204,7 @@ class World:
         sources = tuple({article.source for article in articles if article.source})
         effects = []
         for answer in await ingest.submit_many(articles, sources=sources):
-            if sources and isinstance(answer, Forbidden):
+            if isinstance(answer, Answer) and answer.stored_as:
                 effects.append(Effect(None, is_refused=True))
                 continue
             assert isinstance(answer, Answer), f"answered with {answer}"

@@ -150,6 +150,18 @@ PROBLEMS = (
 )
 
 
+class ReplacedArticle(Struct):
+    """The article that an id stood for before; its copies stay in their group."""
+
+    title: Annotated[str, doc("Headline.", "Harbour bridge closed")]
+    source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
+    published_at: Annotated[
+        datetime | None,
+        doc("Time of publication that the outlet states; null: unknown.", "2026-11-19T08:00:00Z"),
+    ]
+    verdict: Annotated[VerdictName, doc("The verdict that was answered for it.", "new")]
+
+
 class VerdictOut(Struct):
     """The verdict on one article. ``distance``: bits to the nearest stored article, null if above 7."""
 
@@ -176,6 +188,18 @@ class VerdictOut(Struct):
     ]
     short: Annotated[bool, doc("Whether the text is too short for reliable wording rules.", False)]
     problems: Annotated[list[str], doc(PROBLEMS, ["cut"])] = []
+    stored_as: Annotated[
+        str | None,
+        doc(
+            "SOURCE:ID, which is then id: the posted id belongs to another source's article; null otherwise.",
+            "Brackwater Gazette:1042",
+        ),
+    ] = None
+    reused_id: Annotated[
+        bool,
+        doc("Whether the id stood for another article, with next to nothing in common with this one.", False),
+    ] = False
+    replaces: Annotated[ReplacedArticle | None, doc("That other article; null unless reused_id.")] = None
 
 
 class ArticleRef(Struct):

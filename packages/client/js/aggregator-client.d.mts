@@ -550,6 +550,18 @@ export interface RelatedToManyOut {
   not_found: Array<string>;
 }
 
+/** The article that an id stood for before; its copies stay in their group. */
+export interface ReplacedArticle {
+  /** Headline. */
+  title: string;
+  /** Name of the outlet; empty: unknown. */
+  source: string;
+  /** Time of publication that the outlet states; null: unknown. */
+  published_at: string | null;
+  /** The verdict that was answered for it. */
+  verdict: "duplicate" | "new" | "related";
+}
+
 /** Events and articles, best match first; `events` are in the first page only, at most 10. */
 export interface SearchOut {
   /** Articles, newest first or best first. */
@@ -612,4 +624,10 @@ export interface VerdictOut {
   short: boolean;
   /** What is wrong as the crawler sent it: not_article, empty (no text), cut, markup, other_language (than declared), late (4 h after its date), no_time, undated, reused_id. */
   problems?: Array<string>;
+  /** SOURCE:ID, which is then id: the posted id belongs to another source's article; null otherwise. */
+  stored_as?: string | null;
+  /** Whether the id stood for another article, with next to nothing in common with this one. */
+  reused_id?: boolean;
+  /** That other article; null unless reused_id. */
+  replaces?: ReplacedArticle | null;
 }

@@ -38,6 +38,9 @@ async def test_a_new_article_is_stored(client: Client) -> None:
         "space": "en.0000",
         "short": False,
         "problems": [],
+        "stored_as": None,
+        "reused_id": False,
+        "replaces": None,
     }
 
 

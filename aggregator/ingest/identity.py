@@ -1,0 +1,87 @@
+"""What an id means when it is posted again: the same article, another one, or another source's. Pure.
+
+* A text that has next to nothing in common with the version stored is a **reused id**: another article.
+* An id belongs to the source that posted it first. Another source's text that has next to nothing in common
+  with it is stored under ``SOURCE:ID``, and so is what that source posts under the id from then on.
+
+Of corrected articles and live pages more stays than ``COMMON_SHARE``: of 2,400 pairs of unrelated articles of
+one source 4 % share as much (a standing line in short posts), of edited ones none share less.
+"""
+
+from __future__ import annotations
+
+import xxhash
+
+from aggregator.analysis.analyzer import HEADLINE_COUNTS_BELOW_WORDS, shingle_width
+from aggregator.analysis.article_id import MAX_ID_BYTES
+from aggregator.analysis.shingles import build_sketch, estimate_overlap
+from aggregator.analysis.source import site_of
+from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.normalization import source_key
+from aggregator.analysis.text.spelling import normalize_spelling
+from aggregator.dedup.copy_rule import Comparable
+from aggregator.dedup.event_model import title_similarity
+from aggregator.domain import Analysis, Article, ArticleRecord
+from aggregator.index import Snapshot
+from aggregator.index.bindings import bindings_under, is_owned
+from aggregator.ingest.commit import PendingArticle
+
+# Of the shingles of the shorter text, without those of its headline.
+COMMON_SHARE = 0.2
+# A text of fewer shingles is a headline: then headlines are compared.
+MIN_SHINGLES = 8
+MIN_HEADLINE_SIMILARITY = 0.2
+
+
+def has_common_text(former: ArticleRecord, later: Analysis) -> bool:
+    """Whether ``later`` keeps something of the version that was stored under its id."""
+    if former.text_hash == later.text_hash:
+        return True
+    overlap = estimate_overlap(former.sketch, later.sketch)
+    headlines = _headline_shingles(former), _headline_shingles(later)
+    own = min(former.sketch.size - len(headlines[0]), later.sketch.size - len(headlines[1]))
+    if own < MIN_SHINGLES:
+        similarity = title_similarity(former.title, former.lang, later.title, later.lang)
+        return similarity >= MIN_HEADLINE_SIMILARITY or overlap.containment >= 0.5
+    return overlap.shared - len(headlines[0] & headlines[1]) >= COMMON_SHARE * own
+
+
+def is_foreign(pending: PendingArticle, snapshot: Snapshot, binding_key: bytes) -> bool:
+    """Whether an id is bound for another source, or for one that the caller may not replace."""
+    known = bindings_under(snapshot, binding_key)
+    if not known or pending.sources:
+        return not all(is_owned(each.binding, pending.sources) for each in known)
+    stored = snapshot.record(known[0].binding.number)
+    return stored is not None and is_other_source(pending.article, stored)
+
+
+def is_other_article(pending: PendingArticle, snapshot: Snapshot, binding_key: bytes) -> bool:
+    """Whether a foreign id stands for another article; what the caller may not replace is another one."""
+    stored = snapshot.record(bindings_under(snapshot, binding_key)[0].binding.number)
+    return bool(pending.sources) or stored is None or not has_common_text(stored, pending.analysis)
+
+
+def is_other_source(article: Article, stored: ArticleRecord) -> bool:
+    """Whether an article is known to be of another source than a stored one.
+
+    On one site a source without a name is that with a name: it was sent before, or is sent now.
+    """
+    if not article.source or not stored.source or source_key(article.source) == source_key(stored.source):
+        return False
+    site, stored_site = site_of(article.url), site_of(stored.url)
+    return site != stored_site or site not in (article.source, stored.source)
+
+
+def id_within_source(source: str, id_: str) -> str:
+    """``SOURCE:ID``, or a hash of it that starts with "source:" if it is too long for an id."""
+    joined = f"{source}:{id_}"
+    encoded = joined.encode("utf-8", "surrogatepass")
+    return joined if len(encoded) <= MAX_ID_BYTES else "source:" + xxhash.xxh3_128_hexdigest(encoded)
+
+
+def _headline_shingles(article: Comparable) -> set[int]:
+    """The shingles of the headline that are in the sketch: those of a short text (``select_compared``)."""
+    if article.sketch.size >= HEADLINE_COUNTS_BELOW_WORDS:
+        return set()
+    words = normalize_spelling(tokenizer.split_text(article.title, article.lang).words, article.lang)
+    return set(build_sketch(words, shingle_width(article.lang)).sample.tolist())

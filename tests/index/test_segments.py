@@ -95,8 +95,9 @@ async def test_a_frozen_article_is_matched_updated_and_deleted(store: Store) -> 
     assert (await newsroom.index.articles.get("copy")).outcome.match is None
     assert [r.id for r in await newsroom.index.articles.group_members("b")] == ["copy", "b", "c"]
 
-    await newsroom.post("copy", story(9))
-    assert (await other.post("d", story(9).upper())).outcome.match is not None
+    update = story(1, 10) + " " + story(9)
+    await newsroom.post("copy", update)
+    assert (await other.post("d", update.upper())).outcome.match is not None
     await seal(other)
     assert [r.id for r in await newsroom.index.articles.group_members("c")] == ["copy", "b", "c", "d"]
     assert (await newsroom.post("a", story(1))).outcome.verdict == "duplicate"

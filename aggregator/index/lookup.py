@@ -37,7 +37,7 @@ from aggregator.index.codec.postings import (
 from aggregator.index.codec.record_codec import CandidateRecord, decode_candidates
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import SegmentBuckets, SketchWidth, Snapshot, unchanged_checks
-from aggregator.index.takedowns import Takedowns
+from aggregator.index.takedowns import Takedowns, text_of_id
 from aggregator.store.base import Check, LengthsUnchanged, Store, ValueEquals
 
 # Limit for candidates per article: the nearest and those that share most sketch keys come first.
@@ -152,6 +152,7 @@ class Lookup:
     async def read_snapshot(self, probes: Sequence[Probe]) -> Snapshot:
         """Read buckets, bindings and equal texts in every space, and what was taken down: one round trip."""
         text_hashes = [probe.analysis.text_hash for probe in probes]
+        text_hashes += [text_of_id(probe.analysis.text_hash, probe.id) for probe in probes]
         binding_keys = [probe.binding_key for probe in probes]
         probes_by_space: dict[str, list[Probe]] = {space: [] for space in self._spaces}
         for probe in probes:
@@ -180,7 +181,8 @@ class Lookup:
             self._takedowns.keys_to_read(text_hashes),
         )
         taken_down = await self._takedowns.find(snapshot, text_hashes)
-        snapshot.taken_down = frozenset(p.id for p, taken in zip(probes, taken_down, strict=True) if taken)
+        ids = [probe.id for probe in probes]
+        snapshot.taken_down = frozenset(id_ for id_, taken in zip(ids * 2, taken_down, strict=True) if taken)
         for probe in probes:
             read = [bucket_keys[probe.id, tag] for tag in snapshot.stacks[probe.space].tags]
             snapshot.buckets[probe.id] = [

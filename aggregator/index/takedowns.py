@@ -1,7 +1,7 @@
 """Take-downs: articles removed for good, whose text is refused when it is posted again.
 
 {takedowns}key       32 random bytes, the key of all hashes; present once something was taken down
-{takedowns}t<hash>   a text: keyed hash of its ``text_hash``
+{takedowns}t<hash>   a text: keyed hash of its ``text_hash``, or of ``text_of_id``: refused under that id only
 {takedowns}i<hash>   an id: its keyed hash; the value lists the keys of its texts
 
 Neither text, title nor id is stored, and all but the key expires with the retention. Lookups read the texts
@@ -14,11 +14,25 @@ import secrets
 from collections.abc import Sequence
 from hashlib import blake2b
 
+from aggregator.domain import Problem
 from aggregator.errors import NotFound
+from aggregator.index import keys
+from aggregator.index.bindings import Binding
 from aggregator.index.snapshot import Snapshot
 from aggregator.store.base import Put, Store, Transaction
 
 SECRET, TEXT, ID = b"{takedowns}key", b"{takedowns}t", b"{takedowns}i"
+
+
+def text_of_id(text_hash: bytes, id_: str) -> bytes:
+    """The hash of a text under one id."""
+    return text_hash + keys.id_hash(id_)
+
+
+def refused_text(stored: Binding) -> bytes:
+    """What to refuse once it is taken down: the text, or if that is not the article the text of this id."""
+    is_notice = Problem.not_article in stored.outcome.problems
+    return text_of_id(stored.text_hash, stored.id) if is_notice else stored.text_hash
 
 
 class Takedowns:

@@ -35,6 +35,7 @@ from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError, InvalidInput, NotFound
 from aggregator.index import Index, keys
 from aggregator.index.bindings import bindings_under
+from aggregator.index.takedowns import refused_text
 from aggregator.ingest.commit import Committer, EventIdsOf, PendingArticle
 from aggregator.ingest.decide import Decider
 from aggregator.ingest.dual_write import DualWriter
@@ -213,7 +214,7 @@ class IngestService:
             # In a shadow space another recipe may hash the text.
             read = await self._index.segments.read(dict.fromkeys(self._index.all_spaces, (key,)))
             if known := bindings_under(read, key):
-                await self._index.takedowns.add(id_, [b.binding.text_hash for b in known])
+                await self._index.takedowns.add(id_, [refused_text(b.binding) for b in known])
         try:
             removed = await self._index.articles.delete(id_, sources=sources)
             versions = {b.binding.number: (b.binding.first_version, b.space) for b in removed}

@@ -17,6 +17,7 @@ from aggregator.concurrency import current_caller, yield_control
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, NoText, NotFound, StoreUnavailable, TakenDown
+from aggregator.index.takedowns import refused_text, text_of_id
 from aggregator.ingest.commit import PendingArticle
 from aggregator.ingest.load_control import BulkThrottle
 from aggregator.ingest.service import MicroBatcher, split_batches
@@ -599,6 +600,18 @@ async def test_what_was_taken_down_is_refused_under_any_id(newsroom: Core) -> No
     await newsroom.index.takedowns.lift("gone")
 
     assert (await newsroom.post("later", story(1))).outcome.verdict == "duplicate"
+
+
+async def test_a_notice_that_is_taken_down_is_refused_under_its_id_only(newsroom: Core) -> None:
+    """Other articles of the outlet may come with the same notice instead of their texts."""
+    await newsroom.post("a", story(1))
+    known = (await newsroom.index.bindings.find("a")).binding
+    await newsroom.index.takedowns.add("a", [text_of_id(known.text_hash, "a")])
+
+    with pytest.raises(TakenDown):
+        await newsroom.post("a", story(1))
+    assert (await newsroom.post("b", story(1))).outcome.verdict == "duplicate"
+    assert refused_text(known) == known.text_hash
 
 
 async def test_a_take_down_of_nothing_marks_nothing(newsroom: Core) -> None:

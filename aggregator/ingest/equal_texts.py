@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from aggregator.domain import Analysis, AnalyzeMany, ArticleRecord
 from aggregator.index import Index, Probe, Snapshot, keys
-from aggregator.index.bindings import binding_in_space
+from aggregator.index.bindings import bindings_under
 from aggregator.index.codec.postings import appended_sharing
 from aggregator.ingest.commit import PendingArticle
 
@@ -53,13 +53,16 @@ class EqualTexts:
     ) -> bool:
         """Give articles the language of an ``equal`` stored text; whether any must be looked up again.
 
-        Not if the article's own space has the text, or another version of its id.
+        That of its own id first. Not if its own space has the text, or the newest version of its id.
         """
         followed = False
         for item, probe, found in zip(batch, probes, equal, strict=True):
-            if found and not binding_in_space(snapshot, probe.space, probe.binding_key):
-                live = (n for n, s in found.items() if snapshot.newest_value(s, keys.state(n)) != keys.DEAD)
-                followed |= await self._adopt(item, [*filter(None, map(snapshot.record, live))])
+            newest = bindings_under(snapshot, probe.binding_key)[:1] if found else []
+            if found and probe.space not in [version.space for version in newest]:
+                versions = [version.binding.number for version in newest]
+                live = [n for n, s in found.items() if snapshot.newest_value(s, keys.state(n)) != keys.DEAD]
+                own, others = ([*filter(None, map(snapshot.record, numbers))] for numbers in (versions, live))
+                followed |= await self._adopt(item, own) or await self._adopt(item, others)
         return followed
 
     async def _adopt(self, item: PendingArticle, others: Sequence[Analysis | ArticleRecord]) -> bool:

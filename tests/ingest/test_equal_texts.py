@@ -182,6 +182,10 @@ async def test_what_two_languages_have_is_found_in_each() -> None:
     alone = build_core(Index(store, [ANALYZER.space_of("de")]), in_process(ANALYZER), Policy(), clock=Clock())
     await post(alone, "b", FERRY, "de")
 
+    await post(core, "c", FERRY, "de")
+    for id_, verdict in (("b", "new"), ("c", "duplicate")):
+        repeat = await post(core, id_, FERRY, "en")
+        assert (repeat.stored, repeat.outcome.verdict) == (False, verdict)
     for lang, id_ in (("en", "a"), ("de", "b")):
         match = (await post(core, f"copy in {lang}", FERRY, lang)).outcome.match
         assert match is not None

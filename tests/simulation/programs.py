@@ -25,6 +25,7 @@ for _name, _text in _LONG.items():
     TEXTS[f"{_name}1!"] = edited(_text, 11).upper()
     TEXTS[f"{_name}2"] = edited(_text, 12, changes=8)
     TEXTS[f"{_name}cut"] = _text[: int(len(_text) * 0.4)]  # found by its sketch keys only
+TEXTS |= {"q0": "kolo mere tavin", "q0!": "KOLO MERE TAVIN"}  # one text in all languages
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,9 @@ ANALYZER = Analyzer({"en": HashedModel(group="en"), "xx": HashedModel()})
 @cache
 def analysis(text: str, lang: str) -> Analysis:
     """The real analysis of a named text; an English opening makes it be detected as English."""
-    opening = "This is what they have been with, and that was from the. " if lang == "en" else ""
+    opening = (
+        "This is what they have been with, and that was from the. " if lang == "en" and text[0] != "q" else ""
+    )
     return ANALYZER.analyze(Article(id="any", text=opening + TEXTS[text], lang=lang))
 
 
@@ -128,7 +131,7 @@ _NAMES = {text: name for name, text in TEXTS.items()}
 
 async def analyze_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
     """As ``Analyzer.analyze_many``, with a cache."""
-    return [analysis(_NAMES[article.text], article.lang or "") for article in articles]
+    return [analysis(_NAMES[article.text], article.known_lang or article.lang or "") for article in articles]
 
 
 def posts(*pairs: str) -> tuple[Post, ...]:
@@ -170,6 +173,8 @@ SMALL: dict[str, Program] = {
     "two near-copies": (writer("a=s0"), writer("b=s1")),
     "two exact copies": (writer("a=s0"), writer("b=s0!")),
     "a copy found by sketch keys only": (writer("a=s0"), writer("b=scut")),
+    "equal texts in two languages": (writer("a=q0"), writer("b=q0@fr")),
+    "equal texts in batches of two languages": (writer("a=q0 b=q0@fr", "-a"), writer("c=q0!@fr d=q0")),
     "a retry races its original": (writer("a=s0"), writer("a=s0")),
     "a retry and a copy": (writer("a=s0", "a=s0"), writer("b=s0!", "b=s0!")),
     "delete races a copy": (writer("a=s0", "-a"), writer("b=s1")),

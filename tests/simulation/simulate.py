@@ -11,7 +11,7 @@ from functools import cache
 
 from aggregator.concurrency import Spawn
 from aggregator.dedup.policy import Policy
-from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
+from aggregator.domain import Analysis, Answer, Article, ArticleRecord, Outcome, article_number_at
 from aggregator.errors import AggregatorError, NotFound, StoreUnavailable
 from aggregator.index import Index, keys
 from aggregator.index import snapshot as snapshot_module
@@ -350,7 +350,7 @@ class World:
                 stored = finish(index.articles.get(id_))
             except NotFound:
                 stored = None
-            final = stored.record.space.encode() + stored.record.text_hash if stored else None
+            final = _content_of(stored.record) if stored else None
             if not oracle.is_linearizable(self._calls_of(id_), final):
                 self._violation(f"no order of the requests explains the final state of {id_}")
             if stored is not None:
@@ -523,8 +523,12 @@ def _contents(request: Request) -> list[tuple[str, bytes | None]]:
 
 
 def _content(post: Post) -> bytes:
-    found = analysis(post.text, post.lang)
-    return found.space.encode() + found.text_hash
+    return _content_of(analysis(post.text, post.lang))
+
+
+def _content_of(found: Analysis | ArticleRecord) -> bytes:
+    in_all_languages = found.text_hash == analysis("q0", "en").text_hash
+    return found.text_hash if in_all_languages else found.space.encode() + found.text_hash
 
 
 def _posts_of(request: Request) -> tuple[Post, ...]:

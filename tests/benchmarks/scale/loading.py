@@ -26,7 +26,7 @@ from aggregator.index import keys
 from aggregator.index.bindings import Binding, encode_binding
 from aggregator.index.blocks import BlockPlan
 from aggregator.index.codec.postings import SKETCH_REMAINDER_BYTES, TERM_POSTING_BYTES
-from aggregator.index.codec.record_codec import encode_record
+from aggregator.index.codec.record_codec import RecordRow, encode_record
 from aggregator.index.keys import MAX_ARTICLES_PER_TERM
 from aggregator.index.segments import sample_entry
 from aggregator.index.snapshot import FULL_KEY_ENTRIES, INITIAL_WIDTH, KEPT_KEY_ENTRIES, SketchWidth
@@ -41,7 +41,7 @@ BATCH_BYTES, CHUNK = 1 << 20, 4000
 ID = "news.example/%011x"
 _ID_HOLE, _NUMBER_HOLE, _FINGERPRINT_HOLE = ID % 0xF0E1D2C3B4, 0xF1E2D3C4B5A69788, 0xF9E8D7C6B5A49382
 _HASH_HOLE, _ID_HASH_HOLE = bytes(range(0xE0, 0xF0)), bytes(range(0xD0, 0xE0))
-_TEXTS_FIELD = 10  # of an encoded record
+_TEXTS_FIELD = RecordRow.__struct_fields__.index("texts")
 _TERM_REMAINDER_MASK = np.uint64((1 << keys.TERM_REMAINDER_BITS) - 1)
 Numbers = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]

@@ -22,6 +22,7 @@ from aggregator.analysis.text import spelling, tokenizer
 
 NO_TERM = -1
 _INITIAL_CAPACITY = 1 << 10
+_JOINED_CAPACITY = 1 << 12
 _SLOTS_PER_ENTRY = 4  # cache slots per string of the table; 1 % of the words of an article then miss
 # Seed of the 64-bit hashes of UTF-8 bytes, random per process as Python's string hashes, so that collisions
 # cannot be prepared; two of 2^17 words collide in 1 of 2e9 processes.
@@ -102,6 +103,7 @@ class Vocabulary:
         self.terms = InternTable(model.row_and_idf, np.int64, np.float64)
         # Shingle hash of the compared spelling, term id, whether the word may join its neighbors.
         self.words = InternTable(self._word_attributes, np.uint64, np.int64, np.bool_)
+        self._joined: dict[tuple[int, ...], npt.NDArray[np.uint64]] = {}  # runs of words -> hashes
         self._first_position = np.empty(0, np.int64)  # scratch space of ``count_terms``, per term id
 
     def term_ids(self, text: tokenizer.SplitText, units: InternIds, first: int | None = None) -> InternIds:
@@ -154,17 +156,23 @@ class Vocabulary:
         """The ``word_hash`` of each word of ``normalize_spelling(words)``, (m,); not for Korean."""
         hashes: npt.NDArray[np.uint64] = self.words.columns[0][words]
         joins = self.words.columns[2][words]
-        if not (joins[1:] & joins[:-1]).any():
+        pairs = (joins[1:] & joins[:-1]).nonzero()[0].tolist()
+        if not pairs:
             return hashes
-        edges = np.flatnonzero(np.diff(joins, prepend=False, append=False)).tolist()
-        parts, end = [], 0
-        for start, stop in zip(edges[::2], edges[1::2], strict=True):
-            if stop - start > 1:
-                run = [self.words.strings[id_] for id_ in words[start:stop].tolist()]
-                joined = spelling.join_figures(run, self._lang)
-                parts += [hashes[end:start], np.array(list(map(shingles.word_hash, joined)), np.uint64)]
-                end = stop
-        return np.concatenate([*parts, hashes[end:]])
+        kept, start = np.ones(len(hashes), np.bool_), pairs[0]
+        for last, following in zip(pairs, [*pairs[1:], -1], strict=True):
+            if following != last + 1:
+                run = tuple(words[start : last + 2].tolist())
+                joined = self._joined.get(run)
+                if joined is None:
+                    if len(self._joined) >= _JOINED_CAPACITY:
+                        self._joined.clear()
+                    strings = spelling.join_figures([self.words.strings[id_] for id_ in run], self._lang)
+                    joined = self._joined[run] = np.array(list(map(shingles.word_hash, strings)), np.uint64)
+                hashes[start : start + len(joined)] = joined
+                kept[start + len(joined) : last + 2] = False
+                start = following
+        return hashes[kept]
 
     def _word_attributes(self, word: str) -> tuple[int, int, bool]:
         terms = tokenizer.terms_of_words([word], self._lang)

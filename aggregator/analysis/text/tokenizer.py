@@ -152,7 +152,8 @@ def _split_pieces(text: str, lang: str) -> tuple[list[str], bool]:
         folded = convert(folded)
     if lang == "en" and "'" in folded:
         folded = _ENGLISH_CLITIC.sub("", folded).replace("'", "")
-    folded = folded.replace("us$", "$")
+    if "$" in folded:
+        folded = folded.replace("us$", "$")
     if " & " in folded:
         folded = folded.replace(" & ", f" {next(iter(table('and', lang)), '')} ")
     if lang not in UNCHANGED_SPELLING:

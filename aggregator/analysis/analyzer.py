@@ -30,12 +30,13 @@ from aggregator.analysis.text.language import (
     detect_language,
     language_group,
 )
+from aggregator.analysis.text.markup import plain_text
 from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, simplifier, stemmer
 from aggregator.analysis.text.normalization import core_headline, nfkc
 from aggregator.analysis.text.problems import text_problems
 from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.analysis.vocabulary import InternIds, Vocabulary
-from aggregator.domain import TERM_WEIGHT_STEPS, Analysis, Article, ArticleRecord
+from aggregator.domain import NO_PROBLEM, TERM_WEIGHT_STEPS, Analysis, Article, ArticleRecord, Problem
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
 
 SHORT_BELOW_WORDS = 40
@@ -105,7 +106,8 @@ class Analyzer:
         Raises NoText when it has no words, InputTooLarge above ``MAX_TEXT_CHARS``, and TooManyNewStrings when
         more than ``max_new_strings`` of its words or terms are unknown (None: no limit).
         """
-        title, text = article.title, article.text
+        title, text = plain_text(article.title), plain_text(article.text)
+        has_markup = text is not article.text
         if article.html and not text:
             extracted = extract_article(article.html)
             title, text = title or extracted.title, extracted.text
@@ -150,7 +152,7 @@ class Analyzer:
             sketch=shingles.sketch_of_word_hashes(word_hashes, shingle_width(lang)),
             terms=terms,
             figures=tuple(map(xxhash.xxh32_intdigest, numbers)),  # of the UTF-8 bytes
-            problems=text_problems(text, lang, article.lang),
+            problems=text_problems(text, lang, article.lang) | (Problem.markup if has_markup else NO_PROBLEM),
             title=title,
             text=text,
             minor_terms=minor_terms,

@@ -1,0 +1,52 @@
+"""Markup in a text that should be plain: the HTML of feeds (description, content:encoded). Linear time."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from itertools import islice
+
+MIN_TAGS = 2  # "a < b", "the tag <b>" are no markup
+_MAX_LAYERS = 3  # escaped markup in a feed, with escaped entities
+_INLINE = (
+    "a abbr b big cite code del em font i ins kbd mark q s small span strike strong sub sup time tt u wbr"
+)
+_BLOCK = (
+    "article aside audio blockquote br caption center dd div dl dt embed figcaption figure footer form h1 h2"
+    " h3 h4 h5 h6 header hr iframe img li main nav object ol p picture pre script section source style table"
+    " tbody td tfoot th thead tr ul video"
+)
+_INLINE_NAMES = frozenset(_INLINE.split())
+_HIDDEN = ("script", "style")
+_TAG = re.compile(rf"<(/?)({'|'.join(f'{_INLINE} {_BLOCK}'.split())})(?:[\s/][^<>]*)?>|<!--", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:[a-z]{2,8}|#[0-9]{2,6}|#x[0-9a-f]{2,5});", re.IGNORECASE)
+
+
+def plain_text(text: str) -> str:
+    """The text without tags, comments and scripts, entities decoded; the same object if it has no markup."""
+    for _ in range(_MAX_LAYERS):
+        if "<" in text and len(list(islice(_TAG.finditer(text), MIN_TAGS))) == MIN_TAGS:
+            text = _without_tags(text)
+        elif "&" in text and _ENTITY.search(text):
+            text = unescape(text)
+        else:
+            break
+    return text
+
+
+def _without_tags(text: str) -> str:
+    """Tags removed; those of blocks, and images, become line ends."""
+    parts, end, hidden_until = [], 0, ""
+    for tag in _TAG.finditer(text):
+        name = (tag[2] or "").lower()
+        if tag.start() < end or (hidden_until and tag[1] + name != hidden_until):
+            continue
+        if not hidden_until:
+            parts.append(text[end : tag.start()])
+        end, hidden_until = tag.end(), f"/{name}" if name in _HIDDEN and not tag[1] else ""
+        if not name:  # a comment, to the end of the text if it has none
+            found = text.find("-->", end)
+            end = found + 3 if found >= 0 else len(text)
+        elif name not in _INLINE_NAMES:
+            parts.append("\n")
+    return "".join([*parts, "" if hidden_until else text[end:]])

@@ -1,0 +1,52 @@
+"""HTML in texts that should be plain."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.analysis.text.markup import plain_text
+from tests.analysis.text.any_text import ANY_TEXT, DIFFICULT_TEXT
+
+IMAGE = (
+    '<figure class="wide"><img src="https://gazette.example/a-1024.jpg" alt="" '
+    'srcset="https://gazette.example/a-300.jpg 300w, https://gazette.example/a-768.jpg 768w" /></figure>'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"{IMAGE}<p>The ferry sank.</p>", "The ferry sank."),
+        (
+            '<p>The <b>fer</b>ry <a href="https://x.example/?a=1">sank</a>.</p><br/>Nobody',
+            "The ferry sank. Nobody",
+        ),
+        ("&lt;p&gt;The caf&amp;eacute; burned&lt;/p&gt;", "The café burned"),
+        ("The mayor&#8217;s fer&shy;ry &amp; bridge", "The mayor\u2019s fer\xadry & bridge"),
+        ("<div><script>if (a < b) { x('<p>') }</script>Rain<!-- <p>old</p> --></div>", "Rain"),
+        ("<p>Rain</p><style>p { color: red }", "Rain"),
+        ("<P CLASS=lead>Rain</P>", "Rain"),
+        ("a < b and c > d", "a < b and c > d"),
+        ("Use the tag <b> for it; AT&T; R&D", "Use the tag <b> for it; AT&T; R&D"),
+        ("Shares < 5 % <harbour> <mills>", "Shares < 5 % <harbour> <mills>"),
+    ],
+)
+def test_markup_is_not_wording(text: str, words: str) -> None:
+    """Tags, addresses, comments and scripts vanish, entities are decoded; other angle brackets stay."""
+    assert " ".join(plain_text(text).split()) == words
+
+
+@given(ANY_TEXT | DIFFICULT_TEXT | st.text("<>/pb&;-! amp", max_size=80))
+def test_plain_text_stays(text: str) -> None:
+    """A text without markup is returned as it is; the result never grows."""
+    assert len(plain_text(text)) <= len(text)
+    if "<" not in text and "&" not in text:
+        assert plain_text(text) is text
+
+
+def test_hostile_markup_takes_linear_time() -> None:
+    """Unclosed tags, scripts and comments."""
+    for part in ("<p", "<script>", "<!--", "<p a='", "&amp", "<p><"):
+        assert len(plain_text(part * 200_000)) <= len(part) * 200_000

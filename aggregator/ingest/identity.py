@@ -4,8 +4,10 @@
 * An id belongs to the source that posted it first. Another source's text that has next to nothing in common
   with it is stored under ``SOURCE:ID``, and so is what that source posts under the id from then on.
 
-Of corrected articles and live pages more stays than ``COMMON_SHARE``: of 2,400 pairs of unrelated articles of
-one source 4 % share as much (a standing line in short posts), of edited ones none share less.
+Corrected articles and live pages keep more than ``COMMON_SHARE``. Of 946 pairs of unrelated articles of one
+source 6 % share as much (nearly all are short posts with a standing line), of 217 natural copies 95 %; 4 % of
+854 pairs of headlines are as like as ``MIN_HEADLINE_SIMILARITY``, and all of 69 copies. In doubt an id is
+reused: that costs a former version, the other error an article.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ from aggregator.index.bindings import bindings_under, is_owned
 from aggregator.ingest.commit import PendingArticle
 
 # Of the shingles of the shorter text, without those of its headline.
-COMMON_SHARE = 0.2
+COMMON_SHARE = 0.25
 # A text of fewer shingles is a headline: then headlines are compared.
 MIN_SHINGLES = 8
-MIN_HEADLINE_SIMILARITY = 0.2
+MIN_HEADLINE_SIMILARITY = 0.4
 
 
 def has_common_text(former: ArticleRecord, later: Analysis) -> bool:

@@ -119,7 +119,8 @@ async def test_a_repeated_post_returns_the_stored_verdict(client: Client) -> Non
     body = {**UPDATE, "id": "repeated"}
     first = await verdict(client, {**body, "policy": "wire"}, "")
     again = [await verdict(client, {**body, "policy": name}, "") for name in ("default", "paper", "wire")]
-    updated = await verdict(client, {"id": "repeated", "text": story(7), "policy": "default"}, "")
+    update = {"id": "repeated", "text": f"{UPDATE['text']} {story(7)}", "policy": "default"}
+    updated = await verdict(client, update, "")
 
     assert [first, *again, updated] == ["related"] * 5
     assert (await (await client.get("/v1/articles/repeated")).json())["verdict"] == "related"

@@ -221,7 +221,9 @@ def uses_spaces(lang: str) -> bool:
 
 
 def shingle_width(lang: str) -> int:
-    """Units of a shingle: words, or characters in Korean and where nothing separates words."""
+    """Units of a shingle: words, syllables, or characters in Korean and where nothing separates words."""
+    if lang in shingles.SHINGLE_WIDTHS:
+        return shingles.SHINGLE_WIDTHS[lang]
     by_character = lang == "ko" or (lang != "zh" and lang in _UNSPACED_LANGUAGES)
     return shingles.SHINGLE_CHARACTERS if by_character else shingles.SHINGLE_WORDS
 

@@ -1,11 +1,12 @@
 """Shingle sketches: samples of a text's shingles that estimate how much wording two texts share.
 
-A **shingle** is a run of 3 words, in Chinese of the segmenter's words, hashed to 64 bits; in other scripts
-without spaces and in Korean a run of 7 characters (docs/decisions/0030-shingle-units.md). Of an article's
-shingles only the smallest hashes are kept, a *bottom-k sample* (Broder 1997): two articles sample the same
-hashes of their common wording. The smallest are the **sketch keys**, under which stored articles are looked
-up; the whole sample estimates **containment**, ``|A and B| / min(|A|, |B|)``. The sample of a long text is
-larger, so a short article that it quotes still has enough hashes in common with it.
+A **shingle** is a run of 3 words, in Chinese of the segmenter's words, in Vietnamese of 4 syllables, hashed
+to 64 bits; in other scripts without spaces and in Korean a run of 7 characters, in Thai of 10
+(docs/decisions/0030-shingle-units.md). Of an article's shingles only the smallest hashes are kept, a
+*bottom-k sample* (Broder 1997): two articles sample the same hashes of their common wording. The smallest are
+the **sketch keys**, under which stored articles are looked up; the whole sample estimates **containment**,
+``|A and B| / min(|A|, |B|)``. The sample of a long text is larger, so a short article that it quotes still
+has enough hashes in common with it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from aggregator.domain import Sketch
 
 SHINGLE_WORDS = 3
 SHINGLE_CHARACTERS = 7
+# About three words: of Vietnamese 1.4 syllables, of Thai 3.3 characters (with their marks) each.
+SHINGLE_WIDTHS = {"vi": 4, "th": 10}
 # The opening of a text, by words or by characters of a script without spaces. Two reports of one event share
 # wording further down; copies share the opening too.
 OPENING_WORDS = 80
@@ -39,7 +42,7 @@ _MAX_UINT32 = 0xFFFFFFFF
 _LOW_BITS_SHIFT, _LOW_BITS_MASK = np.uint32(IGNORED_LOW_BITS), np.uint32((1 << IGNORED_LOW_BITS) - 1)
 _POSITION_MULTIPLIERS = np.array([
     0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5, 0xFF51AFD7ED558CCD,
-    0xA0761D6478BD642F, 0xE7037ED1A0B428DB,
+    0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3, 0x589965CC75374CC3, 0x1D8E4E27C47D124F,
 ], np.uint64)  # fmt: skip
 _SPLITMIX_SHIFTS = np.array([30, 27, 31], np.uint64)
 _SPLITMIX_FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
@@ -113,7 +116,7 @@ def build_sketch(words: Sequence[str], width: int = SHINGLE_WORDS) -> Sketch:
 
 def sketch_of_word_hashes(word_hashes: npt.NDArray[np.uint64], width: int) -> Sketch:
     """Return the sketch of a text from the ``word_hash`` of each word, (n,) uint64."""
-    opening_length = OPENING_WORDS if width == SHINGLE_WORDS else OPENING_CHARACTERS
+    opening_length = OPENING_WORDS if width < SHINGLE_CHARACTERS else OPENING_CHARACTERS
     hashes = hashes_in_order(word_hashes, width)
     width = min(width, len(word_hashes))
     opening = hashes[: min(opening_length, len(word_hashes)) - width + 1]

@@ -187,7 +187,7 @@ def test_chinese_shingles_are_three_words_of_the_segmenter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lang", "width"), [("ja", 7), ("th", 7), ("lo", 7), ("ko", 7), ("zh", 3), ("de", 3)]
+    ("lang", "width"), [("ja", 7), ("th", 10), ("lo", 7), ("ko", 7), ("zh", 3), ("de", 3), ("vi", 4)]
 )
 def test_set_phrases_of_bulletins_are_a_small_part_of_them(lang: str, width: int) -> None:
     """The width is what the figures in docs/benchmarks/duplicates.md were measured with.
@@ -195,7 +195,7 @@ def test_set_phrases_of_bulletins_are_a_small_part_of_them(lang: str, width: int
     A shuffled copy keeps three quarters of its shingles, as a duplicate must.
     """
     assert shingle_width(lang) == width
-    if lang == "de":
+    if lang in ("de", "vi"):
         return
     texts = [article.text for article in bulletins(lang)]
     sketches = [ANALYZER.analyze(Article(id="a", text=text, lang=lang)).sketch for text in texts]

@@ -1,7 +1,7 @@
 """Figures: numbers with sign, comparison, currency and percent sign, each in one spelling. Pure, linear time.
 
 ``US$1.2 million``, ``$1,200,000`` and ``1.2 million dollars`` are ``$1200000``, ``minus 12 °C`` is ``-12``.
-``3-1`` and ``COVID-19`` have no sign. Words for numbers and Chinese numerals are not read here.
+``3-1`` and ``COVID-19`` have no sign. Words for numbers are not read here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from aggregator.analysis.text.normalization import (
     INVISIBLE,
     UNSPACED_SCRIPTS,
     fold,
+    numerals_in_digits,
     unaccented,
 )
 
@@ -62,9 +63,11 @@ _GRADE = re.compile(r"[-\u2010-\u2013\u2212](?<=\b[A-Za-z].)(?!\w)")
 def figures(text: str, lang: str = "") -> list[str]:
     """The numbers of a text in order: comparison, "-", currency, decimal number, "%"; all but it optional.
 
-    ``1,200`` -> ``1200``; ``3.50`` -> ``3.5``; ``007`` -> ``7``; digits of any script become ASCII. A comma
-    before one or two digits is a decimal point where ``lang`` writes it so.
+    ``1,200`` -> ``1200``; ``3.50`` -> ``3.5``; ``007`` -> ``7``; digits of any script and Chinese
+    numerals become ASCII. A comma before one or two digits is a decimal point where ``lang`` writes it so.
     """
+    if lang in ("zh", "ja"):
+        text = numerals_in_digits(text)
     return [figure for figure, _, _ in located_figures(text, lang)]
 
 

@@ -22,7 +22,7 @@ from aggregator.analysis.text import spelling, tokenizer
 
 NO_TERM = -1
 _INITIAL_CAPACITY = 1 << 10
-_JOINED_CAPACITY = 1 << 12
+_JOINED_CAPACITY, _MAX_REMEMBERED_RUN = 1 << 12, 4
 _SLOTS_PER_ENTRY = 4  # cache slots per string of the table; 1 % of the words of an article then miss
 # Seed of the 64-bit hashes of UTF-8 bytes, random per process as Python's string hashes, so that collisions
 # cannot be prepared; two of 2^17 words collide in 1 of 2e9 processes.
@@ -165,10 +165,10 @@ class Vocabulary:
                 run = tuple(words[start : last + 2].tolist())
                 joined = self._joined.get(run)
                 if joined is None:
-                    if len(self._joined) >= _JOINED_CAPACITY:
-                        self._joined.clear()
                     strings = spelling.join_figures([self.words.strings[id_] for id_ in run], self._lang)
-                    joined = self._joined[run] = np.array(list(map(shingles.word_hash, strings)), np.uint64)
+                    joined = np.array(list(map(shingles.word_hash, strings)), np.uint64)
+                    if len(run) <= _MAX_REMEMBERED_RUN and len(self._joined) < _JOINED_CAPACITY:
+                        self._joined[run] = joined
                 hashes[start : start + len(joined)] = joined
                 kept[start + len(joined) : last + 2] = False
                 start = following

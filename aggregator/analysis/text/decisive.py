@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import product
 
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures, letter_marks
@@ -25,7 +26,7 @@ _UNSEPARATED_LANGUAGES = frozenset(["zh", "ja", "ko", "th"])
 _CAPITALIZED_NOUNS = frozenset(["de", "lb"])
 MAX_ALIGNED_WORDS = 60
 MAX_CAPITALIZED = 0.7  # of the words of a headline: above, capitals do not tell names
-_FIGURE = re.compile(r"([<>≤≥]?)(-?)([^\d<>≤≥-]*)([\d.]+)(%?)")
+_FIGURE = re.compile(r"([<>≤≥]?)(?P<sign>-?)([^\d<>≤≥-]*)(?P<number>[\d.]+)(%?)")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -40,7 +41,7 @@ def decisive_difference(a_title: str, b_title: str, lang: str) -> str:
     if _differ(letter_marks(a), letter_marks(b)):
         return "signs"
     first, second = (normalize_spelling(tokenizer.words(title, lang), lang) for title in (a, b))
-    if _figures_differ(first, second) or _marks_differ(figures(a, lang), figures(b, lang)):
+    if _numbers_differ(first, second) or _marks_differ(figures(a, lang), figures(b, lang)):
         return "figures"
     common = (Counter(first) & Counter(second)).total()
     if common < MIN_COMMON_WORDS * min(len(first), len(second)):
@@ -64,38 +65,27 @@ def reversal(a: Sequence[str], b: Sequence[str], lang: str) -> str:
     else:
         counts = [sum(n for word, n in own.items() if word in negations) for own in (first, second)]
     negated = counts[0] != counts[1]
-    opposed = any(
-        (left(first) and right(second) and not (left(second) or right(first)))
-        or (left(second) and right(first) and not (left(first) or right(second)))
-        for left, right in _opposites(lang)
-    )
+    sides = [
+        [[_is_any(own, side, lang) for side in pair] for own in (first, second)] for pair in _opposites(lang)
+    ]
+    opposed = any(mine != other and {*mine} == {*other} == {True, False} for mine, other in sides)
     if opposed and (not negated or lang in _UNSEPARATED_LANGUAGES):
         return "opposite"
     return "negation" if negated and not opposed else ""
 
 
-class _Side:
-    """One side of a pair of opposites; a call returns whether any of some words is on it."""
-
-    def __init__(self, words: str, lang: str) -> None:
-        listed = [without_umlauts(word) for word in words.split(",")]
-        self._parts = listed if lang in _UNSEPARATED_LANGUAGES else []
-        self._words = frozenset(listed)
-        self._prefixes = tuple(word[:-1] for word in listed if word.endswith("*"))
-
-    def __call__(self, words: Iterable[str]) -> bool:
-        return any(
-            word in self._words
-            or word.startswith(self._prefixes)
-            or any(part in word for part in self._parts)
-            for word in words
-        )
+def _is_any(words: Iterable[str], side: Sequence[str], lang: str) -> bool:
+    """Whether any word is on one side of a pair of opposites: equal, or with a prefix "up*"."""
+    if lang in _UNSEPARATED_LANGUAGES:
+        return any(part in word for word in words for part in side)
+    prefixes = tuple(part[:-1] for part in side if part[-1] == "*")
+    return any(word in side or word.startswith(prefixes) for word in words)
 
 
 @lru_cache(maxsize=128)
-def _opposites(lang: str) -> list[tuple[_Side, _Side]]:
-    pairs = (pair.partition("|") for pair in table("opposite", lang))
-    return [(_Side(left, lang), _Side(right, lang)) for left, _, right in pairs]
+def _opposites(lang: str) -> list[list[list[str]]]:
+    pairs = (pair.split("|") for pair in table("opposite", lang))
+    return [[list(map(without_umlauts, side.split(","))) for side in pair] for pair in pairs]
 
 
 def _differ(a: Sequence[str], b: Sequence[str]) -> bool:
@@ -103,34 +93,26 @@ def _differ(a: Sequence[str], b: Sequence[str]) -> bool:
     return bool(Counter(a) - Counter(b)) and bool(Counter(b) - Counter(a))
 
 
-def _figures_differ(a: Sequence[str], b: Sequence[str]) -> bool:
+def _numbers_differ(a: Sequence[str], b: Sequence[str]) -> bool:
     """Whether numbers of words in compared spelling differ, or their order between equal words (3-1, 1-3)."""
-    first, second = [w for w in a if w[0].isdigit()], [w for w in b if w[0].isdigit()]
-    reordered = first != second and len(a) == len(b) and Counter(a) == Counter(b)
+    first, second = ([word for word in words if word[0].isdigit()] for words in (a, b))
+    others = ([word for word in words if not word[0].isdigit()] for words in (a, b))
     return _differ(first, second) or (
-        reordered and [w for w in a if w not in first] == [w for w in b if w not in second]
+        first != second and Counter(a) == Counter(b) and next(others) == next(others)
     )
 
 
-def _marks_differ(a: Sequence[str], b: Sequence[str]) -> bool:
+def _marks_differ(a: Iterable[str], b: Iterable[str]) -> bool:
     """Whether a number of both lists has another sign, or another comparison, currency or percent sign."""
-    first, second = _marks_by_number(a), _marks_by_number(b)
-    return any(
-        not any(
-            mine[1] == other[1] and all(x == y or not x or not y for x, y in zip(mine, other, strict=True))
-            for mine in first[number]
-            for other in second[number]
-        )
-        for number in first.keys() & second.keys()
-    )
-
-
-def _marks_by_number(found: Sequence[str]) -> dict[str, list[tuple[str, ...]]]:
-    by_number: dict[str, list[tuple[str, ...]]] = {}
-    for match in map(_FIGURE.fullmatch, found):
-        if match:
-            by_number.setdefault(match[4], []).append((match[1], match[2], match[3], match[5]))
-    return by_number
+    first, second = ([m for m in map(_FIGURE.fullmatch, own) if m] for own in (a, b))
+    fits: dict[str, bool] = {}
+    for mine, other in product(first, second):
+        if (number := mine["number"]) == other["number"]:
+            pairs = zip(mine.groups(), other.groups(), strict=True)
+            fits[number] = fits.get(number, False) or (
+                mine["sign"] == other["sign"] and all(not x or not y or x == y for x, y in pairs)
+            )
+    return not all(fits.values())
 
 
 def _names_differ(a: str, b: str, lang: str) -> bool:

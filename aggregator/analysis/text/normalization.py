@@ -172,8 +172,7 @@ def normalize_letters(folded: str) -> str:
     return _DOTS_AFTER_I.sub("", folded) if _COMBINING_DOT in folded else folded
 
 
-# Languages of one vocabulary that is written in two alphabets.
-# Macedonian, which short Serbian texts are taken for, has one alphabet; it is written in the other one, too.
+# Written in two alphabets; and Macedonian, which short Serbian texts are taken for.
 SERBO_CROATIAN = frozenset(["sr", "hr", "bs", "sh", "mk"])
 _SERBIAN_LATIN = (
     "а=a б=b в=v г=g д=d ђ=đ е=e ж=ž з=z и=i ј=j к=k л=l љ=lj м=m н=n њ=nj о=o п=p р=r с=s т=t ћ=ć у=u ф=f"
@@ -189,10 +188,10 @@ def serbian_in_latin(folded: str) -> str:
 
 _DIGITS = "一二两三四五六七八九"
 _NUMERAL = re.compile(f"(?:[{_DIGITS}]千零?)?(?:[{_DIGITS}]百零?)?(?:[{_DIGITS}]?十)?[{_DIGITS}]?")
-# A year digit by digit; a numeral of tens and more; a digit before a word of measure (四川 is a place).
+_YEAR = re.compile(f"[{_DIGITS}〇零]{{4}}年")
+# Numerals, and digits before a word of measure (四川 is a place).
 _COUNTS = re.compile(
-    f"(?P<year>[{_DIGITS}〇零]{{4}}(?=年))|[{_DIGITS}零十百千]{{2,}}"
-    f"|[{_DIGITS[1:]}十](?=[人名岁个位年月日号天次起家辆艘架项吨票倍万亿])"
+    f"[{_DIGITS}〇零十百千](?:[{_DIGITS}〇零十百千]+|(?<=[{_DIGITS[1:]}十])(?=[人名岁个位年月日号天次起家辆艘架项吨票倍万亿]))"
 )
 
 
@@ -203,7 +202,7 @@ def numerals_in_digits(text: str) -> str:
 
 def _numeral_in_digits(found: re.Match[str]) -> str:
     values = [int(unicodedata.numeric(c, 2)) for c in found[0]]  # 两 is 2
-    if found["year"]:
+    if _YEAR.match(found.string, found.start()) and len(values) == 4:
         return "".join(map(str, values))
     if not _NUMERAL.fullmatch(found[0]):
         return found[0]

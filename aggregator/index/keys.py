@@ -42,6 +42,8 @@ import numpy as np
 import xxhash
 
 from aggregator.analysis.shingles import MAX_SKETCH_KEYS, sketch_keys
+from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.normalization import core_headline
 from aggregator.domain import Analysis, ArticleRecord
 from aggregator.index.blocks import ProbePlan
 
@@ -65,9 +67,19 @@ def query_weights(terms: Sequence[tuple[str, float]]) -> dict[int, float]:
 
 
 def wording_keys(article: Analysis | ArticleRecord, count: int = MAX_SKETCH_KEYS) -> tuple[int, ...]:
-    """Its ``text_key``, under which another space may look it up, and ``count`` sketch keys; all distinct."""
-    own = sketch_keys(article.sketch, count)
-    return own if not article.text_key or article.text_key in own else (article.text_key, *own)
+    """What its wording is looked up by, all distinct: text key, ``count`` sketch keys, headline key.
+
+    The ``text_key`` is that for other spaces; a teaser has few of a long text's keys, but its headline.
+    """
+    found = (article.text_key, *sketch_keys(article.sketch, count), headline_key(article.title, article.lang))
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+@lru_cache(maxsize=4096)
+def headline_key(title: str, lang: str) -> int:
+    """32 bits of the distinct terms of a headline, in any order; 0 for fewer than three, which many have."""
+    terms = sorted(set(tokenizer.tokenize(core_headline(title), lang)))
+    return xxhash.xxh32_intdigest(" ".join(terms).encode("utf-8", "surrogatepass")) if len(terms) >= 3 else 0
 
 
 @lru_cache(maxsize=1 << 16)

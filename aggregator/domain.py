@@ -28,6 +28,7 @@ WeightedTerms = Sequence[tuple[str, float]]
 TERM_WEIGHT_STEPS = 255
 
 NUMBER_RANDOM_BITS = 22
+MAX_TEXT_WORDS = 0xFFFF
 
 
 def article_number_at(now_ms: int, low_bits: int = 0) -> int:
@@ -102,15 +103,22 @@ class Sketch:
 
     size     number of distinct shingles of the whole text
     sample   (n,) uint32, ascending: the upper halves of its n smallest 64-bit shingle hashes
-    opening  (n,) bool: which of them are shingles of the text's opening, its first words
+    marks    (n,) uint8: where each first occurs, in 64ths of the text; plus ``OPENING_MARK`` for one in the
+             text's first words, and ``HEADLINE_MARK`` for one of the text with a term of the headline
     """
 
     size: int
     sample: npt.NDArray[np.uint32]
-    opening: npt.NDArray[np.bool_]
+    marks: npt.NDArray[np.uint8]
+
+    @property
+    def opening(self) -> npt.NDArray[np.bool_]:
+        """Which sampled shingles are of the opening, (n,)."""
+        return self.marks & OPENING_MARK != 0
 
 
-NO_SKETCH = Sketch(0, np.empty(0, np.uint32), np.empty(0, np.bool_))
+OPENING_MARK, HEADLINE_MARK, POSITIONS = 64, 128, 64
+NO_SKETCH = Sketch(0, np.empty(0, np.uint32), np.empty(0, np.uint8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,8 @@ class Analysis:
     space        fingerprint space, e.g. "en.3f2a": only fingerprints of one space are comparable
     text_hash    16 bytes, xxh3_128 of the normalized text: equal means an exact copy
     short        too few words for 64 stable bits (titles only)
+    text_words   words of the text without the headline, in Chinese the segmenter's; at most 65,535
+    own_headline share, 0..1, of the headline's index terms that occur in the text; 1 without a headline
     terms        heaviest terms and their weights, descending, with an L2 norm of 1
     figures      hashes (uint32) of the numbers in the text, in order, limited in number
     problems     those of the text
@@ -143,6 +153,8 @@ class Analysis:
     minor_terms: bytes = b""
     opening_mask: int = 0
     text_key: int = 0
+    text_words: int = 0
+    own_headline: float = 1.0
 
 
 # Analyzes articles, in order; an unusable article yields its error. May use other processes.
@@ -178,6 +190,8 @@ class ArticleRecord:
     opening_mask: int = 0
     backfill: bool = False
     text_key: int = 0
+    text_words: int = 0
+    own_headline: float = 1.0
 
     @property
     def arrived_ms(self) -> int:
@@ -215,6 +229,8 @@ def build_record(
         opening_mask=analysis.opening_mask,
         backfill=article.backfill,
         text_key=analysis.text_key,
+        text_words=analysis.text_words,
+        own_headline=analysis.own_headline,
     )
 
 
@@ -247,13 +263,31 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The decision on an article; a retry of its id returns the same."""
+    """The decision on an article; a retry of its id returns the same.
+
+    distance         in bits, to the nearest stored article within 7 bits
+    match            set if verdict is "duplicate"
+    updated_figures, reversed  the texts agree, but a figure was replaced, or a word by its opposite
+    keep             whether the article has news that readers do not have: False for most duplicates
+    adds             share of a duplicate's words, 0..1, that neither canonical article nor kept members have
+    fuller           a duplicate contains the canonical article and is longer
+    text_is_article  False: its text is a notice or list that stands under many headlines
+    part_of          id of the collection that contains it
+    follows          id of the canonical article whose later versions it repeats, if nothing of that is left
+    """
 
     verdict: VerdictName
-    distance: int | None = None  # in bits, to the nearest stored article within 7 bits
-    match: Match | None = None  # set if verdict is "duplicate"
+    distance: int | None = None
+    match: Match | None = None
     updated_figures: bool = False
     reused_id: bool = field(default=False, compare=False)  # not stored: it is so for one version only
+    reversed: bool = False
+    keep: bool = True
+    adds: float | None = None
+    fuller: bool = False
+    text_is_article: bool = True
+    part_of: str | None = None
+    follows: str | None = None
 
     @property
     def problems(self) -> Problem:

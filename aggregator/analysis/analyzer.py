@@ -36,7 +36,15 @@ from aggregator.analysis.text.normalization import core_headline, nfkc
 from aggregator.analysis.text.problems import text_problems
 from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.analysis.vocabulary import InternIds, Vocabulary
-from aggregator.domain import NO_PROBLEM, TERM_WEIGHT_STEPS, Analysis, Article, ArticleRecord, Problem
+from aggregator.domain import (
+    MAX_TEXT_WORDS,
+    NO_PROBLEM,
+    TERM_WEIGHT_STEPS,
+    Analysis,
+    Article,
+    ArticleRecord,
+    Problem,
+)
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
 
 SHORT_BELOW_WORDS = 40
@@ -124,8 +132,10 @@ class Analyzer:
         vocabulary = self._vocabulary_for(lang, model)
         vocabulary.words.max_new = vocabulary.terms.max_new = max_new_strings
         unit_ids = vocabulary.words.ids_of(in_title.units + in_text.units)
+        title_terms = vocabulary.term_ids(in_title, unit_ids[: len(in_title.units)])
+        text_terms = vocabulary.term_ids(in_text, unit_ids[len(in_title.units) :])
         fingerprint, terms, minor_terms, mask = _fingerprint_and_terms(
-            in_title, in_text, unit_ids, vocabulary
+            in_title, in_text, unit_ids, vocabulary, title_terms, text_terms
         )
         if not isinstance(model, FeatureModel | HashedModel):
             extracted_bits = model.fingerprint(f"{title}\n{text}", lang)
@@ -138,6 +148,11 @@ class Analyzer:
         # Of Chinese the characters, since its segmentation depends on white space.
         hashed = " ".join(words).encode("utf-8", "surrogatepass") if lang == "zh" else word_hashes.tobytes()
         of_title, of_text = figures(headline, lang), figures(text, lang)
+        in_headline = None
+        if in_text.terms is None and len(word_hashes) == len(units):  # a term for each unit
+            in_headline = np.zeros(len(units), np.bool_)
+            term_of_unit = vocabulary.words.columns[1][unit_ids[len(unit_ids) - len(in_text.units) :]]
+            in_headline[len(units) - len(in_text.units) :] = np.isin(term_of_unit, title_terms)
         with_title = len(units) > len(in_text.units)
         marks = [*filter(is_marked, of_title), *letter_marks(headline)] if with_title else []
         marks += [*filter(is_marked, of_text), *letter_marks(text)]
@@ -149,7 +164,7 @@ class Analyzer:
             fingerprint=fingerprint,
             text_hash=xxhash.xxh3_128_digest(hashed + " ".join(marks).encode("utf-8", "surrogatepass")),
             short=len(words) < SHORT_BELOW_WORDS,
-            sketch=shingles.sketch_of_word_hashes(word_hashes, shingle_width(lang)),
+            sketch=shingles.sketch_of_word_hashes(word_hashes, shingle_width(lang), in_headline),
             terms=terms,
             figures=tuple(map(xxhash.xxh32_intdigest, numbers)),  # of the UTF-8 bytes
             problems=text_problems(text, lang, article.lang) | (Problem.markup if has_markup else NO_PROBLEM),
@@ -158,6 +173,8 @@ class Analyzer:
             minor_terms=minor_terms,
             opening_mask=mask,
             text_key=xxhash.xxh32_intdigest(_NO_LETTERS.sub("", letters).encode("utf-8", "surrogatepass")),
+            text_words=min(len(in_text.units), MAX_TEXT_WORDS),
+            own_headline=float(np.isin(title_terms, text_terms).mean()) if len(title_terms) else 1.0,
         )
         return analysis, words
 
@@ -253,16 +270,19 @@ def _check_length(text: str) -> None:
 
 
 def _fingerprint_and_terms(
-    title: tokenizer.SplitText, text: tokenizer.SplitText, unit_ids: InternIds, vocabulary: Vocabulary
+    title: tokenizer.SplitText,
+    text: tokenizer.SplitText,
+    unit_ids: InternIds,
+    vocabulary: Vocabulary,
+    title_terms: InternIds,
+    text_terms: InternIds,
 ) -> tuple[int, tuple[tuple[str, float], ...], bytes, int]:
     """Return fingerprint, top terms, encoded rest of the term profile and opening mask.
 
     ``unit_ids``: the ids of the units of headline and text, in order.
     """
     text_ids = unit_ids[len(title.units) :]
-    ids = np.concatenate(
-        [vocabulary.term_ids(title, unit_ids[: len(title.units)]), vocabulary.term_ids(text, text_ids)]
-    )
+    ids = np.concatenate([title_terms, text_terms])
     opening = set(vocabulary.terms_of_ids(vocabulary.term_ids(text, text_ids, OPENING_UNITS)))
     if not len(ids):
         ids = vocabulary.terms.ids_of(title.words + text.words)

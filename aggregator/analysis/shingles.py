@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from aggregator.domain import Sketch
+from aggregator.domain import HEADLINE_MARK, OPENING_MARK, POSITIONS, Sketch
 
 SHINGLE_WORDS = 3
 SHINGLE_CHARACTERS = 7
@@ -114,25 +114,37 @@ def build_sketch(words: Sequence[str], width: int = SHINGLE_WORDS) -> Sketch:
     return sketch_of_word_hashes(np.fromiter(map(word_hash, words), np.uint64, len(words)), width)
 
 
-def sketch_of_word_hashes(word_hashes: npt.NDArray[np.uint64], width: int) -> Sketch:
-    """Return the sketch of a text from the ``word_hash`` of each word, (n,) uint64."""
+def sketch_of_word_hashes(
+    word_hashes: npt.NDArray[np.uint64], width: int, is_headline_term: npt.NDArray[np.bool_] | None = None
+) -> Sketch:
+    """Return the sketch of a text from the ``word_hash`` of each word, (n,) uint64.
+
+    ``is_headline_term``, (n,): the words of the text that are terms of the headline too.
+    """
     opening_length = OPENING_WORDS if width < SHINGLE_CHARACTERS else OPENING_CHARACTERS
     hashes = hashes_in_order(word_hashes, width)
     width = min(width, len(word_hashes))
-    opening = hashes[: min(opening_length, len(word_hashes)) - width + 1]
-    return sketch_from_hashes(sorted_distinct(hashes), opening)
+    marks = np.arange(len(hashes)) * POSITIONS // max(1, len(hashes))
+    marks[: max(0, min(opening_length, len(word_hashes)) - width + 1)] |= OPENING_MARK
+    if is_headline_term is not None:
+        for i in range(width):
+            marks[is_headline_term[i : i + len(hashes)]] |= HEADLINE_MARK
+    return sketch_from_hashes(sorted_distinct(hashes), hashes, marks.astype(np.uint8))
 
 
 def sketch_from_hashes(
-    hashes: npt.NDArray[np.uint64], opening_hashes: npt.NDArray[np.uint64] | None = None
+    hashes: npt.NDArray[np.uint64],
+    in_order: npt.NDArray[np.uint64] | None = None,
+    marks: npt.NDArray[np.uint8] | None = None,
 ) -> Sketch:
-    """Sketch of sorted distinct hashes, (n,) uint64; ``opening_hashes``: those in the opening, if known."""
+    """Sketch of sorted distinct hashes, (n,) uint64; of all hashes in order, (m,), ``marks``, if known."""
     kept = hashes[: sample_size(len(hashes))]
-    opening = np.zeros(len(kept), np.bool_)
-    if opening_hashes is not None:
-        positions = kept.searchsorted(opening_hashes)
-        opening[positions[positions < len(kept)]] = True
-    return Sketch(size=len(hashes), sample=(kept >> np.uint64(32)).astype(np.uint32), opening=opening)
+    kept_marks = np.zeros(len(kept), np.uint8)
+    if in_order is not None and marks is not None and len(kept):
+        (sampled,) = (in_order <= kept[-1]).nonzero()
+        sampled = sampled[::-1]  # the first occurrence is written last
+        kept_marks[kept.searchsorted(in_order[sampled])] = marks[sampled]
+    return Sketch(size=len(hashes), sample=(kept >> np.uint64(32)).astype(np.uint32), marks=kept_marks)
 
 
 def sketch_keys(sketch: Sketch, count: int = MAX_SKETCH_KEYS) -> tuple[int, ...]:
@@ -184,15 +196,16 @@ def estimate_overlaps(
     if not estimated:
         return overlaps
     # Openings: how many hashes of each are up to the threshold, and how many of these are common.
-    joined_opening = np.concatenate([b.opening for b in others])
+    joined_opening = np.concatenate([b.marks for b in others]) & OPENING_MARK != 0
     opening_in_b = _count_per_run(up_to_threshold & joined_opening, ends)
-    opening_in_a = np.concatenate([[0], a.opening.cumsum()])[in_a]
+    own_opening = a.opening
+    opening_in_a = np.concatenate([[0], own_opening.cumsum()])[in_a]
     common_opening_b = np.bincount(owners[joined_opening[positions]], minlength=len(others))
-    common_opening_a = np.bincount(owners[a.opening[positions_in_a]], minlength=len(others))
+    common_opening_a = np.bincount(owners[own_opening[positions_in_a]], minlength=len(others))
     opening = np.maximum(
         common_opening_a / np.maximum(opening_in_a, 1), common_opening_b / np.maximum(opening_in_b, 1)
     )
-    in_both_openings = owners[joined_opening[positions] & a.opening[positions_in_a]]
+    in_both_openings = owners[joined_opening[positions] & own_opening[positions_in_a]]
     common_opening = np.bincount(in_both_openings, minlength=len(others)) / np.maximum(
         np.minimum(opening_in_a, opening_in_b), 1
     )

@@ -110,7 +110,7 @@ def without_hashes(sketches: Sequence[Sketch], removed: npt.NDArray[np.uint32]) 
     kept[positions_of_common(removed >> _IGNORED_LOW_BITS, joined)[0]] = False
     ends = np.cumsum([len(sketch.sample) for sketch in sketches])
     return [
-        Sketch(round(sketch.size * int(own.sum()) / len(own)), sketch.sample[own], sketch.opening[own])
+        Sketch(round(sketch.size * int(own.sum()) / len(own)), sketch.sample[own], sketch.marks[own])
         if len(own)
         else sketch
         for sketch, own in zip(sketches, np.split(kept, ends[:-1]), strict=True)

@@ -37,6 +37,7 @@ from typing import Protocol
 
 from aggregator.analysis.analyzer import MAX_TERMS
 from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.analysis.text.names import same_name
 from aggregator.analysis.text.normalization import source_key
 from aggregator.domain import Sketch, WeightedTerms
 from aggregator.time_units import HOUR_MS
@@ -64,6 +65,14 @@ class Comparable(Protocol):
     @property
     def terms(self) -> WeightedTerms:
         """Top terms, descending, L2 norm 1."""
+
+    @property
+    def text_words(self) -> int:
+        """Words of the text without the headline."""
+
+    @property
+    def own_headline(self) -> float:
+        """Share of the headline's terms that occur in the text, 0..1."""
 
     @property
     def figures(self) -> tuple[int, ...]:
@@ -111,6 +120,8 @@ SAME_LENGTH_RATIO = 0.8
 # Two fillings differ in the names, which are the top terms; a duplicate with reordered sentences keeps them.
 # Texts that agree nearly completely are not tested for this.
 TEMPLATE_MAX_SIMILARITY, NEAR_COMPLETE_CONTAINMENT = 0.85, 0.85
+# Of a long text two fillings share less.
+COPY_CONTAINMENT, COPY_SHINGLES = 0.9, 100
 # Two fillings may differ in the figures instead; a duplicate, and even an update, keeps most of them.
 TEMPLATE_MIN_FIGURES, TEMPLATE_MAX_COMMON_FIGURES_RATIO = 4, 0.2
 # A term heavier than this factor times the lightest term of a full list would have been in the list (texts of
@@ -141,7 +152,8 @@ def same_template_other_names(overlap: OverlapEstimate, a: WeightedTerms, b: Wei
     Equally long, and the top terms of each are missing in the other; or, with complete samples, the missing
     terms make up more than ``1 - TEMPLATE_MAX_SIMILARITY`` of the squared norm on both sides.
     """
-    if overlap.size_ratio < SAME_LENGTH_RATIO or overlap.containment == 1.0:
+    is_copy = overlap.containment >= COPY_CONTAINMENT and overlap.shared >= COPY_SHINGLES
+    if overlap.size_ratio < SAME_LENGTH_RATIO or overlap.containment == 1.0 or is_copy:
         return False
     first, second = _unique_terms(a, b), _unique_terms(b, a)
     if _includes_top_terms(first, a) and _includes_top_terms(second, b):
@@ -165,13 +177,16 @@ def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:
 
 
 def _unique_terms(terms: WeightedTerms, others: WeightedTerms) -> list[tuple[str, float]]:
-    """The terms that only ``terms`` has, without figures and what ``others`` may have dropped."""
+    """The terms that only ``terms`` has in any spelling, but figures and what ``others`` may have dropped."""
     known = {term for term, _ in others}
     min_weight = others[-1][1] * OMITTED_TERM_FACTOR if len(others) >= MAX_TERMS else 0.0
     return [
         (term, weight)
         for term, weight in terms
-        if weight > min_weight and term not in known and not term.isdecimal()
+        if weight > min_weight
+        and term not in known
+        and not term.isdecimal()
+        and not any(same_name(term, other) for other in known)
     ]
 
 
@@ -189,6 +204,19 @@ EQUAL_HEADLINES = 0.9
 # Two texts under one headline that share less are two reports.
 ONE_HEADLINE_MIN_CONTAINMENT = 0.3
 NEVER = 2.0  # a share or similarity that no pair reaches
+
+
+# A teaser shares so much of its wording, and of its opening, with its story.
+SUMMARY_SHARE = 0.5
+
+
+def may_be_summary(overlap: OverlapEstimate) -> bool:
+    """Whether one text has the beginning of the other: a teaser if they have one headline, however short."""
+    return (
+        overlap.size_ratio < SAME_LENGTH_RATIO
+        and overlap.containment >= SUMMARY_SHARE
+        and overlap.common_opening >= SUMMARY_SHARE
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +271,8 @@ class CopyRule:
 
     def may_match(self, overlap: OverlapEstimate, *, same_outlet: bool) -> bool:
         """Whether a pair with this wording can meet its requirements; False for nearly all pairs."""
+        if may_be_summary(overlap):
+            return True
         containment = overlap.containment - overlap.error
         parts = (self.same_outlet, self.later) if same_outlet else (self.other_outlet,)
         return any(

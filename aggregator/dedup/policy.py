@@ -37,6 +37,7 @@ EQUAL_LENGTH_SHARED_FACTOR, ONE_HEADLINE_SHARED_FACTOR = 1.5, 2 / 3
 class Policy:
     """Name and thresholds of the duplicate rule: distances in bits, containments and similarities in 0..1.
 
+    ``keep_if_adds``: a duplicate of which at least this share of the words is new to readers is kept.
     ``updates_are_new``: a copy with replaced figures (a toll, a price) is "related" with ``updated_figures``,
     as public-health editors need it (Rodier & Carter 2020, section 4.2). ``copy_rule`` (derived): the table
     of the other thresholds. ``containment_floor`` (derived): no rule distinguishes below it.
@@ -63,6 +64,7 @@ class Policy:
     later_containment: float = 0.9
     later_other_headline_containment: float = 0.96
     updates_are_new: bool = False
+    keep_if_adds: float = 0.2
     copy_rule: CopyRule = field(init=False, repr=False, compare=False)
     containment_floor: float = field(init=False, repr=False, compare=False)
     compares_by_terms: bool = field(init=False, repr=False, compare=False)

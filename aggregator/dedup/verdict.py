@@ -13,19 +13,24 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.analysis.analyzer import shingle_width
+from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
+from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.decisive import reversal
 from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.copy_rule import (
     EQUAL_HEADLINES,
     Comparable,
     Evidence,
     figures_changed,
-    is_teaser_of,
+    may_be_summary,
     same_template_other_figures,
     same_template_other_names,
 )
 from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability, title_similarity
+from aggregator.dedup.other_news import Reason, other_news, stands_under_many_headlines
 from aggregator.dedup.policy import Policy
+from aggregator.dedup.wording import shared_wording
 from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, RelatedItem, WeightedTerms
 
 # An article that begins otherwise is a copy if it shares wording with copies that so many outlets printed.
@@ -36,30 +41,45 @@ VOTING_CONTAINMENT_MARGIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A candidate and the evidence about it; ``canonical`` is (id, first number) of its duplicate group."""
+    """A candidate and the evidence about it; ``canonical`` is (id, first number) of its duplicate group.
+
+    ``kept``: readers have it: it is no duplicate, or one that was kept.
+    """
 
     record: ArticleRecord
     canonical: tuple[str, int]
     evidence: Evidence
+    kept: bool = True
 
 
 def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> Outcome:
     """Return the outcome for ``subject`` among ``candidates``; their order does not matter."""
     near = [c.evidence.distance for c in candidates if c.evidence.distance <= policy.related_bits]
+    is_article = policy.name != "verified" or not stands_under_many_headlines(
+        subject, [c.record for c in candidates if c.evidence.same_outlet]
+    )
+    if not is_article:  # then the headline decides
+        candidates = [c for c in candidates if headline_similarity(subject, c.record) >= EQUAL_HEADLINES]
     exact = [c for c in candidates if c.record.text_hash == subject.text_hash]
+    if policy.name == "verified":
+        exact = [c for c in exact if other_news(subject, c.record, c.evidence) != "page"]
     rule: MatchRule
     if exact:
         best, rule = min(exact, key=lambda c: c.record.number), "exact"
     else:
-        matches = [c for c in candidates if compare_pair(subject, c.record, c.evidence, policy)[0]]
+        compared = [(c, *compare_pair(subject, c.record, c.evidence, policy)) for c in candidates]
+        matches = [c for c, is_match, _ in compared if is_match]
         duplicated = [c for c in matches if not novelty(c.record, subject, policy)]
         duplicated = duplicated or confirmed_by_group(subject, candidates, policy)
         if not duplicated:
             updated = any(figures_changed(subject.figures, c.record.figures) for c in matches)
+            part_of = next((c.canonical[0] for c, _, reason in compared if reason == "part"), None)
             return Outcome(
-                "related" if matches or near else "new",
+                "related" if matches or near or part_of else "new",
                 distance=min(near, default=None),
                 updated_figures=updated,
+                text_is_article=is_article,
+                part_of=part_of,
             )
         best, rule = _best_match(duplicated, policy)
     match = Match(
@@ -71,8 +91,70 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
         overlap=None if policy.name == "hamming" else round(best.evidence.overlap.containment, 3),
         rule=rule,
     )
-    updated = figures_changed(subject.figures, best.record.figures)
-    return Outcome("duplicate", distance=match.distance, match=match, updated_figures=updated)
+    return Outcome(
+        "duplicate",
+        distance=match.distance,
+        match=match,
+        updated_figures=figures_changed(subject.figures, best.record.figures),
+        reversed=is_reversed(subject, best.record),
+        keep=False,
+        text_is_article=is_article,
+    )
+
+
+def compare_with_readers_versions(
+    outcome: Outcome,
+    subject: Analysis,
+    canonical: ArticleRecord,
+    kept: Sequence[ArticleRecord],
+    policy: Policy,
+    same_outlet: bool,
+) -> Outcome:
+    """A duplicate's outcome with what it adds to the articles of its group that readers have.
+
+    ``canonical``: of its group; ``kept``: other members that were kept. What shares too little with the
+    canonical article is no duplicate, but follows it.
+    """
+    match = outcome.match
+    assert match is not None
+    width = shingle_width(subject.lang)
+    members = [record.sketch for record in kept[:MAX_KEPT_MEMBERS]]
+    adds = 1.0 - shared_wording(subject.sketch, [canonical.sketch, *members], width).words
+    if match.rule == "exact":
+        adds = 0.0
+    if policy.name != "verified":
+        return replace(outcome, adds=adds)
+    shared = estimate_overlap(subject.sketch, canonical.sketch).containment
+    if same_outlet and match.rule != "exact" and shared < FOLLOWS_BELOW:
+        return replace(outcome, verdict="related", match=None, keep=True, follows=match.canonical_id)
+    words, canonical_words = subject.text_words, canonical.text_words
+    fuller = (
+        words >= min(canonical_words + FULLER_WORDS, FULLER_RATIO * canonical_words)
+        and words > canonical_words
+        and shared_wording(canonical.sketch, [subject.sketch], width).words >= FULLER_CONTAINS
+    )
+    is_update = same_outlet and (outcome.updated_figures or outcome.reversed)
+    keep = adds >= policy.keep_if_adds or fuller or is_update
+    return replace(outcome, adds=round(adds, 2), fuller=fuller, keep=keep)
+
+
+# An outlet's later version that shares less with the canonical article is no copy of it, but follows it.
+FOLLOWS_BELOW = 0.5
+# At least so many kept members of a group, those that share most wording, count as read.
+MAX_KEPT_MEMBERS = 8
+# A fuller version has so many words more, or so many times as many, and contains most of the canonical text.
+FULLER_WORDS, FULLER_RATIO, FULLER_CONTAINS = 60, 1.3, 0.6
+
+
+def is_reversed(later: Comparable, earlier: Comparable) -> bool:
+    """Whether headlines and main terms differ by a negation, or by a word and its opposite."""
+    if later.lang != earlier.lang:
+        return False
+    first, second = (
+        [*tokenizer.words(article.title, article.lang), *(term for term, _ in article.terms)]
+        for article in (later, earlier)
+    )
+    return bool(reversal(first, second, later.lang))
 
 
 def confirmed_by_group(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> list[Candidate]:
@@ -165,11 +247,13 @@ def rank(
     return tuple(items)
 
 
-Novelty = Literal["", "story", "figures", "names"]
+Novelty = Literal["", "figures", "names"]
 
 
-def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Policy) -> tuple[bool, Novelty]:
-    """Whether the policy matches two articles; if not, what two fillings of a template exchanged, or ""."""
+def compare_pair(
+    a: Comparable, b: Comparable, evidence: Evidence, policy: Policy
+) -> tuple[bool, Novelty | Reason]:
+    """Whether the policy matches the later and the earlier article; if not, why in spite of their wording."""
     if policy.name == "hamming":
         return evidence.distance <= policy.duplicate_bits, ""
     if policy.name == "same-event":
@@ -177,13 +261,16 @@ def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Polic
     if a.lang != b.lang:  # terms of two languages are not comparable
         evidence = replace(evidence, similarity=1.0)
     headlines = cache(lambda: headline_similarity(a, b))  # needed up to three times, seldom at all
-    if not policy.copy_rule.is_copy(evidence, headlines):
+    if not policy.copy_rule.is_copy(evidence, headlines) and not (
+        may_be_summary(evidence.overlap) and headlines() >= EQUAL_HEADLINES
+    ):
         return False, ""
     template = template_difference(evidence.overlap, a, b)
     # A template says in its headline what it exchanges; a rewritten lead brings other names and figures.
     if template and not evidence.same_outlet and headlines() >= EQUAL_HEADLINES:
         template = ""
-    return not template, template
+    reason: Novelty | Reason = template or other_news(a, b, evidence)
+    return not reason, reason
 
 
 def shares_enough(later: Comparable, earlier: Comparable, evidence: Evidence, policy: Policy) -> bool:
@@ -216,11 +303,9 @@ def template_difference(overlap: OverlapEstimate, a: Comparable, b: Comparable) 
 def novelty(earlier: Comparable, later: Comparable, policy: Policy) -> Novelty:
     """What the later of two matching articles adds to the earlier one; "" if nothing.
 
-    "story": the earlier one is its teaser. "figures": they were replaced, and the policy treats updates as
+    "figures": they were replaced, and the policy treats updates as
     new or both are short flashes.
     """
-    if policy.name == "verified" and is_teaser_of(earlier.sketch.size, later.sketch.size):
-        return "story"
     both_flashes = policy.name == "verified" and earlier.short and later.short
     changed = (policy.updates_are_new or both_flashes) and figures_changed(earlier.figures, later.figures)
     return "figures" if changed else ""

@@ -63,16 +63,24 @@ class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
     id: str
     verdict: VerdictName
     distance: int | None
-    updated_figures: bool
+    flags: int  # positions in ``_FLAGS``
+    adds: int | None  # in percent
+    part_of: str | None
+    follows: str | None
     match: _MatchRow | None
     source: int
 
 
+# Flags of an outcome, lowest bit first.
+_FLAGS = ("updated_figures", "reversed", "keep", "fuller", "text_is_article")
+
+
 class CanonicalPointer(msgspec.Struct, frozen=True, array_like=True):
-    """State of the number of a duplicate: the canonical article of its group."""
+    """State of the number of a duplicate: the canonical article of its group, and whether it is kept."""
 
     id: str
     first_version: int
+    kept: bool = False
 
 
 _binding_decoder = msgspec.msgpack.Decoder(_BindingRow)
@@ -90,7 +98,10 @@ def encode_binding(binding: Binding) -> bytes:
         id=binding.id,
         verdict=outcome.verdict,
         distance=outcome.distance,
-        updated_figures=outcome.updated_figures,
+        flags=sum(1 << i for i, name in enumerate(_FLAGS) if getattr(outcome, name)),
+        adds=None if outcome.adds is None else round(100 * outcome.adds),
+        part_of=outcome.part_of,
+        follows=outcome.follows,
         match=None
         if match is None
         else _MatchRow(
@@ -123,13 +134,21 @@ def decode_binding(data: bytes) -> Binding:
             rule=stored.rule,
         )
     first_version = row.number if row.first_version is None else row.first_version
-    outcome = Outcome(row.verdict, row.distance, match, row.updated_figures)
+    outcome = Outcome(
+        row.verdict,
+        row.distance,
+        match,
+        adds=None if row.adds is None else row.adds / 100,
+        part_of=row.part_of,
+        follows=row.follows,
+        **{name: bool(row.flags >> i & 1) for i, name in enumerate(_FLAGS)},
+    )
     return Binding(row.number, first_version, row.text_hash, row.id, outcome, row.source)
 
 
-def encode_pointer(id_: str, first_version: int) -> bytes:
+def encode_pointer(id_: str, first_version: int, *, kept: bool = False) -> bytes:
     """The stored form of the state of a duplicate."""
-    return PLAIN + _encode(CanonicalPointer(id_, first_version))
+    return PLAIN + _encode(CanonicalPointer(id_, first_version, kept))
 
 
 def decode_pointer(data: bytes) -> CanonicalPointer:

@@ -84,7 +84,7 @@ def build_candidates(
             boilerplate,
         )
         canonical = (pointer.id, pointer.first_version) if pointer else (record.id, record.first_version)
-        candidates.append(Candidate(record, canonical, evidence))
+        candidates.append(Candidate(record, canonical, evidence, pointer is None or pointer.kept))
     return candidates
 
 

@@ -275,7 +275,7 @@ class SegmentTransactions:
         match, key = binding.outcome.match, self._tag + keys.state(binding.number)
         if match is None:
             return self._removal_write(key)
-        return Put(key, encode_pointer(match.canonical_id, match.canonical_first))
+        return Put(key, encode_pointer(match.canonical_id, match.canonical_first, kept=binding.outcome.keep))
 
     def _reindex(self, records_to_index: Sequence[ArticleRecord]) -> list[Write]:
         return [write for record in records_to_index for write in self._posting_writes(record)]

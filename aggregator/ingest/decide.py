@@ -17,12 +17,20 @@ from dataclasses import dataclass, field, replace
 from random import getrandbits
 
 from aggregator.analysis.source import as_sent
-from aggregator.dedup.verdict import Candidate, decide, rank, related_candidates
+from aggregator.dedup.copy_rule import is_same_outlet
+from aggregator.dedup.verdict import (
+    Candidate,
+    compare_with_readers_versions,
+    decide,
+    rank,
+    related_candidates,
+)
 from aggregator.domain import (
     NUMBER_RANDOM_BITS,
     Answer,
     Article,
     ArticleRecord,
+    Match,
     Outcome,
     ReplacedArticle,
     arrival_ms_of,
@@ -30,9 +38,9 @@ from aggregator.domain import (
     build_record,
     copy_metadata,
 )
-from aggregator.errors import ImplausibleClock, TakenDown
+from aggregator.errors import Expired, ImplausibleClock, NotFound, TakenDown
 from aggregator.index import Index, Probe, Snapshot, keys
-from aggregator.index.bindings import BindingSnapshot, bindings_under, source_hash
+from aggregator.index.bindings import BindingSnapshot, binding_in_space, bindings_under, source_hash
 from aggregator.index.candidates import build_candidates
 from aggregator.index.lookup import LookupResult
 from aggregator.ingest.commit import CommitPlan, PendingArticle
@@ -147,6 +155,8 @@ class Decider:
     async def _plan_insert(self, case: _Decision, replaced: BindingSnapshot | None = None) -> CommitPlan:
         """A new article, in the place of ``replaced`` if its id is used again."""
         outcome = decide(case.pending.analysis, case.candidates, case.pending.profile.policy)
+        if outcome.match is not None:
+            outcome = await self._compare_with_readers_versions(case, outcome, outcome.match)
         id_ = case.pending.article.id
         if replaced is not None and outcome.match and outcome.match.canonical_first == replaced.binding.group:
             return await self._plan_update(case, replaced)  # unlike that version, but like its copies
@@ -172,6 +182,32 @@ class Decider:
                 removal.checks + transaction.checks, removal.writes[:-1] + transaction.writes
             )
         return self._build_plan(case, outcome, record, transaction, replaced=replaced, former=former)
+
+    async def _compare_with_readers_versions(
+        self, case: _Decision, outcome: Outcome, match: Match
+    ) -> Outcome:
+        """The outcome of a duplicate with what it adds to the kept articles of its group."""
+        members = [c for c in case.candidates if c.canonical[1] == match.canonical_first and c.kept]
+        canonical = next((c.record for c in members if c.record.id == match.canonical_id), None)
+        if canonical is None:  # not a candidate: of this batch, or stored
+            key = keys.binding(match.canonical_id)
+            known = binding_in_space(case.snapshot, case.pending.analysis.space, key)
+            canonical = case.snapshot.record(known.binding.number) if known is not None else None
+        if canonical is None:
+            try:
+                canonical = (await self._index.articles.get(match.canonical_id)).record
+            except (NotFound, Expired):  # then the match stands for it
+                canonical = next(c.record for c in case.candidates if c.record.number == match.number)
+        members.sort(key=lambda c: -c.evidence.overlap.containment)
+        same_outlet = is_same_outlet(case.pending.article.source, canonical.source)
+        return compare_with_readers_versions(
+            outcome,
+            case.pending.analysis,
+            canonical,
+            [c.record for c in members],
+            case.pending.profile.policy,
+            same_outlet,
+        )
 
     async def _plan_repeat(self, case: _Decision, current: BindingSnapshot) -> CommitPlan:
         pending, number = case.pending, current.binding.number

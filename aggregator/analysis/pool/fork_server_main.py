@@ -64,7 +64,7 @@ def encode_result(result: AnalysisResult, article: Article) -> Any:
         return result
     values = dict(zip(_FIELDS, _values_of(result), strict=True))
     sketch = result.sketch
-    values["sketch"] = sketch.size, sketch.sample.tobytes(), sketch.opening.tobytes()
+    values["sketch"] = sketch.size, sketch.sample.tobytes(), sketch.marks.tobytes()
     if result.title == article.title:
         del values["title"]
     if result.text == article.text:
@@ -76,8 +76,8 @@ def decode_result(encoded: Any, article: Article) -> AnalysisResult:
     """Inverse of ``encode_result`` for the same ``article``."""
     if not isinstance(encoded, dict):
         return cast(AggregatorError, encoded)
-    size, sample, opening = encoded["sketch"]
-    encoded["sketch"] = Sketch(size, np.frombuffer(sample, np.uint32), np.frombuffer(opening, np.bool_))
+    size, sample, marks = encoded["sketch"]
+    encoded["sketch"] = Sketch(size, np.frombuffer(sample, np.uint32), np.frombuffer(marks, np.uint8))
     return Analysis(**{"title": article.title, "text": article.text, **encoded})
 
 

@@ -19,9 +19,8 @@ import numpy as np
 
 from aggregator.domain import NO_SKETCH, TERM_WEIGHT_STEPS, ArticleRecord, Sketch
 from aggregator.index.codec.sketches import (
-    decode_openings,
+    decode_marks,
     decode_sketch_samples,
-    encode_opening,
     encode_sketch_sample,
 )
 from aggregator.store.decoding import append_checksum, corrupt_error, decode_checked, decode_value
@@ -70,8 +69,10 @@ class RecordRow(msgspec.Struct, frozen=True, array_like=True):
     term_weights: bytes
     figures: bytes
     texts: TextFields | bytes
-    sketch_opening: bytes  # one bit per sampled hash
+    sketch_marks: bytes  # one byte per sampled hash
     minor_terms: bytes
+    text_words: int
+    own_headline: int  # in 255ths
 
 
 _record_decoder = msgspec.msgpack.Decoder(RecordRow)
@@ -96,9 +97,11 @@ def encode_record(record: ArticleRecord) -> bytes:
         term_weights=bytes([round(weight * TERM_WEIGHT_STEPS) for _, weight in record.terms]),
         figures=struct.pack(f"<{len(record.figures)}I", *record.figures),
         texts=zlib.compress(plain, wbits=_RAW_DEFLATE) if len(plain) >= _MIN_COMPRESS_BYTES else texts,
-        sketch_opening=encode_opening(record.sketch.opening),
+        sketch_marks=record.sketch.marks.tobytes(),
         minor_terms=record.minor_terms,
         text_key=record.text_key,
+        text_words=record.text_words,
+        own_headline=round(record.own_headline * TERM_WEIGHT_STEPS),
     )
     return append_checksum(_encode(row), record.number)
 
@@ -170,6 +173,8 @@ def _complete_record(
         figures=figures,
         minor_terms=row.minor_terms,
         text_key=row.text_key,
+        text_words=row.text_words,
+        own_headline=row.own_headline / TERM_WEIGHT_STEPS,
     )
 
 
@@ -243,7 +248,7 @@ def _decode_candidates(stored: Sequence[tuple[bytes, str, int]]) -> list[Candida
     rows = [decode_row(*item) for item in stored]
     try:
         samples = decode_sketch_samples([row.sketch_sample for row in rows])
-        openings = decode_openings([row.sketch_opening for row in rows], list(map(len, samples)))
+        marks = [decode_marks(row.sketch_marks, len(own)) for row, own in zip(rows, samples, strict=True)]
     except ValueError as error:
         if len(stored) == 1:
             raise corrupt_error(_kind_name(*stored[0][1:]), error) from error
@@ -251,9 +256,9 @@ def _decode_candidates(stored: Sequence[tuple[bytes, str, int]]) -> list[Candida
         return [candidate for item in stored for candidate in _decode_candidates([item])]
     return [
         CandidateRecord(
-            number, row.fingerprint, row.text_hash, Sketch(row.sketch_size, sample, opening), space, row
+            number, row.fingerprint, row.text_hash, Sketch(row.sketch_size, sample, own_marks), space, row
         )
-        for (_, space, number), row, sample, opening in zip(stored, rows, samples, openings, strict=True)
+        for (_, space, number), row, sample, own_marks in zip(stored, rows, samples, marks, strict=True)
     ]
 
 

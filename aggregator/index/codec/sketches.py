@@ -99,31 +99,11 @@ def _decode_samples_of_k(data: Sequence[bytes], k: int) -> list[npt.NDArray[np.u
     return [hashes[a:b].copy() for a, b in zip(first.tolist(), ends.tolist(), strict=True)]
 
 
-def encode_opening(opening: npt.NDArray[np.bool_]) -> bytes:
-    """Encode the flags of a sketch, (n,): whether each sampled hash is in the opening, 8 per byte."""
-    return np.packbits(opening).tobytes()
-
-
-def decode_opening(data: bytes, sample_size: int) -> npt.NDArray[np.bool_]:
-    """Decode ``encode_opening``, (sample_size,); no data: all False. Raises ValueError if sizes differ."""
-    if not data:
-        return np.zeros(sample_size, np.bool_)
-    if len(data) != (sample_size + 7) // 8:
-        raise ValueError("the flags of the opening do not match the sample")
-    return np.unpackbits(np.frombuffer(data, np.uint8), count=sample_size).view(np.bool_)
-
-
-def decode_openings(data: Sequence[bytes], sample_sizes: Sequence[int]) -> list[npt.NDArray[np.bool_]]:
-    """``decode_opening`` of several, in one pass."""
-    flags = np.unpackbits(np.frombuffer(b"".join(data), np.uint8)).view(np.bool_)
-    decoded, end = [], 0
-    for encoded, size in zip(data, sample_sizes, strict=True):
-        start, end = end, end + 8 * len(encoded)
-        if not start < start + size <= end < start + size + 8:
-            decoded.append(decode_opening(encoded, size))
-            continue
-        decoded.append(flags[start : start + size].copy())
-    return decoded
+def decode_marks(data: bytes, sample_size: int) -> npt.NDArray[np.uint8]:
+    """The marks of a sketch, (sample_size,) uint8. Raises ValueError if sizes differ."""
+    if len(data) != sample_size:
+        raise ValueError("the marks do not match the sample")
+    return np.frombuffer(data, np.uint8)
 
 
 def _low_bits(values: npt.NDArray[np.uint32] | npt.NDArray[np.int64], width: int) -> BitArray:

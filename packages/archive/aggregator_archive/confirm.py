@@ -200,7 +200,7 @@ def estimate_overlaps(columns: Columns, pairs: Pairs) -> PairOverlaps:
 
 def _sketch(columns: Columns, row: int) -> Sketch:
     sample = columns.variable("sample", row)
-    return Sketch(int(columns.size[row]), sample, np.zeros(len(sample), np.bool_))
+    return Sketch(int(columns.size[row]), sample, np.zeros(len(sample), np.uint8))
 
 
 def confirmed_by_groups(columns: Columns, first_row: Rows, copies: Pairs, sharing: Pairs) -> Pairs:

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import xxhash
 
 from aggregator.analysis.analyzer import Analyzer, uses_spaces
@@ -22,9 +23,9 @@ from aggregator.analysis.models import load_models
 from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.domain import Article, Sketch, WeightedTerms
 from aggregator.errors import InvalidInput
-from aggregator.index.codec.sketches import decode_opening, encode_opening
+from aggregator.index.codec.sketches import decode_marks
 from aggregator_archive import rows
-from aggregator_archive.arrays import Array, Flags, save_once
+from aggregator_archive.arrays import Array, save_once
 from aggregator_archive.bitmap_filter import BITMAP_BITS, sample_bitmaps
 from aggregator_archive.char_ngrams import char_ngram_sketch
 
@@ -84,6 +85,8 @@ class Signature:
     title: str = ""
     short: bool = False
     terms: WeightedTerms = ()
+    text_words: int = 0
+    own_headline: float = 1.0
 
 
 class Encoder:
@@ -127,6 +130,8 @@ class Encoder:
             title=analysis.title,
             short=analysis.short,
             terms=analysis.terms,
+            text_words=analysis.text_words,
+            own_headline=analysis.own_headline,
         )
 
 
@@ -199,7 +204,10 @@ def arrays_from_signatures(signatures: Sequence[Signature]) -> tuple[dict[str, A
     arrays["sample"] = sample
     arrays["figure"] = np.array([figure for s in signatures for figure in sorted(s.figures)], np.uint32)
     details = [
-        encode_details(Details(s.lang, s.short, s.title, s.terms, s.sketch.opening)) for s in signatures
+        encode_details(
+            Details(s.lang, s.short, s.title, s.terms, s.sketch.marks, s.text_words, s.own_headline)
+        )
+        for s in signatures
     ]
     ids = [s.id.encode("utf-8", "surrogatepass") for s in signatures]
     for name, texts in (("id", ids), ("detail", details)):
@@ -234,24 +242,28 @@ def usable_rows(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Details:
-    """Fields as in ``Analysis``; ``opening``: (n,) flags of the n sampled hashes, as in ``Sketch``."""
+    """Fields as in ``Analysis``; ``marks``: (n,) of the n sampled hashes, as in ``Sketch``."""
 
     lang: str
     short: bool
     title: str
     terms: WeightedTerms
-    opening: Flags
+    marks: npt.NDArray[np.uint8]
+    text_words: int
+    own_headline: float
 
 
 class _DetailRow(msgspec.Struct, frozen=True, array_like=True):
-    """Terms one per line, their weights as float32, eight flags of the opening per byte."""
+    """Terms one per line, their weights as float32, the marks."""
 
     lang: str
     short: bool
     title: bytes
     terms: bytes
     term_weights: bytes
-    opening: bytes
+    marks: bytes
+    text_words: int
+    own_headline: float
 
 
 _decode = msgspec.msgpack.Decoder(_DetailRow).decode
@@ -267,7 +279,9 @@ def encode_details(details: Details) -> bytes:
             _to_bytes(details.title),
             _to_bytes("\n".join([term for term, _ in details.terms])),
             np.array([weight for _, weight in details.terms], "<f4").tobytes(),
-            encode_opening(details.opening),
+            details.marks.tobytes(),
+            details.text_words,
+            details.own_headline,
         )
     )
 
@@ -282,7 +296,9 @@ def decode_details(data: bytes, sample_size: int) -> Details:
         row.short,
         row.title.decode("utf-8", "surrogatepass"),
         tuple(zip(names, weights, strict=True)),
-        decode_opening(row.opening, sample_size),
+        decode_marks(row.marks, sample_size),
+        row.text_words,
+        row.own_headline,
     )
 
 

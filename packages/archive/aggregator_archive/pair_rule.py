@@ -154,7 +154,7 @@ class PairRule:
             space=int(columns.space[row]),
             title=details.title,
             short=details.short,
-            sketch=Sketch(int(columns.size[row]), sample, details.opening),
+            sketch=Sketch(int(columns.size[row]), sample, details.marks),
             terms=details.terms,
             figures=tuple(columns.variable("figure", row).tolist()),
             fingerprint=int(columns.fingerprint[row]),
@@ -196,4 +196,4 @@ def _in_word_shingles(article: ArchivedArticle) -> ArchivedArticle:
         return article
     sketch = article.sketch
     size = round(sketch.size / NGRAMS_PER_WORD_SHINGLE)
-    return replace(article, sketch=Sketch(size, sketch.sample, sketch.opening))
+    return replace(article, sketch=Sketch(size, sketch.sample, sketch.marks))

@@ -1,0 +1,147 @@
+"""Other news over shared wording: pairs that share enough for copies and are about different things. Pure.
+
+A copy is an article whose wording is for the most part that of *one* other article, under a headline that
+does not say that it is other news. Where much wording is shared, these are no copies:
+
+    headline    one side is a bare headline or a few words, and the headlines differ: a few words occur in
+                any long text
+    own news    the later headline is about that part of its text that the earlier one lacks: a notice, a
+                list of other stories, the markup of a feed is what they share
+    page        two pages of one outlet under unlike headlines of which nothing occurs in the text: the text
+                is not the article
+    part        one text is a part of the other, whose headline is not about it: a collection and its item
+    passage     a passage of two longer texts under unlike headlines: a quotation
+
+Each asks for more agreement of the headlines the less of the texts is shared, so it is monotone in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from aggregator.analysis.analyzer import HEADLINE_COUNTS_BELOW_WORDS, shingle_width
+from aggregator.analysis.shingles import estimate_overlap
+from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.decisive import decisive_difference
+from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence
+from aggregator.dedup.event_model import title_similarity
+from aggregator.dedup.wording import SharedWording, shared_wording
+
+Reason = Literal["", "headline", "own news", "page", "part", "passage"]
+
+# Headlines that have so much in common, or of whose terms the other article has so much, agree.
+AGREEING = 0.34
+FEW_WORDS, BARE_WORDS = 40, 10
+MOST = 0.6  # a text of which so much is shared is contained in the other
+PART_RATIO = 0.55  # a text that is shorter than the other by this factor is a part of it
+MAX_PASSAGE_WORDS, SHORT_ARTICLE_WORDS, MAX_PART_WORDS = 250, 200, 150
+# The shares of the two headlines that occur in the texts of a page, added.
+MAX_OWN_OF_OUTLET, MAX_OWN = 0.9, 0.5
+# A headline of fewer terms says less.
+MIN_TERMS = 3
+# A text under so many unlike headlines, most of which do not occur in it, is not the article.
+MIN_HEADLINES, SAME_TEXT = 3, 0.8
+
+
+def other_news(later: Comparable, earlier: Comparable, evidence: Evidence) -> Reason:
+    """Why two articles that share enough wording are no copies; "" if nothing says so."""
+    headlines = title_similarity(later.title, later.lang, earlier.title, earlier.lang)
+    few = min(later.text_words, earlier.text_words)
+    is_bare = max(later.text_words, earlier.text_words) < BARE_WORDS and later.lang == earlier.lang
+    if is_bare and decisive_difference(later.title, earlier.title, later.lang):
+        return "headline"
+    if headlines >= EQUAL_HEADLINES:
+        return ""
+    overlap = evidence.overlap
+    if few < FEW_WORDS and overlap.size_ratio < PART_RATIO and (few == 0 or overlap.common_opening < 0.8):
+        return "headline"
+    if later.lang != earlier.lang or headlines >= AGREEING:
+        return ""
+    pair = _Pair(later, earlier, evidence)
+    return pair.page() or pair.passage() or pair.own_news() or pair.part()
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two articles under unlike headlines, or without: none of these says anything of a missing headline."""
+
+    later: Comparable
+    earlier: Comparable
+    evidence: Evidence
+
+    def page(self) -> Reason:
+        own = self.later.own_headline + self.earlier.own_headline
+        many = max(self.later.text_words, self.earlier.text_words)
+        limit = MAX_OWN_OF_OUTLET if self.evidence.same_outlet else MAX_OWN
+        is_page = own <= limit and (self.evidence.same_outlet or many < HEADLINE_COUNTS_BELOW_WORDS)
+        return "page" if is_page and not self._is_about_other() else ""
+
+    def _is_about_other(self) -> bool:
+        """Whether a headline is about the other article; True if one is missing."""
+        if not (self.later.title and self.earlier.title):
+            return True
+        return max(_coverage(self.earlier, self.later), _coverage(self.later, self.earlier)) >= AGREEING
+
+    def passage(self) -> Reason:
+        words = max(self.later.text_words, self.earlier.text_words)
+        if self.evidence.overlap.containment >= MOST or words >= MAX_PASSAGE_WORDS:
+            return ""
+        begins_alike = max(
+            self._shared(self.later, self.earlier).beginning, self._shared(self.earlier, self.later).beginning
+        )
+        return "" if begins_alike >= AGREEING else "passage"
+
+    def own_news(self) -> Reason:
+        if self.later.text_words >= SHORT_ARTICLE_WORDS:
+            return ""
+        shared = self._shared(self.later, self.earlier)
+        if shared.beginning < AGREEING and not self._is_about_other():
+            return "own news"
+        is_own = shared.headline is not None and shared.headline <= 0.25 and self.later.own_headline >= 0.5
+        return "own news" if is_own and _coverage(self.later, self.earlier) < AGREEING else ""
+
+    def part(self) -> Reason:
+        overlap = self.evidence.overlap
+        few = min(self.later.text_words, self.earlier.text_words)
+        shorter, longer = sorted((self.earlier, self.later), key=lambda article: article.sketch.size)
+        if overlap.size_ratio >= PART_RATIO or few >= MAX_PART_WORDS or not longer.title:
+            return ""
+        if _coverage(longer, shorter) >= AGREEING:
+            return ""
+        return "part" if overlap.containment >= MOST else "passage"
+
+    @staticmethod
+    def _shared(subject: Comparable, other: Comparable) -> SharedWording:
+        return shared_wording(subject.sketch, [other.sketch], shingle_width(subject.lang))
+
+
+def stands_under_many_headlines(subject: Comparable, earlier: Sequence[Comparable]) -> bool:
+    """Whether the text is not the article: ``earlier`` of its outlet print it under unlike headlines.
+
+    Three, its own included, and most of them must not occur in the text.
+    """
+    if not subject.title:
+        return False
+    unlike: list[Comparable] = [subject]
+    for other in earlier:
+        if not other.title or other.lang != subject.lang or not _is_same_text(subject, other):
+            continue
+        if all(title_similarity(other.title, other.lang, k.title, k.lang) < AGREEING for k in unlike):
+            unlike.append(other)
+    absent = sum(each.own_headline <= AGREEING for each in unlike)
+    return len(unlike) >= MIN_HEADLINES and 2 * absent > len(unlike)
+
+
+def _is_same_text(a: Comparable, b: Comparable) -> bool:
+    """Whether two texts without their headlines, which short sketches include, are nearly equal."""
+    shared = estimate_overlap(a.sketch, b.sketch).shared
+    return shared >= SAME_TEXT * (max(a.text_words, b.text_words) - 2) and min(a.text_words, b.text_words) > 2
+
+
+def _coverage(headline_of: Comparable, other: Comparable) -> float:
+    """Share, 0..1, of the terms of a headline among the other article's top terms."""
+    wanted = set(tokenizer.tokenize(headline_of.title, headline_of.lang))
+    terms = {term for term, _ in other.terms}
+    return sum(term in terms for term in wanted) / max(MIN_TERMS, len(wanted))

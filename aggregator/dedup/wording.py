@@ -1,0 +1,74 @@
+"""Wording: which share of a text's words others have, and whether a headline is about what is shared. Pure.
+
+A shingle is common only if all its words are, so a share of common shingles says little on words: exchanging
+each tenth word leaves 0.9 ** 3 of the shingles, and a new second half leaves one half. The marks of a sketch
+(``domain.Sketch``) tell where in its text each sampled shingle stands, so shares are taken for parts of the
+text: within one, ``s`` common shingles of ``w`` words mean about ``s ** (1 / w)`` common words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.analysis.shingles import IGNORED_LOW_BITS
+from aggregator.domain import HEADLINE_MARK, POSITIONS, Sketch
+
+# Parts of a text, if each has enough sampled shingles.
+MAX_PARTS, MIN_SHINGLES_PER_PART = 16, 6
+BEGINNING_SHINGLES = 24
+_ALL = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class SharedWording:
+    """How much of a text others have.
+
+    words      share of its words, 0..1
+    headline   share of its shingles with a term of its own headline, 0..1; None if there are none
+    beginning  share of the shingles of its first words, 0..1
+    """
+
+    words: float
+    headline: float | None
+    beginning: float
+
+
+NOTHING_SHARED = SharedWording(0.0, None, 0.0)
+
+
+def shared_wording(subject: Sketch, others: Sequence[Sketch], shingle_width: int) -> SharedWording:
+    """How much of ``subject`` at least one of ``others`` has; ``shingle_width``: words of a shingle."""
+    sketches = [sketch for sketch in others if len(sketch.sample)]
+    if not sketches or not len(subject.sample):
+        return NOTHING_SHARED
+    # Up to the smallest of the largest hashes all samples are complete.
+    limits = [int(s.sample[-1]) if len(s.sample) < s.size else _ALL for s in (subject, *sketches)]
+    count = int(subject.sample.searchsorted(np.uint32(min(limits)), side="right"))
+    own, marks = subject.sample[:count] >> IGNORED_LOW_BITS, subject.marks[:count]
+    if not count:
+        return NOTHING_SHARED
+    is_common = np.isin(own, np.concatenate([s.sample for s in sketches]) >> IGNORED_LOW_BITS)
+    return SharedWording(
+        _share_of_words(is_common, marks, shingle_width),
+        _share(is_common, marks & HEADLINE_MARK != 0),
+        _share(is_common, marks % POSITIONS < POSITIONS * BEGINNING_SHINGLES / subject.size) or 0.0,
+    )
+
+
+def _share_of_words(
+    is_common: npt.NDArray[np.bool_], marks: npt.NDArray[np.uint8], shingle_width: int
+) -> float:
+    parts = max(1, min(MAX_PARTS, len(marks) // MIN_SHINGLES_PER_PART))
+    part_of = (marks % POSITIONS).astype(np.int64) * parts // POSITIONS
+    counts = np.bincount(part_of, minlength=parts)
+    common = np.bincount(part_of[is_common], minlength=parts)
+    shares = common[counts > 0] / counts[counts > 0]
+    return float((shares ** (1 / shingle_width)).mean())
+
+
+def _share(is_common: npt.NDArray[np.bool_], chosen: npt.NDArray[np.bool_]) -> float | None:
+    return float(is_common[chosen].mean()) if chosen.any() else None

@@ -37,24 +37,37 @@ def to_datetime_or_none(ms: int | None) -> datetime | None:
 
 def verdict_out(answer: Answer, settings: Settings) -> wire.VerdictOut:
     """The verdict on one article."""
-    outcome = answer.outcome
     return wire.VerdictOut(
+        **_outcome_fields(answer.outcome, answer.fingerprint, settings),
         id=answer.id,
-        verdict=outcome.verdict,
-        distance=outcome.distance,
-        hamming_class=hamming_class(outcome.distance, settings),
-        duplicate_of=fields_of(outcome.match, wire.DuplicateOf) if outcome.match else None,
         related=list(map(related_out, answer.related)),
-        updated_figures=outcome.updated_figures,
         event_id=answer.event_id,
         space=answer.space,
-        fingerprint=f"{answer.fingerprint:016x}",
         short=answer.short,
         problems=[str(problem.name) for problem in answer.problems],
         stored_as=answer.stored_as,
         reused_id=answer.replaces is not None,
         replaces=fields_of(answer.replaces, wire.ReplacedArticle) if answer.replaces else None,
     )
+
+
+def _outcome_fields(outcome: Outcome, fingerprint: int, settings: Settings) -> dict[str, Any]:
+    """The fields of ``wire.OutcomeOut`` that are computed of the outcome and the fingerprint."""
+    return {
+        "verdict": outcome.verdict,
+        "keep": outcome.keep,
+        "distance": outcome.distance,
+        "hamming_class": hamming_class(outcome.distance, settings),
+        "duplicate_of": fields_of(outcome.match, wire.DuplicateOf) if outcome.match else None,
+        "adds": outcome.adds,
+        "fuller": outcome.fuller,
+        "updated_figures": outcome.updated_figures,
+        "reversed": outcome.reversed,
+        "text_is_article": outcome.text_is_article,
+        "part_of": outcome.part_of,
+        "follows": outcome.follows,
+        "fingerprint": f"{fingerprint:016x}",
+    }
 
 
 def fields_of(source: Any, type_: type[T], /, **computed: Any) -> T:
@@ -99,13 +112,8 @@ def article_out(
         wire.ArticleOut,
         arrived_at=to_datetime(arrival_ms_of(record.first_version)),
         updated_at=to_datetime(record.arrived_ms),  # arrival of the current version
-        verdict=outcome.verdict,
-        distance=outcome.distance,
-        hamming_class=hamming_class(outcome.distance, settings),
-        duplicate_of=fields_of(outcome.match, wire.DuplicateOf) if outcome.match else None,
-        updated_figures=outcome.updated_figures,
         event_id=event_id,
-        fingerprint=f"{record.fingerprint:016x}",
+        **_outcome_fields(outcome, record.fingerprint, settings),
     )
 
 
@@ -121,6 +129,7 @@ def found_article(found: FoundArticle, event_id: str | None) -> wire.FoundArticl
         **msgspec.structs.asdict(article_ref(record)),
         lang=record.lang,
         verdict=found.article.outcome.verdict,
+        keep=found.article.outcome.keep,
         missing=found.missing,
         event_id=event_id,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -105,6 +105,20 @@ def test_a_verdict_carries_match_and_related_articles() -> None:
     assert out.duplicate_of == wire.DuplicateOf("copy", "original", 2, None, "hamming")
     assert out.related == [wire.RelatedOut("r", "Ferry refloated", "", "two.example", None, 6, 0.5)]
     assert (out.verdict, out.hamming_class, out.event_id, out.short) == ("duplicate", "duplicate", "e", True)
+
+
+def test_verdict_and_article_say_what_was_decided() -> None:
+    """Each member of the outcome is in the answer, and in the stored article when it is read."""
+    outcome = Outcome(
+        "duplicate", 2, MATCH, updated_figures=True, reversed=True, keep=True, adds=0.25, fuller=True,
+        text_is_article=False, part_of="briefing", follows="live",
+    )  # fmt: skip
+    answer = Answer("a", outcome, "en.0000", 1, short=False)
+    names = {field.name for field in fields(Outcome)} - {"match", "reused_id"}
+
+    for out in (verdict_out(answer, Settings()), article_out(RECORD, outcome, None, Settings())):
+        assert {name: getattr(out, name) for name in names} == {n: getattr(outcome, n) for n in names}
+        assert out.duplicate_of is not None
 
 
 def test_an_article_without_a_match_duplicates_nothing() -> None:

@@ -162,11 +162,17 @@ class ReplacedArticle(Struct):
     verdict: Annotated[VerdictName, doc("The verdict that was answered for it.", "new")]
 
 
-class VerdictOut(Struct):
-    """The verdict on one article. ``distance``: bits to the nearest stored article, null if above 7."""
+class OutcomeOut(Struct):
+    """What was decided on an article. ``distance``: bits to the nearest stored article, null if above 7.
+
+    ``keep`` is false for a duplicate with nothing that readers do not have, which a crawler drops.
+    """
 
     id: Annotated[str, doc("Id of the article.", "pool-1")]
     verdict: Annotated[VerdictName, doc("new, related or duplicate, by the policy of the article.", "new")]
+    keep: Annotated[
+        bool, doc("Whether to store it: false for a duplicate that is not fuller and adds too little.", True)
+    ]
     distance: Annotated[
         int | None, doc("Differing bits to the nearest stored article, 0 to 7; null: none is as near.", 5)
     ]
@@ -177,9 +183,26 @@ class VerdictOut(Struct):
         DuplicateOf | None,
         doc("The stored article that this one duplicates; null unless the verdict is duplicate."),
     ]
-    related: Annotated[list[RelatedOut], doc("Related articles, best first.")]
+    adds: Annotated[
+        float | None,
+        doc("Share of a duplicate's words that no kept article of its group has, 0 to 1; else null.", 0.05),
+    ]
+    fuller: Annotated[bool, doc("Whether a duplicate contains the original and is longer.", False)]
     updated_figures: Annotated[
         bool, doc("Whether it repeats an article with other numbers, such as a new toll.", False)
+    ]
+    reversed: Annotated[
+        bool, doc("Whether it repeats an article with a word replaced by its opposite.", False)
+    ]
+    text_is_article: Annotated[
+        bool, doc("False: the text is a notice or a list that stands under many headlines.", True)
+    ]
+    part_of: Annotated[
+        str | None, doc("Id of the collection that contains the article; null: none.", "briefing-7")
+    ]
+    follows: Annotated[
+        str | None,
+        doc("Id of the article of which it is a later version with a new text; null: none.", "live-1"),
     ]
     event_id: Annotated[str | None, doc("Id of the event that the article belongs to; null: none.", "pool-1")]
     space: Annotated[str, doc("Index of the article: language group and id of its model.", "en.e816")]
@@ -187,6 +210,12 @@ class VerdictOut(Struct):
         str, doc("64-bit simhash as 16 hexadecimal digits.", "a6e27d385a93ac82", pattern="^[0-9a-f]{16}$")
     ]
     short: Annotated[bool, doc("Whether the text is too short for reliable wording rules.", False)]
+
+
+class VerdictOut(OutcomeOut):
+    """The verdict on one article."""
+
+    related: Annotated[list[RelatedOut], doc("Related articles, best first.")]
     problems: Annotated[list[str], doc(PROBLEMS, ["cut"])] = []
     stored_as: Annotated[
         str | None,
@@ -218,10 +247,9 @@ class ArticleRef(Struct):
     ]
 
 
-class ArticleOut(Struct):
+class ArticleOut(OutcomeOut):
     """A stored article: its metadata and its verdict."""
 
-    id: Annotated[str, doc("Id of the article.", "pool-1")]
     title: Annotated[str, doc("Headline.", "Brackwater swimming hall opens again")]
     url: Annotated[str, doc("Address of the article; empty: it has none.", "https://gazette.example/pool")]
     source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
@@ -237,26 +265,6 @@ class ArticleOut(Struct):
         datetime,
         doc("Time at which what is stored of the article changed last.", "2026-11-20T08:00:05.120000Z"),
     ]
-    verdict: Annotated[VerdictName, doc("new, related or duplicate, by the policy of the article.", "new")]
-    distance: Annotated[
-        int | None, doc("As in the verdict: bits to the nearest article, 0 to 7; null: none as near.", 5)
-    ]
-    hamming_class: Annotated[
-        VerdictName, doc("The verdict by the distance alone, with the bits of the settings.", "new")
-    ]
-    duplicate_of: Annotated[
-        DuplicateOf | None,
-        doc("The stored article that this one duplicates; null unless the verdict is duplicate."),
-    ]
-    updated_figures: Annotated[
-        bool, doc("Whether it repeats an article with other numbers, such as a new toll.", False)
-    ]
-    event_id: Annotated[str | None, doc("Id of the event that the article belongs to; null: none.", "pool-1")]
-    space: Annotated[str, doc("Index of the article: language group and id of its model.", "en.e816")]
-    fingerprint: Annotated[
-        str, doc("64-bit simhash as 16 hexadecimal digits.", "a6e27d385a93ac82", pattern="^[0-9a-f]{16}$")
-    ]
-    short: Annotated[bool, doc("Whether the text is too short for reliable wording rules.", False)]
 
 
 class CopiesOut(Struct):
@@ -282,6 +290,7 @@ class FoundArticle(ArticleRef):
 
     lang: Annotated[str, doc("Language code; und: none was detected.", "en")]
     verdict: Annotated[VerdictName, doc("new, related or duplicate, by the policy of the article.", "new")]
+    keep: Annotated[bool, doc("Whether to store it: false for a duplicate without news.", True)]
     missing: Annotated[int, doc("Words of the query that headline, source and key terms lack.", 0)]
     event_id: Annotated[str | None, doc("Id of the event that the article belongs to; null: none.", "pool-1")]
 

@@ -29,7 +29,7 @@ export interface Decision {
   problem: string;
   /** Likewise, in one word: "refused", "taken_down", "timeout", "connection_refused", ... */
   kind: string;
-  /** Whether to insert the article: false for duplicates and what was taken down. */
+  /** Whether to insert the article, as the service answered; without an answer unless taken down. */
   keep: boolean;
   /** The article's id in the service. */
   id: string | null;
@@ -142,6 +142,38 @@ export interface ArticleIn {
 export interface ArticleOut {
   /** Id of the article. */
   id: string;
+  /** new, related or duplicate, by the policy of the article. */
+  verdict: "duplicate" | "new" | "related";
+  /** Whether to store it: false for a duplicate that is not fuller and adds too little. */
+  keep: boolean;
+  /** Differing bits to the nearest stored article, 0 to 7; null: none is as near. */
+  distance: number | null;
+  /** The verdict by the distance alone, with the bits of the settings. */
+  hamming_class: "duplicate" | "new" | "related";
+  /** The stored article that this one duplicates; null unless the verdict is duplicate. */
+  duplicate_of: DuplicateOf | null;
+  /** Share of a duplicate's words that no kept article of its group has, 0 to 1; else null. */
+  adds: number | null;
+  /** Whether a duplicate contains the original and is longer. */
+  fuller: boolean;
+  /** Whether it repeats an article with other numbers, such as a new toll. */
+  updated_figures: boolean;
+  /** Whether it repeats an article with a word replaced by its opposite. */
+  reversed: boolean;
+  /** False: the text is a notice or a list that stands under many headlines. */
+  text_is_article: boolean;
+  /** Id of the collection that contains the article; null: none. */
+  part_of: string | null;
+  /** Id of the article of which it is a later version with a new text; null: none. */
+  follows: string | null;
+  /** Id of the event that the article belongs to; null: none. */
+  event_id: string | null;
+  /** Index of the article: language group and id of its model. */
+  space: string;
+  /** 64-bit simhash as 16 hexadecimal digits. */
+  fingerprint: string;
+  /** Whether the text is too short for reliable wording rules. */
+  short: boolean;
   /** Headline. */
   title: string;
   /** Address of the article; empty: it has none. */
@@ -156,24 +188,6 @@ export interface ArticleOut {
   arrived_at: string;
   /** Time at which what is stored of the article changed last. */
   updated_at: string;
-  /** new, related or duplicate, by the policy of the article. */
-  verdict: "duplicate" | "new" | "related";
-  /** As in the verdict: bits to the nearest article, 0 to 7; null: none as near. */
-  distance: number | null;
-  /** The verdict by the distance alone, with the bits of the settings. */
-  hamming_class: "duplicate" | "new" | "related";
-  /** The stored article that this one duplicates; null unless the verdict is duplicate. */
-  duplicate_of: DuplicateOf | null;
-  /** Whether it repeats an article with other numbers, such as a new toll. */
-  updated_figures: boolean;
-  /** Id of the event that the article belongs to; null: none. */
-  event_id: string | null;
-  /** Index of the article: language group and id of its model. */
-  space: string;
-  /** 64-bit simhash as 16 hexadecimal digits. */
-  fingerprint: string;
-  /** Whether the text is too short for reliable wording rules. */
-  short: boolean;
 }
 
 /** An article in a list: title, address, source and times. */
@@ -460,6 +474,8 @@ export interface FoundArticle {
   lang: string;
   /** new, related or duplicate, by the policy of the article. */
   verdict: "duplicate" | "new" | "related";
+  /** Whether to store it: false for a duplicate without news. */
+  keep: boolean;
   /** Words of the query that headline, source and key terms lack. */
   missing: number;
   /** Id of the event that the article belongs to; null: none. */
@@ -598,22 +614,34 @@ export interface TimelinePoint {
   items: number;
 }
 
-/** The verdict on one article. `distance`: bits to the nearest stored article, null if above 7. */
+/** The verdict on one article. */
 export interface VerdictOut {
   /** Id of the article. */
   id: string;
   /** new, related or duplicate, by the policy of the article. */
   verdict: "duplicate" | "new" | "related";
+  /** Whether to store it: false for a duplicate that is not fuller and adds too little. */
+  keep: boolean;
   /** Differing bits to the nearest stored article, 0 to 7; null: none is as near. */
   distance: number | null;
   /** The verdict by the distance alone, with the bits of the settings. */
   hamming_class: "duplicate" | "new" | "related";
   /** The stored article that this one duplicates; null unless the verdict is duplicate. */
   duplicate_of: DuplicateOf | null;
-  /** Related articles, best first. */
-  related: Array<RelatedOut>;
+  /** Share of a duplicate's words that no kept article of its group has, 0 to 1; else null. */
+  adds: number | null;
+  /** Whether a duplicate contains the original and is longer. */
+  fuller: boolean;
   /** Whether it repeats an article with other numbers, such as a new toll. */
   updated_figures: boolean;
+  /** Whether it repeats an article with a word replaced by its opposite. */
+  reversed: boolean;
+  /** False: the text is a notice or a list that stands under many headlines. */
+  text_is_article: boolean;
+  /** Id of the collection that contains the article; null: none. */
+  part_of: string | null;
+  /** Id of the article of which it is a later version with a new text; null: none. */
+  follows: string | null;
   /** Id of the event that the article belongs to; null: none. */
   event_id: string | null;
   /** Index of the article: language group and id of its model. */
@@ -622,6 +650,8 @@ export interface VerdictOut {
   fingerprint: string;
   /** Whether the text is too short for reliable wording rules. */
   short: boolean;
+  /** Related articles, best first. */
+  related: Array<RelatedOut>;
   /** What is wrong as the crawler sent it: not_article, empty (no text), cut, markup, other_language (than declared), late (4 h after its date), no_time, undated, reused_id. */
   problems?: Array<string>;
   /** SOURCE:ID, which is then id: the posted id belongs to another source's article; null otherwise. */

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, pairwise
 from math import isinf
@@ -45,8 +45,13 @@ MAX_ITEMS_SHOWN = 200
 MISSING_TEXTS_NOTE = (
     " The shared wording is not shown, since store_texts is off; compare the texts themselves instead."
 )
-_TEMPLATE_NOTES = {
+_REASON_NOTES = {  # why in spite of the wording that they share
     "": "",
+    "headline": " One is a bare headline or a few words, so the headlines decide, and these differ.",
+    "own news": " The later headline is about a part of its text that the earlier article lacks.",
+    "page": " They are of one outlet under unlike headlines that do not occur in them: pages, not articles.",
+    "part": " The shorter one is part of the longer one, whose headline is about other news: a collection.",
+    "passage": " What they share under unlike headlines is a passage, such as a quotation.",
     "figures": " Hardly any figure occurs in both, so they are one template with other figures.",
     "names": " The main terms of each are missing from the other, so they are one template with other names.",
 }
@@ -118,8 +123,7 @@ class Explainer:
         self, first: ComparedArticle, second: ComparedArticle, *, profile: str = ""
     ) -> Explanation:
         """Compare two loaded articles under a profile, by default that of the later one (not stored: now)."""
-        numbers = first.record.number, second.record.number
-        later = second if not numbers[1] or 0 < numbers[0] <= numbers[1] else first
+        later = _in_order(first, second)[1]
         selected = self._profiles.select(profile or later.policy, later.record.source)
         # In a thread: the shared passages of two texts of some megabytes take a second.
         return await asyncio.to_thread(explain, first, second, selected.policy, selected.name)
@@ -148,6 +152,7 @@ def explain(
 ) -> Explanation:
     """Compare two articles under the policy of a profile; pure."""
     a, b = first.record, second.record
+    earlier, later = (article.record for article in _in_order(first, second))
     comparable = a.space == b.space
     distance = hamming_distance(a.fingerprint, b.fingerprint) if comparable else None
     differing = a.fingerprint ^ b.fingerprint
@@ -160,18 +165,18 @@ def explain(
         is_same_outlet(a.source, b.source),
         hours_between(a.published_at_ms, b.published_at_ms, first.arrived_ms, second.arrived_ms),
     )
-    is_match, template = compare_pair(a, b, evidence, policy) if comparable else (False, "")
-    novelties = {novelty(a, b, policy), novelty(b, a, policy)} if is_match else set()
+    is_match, reason = compare_pair(later, earlier, evidence, policy) if comparable else (False, "")
+    are_news = is_match and bool(novelty(earlier, later, policy))
     if comparable:
-        summary = _summary(a, b, evidence, policy, is_match) + _TEMPLATE_NOTES[template]
-        shares = shares_enough(a, b, evidence, policy) or shares_enough(b, a, evidence, policy)
-        summary += (_CONFIRMABLE_NOTE if shares and not is_match else "") + _novelty_note(novelties, policy)
+        summary = _summary(a, b, evidence, policy, is_match) + _REASON_NOTES[reason]
+        shares = not is_match and shares_enough(later, earlier, evidence, policy)
+        summary += (_CONFIRMABLE_NOTE if shares else "") + (_figures_note(policy) if are_news else "")
     else:
-        reason = "they were analyzed with different models"
+        cause = "they were analyzed with different models"
         if a.lang != b.lang:
-            reason = f"languages {a.lang} and {b.lang}"
+            cause = f"languages {a.lang} and {b.lang}"
         summary = (
-            f"The articles are in different spaces ({reason}: {a.space}, {b.space}), which are never "
+            f"The articles are in different spaces ({cause}: {a.space}, {b.space}), which are never "
             "compared, so neither is a copy of the other."
         )
     return Explanation(
@@ -187,7 +192,7 @@ def explain(
         headline_similarity=round(headline_similarity(a, b), 3),
         related_similarity=round(float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0]), 3),
         common_figures=len({*a.figures} & {*b.figures}),
-        is_copy=is_match and "figures" not in novelties,
+        is_copy=is_match and not are_news,
         updated_figures=is_match and figures_changed(a.figures, b.figures),
         shared_passages=passages[0] if passages else None,
         own_passages=passages[1:] if passages else None,
@@ -197,6 +202,12 @@ def explain(
         + ("" if profile == DEFAULT_PROFILE else f" Policy profile: {profile}."),
         profile=profile,
     )
+
+
+def _in_order(first: ComparedArticle, second: ComparedArticle) -> tuple[ComparedArticle, ComparedArticle]:
+    """The earlier and the later one; one that is not stored would arrive now."""
+    numbers = first.record.number, second.record.number
+    return (first, second) if not numbers[1] or 0 < numbers[0] <= numbers[1] else (second, first)
 
 
 def _missing_figures(a: str, b: str, langs: tuple[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -271,17 +282,10 @@ def content_summary(evidence: Evidence, headlines: float, policy: Policy, is_mat
     )
 
 
-def _novelty_note(novelties: Set[str], policy: Policy) -> str:
-    if "figures" in novelties:
-        in_short = "in texts this short the figures are the news"
-        reason = "updates_are_new is on" if policy.updates_are_new else in_short
-        return f" But their figures differ, and {reason}: the later one is related, with updated figures."
-    if "story" in novelties:
-        return (
-            " But the shorter one only announces the longer one, which is related, not a duplicate, "
-            "if it arrives later."
-        )
-    return ""
+def _figures_note(policy: Policy) -> str:
+    in_short = "in texts this short the figures are the news"
+    reason = "updates_are_new is on" if policy.updates_are_new else in_short
+    return f" But their figures differ, and {reason}: the later one is related, with updated figures."
 
 
 def _describe_rule(evidence: Evidence, policy: Policy) -> str:

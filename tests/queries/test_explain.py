@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -9,7 +10,9 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.dedup.copy_rule import Evidence
+from aggregator.dedup.other_news import Reason
 from aggregator.dedup.policy import Policy, PolicyProfiles
+from aggregator.dedup.verdict import Novelty
 from aggregator.domain import Article
 from aggregator.errors import NotFound
 from aggregator.queries import explain as module
@@ -217,23 +220,48 @@ async def test_a_template_with_other_names_is_explained() -> None:
 
 
 async def test_novelty_is_explained() -> None:
-    """A flash with another figure, and an article behind its own flash, are related and no duplicates."""
+    """A flash with another figure is no duplicate, as headline and as text; an article after it is one."""
     explain = core(MemoryStore()).explain
 
-    def flash(rate: str) -> Article:
-        return Article(
-            id="", title=f"Central bank of Estmark raises its key rate by a quarter to {rate} percent"
-        )
+    def flash(rate: str, **fields: str) -> Article:
+        title = f"Central bank of Estmark raises its key rate by a quarter to {rate} percent"
+        return Article(id="", lang="en", **{"title": title} | fields)
 
-    figures = await explain.explain_pair(flash("4.25"), flash("4.50"))
+    headlines = await explain.explain_pair(flash("4.25"), flash("4.50"))
+    texts = await explain.explain_pair(*(flash(r, title="", text=flash(r).title) for r in ("4.25", "4.50")))
     announced = await explain.explain_pair(
-        flash("4.25"), Article(id="", title=flash("4.25").title, text=f"{flash('4.25').title}. {story(1)}")
+        flash("4.25"), flash("4.25", text=f"{flash('4.25').title}. {story(1)}")
     )
 
-    assert (figures.is_copy, figures.updated_figures) == (False, True)
-    assert "in texts this short the figures are the news" in figures.summary
-    assert announced.is_copy and "But the shorter one only announces the longer one" in announced.summary
+    assert not headlines.is_copy and "so the headlines decide, and these differ" in headlines.summary
+    assert (texts.is_copy, texts.updated_figures) == (False, True)
+    assert "in texts this short the figures are the news" in texts.summary
+    assert announced.is_copy and "But" not in announced.summary
     assert "updates_are_new" not in announced.summary
+
+
+async def test_each_reason_has_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever keeps two articles with much shared wording apart, the summary ends with a sentence on it."""
+    explain, endings = core(MemoryStore()).explain, set[str]()
+    articles = [Article(id="", title=title, text=story(1)) for title in ("Ferry sold", "Mill prize")]
+    for reason in (*get_args(Reason), *get_args(Novelty)):
+        monkeypatch.setattr(module, "compare_pair", lambda *args, reason=reason: (False, reason))
+        endings.add((await explain.explain_pair(*articles)).summary.partition(").")[2])
+
+    assert len(endings) == len({*get_args(Reason), *get_args(Novelty)})
+    assert all(ending.endswith(".") for ending in endings if ending)
+
+
+async def test_a_part_of_a_collection_is_explained() -> None:
+    """An item of a briefing is no copy of it, whichever of the two arrives first."""
+    explain = core(MemoryStore()).explain
+    briefs = [" ".join(story(number).split()[:60]) for number in range(10, 16)]
+    briefing = Article(id="", title="Morning briefing in five minutes", text=" ".join(briefs), lang="en")
+    item = Article(id="", title="Orchard thieves caught", text=briefs[2], lang="en")
+
+    for pair in ((briefing, item), (item, briefing)):
+        found = await explain.explain_pair(*pair)
+        assert not found.is_copy and "part of the longer one" in found.summary
 
 
 def summary_of(evidence: Evidence) -> str:

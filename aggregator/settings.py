@@ -206,6 +206,11 @@ class Settings:
         False,
         "Treat a near-duplicate with other figures (tolls, prices) as a separate article, not a duplicate.",
     )
+    keep_if_adds: float = _option(
+        0.2,
+        "Share of a duplicate's words that no kept article has, from which on the answer says keep.",
+        **_in_range(0, 1),
+    )
     policy_profiles_file: str = _option(
         "",
         "TOML file of policy profiles: named policies, and the sources that they apply to; empty: one policy "

@@ -196,6 +196,7 @@ def test_every_threshold_of_the_settings_reaches_the_policy() -> None:
         "min_similarity": 0.0,
         "strong_containment": 0.9,
         "updates_are_new": True,
+        "keep_if_adds": 0.0,
     }
     policy = load_policies(Settings(policy="hamming", **changed)).default.policy  # type: ignore[arg-type]  # fields of Settings
 

@@ -27,6 +27,13 @@ from aggregator_client.errors import InvalidInput, Unavailable
 ANSWER: dict[str, Any] = {
     "id": "a2",
     "verdict": "duplicate",
+    "keep": False,
+    "adds": 0.05,
+    "fuller": False,
+    "reversed": False,
+    "text_is_article": True,
+    "part_of": None,
+    "follows": None,
     "distance": 1,
     "hamming_class": "duplicate",
     "duplicate_of": {"id": "a1", "canonical_id": "a0", "distance": 1, "overlap": 0.9, "rule": "overlap"},
@@ -47,6 +54,15 @@ def problem(status: int) -> dict[str, Any]:
     return {"type": "about:blank", "title": "No", "status": status, "detail": "text: empty.", "code": "x"}
 
 
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("verdict", ["new", "related", "duplicate"])
+def test_the_service_says_what_to_keep(verdict: str, keep: bool) -> None:
+    """Whatever the verdict is, in an answer as in a line of a batch."""
+    data = json.dumps({**ANSWER, "verdict": verdict, "keep": keep}).encode()
+
+    assert decode_decision(data, stored=True).keep is decode_line_decision(data).keep is keep
+
+
 def test_a_duplicate_is_not_kept() -> None:
     """Its canonical article is the first of the group, not the nearest one."""
     decision = decode_decision(json.dumps(ANSWER).encode(), stored=True)
@@ -58,7 +74,7 @@ def test_a_duplicate_is_not_kept() -> None:
 @pytest.mark.parametrize("verdict", ["new", "related"])
 def test_other_articles_are_kept(verdict: str) -> None:
     """They have an id and no canonical article."""
-    answer = {**ANSWER, "verdict": verdict, "duplicate_of": None}
+    answer = {**ANSWER, "verdict": verdict, "keep": True, "duplicate_of": None}
     decision = decode_decision(json.dumps(answer).encode(), stored=False)
 
     assert (decision.keep, decision.id, decision.canonical_id) == (True, "a2", None)

@@ -88,10 +88,13 @@ def test_each_count_is_reported() -> None:
     """For the stats of a crawl."""
     names: list[str] = []
     outcomes = Outcomes(on_count=names.append)
-    outcomes.add_checked("new")
+    outcomes.add_checked("new", keep=True)
+    outcomes.add_checked("duplicate")
+    outcomes.add_checked("duplicate", keep=True)
     outcomes.add_unchecked("tls", "TLS failed.")
 
-    assert names == ["checked", "new", "unchecked", "unchecked/tls"]
+    checked = ["checked", "new", "checked", "duplicate", "checked", "duplicate", "duplicate/kept"]
+    assert names == [*checked, "unchecked", "unchecked/tls"]
 
 
 def test_articles_sent_without_their_date_are_reported_at_the_end(caplog: pytest.LogCaptureFixture) -> None:

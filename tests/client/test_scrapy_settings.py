@@ -156,10 +156,28 @@ async def test_a_crawl_of_an_archive_declares_its_items(
 
 
 @pytest.mark.integration
+async def test_a_duplicate_with_news_passes() -> None:
+    """The service keeps it; its tag says so, and the counts tell it from those that are dropped."""
+    answer = {**VERDICT, "verdict": "duplicate", "adds": 0.4, "duplicate_of": ORIGINAL}
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(answer)
+
+    async with misbehaving.serving(handler) as url:
+        dedup = pipeline(URL=url, DEADLINE=30)
+        item = await dedup.process_item({"id": "b", "text": story(1)})
+        counts = dedup._outcomes.counts
+        await dedup.close_spider()
+
+    assert (item["dedup"]["verdict"], item["dedup"]["keep"]) == ("duplicate", True)
+    assert (counts["duplicate"], counts["duplicate/kept"]) == (1, 1)
+
+
+@pytest.mark.integration
 async def test_a_duplicate_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     """With its URL and the id of the original; Scrapy's line with the whole item is suppressed."""
     caplog.set_level("INFO")
-    answer = {**VERDICT, "id": "b", "verdict": "duplicate", "duplicate_of": ORIGINAL}
+    answer = {**VERDICT, "id": "b", "verdict": "duplicate", "keep": False, "duplicate_of": ORIGINAL}
 
     async def handler(request: web.Request) -> web.Response:
         return web.json_response(answer)

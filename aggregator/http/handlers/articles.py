@@ -59,7 +59,7 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
         raise
     if not query.dry_run:
         metrics.record_answer(answer)
-    created = answer.stored and answer.outcome.verdict != "duplicate"
+    created = answer.stored and answer.outcome.keep
     verdict, headers = _verdict_out(request, answer), server_timing(answer.timings_ms)
     if created:
         headers |= location("/v1/articles", verdict.id)

@@ -236,7 +236,7 @@ class Client(Reader):
     def _count(self, decision: Decision) -> None:
         if decision.answer is not None or decision.kind == TAKEN_DOWN:
             problems = decision.answer.problems if decision.answer else ()
-            self._outcomes.add_checked(decision.kind or decision.verdict, problems)
+            self._outcomes.add_checked(decision.kind or decision.verdict, problems, keep=decision.keep)
         else:
             self._outcomes.add_unchecked(decision.kind, decision.problem)
 

@@ -50,8 +50,8 @@ class Decision:
 
     @property
     def keep(self) -> bool:
-        """Whether to insert the article: false for duplicates and what was taken down."""
-        return self.verdict != "duplicate" and self.kind != TAKEN_DOWN
+        """Whether to insert the article, as the service answered; without an answer unless taken down."""
+        return self.answer.keep if self.answer else self.kind != TAKEN_DOWN
 
     @property
     def id(self) -> str | None:

@@ -36,6 +36,7 @@ class Outcomes:
         clock: Monotonic, in seconds.
 
     Names of the counts: the verdicts "new", "related", "duplicate" and "taken_down", their sum "checked";
+    "duplicate/kept" for a duplicate that the service keeps;
     "unchecked" and its parts "unchecked/REASON", where REASON is "refused" for an article that the service
     rejected, or the ``kind`` of ``errors.Unavailable``; "undated" for one whose date could not be read;
     "problem/NAME", see ``VerdictOut.problems``.
@@ -60,9 +61,10 @@ class Outcomes:
         """Articles with an outcome."""
         return self.counts["checked"] + self.counts["unchecked"]
 
-    def add_checked(self, verdict: str, problems: Sequence[str] = ()) -> None:
-        """Count an article with a verdict, and what was wrong with it."""
-        self._add("checked", verdict, *(f"problem/{name}" for name in problems))
+    def add_checked(self, verdict: str, problems: Sequence[str] = (), *, keep: bool = False) -> None:
+        """Count an article with a verdict, whether a duplicate is kept, and what was wrong with it."""
+        kept = ["duplicate/kept"] if keep and verdict == "duplicate" else []
+        self._add("checked", verdict, *kept, *(f"problem/{name}" for name in problems))
 
     def add_unchecked(self, kind: str, problem: str) -> None:
         """Count an article without a verdict. ``problem``: one sentence, the last of which is logged."""

@@ -7,7 +7,7 @@
 | --- | --- | --- |
 | NEWSDEDUP_URL | http://127.0.0.1:8080 | URL of the service |
 | NEWSDEDUP_KEY | | API key, if the service requires one |
-| NEWSDEDUP_DUPLICATES | drop | "drop" raises DropItem for duplicates, "tag" passes them on |
+| NEWSDEDUP_DUPLICATES | drop | "drop" raises DropItem for duplicates not to keep, "tag" passes them on |
 | NEWSDEDUP_ON_FAILURE | open | without a verdict: "open" passes the item, "closed" retries |
 | NEWSDEDUP_DEADLINE | 2 | seconds from sending until an item passes as "unknown", when failing open |
 | NEWSDEDUP_RETRY_SECONDS | 60 | seconds of retries when failing closed; then the item is dropped ... |
@@ -143,7 +143,7 @@ class NewsDedupPipeline:
         await self._client.close()
 
     async def process_item(self, item: Any) -> Any:
-        """The item, tagged. Raises DropItem for a duplicate, and for an item held when failing closed."""
+        """The item, tagged. Raises DropItem for a duplicate not to keep, and for one held, failing closed."""
         article = self._to_article(ItemAdapter(item))
         try:
             decision = await self._client.submit(article)
@@ -189,6 +189,7 @@ class NewsDedupPipeline:
         answer = decision.answer
         tag = {
             "verdict": decision.verdict,
+            "keep": decision.keep,
             "id": decision.id,
             "canonical_id": decision.canonical_id,
             "related": [related.id for related in answer.related] if answer else [],

@@ -166,7 +166,10 @@ class StreamWorker:
         """Counts since the start, in one line."""
         counts = self._client.counts
         verdicts = ", ".join(f"{counts[name]} {name}" for name in ("new", "related", "duplicate"))
-        return f"{self.processed} entries processed ({verdicts}), {self.dead_lettered} moved to dead letters"
+        return (
+            f"{self.processed} entries processed ({verdicts} of which {counts['duplicate/kept']} kept), "
+            f"{self.dead_lettered} moved to dead letters"
+        )
 
     async def process_batch(self, block_ms: int | None = None) -> int:
         """Process one batch of own pending, idle or new entries, in this order; returns its size."""

@@ -72,7 +72,8 @@ class Outcomes {
     const takenDown = decision.kind === TAKEN_DOWN;
     if (decision.answer || takenDown) {
       const problems = (decision.answer?.problems ?? []).map((name) => `problem/${name}`);
-      return this.increment("checked", decision.kind || decision.verdict, ...problems);
+      const kept = decision.verdict === "duplicate" && decision.keep ? ["duplicate/kept"] : [];
+      return this.increment("checked", decision.kind || decision.verdict, ...kept, ...problems);
     }
     this.increment("unchecked", `unchecked/${decision.kind}`);
     this.lastProblem = decision.problem;
@@ -492,10 +493,10 @@ function connectionFailure(error, url, deadlineMs) {
 
 /** @param {any} answer @param {boolean} stored @returns {Decision} */
 function decisionOf(answer, stored) {
-  if (typeof answer?.verdict !== "string") throw new Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator");
+  if (typeof answer?.keep !== "boolean") throw new Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator");
   const canonicalId = answer.duplicate_of?.canonical_id ?? null;
-  const keep = answer.verdict !== "duplicate";
-  return { verdict: answer.verdict, answer, stored, problem: "", kind: "", keep, id: answer.id, canonicalId };
+  const { verdict, keep, id } = answer;
+  return { verdict, answer, stored, problem: "", kind: "", keep, id, canonicalId };
 }
 
 /** @param {"unknown" | "refused"} verdict @param {string} problem @param {string} kind @returns {Decision} */

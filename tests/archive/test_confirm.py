@@ -42,19 +42,20 @@ def archive(*rows: tuple[str, str]) -> list[Article]:
     ]
 
 
-async def duplicates_online(articles: list[Article]) -> list[str]:
-    """The ids that the service calls duplicates."""
+async def duplicates_online(articles: list[Article]) -> tuple[list[str], list[str]]:
+    """The ids that the service calls duplicates, and those that it does not keep."""
     analyzer, clock = Analyzer(load_models()), Clock()
     index = Index(MemoryStore(), analyzer.spaces)
     ingest = build_core(index, in_process(analyzer), Policy(), clock=clock).ingest
-    answers = [await ingest.submit(article) for article in articles]
-    return [
-        a.id for a, answer in zip(articles, answers, strict=True) if answer.outcome.verdict == "duplicate"
-    ]
+    outcomes = {article.id: (await ingest.submit(article)).outcome for article in articles}
+    return (
+        [id_ for id_, outcome in outcomes.items() if outcome.verdict == "duplicate"],
+        [id_ for id_, outcome in outcomes.items() if not outcome.keep],
+    )
 
 
-def duplicates_offline(articles: list[Article], directory: Path) -> list[str]:
-    """The ids that ``dedupe`` removes."""
+def duplicates_offline(articles: list[Article], directory: Path) -> tuple[list[str], list[str]]:
+    """The ids that ``dedupe`` puts into the group of the first one, and those that it removes."""
     rows = [
         {"id": a.id, "text": a.text, "source": a.source, "lang": "en", "published_at": a.published_at_ms}
         for a in articles
@@ -63,7 +64,8 @@ def duplicates_offline(articles: list[Article], directory: Path) -> list[str]:
     assert main(["dedupe", str(source), "--out", str(out), "--processes", "1", "--no-progress"]) == 0
     assert json.loads((out / "summary.json").read_text(encoding="utf-8"))["articles"] == len(rows)
     kept = {row["id"] for row in read_lines(out / "deduplicated.jsonl")}
-    return [a.id for a in articles if a.id not in kept]
+    grouped = {row["id"] for row in read_lines(out / "clusters.jsonl")}
+    return [a.id for a in articles[1:] if a.id in grouped], [a.id for a in articles if a.id not in kept]
 
 
 @pytest.mark.integration
@@ -80,11 +82,11 @@ def duplicates_offline(articles: list[Article], directory: Path) -> list[str]:
 async def test_archive_and_service_confirm_alike(
     outlets: list[str], copies: list[str], tmp_path: Path
 ) -> None:
-    """Two prints of one text, then an article that quotes it below a lead of its own."""
+    """Two prints of one text, then an article that quotes it below a lead of its own, which is news."""
     articles = archive(*zip(outlets, (WIRE, f"{WIRE}. Nobody was hurt.", FRAMED), strict=True))
 
-    assert await duplicates_online(articles) == copies
-    assert duplicates_offline(articles, tmp_path) == copies
+    assert await duplicates_online(articles) == (copies, ["1"])
+    assert duplicates_offline(articles, tmp_path) == (copies, ["1"])
 
 
 def test_confirmed_articles_confirm_others_of_their_group() -> None:

@@ -6,15 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from aggregator.cli import main
-from aggregator.dedup.copy_rule import is_teaser_of
-from aggregator.domain import Sketch
-from aggregator_archive.columns import columns_from_signatures
-from aggregator_archive.encode import Signature
-from aggregator_archive.pair_rule import is_teaser_row
 from tests.support.archive_data import read_lines, write_lines
 from tests.support.factories import story
 
@@ -24,19 +18,6 @@ RESULT = (
     "expects about {} by December. The order book reached {} million at the end of the quarter. Results of "
     "all divisions are presented at the meeting."
 )
-
-
-def test_teasers_are_measured_in_word_shingles() -> None:
-    """A text has five n-grams per word shingle."""
-    for size in (195, 200, 205, 2_000):
-        sketches = [Sketch(n, np.ones(1, np.uint32), np.zeros(1, np.bool_)) for n in (size, 500)]
-        both = columns_from_signatures(
-            [
-                Signature("", "", "en.0000", 0, 0, 0, 0, 40, sketch, uses_char_ngrams=True)
-                for sketch in sketches
-            ]
-        )
-        assert is_teaser_row(both, 0, 1) is is_teaser_of(size / 5, 100)
 
 
 def kept_ids(tmp_path: Path, *texts: str, shingles: str = "letters") -> list[str]:
@@ -60,6 +41,24 @@ def test_a_story_is_not_removed_for_its_teaser(tmp_path: Path, shingles: str) ->
     teaser = " ".join(text.split()[:45])
 
     assert kept_ids(tmp_path, teaser, text, f"{text} And one more word.", shingles=shingles) == ["0", "1"]
+
+
+@pytest.mark.parametrize(("shingles", "kept"), [("letters", ["0"]), ("words", ["0", "1"])])
+def test_a_page_with_a_second_report_is_not_removed(tmp_path: Path, shingles: str, kept: list[str]) -> None:
+    """An equally long copy whose second half is new is kept; by letters that might be misread words."""
+    text, other = story(5, 16), story(6, 16)
+    half = len(text) // 2
+
+    assert kept_ids(tmp_path, text, f"{text[:half]} {other[:half]}", shingles=shingles) == kept
+
+
+@pytest.mark.parametrize("shingles", ["letters", "words"])
+@pytest.mark.parametrize("words", [60, 120, 200])
+def test_a_fuller_text_is_not_removed_for_its_beginning(tmp_path: Path, words: int, shingles: str) -> None:
+    """Whatever part of a story came first, the whole story has news."""
+    text = story(5)
+
+    assert kept_ids(tmp_path, " ".join(text.split()[:words]), text, shingles=shingles) == ["0", "1"]
 
 
 @pytest.mark.parametrize("shingles", ["letters", "words"])

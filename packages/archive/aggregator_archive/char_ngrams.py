@@ -8,16 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis import shingles
 from aggregator.analysis.shingles import OPENING_WORDS
-from aggregator.dedup.copy_rule import Comparable, Evidence, same_template_other_figures
+from aggregator.dedup.copy_rule import (
+    EQUAL_HEADLINES,
+    Comparable,
+    Evidence,
+    may_be_summary,
+    same_template_other_figures,
+)
+from aggregator.dedup.other_news import Reason, other_news
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Novelty, compare_pair, headline_similarity
-from aggregator.domain import Sketch
+from aggregator.domain import OPENING_MARK, POSITIONS, Sketch
 
 NGRAM_CHARS = 8
 # A text has about five times as many n-grams as word shingles, so counts of shared shingles scale by five.
@@ -34,13 +43,14 @@ _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 def char_ngram_sketch(words: Sequence[str]) -> Sketch:
     """Sketch of the distinct n-grams of ``NGRAM_CHARS`` characters of the words written without spaces."""
-    return shingles.sketch_from_hashes(
-        char_ngram_hashes("".join(words)), char_ngram_hashes("".join(words[:OPENING_WORDS]))
-    )
+    hashes = char_ngram_hashes("".join(words))
+    marks = np.arange(len(hashes)) * POSITIONS // max(1, len(hashes))
+    marks[: max(1, len("".join(words[:OPENING_WORDS])) - NGRAM_CHARS + 1)] |= OPENING_MARK
+    return shingles.sketch_from_hashes(shingles.sorted_distinct(hashes), hashes, marks.astype(np.uint8))
 
 
 def char_ngram_hashes(text: str) -> npt.NDArray[np.uint64]:
-    """Sorted distinct hashes of the n-grams, (n,) uint64; one for a shorter text, none for an empty text."""
+    """Hashes of the n-grams in order, (n,) uint64; one for a shorter text, none for an empty text."""
     data = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
     if not len(data):
         return data
@@ -49,14 +59,15 @@ def char_ngram_hashes(text: str) -> npt.NDArray[np.uint64]:
     ngrams = np.zeros(count, np.uint64)
     for at in range(width):
         ngrams = ngrams * _HASH_MULTIPLIER + data[at : at + count]
-    return shingles.sorted_distinct(shingles.hashes_in_order(ngrams, 1))
+    return shingles.hashes_in_order(ngrams, 1)
 
 
 def policy_for_char_ngrams(policy: Policy) -> Policy:
     """Convert a policy for word shingles: counts in n-grams, plus chance overlap, same tolerance of edits.
 
     Small containments and openings are those of parts of a text, so only chance overlap is added; large ones
-    are those of edited texts.
+    are those of edited texts. What an article adds decides nothing, since a misread word is no news: the
+    fuller version of a text is kept.
     """
     return replace(
         policy,
@@ -74,22 +85,27 @@ def policy_for_char_ngrams(policy: Policy) -> Policy:
         complete_containment=policy.complete_containment**STRONG_CONTAINMENT_EXPONENT,
         min_shared_shingles=policy.min_shared_shingles * NGRAMS_PER_WORD_SHINGLE,
         same_outlet_shared_shingles=policy.same_outlet_shared_shingles * NGRAMS_PER_WORD_SHINGLE,
+        keep_if_adds=inf,
     )
 
 
 def compare_char_ngrams(
     a: Comparable, b: Comparable, evidence: Evidence, policy: Policy
-) -> tuple[bool, Novelty]:
+) -> tuple[bool, Novelty | Reason]:
     """``verdict.compare_pair`` for overlaps of n-grams and a converted policy; misread terms do not count."""
     if policy.name != "verified":
         return compare_pair(a, b, evidence, policy)
-    if not policy.copy_rule.is_copy(replace(evidence, similarity=1.0), lambda: headline_similarity(a, b)):
+    headlines = cache(lambda: headline_similarity(a, b))
+    if not policy.copy_rule.is_copy(replace(evidence, similarity=1.0), headlines) and not (
+        may_be_summary(evidence.overlap) and headlines() >= EQUAL_HEADLINES
+    ):
         return False, ""
     containment = evidence.overlap.containment ** (1 / STRONG_CONTAINMENT_EXPONENT)
     in_word_shingles = replace(evidence.overlap, containment=containment)
     if same_template_other_figures(in_word_shingles, a.figures, b.figures):
         return False, "figures"
-    return True, ""
+    reason = other_news(a, b, evidence)
+    return not reason, reason
 
 
 def _with_chance(share: float) -> float:

@@ -36,7 +36,6 @@ from aggregator_archive.pair_rule import (
     COPY,
     SHARES_ENOUGH,
     PairRule,
-    is_teaser_row,
     order_by_arrival,
     outlet_codes,
 )
@@ -239,14 +238,8 @@ def confirmed_by_groups(columns: Columns, first_row: Rows, copies: Pairs, sharin
 
 
 def _rows_with_copies(columns: Columns, copies: Pairs, rows: Rows) -> Rows:
-    """Those of ``rows`` that repeat an earlier article which is not only their teaser."""
-    earlier, later = order_by_arrival(columns, copies)
-    at = np.flatnonzero(np.isin(later, rows))
-    is_repeated = [
-        not is_teaser_row(columns, *pair)
-        for pair in zip(earlier[at].tolist(), later[at].tolist(), strict=True)
-    ]
-    return distinct(later[at][np.array(is_repeated, bool)])
+    """Those of ``rows`` that repeat an earlier article."""
+    return np.intersect1d(order_by_arrival(columns, copies)[1], rows)
 
 
 def _earlier_prints(

@@ -208,7 +208,7 @@ def write_results(
     ``keep_work`` keeps the working files; ``worker_count`` and ``peak_memory`` are part of the summary.
     """
     started = time.monotonic()
-    choice = choose_representatives(result, job.representative)
+    choice = choose_representatives(result, job.representative, job.policy)
     progress.start_stage("write", None, "rows")
     bad, example = write_bad_rows(job, result.chunks)
     metadata = [chunk_metadata(chunk) for chunk in result.chunks]

@@ -7,7 +7,7 @@ articles arrive in the order of their rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,16 +17,19 @@ from aggregator.analysis.shingles import OverlapEstimate, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.boilerplate import SourceBoilerplate
-from aggregator.dedup.copy_rule import Evidence, hours_between, is_same_outlet, is_teaser_of
+from aggregator.dedup.copy_rule import Evidence, figures_changed, hours_between, is_same_outlet
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.verdict import compare_pair, cosine, novelty, shares_enough
-from aggregator.domain import Sketch, WeightedTerms
-from aggregator_archive.arrays import Flags, Floats, Pairs, Rows, unpack_pairs
-from aggregator_archive.char_ngrams import (
-    NGRAMS_PER_WORD_SHINGLE,
-    compare_char_ngrams,
-    policy_for_char_ngrams,
+from aggregator.dedup.verdict import (
+    compare_pair,
+    compare_with_readers_versions,
+    cosine,
+    is_reversed,
+    novelty,
+    shares_enough,
 )
+from aggregator.domain import Match, Outcome, Sketch, WeightedTerms
+from aggregator_archive.arrays import Flags, Floats, Pairs, Rows, pack_pairs, unpack_pairs
+from aggregator_archive.char_ngrams import compare_char_ngrams, policy_for_char_ngrams
 from aggregator_archive.columns import Columns
 from aggregator_archive.encode import UNDATED, decode_details
 
@@ -35,6 +38,7 @@ CACHED_ARTICLES = 4_096
 DIFFERENT, COPY, SHARES_ENOUGH = range(3)
 # An estimate is smaller or larger from the other article, if shortened hashes collide.
 ESTIMATE_TOLERANCE = 0.02
+_ANY_MATCH = Match("", 0, "", 0, 0, None, "overlap")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +56,8 @@ class ArchivedArticle:
     source: str
     published_at_ms: int | None
     uses_char_ngrams: bool
+    text_words: int
+    own_headline: float
 
 
 class PairRule:
@@ -66,7 +72,7 @@ class PairRule:
     def decide(self, pairs: Pairs, containment: Floats) -> npt.NDArray[np.uint8]:
         """(n,) ``COPY``, ``SHARES_ENOUGH`` or ``DIFFERENT``.
 
-        Copies are of one text without replaced figures; a teaser is a copy of its story.
+        Copies are of one text without replaced figures; which of the two has more, ``keeps`` says.
 
         ``containment``: (n,) as estimated by ``confirm.estimate_overlaps``. All candidates of an article
         should be among the pairs, since its boilerplate is estimated from them.
@@ -79,6 +85,23 @@ class PairRule:
             if len(at):
                 decisions[at] = self._decide_one(int(later[at[0]]), earlier[at], is_near[at])
         return decisions
+
+    def keeps(self, row: int, copied_row: int) -> bool:
+        """Whether a row has news that its copy lacks: the service's ``keep`` if readers had that one only."""
+        article, copied = self._read_row(row), self._read_row(copied_row)
+        pair = pack_pairs(np.array([copied_row]), np.array([row]))
+        is_later = bool(order_by_arrival(self._columns, pair)[1][0] == row)
+        outcome = Outcome(
+            "duplicate",
+            match=_ANY_MATCH,
+            updated_figures=is_later and figures_changed(article.figures, copied.figures),
+            reversed=is_later and is_reversed(article, copied),
+            keep=False,
+        )
+        policy = self._policies[article.uses_char_ngrams]
+        same_outlet = is_same_outlet(article.source, copied.source)
+        # Of the types that it names it reads what ``Comparable`` has.
+        return compare_with_readers_versions(outcome, article, copied, [], policy, same_outlet).keep  # type: ignore[arg-type]
 
     def _relevant(self, earlier: Rows, later: Rows, is_near: Flags) -> Rows:
         """Pairs by later article: the near ones, and those that show the boilerplate of their outlet."""
@@ -137,8 +160,7 @@ class PairRule:
         )
         compare = compare_char_ngrams if is_char_ngrams else compare_pair
         if compare(later, earlier, evidence, policy)[0]:
-            added = novelty(_in_word_shingles(earlier), _in_word_shingles(later), policy)
-            return DIFFERENT if added == "figures" else COPY
+            return DIFFERENT if novelty(earlier, later, policy) else COPY
         if is_char_ngrams or not shares_enough(later, earlier, evidence, policy):
             return DIFFERENT
         return SHARES_ENOUGH
@@ -161,6 +183,8 @@ class PairRule:
             source=columns.sources[int(columns.source[row])],
             published_at_ms=None if date == UNDATED else date,
             uses_char_ngrams=bool(columns.uses_char_ngrams[row]),
+            text_words=details.text_words,
+            own_headline=details.own_headline,
         )
 
 
@@ -182,18 +206,3 @@ def order_by_arrival(columns: Columns, pairs: Pairs) -> tuple[Rows, Rows]:
     dated = (date_a != UNDATED) & (date_b != UNDATED)
     swapped = dated & (date_a > date_b)
     return np.where(swapped, b, a), np.where(swapped, a, b)
-
-
-def is_teaser_row(columns: Columns, row: int, longer_row: int) -> bool:
-    """Whether ``row`` is a teaser of ``longer_row`` (``copy_rule.is_teaser_of``)."""
-    unit = NGRAMS_PER_WORD_SHINGLE if columns.uses_char_ngrams[row] else 1.0
-    return is_teaser_of(float(columns.size[row]) / unit, float(columns.size[longer_row]) / unit)
-
-
-def _in_word_shingles(article: ArchivedArticle) -> ArchivedArticle:
-    """The article with the size of its text in word shingles."""
-    if not article.uses_char_ngrams:
-        return article
-    sketch = article.sketch
-    size = round(sketch.size / NGRAMS_PER_WORD_SHINGLE)
-    return replace(article, sketch=Sketch(size, sketch.sample, sketch.marks))

@@ -1,7 +1,8 @@
 """Representatives of the groups, and the rows that are removed from the deduplicated copy.
 
 A row is removed only if its text equals, or is a confirmed duplicate of, that of a kept row: articles of a
-group may share nothing but a third one. A story is not removed in favor of its teaser.
+group may share nothing but a third one. It stays if it has news that the kept row lacks: a story after its
+teaser, a page with a second report.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aggregator.dedup.policy import Policy
 from aggregator.index.codec.postings import distinct
 from aggregator_archive.arrays import Array, Flags, Floats, Rows, unpack_pairs
 from aggregator_archive.columns import Columns
 from aggregator_archive.encode import UNDATED
-from aggregator_archive.pair_rule import is_teaser_row
+from aggregator_archive.pair_rule import PairRule
 from aggregator_archive.pipeline import DedupeResult
 
 
@@ -37,7 +39,7 @@ class RepresentativeChoice:
         return kept
 
 
-def choose_representatives(result: DedupeResult, preference: str) -> RepresentativeChoice:
+def choose_representatives(result: DedupeResult, preference: str, policy: Policy) -> RepresentativeChoice:
     """Choose the representative of each group and the rows to remove.
 
     ``preference``: earliest (undated last), longest, or medoid (largest total resemblance to its group).
@@ -48,13 +50,14 @@ def choose_representatives(result: DedupeResult, preference: str) -> Representat
     preferred = _best_per_group(first_row, rank)  # among rows of equal text
     copy_of = preferred
     neighbors = _neighbor_lookup(result)
+    rule = PairRule(result.columns, policy)
     replacement: dict[int, int] = {}  # of removed texts, by their first row
     linked = distinct(np.concatenate(unpack_pairs(result.confirmed.pairs)))
     for row in linked[np.argsort(rank[preferred[linked]])].tolist():
         for other in neighbors(row):
             if other in replacement or rank[preferred[other]] >= rank[preferred[row]]:
                 continue
-            if not is_teaser_row(result.columns, other, row):
+            if not rule.keeps(row, other):
                 replacement[row] = int(preferred[other])
                 break
     if replacement:

@@ -98,7 +98,7 @@ class Deduplicator:
             problems = {
                 bad["row"] - 1: bad["reason"] for c in result.chunks for bad in chunk_metadata(c)["bad"]
             }
-            copy_of = choose_representatives(result, self._keep).copy_of
+            copy_of = choose_representatives(result, self._keep, self._policy).copy_of
             labels, originals = result.labels.tolist(), copy_of.tolist()
             return _result_columns(result.columns, labels, originals, len(articles), problems)
 

@@ -127,9 +127,6 @@ TEMPLATE_MIN_FIGURES, TEMPLATE_MAX_COMMON_FIGURES_RATIO = 4, 0.2
 # A term heavier than this factor times the lightest term of a full list would have been in the list (texts of
 # equal length have term vectors of about equal norm), so its absence is significant.
 OMITTED_TERM_FACTOR = 1.25
-# Up to 40 shingles a teaser needs a story 1 / TEASER_RATIO times as long; longer teasers need proportionally
-# longer stories.
-TEASER_MAX_SHINGLES, TEASER_RATIO = 40, 0.4
 
 
 def same_template_other_figures(
@@ -160,14 +157,6 @@ def same_template_other_names(overlap: OverlapEstimate, a: WeightedTerms, b: Wei
         return True
     exchanged = min(sum(weight * weight for _, weight in unique) for unique in (first, second))
     return overlap.error == 0.0 and exchanged > 1.0 - TEMPLATE_MAX_SIMILARITY
-
-
-def is_teaser_of(teaser_shingles: float, story_shingles: float) -> bool:
-    """Whether the story is 2.5 times as long as a teaser of up to 40 shingles, 5 times at 80, and so on."""
-    return (
-        teaser_shingles * max(teaser_shingles, TEASER_MAX_SHINGLES)
-        < TEASER_RATIO * TEASER_MAX_SHINGLES * story_shingles
-    )
 
 
 def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:

@@ -106,6 +106,7 @@ def format_text(explanation: dict[str, Any]) -> str:
         lines.append(
             f"  different figures: {_format_figures(a['figures'])} | {_format_figures(b['figures'])}"
         )
+    lines += ["  one has the opposite of a word of the other"] if explanation["reversed"] else []
     lines += [
         f'  both: "{passage}"' for passage in (explanation["shared_passages"] or [])[:MAX_PASSAGES_SHOWN]
     ]

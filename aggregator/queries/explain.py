@@ -33,6 +33,7 @@ from aggregator.dedup.verdict import (
     compare_pair,
     cosine,
     headline_similarity,
+    is_reversed,
     novelty,
     shares_enough,
 )
@@ -105,6 +106,7 @@ class Explanation:
     figures: tuple[tuple[str, ...], tuple[str, ...]] | None
     summary: str
     profile: str = DEFAULT_PROFILE
+    reversed: bool = False
 
 
 class Explainer:
@@ -194,6 +196,7 @@ def explain(
         common_figures=len({*a.figures} & {*b.figures}),
         is_copy=is_match and not are_news,
         updated_figures=is_match and figures_changed(a.figures, b.figures),
+        reversed=is_match and is_reversed(later, earlier),
         shared_passages=passages[0] if passages else None,
         own_passages=passages[1:] if passages else None,
         figures=_missing_figures(*texts, (a.lang, b.lang)) if texts else None,

@@ -210,7 +210,7 @@ class FakeService:
         for id_, stored in self.stored.items():
             if stored.record.text_hash == same:
                 first = stored.record.first_version
-                return Outcome("duplicate", 0, Match(id_, first, id_, first, 0, 1.0, "exact"))
+                return Outcome("duplicate", 0, Match(id_, first, id_, first, 0, 1.0, "exact"), keep=False)
         return Outcome("new")
 
     def _answer(self, article: StoredArticle, *, stored: bool) -> Answer:

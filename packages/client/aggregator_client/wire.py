@@ -417,6 +417,9 @@ class ExplainOut(Struct):
     updated_figures: Annotated[
         bool, doc("Whether it repeats an article with other numbers, such as a new toll.", False)
     ]
+    reversed: Annotated[
+        bool, doc("Whether it repeats an article with a word replaced by its opposite.", False)
+    ]
     shared_passages: Annotated[
         list[str] | None, doc("Passages in both; null: a text is not stored.", ["opens again on Saturday"])
     ]

@@ -436,6 +436,8 @@ export interface ExplainOut {
   is_copy: boolean;
   /** Whether it repeats an article with other numbers, such as a new toll. */
   updated_figures: boolean;
+  /** Whether it repeats an article with a word replaced by its opposite. */
+  reversed: boolean;
   /** Passages in both; null: a text is not stored. */
   shared_passages: Array<string> | null;
   /** Name of the policy profile. */

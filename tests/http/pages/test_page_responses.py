@@ -54,6 +54,19 @@ async def test_a_stored_article_is_looked_up_by_id_or_url(client: Client) -> Non
     assert "The same text, word for word." in by_url
 
 
+async def test_a_look_up_says_whether_a_duplicate_has_news(client: Client) -> None:
+    """A copy with a word more has none; the fuller text is kept, in the list of a search as well."""
+    fuller = {"id": "four", "title": "Title one", "text": f"{ORIGINAL} {story(7)}", "source": "d.example"}
+    assert (await client.post("/v1/articles", json=fuller)).status == 201
+
+    pages = [await (await client.get("/lookup", params={"q": id_})).text() for id_ in ("one", "two", "four")]
+    found = await (await client.get("/search", params={"q": "title one"})).text()
+
+    assert [re.findall(r">(Not kept|Kept): ", page) for page in pages] == [[], ["Not kept"], ["Kept"]]
+    assert "it contains the original and is longer" in pages[2]
+    assert found.count("<span>kept</span>") == 1
+
+
 async def test_an_unknown_id_is_reported(client: Client) -> None:
     """With what to do instead."""
     page = await (await client.get("/lookup", params={"q": "nothing"})).text()

@@ -9,6 +9,7 @@ import shlex
 import jinja2
 import pytest
 
+from aggregator.domain import Match, Outcome
 from aggregator.errors import StoreUnavailable
 from aggregator.http.openapi import build_document
 from aggregator.http.pages.documentation import curl_command
@@ -89,6 +90,25 @@ async def test_markup_in_articles_and_events_is_escaped(client: Client, service:
         for bad in ("<script>alert", "<img src=x", "<b>bold", "<u>", "<s>", '"onmouseover', "<i>"):
             assert bad not in page, bad
     assert 'rel="noopener noreferrer"' in looked_up
+
+
+async def test_a_look_up_shows_what_was_decided(client: Client, service: FakeService) -> None:
+    """A reversal, a page that is not the article, the collection and the former version, with links."""
+    await client.post("/v1/articles", json={"id": "a", "title": "Title", "text": "x"})
+    match = Match("b", 1, "b", 1, 0, 1.0, "overlap")
+    outcomes = (
+        Outcome("duplicate", 0, match, reversed=True, adds=0.25),
+        Outcome("related", text_is_article=False, part_of="<briefing>", follows="live 1"),
+    )
+    pages = []
+    for outcome in outcomes:
+        object.__setattr__(service.stored["a"], "outcome", outcome)
+        pages.append(await (await client.get("/lookup?q=a")).text())
+
+    assert "opposite" in pages[0] and "Kept: it has news" in pages[0] and "25" in pages[0]
+    assert "is not the article" in pages[1] and "opposite" not in pages[1]
+    assert 'href="/lookup?q=%3Cbriefing%3E"' in pages[1] and "&lt;briefing&gt;" in pages[1]
+    assert 'href="/lookup?q=live%201"' in pages[1]
 
 
 async def test_script_urls_are_not_links(client: Client, service: FakeService) -> None:

@@ -119,7 +119,7 @@ def sketch_of(columns: Columns, row: int) -> Sketch:
     """The sketch of the article in a row."""
     end = int(columns.sample_end[row])
     sample = columns.sample[end - int(columns.sample_size[row]) : end]
-    return Sketch(int(columns.size[row]), sample, np.zeros(len(sample), np.bool_))
+    return Sketch(int(columns.size[row]), sample, np.zeros(len(sample), np.uint8))
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 599)), min_size=2, max_size=6))

@@ -33,7 +33,7 @@ def test_signatures_equal_those_of_the_service(text: str, times: int, title: str
     assert (actual.fingerprint, actual.space) == (expected.fingerprint, expected.space)
     assert actual.sketch.size == expected.sketch.size
     assert actual.sketch.sample.tolist() == expected.sketch.sample.tolist()
-    assert actual.sketch.opening.tolist() == expected.sketch.opening.tolist()
+    assert actual.sketch.marks.tolist() == expected.sketch.marks.tolist()
     assert (actual.lang, actual.short, actual.title) == (expected.lang, expected.short, expected.title)
     assert (actual.terms, actual.figures) == (expected.terms, expected.figures)
     assert actual.text_hash.to_bytes(16, "big") == expected.text_hash

@@ -74,7 +74,7 @@ def records(count: int, space: str, now_ms: int) -> Iterator[tuple[ArticleRecord
             sketch=Sketch(
                 SHINGLES,
                 np.sort(rng.integers(0, 2**31, SAMPLE).astype(np.uint32)),
-                np.zeros(SAMPLE, np.bool_),
+                np.zeros(SAMPLE, np.uint8),
             ),
             terms=tuple(
                 zip((f"{rank:05}" for rank in ranks), weights[position % 1000].tolist(), strict=False)

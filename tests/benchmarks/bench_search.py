@@ -75,7 +75,7 @@ def ranks(rng: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
 def articles(count: int, space: str, now_ms: int) -> Iterator[ArticleRecord]:
     """Generated articles with headlines of the last eight days, oldest first."""
     rng = np.random.default_rng(7)
-    sketch = Sketch(320, np.sort(rng.integers(0, 2**31, 128).astype(np.uint32)), np.zeros(128, np.bool_))
+    sketch = Sketch(320, np.sort(rng.integers(0, 2**31, 128).astype(np.uint32)), np.zeros(128, np.uint8))
     spread = 7 * DAY_MS / count
     weights = [0.4 - 0.03 * place for place in range(HEADLINE_WORDS)]
     for position in range(count):

@@ -37,7 +37,7 @@ def analyses(count: int) -> list[Analysis]:
             made.append(made[-1])
             continue
         sample = np.unique(np.concatenate([PHRASES, plain.sketch.sample]))
-        sketch = Sketch(320, sample, np.zeros(len(sample), np.bool_))
+        sketch = Sketch(320, sample, np.zeros(len(sample), np.uint8))
         terms = (("budget", 0.5), *plain.terms[1:])
         made.append(
             Analysis(
@@ -154,7 +154,7 @@ def _record(number: int, fingerprint: int, sample: np.ndarray) -> ArticleRecord:
     return ArticleRecord(
         number=number, first_version=number, id=str(number), space=SPACE, lang="en", fingerprint=fingerprint,
         text_hash=b"", short=False, title="", url="", source="", published_at_ms=None,
-        sketch=Sketch(len(sample), sample, np.zeros(len(sample), np.bool_)),
+        sketch=Sketch(len(sample), sample, np.zeros(len(sample), np.uint8)),
     )  # fmt: skip
 
 

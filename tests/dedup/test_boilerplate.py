@@ -39,7 +39,7 @@ def page(story: int, words: int = 30) -> Sketch:
 def sketch_of(hashes: list[int]) -> Sketch:
     """Return a sketch with these numbers as its sample; pairs of them are equal in their compared part."""
     sample = np.array(hashes, np.uint32) << np.uint32(IGNORED_LOW_BITS - 1)
-    return Sketch(2 * len(hashes), sample, np.zeros(len(hashes), np.bool_))
+    return Sketch(2 * len(hashes), sample, np.zeros(len(hashes), np.uint8))
 
 
 def test_a_footer_is_boilerplate_from_the_fourth_page_on() -> None:

@@ -31,7 +31,7 @@ def subject(
 
 def sketch_of_size(shingles: int) -> Sketch:
     """Return the sketch of a text with this number of shingles."""
-    return Sketch(shingles, np.empty(0, np.uint32), np.empty(0, np.bool_))
+    return Sketch(shingles, np.empty(0, np.uint32), np.empty(0, np.uint8))
 
 
 def candidate(

@@ -90,7 +90,7 @@ def near_copy(of: Analysis, rng: np.random.Generator) -> Analysis:
     sample = np.unique(sample)
     return Analysis(
         lang=of.lang, space=of.space, fingerprint=of.fingerprint ^ flip, text_hash=rng.bytes(16), short=False,
-        sketch=Sketch(of.sketch.size, sample, of.sketch.opening[: len(sample)]), terms=of.terms,
+        sketch=Sketch(of.sketch.size, sample, of.sketch.marks[: len(sample)]), terms=of.terms,
         figures=of.figures, title=of.title,
     )  # fmt: skip
 

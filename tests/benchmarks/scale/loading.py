@@ -225,7 +225,7 @@ class ArticleWriter:
         ]
         renamed = replicas.rename_samples([record.sketch.sample for record in records])
         later = [
-            replace(record, sketch=Sketch(record.sketch.size, sample, record.sketch.opening[: len(sample)]))
+            replace(record, sketch=Sketch(record.sketch.size, sample, record.sketch.marks[: len(sample)]))
             for record, sample in zip(records, renamed, strict=True)
         ]
         self._records = {True: _record_templates(records, space), False: _record_templates(later, space)}

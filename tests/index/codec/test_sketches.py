@@ -6,13 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.analysis.shingles import IGNORED_LOW_BITS, MAX_SKETCH_KEYS, build_sketch
-from aggregator.index.codec.sketches import (
-    decode_opening,
-    decode_openings,
-    decode_sketch_samples,
-    encode_opening,
-    encode_sketch_sample,
-)
+from aggregator.index.codec.sketches import decode_marks, decode_sketch_samples, encode_sketch_sample
 
 
 @given(st.sets(st.integers(0, 2**32 - 1), max_size=200))
@@ -27,15 +21,10 @@ def test_packed_samples_keep_sketch_keys_and_upper_bits(values: set[int]) -> Non
 
 @given(st.lists(st.sets(st.integers(0, 2**32 - 1), max_size=40), max_size=12))
 def test_samples_are_decoded_together_as_one_by_one(samples: list[set[int]]) -> None:
-    """Of different lengths and gap widths, empty ones among them; their flags too."""
+    """Of different lengths and gap widths, empty ones among them."""
     encoded = [encode_sketch_sample(np.array(sorted(values), np.uint32)) for values in samples]
     decoded = decode_sketch_samples(encoded)
     assert [s.tolist() for s in decoded] == [decode_sketch_samples([data])[0].tolist() for data in encoded]
-    flags = [encode_opening(sample & 1 == 1) if i % 3 else b"" for i, sample in enumerate(decoded)]
-    sizes = list(map(len, decoded))
-    assert [f.tolist() for f in decode_openings(flags, sizes)] == [
-        decode_opening(data, size).tolist() for data, size in zip(flags, sizes, strict=True)
-    ]
 
 
 def test_one_damaged_sample_among_others_is_noticed() -> None:
@@ -44,8 +33,6 @@ def test_one_damaged_sample_among_others_is_noticed() -> None:
     for damaged in ([whole[:-1], whole + b"\x80"], [whole, whole[:2]], [whole + b"\x80", whole]):
         with pytest.raises(ValueError, match="a sample"):
             decode_sketch_samples(damaged)
-    with pytest.raises(ValueError, match="do not match the sample"):
-        decode_openings([b"\x00", b"\x00"], [8, 9])
 
 
 def test_the_packed_sketch_is_pinned() -> None:
@@ -60,15 +47,14 @@ def test_the_packed_sketch_is_pinned() -> None:
     assert encode_sketch_sample(sample[:0]) == b""
 
 
-def test_the_flags_of_the_opening_are_pinned() -> None:
-    """Eight per byte, the first in the highest bit; missing ones are False."""
-    flags = np.array([1, 0, 0, 0, 0, 0, 1, 1, 0, 1], np.bool_)
-
-    assert encode_opening(flags) == bytes([0b10000011, 0b01000000])
-    assert decode_opening(encode_opening(flags), 10).tolist() == flags.tolist()
-    assert decode_opening(b"", 3).tolist() == [False] * 3
-    with pytest.raises(ValueError, match="do not match the sample"):
-        decode_opening(b"\x83", 10)
+@given(st.binary(max_size=40))
+def test_marks_are_stored_as_they_are(data: bytes) -> None:
+    """One byte per sampled hash; another number of them is damage."""
+    marks = decode_marks(data, len(data))
+    assert (marks.dtype, marks.tobytes()) == (np.uint8, data)
+    for size in {len(data) + 1, max(0, len(data) - 1)} - {len(data)}:
+        with pytest.raises(ValueError, match="do not match the sample"):
+            decode_marks(data, size)
 
 
 def test_a_hash_takes_twelve_bits() -> None:

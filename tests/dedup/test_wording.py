@@ -1,0 +1,198 @@
+"""Shares of words that others have: exact cases, estimates of sampled texts, headlines and beginnings."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.analysis.analyzer import Analyzer, shingle_width
+from aggregator.analysis.models import load_models
+from aggregator.analysis.shingles import build_sketch
+from aggregator.dedup.wording import NOTHING_SHARED, SharedWording, shared_wording
+from aggregator.domain import NO_SKETCH, Article, Sketch
+
+ANALYZER = Analyzer(load_models())
+WORDS = st.lists(st.sampled_from([f"w{n}" for n in range(40)]), max_size=400)
+
+
+def prose(seed: int, length: int) -> list[str]:
+    """Words of a text that shares none with another seed's."""
+    rng = random.Random(seed)
+    return [f"s{seed}w{rng.randrange(10**6)}" for _ in range(length)]
+
+
+def exchanged(words: Sequence[str], share: float, seed: int = 0) -> list[str]:
+    """The text with this share of its words replaced by new ones, anywhere."""
+    rng = random.Random(seed)
+    places = set(rng.sample(range(len(words)), round(share * len(words))))
+    return [f"new{seed}n{i}" if i in places else word for i, word in enumerate(words)]
+
+
+def shared(subject: Sequence[str], *others: Sequence[str]) -> SharedWording:
+    """What ``others`` have of the wording of ``subject``."""
+    return shared_wording(build_sketch(subject), [build_sketch(words) for words in others], 3)
+
+
+@given(WORDS, st.lists(WORDS, max_size=3))
+def test_all_shares_are_shares(subject: list[str], others: list[list[str]]) -> None:
+    """Whatever the texts, empty ones included; without a headline nothing is said of one."""
+    found = shared(subject, *others)
+
+    assert 0 <= found.words <= 1 and 0 <= found.beginning <= 1
+    assert found.headline is None
+
+
+@given(WORDS.filter(bool), WORDS, WORDS)
+def test_a_contained_text_is_known_as_a_whole(text: list[str], before: list[str], after: list[str]) -> None:
+    """Wherever it stands in the other; up to 128 shingles, else as far as both are sampled."""
+    text = text[:100]
+    width = min(3, len(text))
+    found = shared_wording(build_sketch(text, width), [build_sketch([*before, *text, *after], width)], width)
+
+    if len(before) + len(text) + len(after) <= 128:
+        assert (found.words, found.beginning) == (1, 1)
+    assert shared_wording(build_sketch(text), [build_sketch(text)], 3).words == 1
+
+
+@given(st.integers(1, 400), st.integers(1, 400))
+def test_texts_without_common_words_share_nothing(first: int, second: int) -> None:
+    """Hashes are compared by 20 bits: of two sampled texts one may agree by chance."""
+    found = shared(prose(1, first), prose(2, second))
+
+    assert found.words <= 0.06
+    assert found == NOTHING_SHARED or first * second > 128
+
+
+def test_nothing_is_shared_with_nothing() -> None:
+    """No other text, an empty one, or an empty subject."""
+    some = build_sketch(prose(1, 50))
+
+    assert shared_wording(some, [], 3) == shared_wording(some, [NO_SKETCH], 3) == NOTHING_SHARED
+    assert shared_wording(NO_SKETCH, [some], 3) == NOTHING_SHARED
+    assert shared_wording(some, [NO_SKETCH, some], 3).words == 1
+
+
+@pytest.mark.parametrize("length", [40, 100, 300, 1_000, 3_000])
+@pytest.mark.parametrize("new", [0.25, 0.5, 0.75])
+def test_a_new_part_counts_by_its_words(length: int, new: float) -> None:
+    """At the end, at the beginning, or in the middle: of half new text half is known."""
+    fresh, old = prose(1, round(new * length)), prose(2, length - round(new * length))
+    middle = len(old) // 2
+    for text in ([*old, *fresh], [*fresh, *old], [*old[:middle], *fresh, *old[middle:]]):
+        assert shared(text, [*old, *prose(3, 60)]).words == pytest.approx(1 - new, abs=0.1)
+
+
+@pytest.mark.parametrize("length", [40, 100, 300, 1_000, 3_000])
+@pytest.mark.parametrize("new", [0.05, 0.1, 0.2, 0.3])
+def test_exchanged_words_count_by_their_number(length: int, new: float) -> None:
+    """A tenth of the words takes a quarter of the shingles, and still counts as a tenth.
+
+    Of a short text with more exchanged, some parts keep no shingle: then a little more counts as new.
+    """
+    texts = [prose(seed, length) for seed in range(30)]
+    known = sum(shared(exchanged(text, new, n), text).words for n, text in enumerate(texts)) / len(texts)
+
+    assert 1 - new - max(0.05, new / 2) <= known <= 1 - new + 0.05
+
+
+@given(
+    seed=st.integers(0, 10_000), length=st.integers(800, 4_000), known=st.sampled_from([0.0, 0.3, 0.6, 1.0])
+)
+def test_estimates_of_long_texts(seed: int, length: int, known: float) -> None:
+    """Within 0.1 of the truth, though of 8 shingles one is sampled; the other text goes on differently."""
+    old = prose(seed, round(known * length))
+    text = [*old, *prose(seed + 1, length - len(old))]
+
+    assert shared(text, [*old, *prose(seed + 2, length // 3)]).words == pytest.approx(known, abs=0.1)
+
+
+def test_several_texts_together_have_more_than_each() -> None:
+    """A compilation of two known texts adds nothing; each alone has half of it."""
+    first, second = prose(1, 200), prose(2, 200)
+    both = [*first, *second]
+
+    assert shared(both, first, second).words > 0.97
+    assert shared(both, first).words == pytest.approx(0.5, abs=0.1)
+    assert shared(both, second).words == pytest.approx(0.5, abs=0.1)
+
+
+@given(st.permutations(range(4)))
+def test_the_order_of_the_others_does_not_matter(order: list[int]) -> None:
+    """They are one set of known shingles."""
+    text = prose(9, 400)
+    parts = [build_sketch(text[100 * n : 100 * n + 60]) for n in range(4)]
+
+    assert shared_wording(build_sketch(text), [parts[n] for n in order], 3) == shared_wording(
+        build_sketch(text), parts, 3
+    )
+
+
+def test_directions_differ() -> None:
+    """Of a part all is known, of the whole a quarter."""
+    whole = prose(1, 400)
+    assert shared(whole[:100], whole).words == 1
+    assert shared(whole, whole[:100]).words == pytest.approx(0.25, abs=0.1)
+
+
+def test_the_beginning_is_that_of_the_first_words() -> None:
+    """A text that begins alike and goes on otherwise, and the reverse."""
+    lead, rest, other = prose(1, 30), prose(2, 70), prose(3, 70)
+
+    assert shared([*lead, *rest], [*lead, *other]).beginning == 1
+    assert shared([*lead, *rest], [*other, *rest]).beginning == 0
+    assert shared([*lead, *rest], [*other, *lead]).beginning == 1  # anywhere in the other
+
+
+TEXTS = {
+    "en": (
+        "Harbour pilots end strike",
+        "The pilots of the harbour at Tornavik end their strike tonight after nine days.",
+        "Read our newsletter every morning, free of charge and without advertising, on all your devices.",
+    ),
+    "de": (
+        "Lotsen beenden Streik",
+        "Die Lotsen im Hafen von Tornavik beenden ihren Streik heute Abend nach neun Tagen.",
+        "Lesen Sie jeden Morgen unseren Rundbrief, kostenlos und ohne Werbung, auf allen Geräten.",
+    ),
+    "fr": (
+        "Les pilotes cessent la grève",
+        "Les pilotes du port de Tornavik cessent leur grève ce soir après neuf jours de blocage.",
+        "Recevez chaque matin notre lettre, gratuite et sans publicité, sur tous vos appareils.",
+    ),
+    "ru": (
+        "Лоцманы прекращают забастовку",
+        "Лоцманы порта Торнавик прекращают забастовку сегодня вечером после девяти дней.",
+        "Читайте каждое утро нашу рассылку, бесплатно и без рекламы, на всех ваших устройствах.",
+    ),
+}
+
+
+def sketch(title: str, text: str, lang: str) -> Sketch:
+    """The sketch of an article, with marks of its headline."""
+    return ANALYZER.analyze(Article(id="a", title=title, text=text, lang=lang)).sketch
+
+
+@pytest.mark.parametrize("lang", TEXTS)
+def test_what_a_headline_is_about(lang: str) -> None:
+    """The share of the sentences with its terms that is known, not of the notice around them."""
+    title, lead, notice = TEXTS[lang]
+    own, width = sketch(title, f"{lead} {notice}", lang), shingle_width(lang)
+
+    with_lead = shared_wording(own, [sketch("", f"{lead} {notice}", lang)], width).headline
+    with_notice = shared_wording(own, [sketch("", notice, lang)], width).headline
+
+    assert with_lead is not None and with_lead >= 0.7
+    assert with_notice is not None and with_notice <= 0.1
+
+
+@pytest.mark.parametrize("lang", TEXTS)
+def test_a_headline_that_is_not_in_the_text_says_nothing(lang: str) -> None:
+    """None, rather than a share of nothing."""
+    title, _, notice = TEXTS[lang]
+    own = sketch(title, f"{notice} " * 8, lang)  # long enough that the headline is no part of it
+
+    assert shared_wording(own, [own], shingle_width(lang)).headline is None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Item(NamedTuple):
-    """A headline, another one about the same news, and a text of 45 to 75 words, in Chinese 100 characters."""
+    """A headline, another one about the same news, and a text of 45 to 75 words (or 100 characters)."""
 
     title: str
     other_title: str

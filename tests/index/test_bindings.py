@@ -18,7 +18,9 @@ from aggregator.index.bindings import (
     bindings_to_index,
     bindings_under,
     decode_binding,
+    decode_pointer,
     encode_binding,
+    encode_pointer,
     next_canonical,
     repoint,
     source_hash,
@@ -175,8 +177,8 @@ def test_the_group_of_an_expired_article_keeps_its_id() -> None:
 
 
 PINNED = (
-    "049907c0c41068686868686868686868686868686868a471756179a96475706c696361746502c397a4706965"
-    "7204a4706f72740302cb3fedc28f5c28f5c3a76f7665726c6170000abc88d1"
+    "049c07c0c41068686868686868686868686868686868a471756179a96475706c69636174650215c0c0c097a4"
+    "7069657204a4706f72740302cb3fedc28f5c28f5c3a76f7665726c6170006ce5fd7e"
 )
 MATCHED = Outcome("duplicate", 2, Match("pier", 4, "port", 3, 2, 0.93, "overlap"), True)
 
@@ -188,13 +190,43 @@ MATCHED = Outcome("duplicate", 2, Match("pier", 4, "port", 3, 2, 0.93, "overlap"
         Outcome("new"),
         Outcome("related", 6, None, True),
         MATCHED,
-        Outcome("duplicate", 0, Match("port", 3, "port", 3, 0, None, "exact")),
+        Outcome("duplicate", 0, Match("port", 3, "port", 3, 0, None, "exact"), keep=False, adds=0.0),
+        replace(MATCHED, adds=0.37, fuller=True),
+        replace(MATCHED, keep=False, adds=1.0, reversed=True, updated_figures=False),
+        Outcome("related", part_of="briefing"),
+        Outcome("related", 3, follows="pier", text_is_article=False),
     ],
 )
 def test_bindings_round_trip(first: int, outcome: Outcome) -> None:
     """Every kind of verdict, in a first version and in a later one."""
     binding = Binding(7, first, b"h" * 16, "quay", outcome, source_hash("Gazette"))
     assert decode_binding(encode_binding(binding)) == binding
+
+
+@given(
+    st.builds(
+        Outcome,
+        st.sampled_from(["new", "related", "duplicate"]),
+        st.none() | st.integers(0, 7),
+        st.none() | st.just(MATCHED.match),
+        *[st.booleans()] * 3,
+        adds=st.none() | st.integers(0, 100).map(lambda percent: percent / 100),
+        fuller=st.booleans(),
+        text_is_article=st.booleans(),
+        part_of=st.none() | st.text(),
+        follows=st.none() | st.text(),
+    )
+)
+def test_every_field_of_an_outcome_round_trips(outcome: Outcome) -> None:
+    """A retry answers the same; ``adds`` in whole percents."""
+    assert decode_binding(encode_binding(Binding(7, 5, b"h" * 16, "quay", outcome))).outcome == outcome
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_state_of_a_duplicate_round_trips(kept: bool) -> None:
+    """The canonical article of its group, and whether readers have the duplicate."""
+    pointer = decode_pointer(encode_pointer("quay", 7, kept=kept))
+    assert (pointer.id, pointer.first_version, pointer.kept) == ("quay", 7, kept)
 
 
 def test_the_stored_binding_is_pinned() -> None:

@@ -179,12 +179,65 @@ def test_articles_are_ranked_by_the_weight_of_shared_terms() -> None:
     assert top_by_terms([b""], {sea: 1.0}, 0).dtype == np.uint64
 
 
-def test_an_article_is_indexed_under_its_text_key_and_sketch_keys() -> None:
+def test_an_article_is_indexed_under_its_wording() -> None:
     """Once under each; no text key is 0."""
     sketch = build_sketch([f"word{n}" for n in range(40)])
     analysis = Analysis("en", "en.0001", 0, bytes(16), True, sketch)
     own = sketch_keys(sketch)
     assert keys.wording_keys(analysis) == own
     assert keys.wording_keys(replace(analysis, text_key=7)) == (7, *own)
-    assert keys.wording_keys(replace(analysis, text_key=own[2])) == own
+    shared = keys.wording_keys(replace(analysis, text_key=own[2]))
+    assert (len(shared), set(shared)) == (len(own), set(own))
     assert keys.wording_keys(replace(analysis, text_key=7), 2) == (7, *own[:2])
+    titled = replace(analysis, text_key=7, title="Beavers flood a campsite")
+    assert keys.wording_keys(titled, 2) == (7, *own[:2], keys.headline_key(titled.title, "en"))
+
+
+@pytest.mark.parametrize(
+    ("lang", "title", "same", "other"),
+    [
+        (
+            "en",
+            "Beavers flood the campsite at Ellerby",
+            ["Campsite at Ellerby: beavers flood", "BEAVERS FLOOD ELLERBY CAMPSITE",
+             "beavers beavers flood campsite Ellerby",
+             "Beavers flood the campsite at Ellerby | The Harbour Gazette"],
+            ["Beavers flood the campsite at Maresby", "Beavers flood the campsite"],
+        ),
+        (
+            "de",
+            "Lotsen beenden Streik in Tornavik",
+            ["Streik in Tornavik: Lotsen beenden", "Lotsen beenden Streik in Tornavik | Hafenzeitung"],
+            ["Lotsen beginnen Streik in Tornavik"],
+        ),
+        (
+            "ru",
+            "Лоцманы Торнавика прекратили забастовку",
+            ["Забастовку прекратили лоцманы Торнавика"],
+            ["Лоцманы Торнавика начали забастовку"],
+        ),
+        ("zh", "天文台发现双尾彗星", ["双尾彗星发现天文台"], ["天文台发现三尾彗星"]),
+    ],
+)  # fmt: skip
+def test_a_headline_is_looked_up_by_its_terms(
+    lang: str, title: str, same: list[str], other: list[str]
+) -> None:
+    """Whatever their order, their case and the name of the outlet; another term gives another key."""
+    key = keys.headline_key(title, lang)
+
+    assert key and all(keys.headline_key(variant, lang) == key for variant in same)
+    assert all(keys.headline_key(variant, lang) != key for variant in other)
+
+
+@pytest.mark.parametrize(
+    "title", ["", "Weather", "Live: Tornavik", "The storm and the harbour", "!!!", "\ud800"]
+)
+def test_a_headline_of_fewer_than_three_terms_has_no_key(title: str) -> None:
+    """Many articles have it; stop words do not count."""
+    assert keys.headline_key(title, "en") == 0
+
+
+@given(st.text(), st.sampled_from(["en", "de", "zh", "ja", "ko", "und"]))
+def test_any_headline_has_a_key_of_32_bits(title: str, lang: str) -> None:
+    """Also lone surrogates and marks only."""
+    assert 0 <= keys.headline_key(title, lang) < 2**32

@@ -46,18 +46,20 @@ async def test_new_then_edited_copy(newsroom: Core) -> None:
     assert (second.outcome.match.id, second.outcome.match.canonical_id) == ("a", "a")
 
 
-async def test_a_flash_and_its_article_are_related(newsroom: Core) -> None:
-    """The article behind a flash is related to it, not a duplicate; copies of either are duplicates of it."""
+async def test_a_flash_and_its_article_are_one_group(newsroom: Core) -> None:
+    """The article behind a flash is the fuller version, which is kept; copies of either add nothing."""
     flash = " ".join(story(1).split()[:12])
     await newsroom.post("flash", flash)
-    article = await newsroom.post("article", story(1, 8))
-    copy = await newsroom.post("copy", edited(story(1, 8), seed=5, changes=2))
-    late = await newsroom.post("late", flash)
+    article = (await newsroom.post("article", story(1, 8))).outcome
+    copy = (await newsroom.post("copy", edited(story(1, 8), seed=5, changes=2))).outcome
+    late = (await newsroom.post("late", flash)).outcome
 
-    assert article.outcome.verdict == "related" and article.outcome.distance is None
-    assert [item.id for item in article.related] == ["flash"]
-    assert copy.outcome.match is not None and copy.outcome.match.canonical_id == "article"
-    assert late.outcome.match is not None and late.outcome.match.id == "flash"
+    assert (article.verdict, article.fuller, article.keep) == ("duplicate", True, True)
+    assert article.adds is not None and article.adds > 0.7
+    for outcome in (copy, late):
+        assert outcome.match is not None and outcome.match.canonical_id == "flash"
+    assert copy.adds is not None and copy.adds < 0.2  # readers have the article
+    assert (late.adds, late.keep) == (0, False)
 
 
 async def test_unrelated_texts_are_new(newsroom: Core) -> None:

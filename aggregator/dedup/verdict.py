@@ -120,6 +120,10 @@ def compare_with_readers_versions(
     width = shingle_width(subject.lang)
     members = [record.sketch for record in kept[:MAX_KEPT_MEMBERS]]
     adds = 1.0 - shared_wording(subject.sketch, [canonical.sketch, *members], width).words
+    if (
+        headline_similarity(subject, canonical) >= EQUAL_HEADLINES
+    ):  # which only a short text's sketch includes
+        adds = max(0.0, adds - max(0.0, 1 - subject.text_words / (subject.sketch.size + width - 1)))
     if match.rule == "exact":
         adds = 0.0
     if policy.name != "verified":
@@ -129,8 +133,9 @@ def compare_with_readers_versions(
         return replace(outcome, verdict="related", match=None, keep=True, follows=match.canonical_id)
     words, canonical_words = subject.text_words, canonical.text_words
     fuller = (
-        words >= min(canonical_words + FULLER_WORDS, FULLER_RATIO * canonical_words)
-        and words > canonical_words
+        words > canonical_words
+        and words >= (enough := min(canonical_words + FULLER_WORDS, FULLER_RATIO * canonical_words))
+        and 2 * adds * words >= enough - canonical_words  # not what a kept member has already
         and shared_wording(canonical.sketch, [subject.sketch], width).words >= FULLER_CONTAINS
     )
     is_update = same_outlet and (outcome.updated_figures or outcome.reversed)

@@ -262,7 +262,7 @@ def test_wording_that_may_match(containment: float, shared: float, same_outlet: 
 
 ANALYZER = Analyzer(load_models())
 COMPLETE_SAMPLE = OverlapEstimate(containment=0.9, resemblance=0.8, shared=90, size_ratio=1.0)
-INCOMPLETE_SAMPLE = OverlapEstimate(containment=0.9, resemblance=0.8, shared=300, size_ratio=1.0, error=0.02)
+INCOMPLETE_SAMPLE = OverlapEstimate(containment=0.89, resemblance=0.8, shared=300, size_ratio=1.0, error=0.02)
 
 
 def analyze(title: str, text: str, lang: str) -> Analysis:
@@ -346,6 +346,24 @@ def test_a_term_too_light_for_a_full_list_is_not_missing() -> None:
     assert not same_template_other_names(COMPLETE_SAMPLE, first, second)
     # Lists that are not full omit nothing.
     assert same_template_other_names(COMPLETE_SAMPLE, first[:-1], second[:-1])
+
+
+@pytest.mark.parametrize(
+    ("containment", "shared", "template"), [(0.9, 100, False), (0.9, 99, True), (0.89, 300, True)]
+)
+def test_a_long_text_of_which_nine_tenths_agree_is_no_filling(
+    containment: float, shared: float, template: bool
+) -> None:
+    """A name or two in 100 words were corrected."""
+    overlap = OverlapEstimate(containment, 0.8, shared, 1.0)
+    assert same_template_other_names(overlap, weighted("alpha"), weighted("beta")) is template
+
+
+def test_a_name_in_another_spelling_is_not_exchanged() -> None:
+    """Nor is it missing."""
+    first, second = weighted("selenskyj", "kyiv", "war"), weighted("zelensky", "kiev", "war")
+    assert not same_template_other_names(COMPLETE_SAMPLE, first, second)
+    assert same_template_other_names(COMPLETE_SAMPLE, first, weighted("orban", "budapest", "war"))
 
 
 def test_other_lengths_are_not_templates() -> None:

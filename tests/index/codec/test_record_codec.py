@@ -17,7 +17,7 @@ from aggregator.analysis.shingles import (
     estimate_overlap,
     sketch_keys,
 )
-from aggregator.domain import NO_SKETCH, ArticleRecord, Sketch
+from aggregator.domain import MAX_TEXT_WORDS, NO_SKETCH, ArticleRecord, Sketch
 from aggregator.errors import DamagedValue, StoreUnavailable
 from aggregator.index.codec.record_codec import (
     CANDIDATE_CACHE_ENTRIES,
@@ -32,10 +32,10 @@ from aggregator.index.codec.sketches import encode_sketch_sample
 from aggregator.store.decoding import append_checksum
 
 PINNED_RECORD = bytes.fromhex(
-    "049e05a2656ecf0123456789abcdefc410000102030405060708090a0b0c0d0e0fce00c0ffeec2c002c40b02"
-    "0012bea78f5843898909c402ff66c4041100000095a4706f7274aa506f7274206f70656e73b868747470733a"
-    "2f2f6578616d706c652e6f72672f706f7274a74578616d706c65ad686172626f75720a6372616e65c401c0c4"
-    "00392590bb"
+    "04dc001005a2656ecf0123456789abcdefc410000102030405060708090a0b0c0d0e0fce00c0ffeec2c002c4"
+    "0b020012bea78f5843898909c402ff66c4041100000095a4706f7274aa506f7274206f70656e73b868747470"
+    "733a2f2f6578616d706c652e6f72672f706f7274a74578616d706c65ad686172626f75720a6372616e65c402"
+    "6040c400cd012c3378757f6f"
 )
 
 
@@ -45,7 +45,7 @@ def record(sketch: Sketch) -> ArticleRecord:
         number=7, first_version=5, id="port", space="en.0001", lang="en", fingerprint=0x0123456789ABCDEF,
         text_hash=bytes(range(16)), short=False, title="Port opens", url="https://example.org/port",
         source="Example", published_at_ms=None, sketch=sketch, terms=(("harbour", 1.0), ("crane", 0.4)),
-        figures=(17,), text_key=0xC0FFEE,
+        figures=(17,), text_key=0xC0FFEE, text_words=300, own_headline=0.2,
     )  # fmt: skip
 
 
@@ -81,11 +81,11 @@ def test_the_stored_record_is_pinned() -> None:
     assert [getattr(read, name) for name in others] == [getattr(made, name) for name in others]
 
 
-def test_minor_terms_are_stored_last() -> None:
-    """Golden value."""
+def test_minor_terms_are_stored_behind_the_marks() -> None:
+    """Golden value. The words of the text and its headline's share in 255ths follow."""
     made = replace(record(build_sketch(["nine", "ships", "called", "today"])), minor_terms=b"\x80\xc5\x8a")
     data = encode_record(made)
-    assert data[:-4].hex() == PINNED_RECORD[:-6].hex() + "c40380c58a"
+    assert data[:-4].hex() == PINNED_RECORD[:-10].hex() + "c40380c58a" + "cd012c33"
     assert decode_record(data, "en.0001", 7).minor_terms == made.minor_terms
 
 
@@ -122,10 +122,29 @@ def test_a_headline_repeated_in_the_url_is_compressed() -> None:
 
 def with_cut_texts(data: bytes) -> bytes:
     """A stored record, number 7, with compressed texts that lack their last byte."""
-    texts = msgspec.msgpack.decode(data[1:-4])[-3]  # the flags of the opening and the minor terms follow
+    texts = msgspec.msgpack.decode(data[1:-4])[-5]  # the marks, the minor terms and two numbers follow
     cut = data.replace(bytes([0xC4, len(texts)]) + texts, bytes([0xC4, len(texts) - 1]) + texts[:-1])
     assert cut != data
     return append_checksum(cut[1:-4], 7)
+
+
+@given(st.integers(0, MAX_TEXT_WORDS), st.floats(0, 1))
+def test_words_and_headline_share_round_trip(words: int, share: float) -> None:
+    """The share to within half a 255th, and of a summary too."""
+    data = encode_record(replace(record(NO_SKETCH), text_words=words, own_headline=share))
+    for read in (decode_record(data, "en.0001", 7), decode_record_summary(data, "en.0001", 7)):
+        assert read.text_words == words
+        assert read.own_headline == pytest.approx(share, abs=0.5 / 255)
+
+
+def test_marks_round_trip() -> None:
+    """Of all sampled hashes; a record with fewer is damaged."""
+    sketch = build_sketch([f"word{n}" for n in range(900)])
+    data = encode_record(record(sketch))
+    assert decode_record(data, "en.0001", 7).sketch.marks.tolist() == sketch.marks.tolist()
+    fewer = encode_record(record(Sketch(sketch.size, sketch.sample, sketch.marks[1:])))
+    with pytest.raises(StoreUnavailable, match="marks do not match"):
+        decode_record(fewer, "en.0001", 7)
 
 
 @pytest.mark.parametrize("first", [5, 7])

@@ -25,7 +25,7 @@ from aggregator.analysis.analyzer import (
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.shingles import build_sketch, estimate_overlap
 from aggregator.analysis.text import morphology, tokenizer
-from aggregator.domain import TERM_WEIGHT_STEPS, Article, Sketch
+from aggregator.domain import HEADLINE_MARK, MAX_TEXT_WORDS, TERM_WEIGHT_STEPS, Article, Sketch
 from aggregator.errors import InputTooLarge, NoText
 from tests.analysis.bulletins import bulletins
 from tests.support.factories import story
@@ -122,6 +122,48 @@ def test_the_text_key_does_not_depend_on_the_language() -> None:
     assert key("Ice", text, "en") == key("ICE!", text.replace("’", "'").replace("sail", "sa\u00adil"), "de")
     assert key("Ice", text, "en") != key("Snow", text, "en") != key("Snow", f"{text} today", "en")
     assert key("Ice", long, "en") == key("Snow", f"{long} today", "de") != key("Ice", f"Today {long}", "en")
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "lang", "words", "share"),
+    [
+        ("Ferry sinks off Veldmoor", "The ferry sank off Veldmoor at dawn.", "en", 7, 2 / 3),
+        ("Ferry sinks off Veldmoor", "Nobody was hurt.", "en", 3, 0.0),
+        ("Ferry sinks off Veldmoor", "", "en", 0, 0.0),
+        ("", "Nobody was hurt.", "en", 3, 1.0),
+        ("Fähre sinkt vor Veldmoor", "Die Fähre sank in der Nacht vor Veldmoor.", "de", 8, 2 / 3),
+        ("Паром затонул у Велдмора", "Паром затонул ночью у Велдмора.", "ru", 5, 1.0),
+        ("渡轮沉没", "渡轮在凌晨沉没。", "zh", 4, 1.0),
+    ],
+)
+def test_words_of_the_text_and_the_headline_in_it(
+    title: str, text: str, lang: str, words: int, share: float
+) -> None:
+    """The text alone, and the share of the headline's terms that it has; 1 without a headline."""
+    found = ANALYZER.analyze(Article(id="a", title=title, text=text, known_lang=lang))
+
+    assert found.text_words == words
+    assert found.own_headline == pytest.approx(share)
+
+
+def test_shingles_about_the_headline_are_marked() -> None:
+    """Those of the text, short or long; the headline itself is not."""
+    lead = "The ferry to Veldmoor left the quay at dawn. "
+    for text in (lead, lead + story(4, 20)):
+        marks = ANALYZER.analyze(
+            Article(id="a", title="Ferry for Veldmoor", text=text, lang="en")
+        ).sketch.marks
+        marked = int(((marks & HEADLINE_MARK) != 0).sum())
+        # Two words of the lead, in at most three shingles each, and in those that begin in the headline.
+        assert 1 <= marked <= 7
+        plain = ANALYZER.analyze(Article(id="a", title="Nothing", text=text, lang="en")).sketch.marks
+        assert not (plain & HEADLINE_MARK).any()
+
+
+def test_a_text_of_more_words_than_are_counted() -> None:
+    """The count ends at 65,535."""
+    found = ANALYZER.analyze(Article(id="a", text="ebb and flood " * 22_000, lang="en"))
+    assert found.text_words == MAX_TEXT_WORDS
 
 
 def test_a_known_language_is_not_detected() -> None:

@@ -11,13 +11,18 @@ from aggregator.analysis.shingles import (
     FULL_SAMPLE_SHINGLES,
     MAX_SAMPLE_SIZE,
     MAX_SKETCH_KEYS,
+    OPENING_CHARACTERS,
+    OPENING_WORDS,
+    SHINGLE_WORDS,
     build_sketch,
     estimate_overlap,
     estimate_overlaps,
     sample_size,
     sketch_keys,
+    sketch_of_word_hashes,
+    word_hash,
 )
-from aggregator.domain import Sketch
+from aggregator.domain import HEADLINE_MARK, OPENING_MARK, POSITIONS, Sketch
 from aggregator_lab.evaluation.shingling import shingle_hashes
 
 word_lists = st.lists(st.sampled_from([f"w{i}" for i in range(60)]), max_size=120)
@@ -119,6 +124,34 @@ def test_a_quotation_opens_one_text_only_and_a_copy_begins_like_its_original() -
     assert found.opening > 0.7 and found.common_opening == 0.0
     cut = estimate_overlap(build_sketch(report), quoting)
     assert cut.opening == cut.common_opening == 1.0
+
+
+@given(st.lists(st.integers(0, 200), min_size=1, max_size=600), st.integers(1, 7))
+def test_marks_tell_where_a_shingle_first_occurs(numbers: list[int], width: int) -> None:
+    """In 64ths of the text; the opening ends with its words."""
+    words = [f"w{n}" for n in numbers]
+    sketch = build_sketch(words, width)
+    runs = [tuple(words[i : i + width]) for i in range(max(1, len(words) - width + 1))]
+    sampled = {int(build_sketch(run, width).sample[0]): runs.index(run) for run in runs}
+    opening = (OPENING_WORDS if width == SHINGLE_WORDS else OPENING_CHARACTERS) - min(width, len(words))
+
+    assert sketch.marks.dtype == np.uint8 and len(sketch.marks) == len(sketch.sample)
+    for value, mark in zip(sketch.sample.tolist(), sketch.marks.tolist(), strict=True):
+        assert mark % POSITIONS == sampled[value] * POSITIONS // len(runs)
+        assert bool(mark & OPENING_MARK) is (sampled[value] <= opening)
+        assert not mark & HEADLINE_MARK
+
+
+@pytest.mark.parametrize("width", [3, 7])
+def test_shingles_with_a_term_of_the_headline_are_marked(width: int) -> None:
+    """All that include one of its words, at the ends of the text too."""
+    words = np.array([word_hash(f"w{n}") for n in range(60)], np.uint64)
+    is_term = np.zeros(60, np.bool_)
+    is_term[[0, 30, 59]] = True
+    marks = sketch_of_word_hashes(words, width, is_term).marks
+
+    assert ((marks & HEADLINE_MARK) != 0).sum() == 1 + width + 1
+    assert not (sketch_of_word_hashes(words, width, ~(is_term | True)).marks & HEADLINE_MARK).any()
 
 
 def test_a_truncated_copy_shares_a_sketch_key() -> None:

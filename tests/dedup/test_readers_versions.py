@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -35,10 +36,10 @@ def record(own: str, number: int = 1) -> ArticleRecord:
     return build_record(Article(id=f"a{number}", text=own, lang="en"), analysis(own), number, number)
 
 
-def duplicate(rule: str = "overlap", **fields: bool) -> Outcome:
+def duplicate(rule: str = "overlap") -> Outcome:
     """The outcome of the decision on a duplicate of article 1."""
     match = Match("a1", 1, "a1", 1, 9, 0.9, rule)  # type: ignore[arg-type]
-    return Outcome("duplicate", 9, match, keep=False, **fields)
+    return Outcome("duplicate", 9, match, keep=False)
 
 
 def compared(
@@ -79,7 +80,7 @@ def test_new_sentences_are_what_it_adds(length: int, new: int) -> None:
     found = compared(text(*range(length - added), *range(300, 300 + added)), text(*range(length)))
 
     assert found.adds == pytest.approx(share, abs=0.06)
-    assert found.keep is (found.adds >= VERIFIED.keep_if_adds) and not found.fuller
+    assert found.adds is not None and found.keep is (found.adds >= VERIFIED.keep_if_adds) and not found.fuller
     assert compared(
         text(*range(length - added), *range(300, 300 + added)),
         text(*range(length)),
@@ -151,7 +152,10 @@ def test_a_longer_text_without_most_of_the_canonical_one_is_not_fuller() -> None
 @pytest.mark.parametrize("mark", ["updated_figures", "reversed"])
 def test_an_update_of_the_same_outlet_is_kept(mark: str) -> None:
     """Though it adds hardly a word; another outlet's may be the older one."""
-    own, outcome = story(1), duplicate(**{mark: True})
+    own, outcome = (
+        story(1),
+        replace(duplicate(), updated_figures=mark == "updated_figures", reversed=mark == "reversed"),
+    )
     assert compared(edited(own, 2), own, outcome=outcome, same_outlet=True).keep
     assert not compared(edited(own, 2), own, outcome=outcome).keep
     assert not compared(edited(own, 2), own, same_outlet=True).keep

@@ -51,7 +51,7 @@ def test_the_packed_sketch_is_pinned() -> None:
 def test_marks_are_stored_as_they_are(data: bytes) -> None:
     """One byte per sampled hash; another number of them is damage."""
     marks = decode_marks(data, len(data))
-    assert (marks.dtype, marks.tobytes()) == (np.uint8, data)
+    assert marks.tobytes() == data and marks.dtype == np.uint8
     for size in {len(data) + 1, max(0, len(data) - 1)} - {len(data)}:
         with pytest.raises(ValueError, match="do not match the sample"):
             decode_marks(data, size)

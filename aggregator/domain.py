@@ -114,7 +114,8 @@ class Sketch:
     @property
     def opening(self) -> npt.NDArray[np.bool_]:
         """Which sampled shingles are of the opening, (n,)."""
-        return self.marks & OPENING_MARK != 0
+        opening: npt.NDArray[np.bool_] = self.marks & OPENING_MARK != 0
+        return opening
 
 
 OPENING_MARK, HEADLINE_MARK, POSITIONS = 64, 128, 64

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import xxhash
 
 from aggregator.analysis import shingles
@@ -174,7 +175,7 @@ class Analyzer:
             opening_mask=mask,
             text_key=xxhash.xxh32_intdigest(_NO_LETTERS.sub("", letters).encode("utf-8", "surrogatepass")),
             text_words=min(len(in_text.units), MAX_TEXT_WORDS),
-            own_headline=float(np.isin(title_terms, text_terms).mean()) if len(title_terms) else 1.0,
+            own_headline=_share_as_stored(np.isin(title_terms, text_terms)),
         )
         return analysis, words
 
@@ -253,6 +254,10 @@ def select_compared(title: tokenizer.SplitText, text: tokenizer.SplitText) -> tu
     if len(text.words) >= HEADLINE_COUNTS_BELOW_WORDS:
         return text.words, text.units
     return title.words + text.words, title.units + text.units
+
+
+def _share_as_stored(flags: npt.NDArray[np.bool_]) -> float:
+    return round(float(flags.mean()) * TERM_WEIGHT_STEPS) / TERM_WEIGHT_STEPS if len(flags) else 1.0
 
 
 def _check_length(text: str) -> None:

@@ -47,7 +47,7 @@ MIN_HEADLINES, SAME_TEXT = 3, 0.8
 
 def other_news(later: Comparable, earlier: Comparable, evidence: Evidence) -> Reason:
     """Why two articles that share enough wording are no copies; "" if nothing says so."""
-    headlines = title_similarity(later.title, later.lang, earlier.title, earlier.lang)
+    headlines = title_similarity(later.title, later.lang, earlier.title, later.lang)  # tags may be wrong
     few = min(later.text_words, earlier.text_words)
     is_bare = max(later.text_words, earlier.text_words) < BARE_WORDS and later.lang == earlier.lang
     if is_bare and decisive_difference(later.title, earlier.title, later.lang):
@@ -57,7 +57,7 @@ def other_news(later: Comparable, earlier: Comparable, evidence: Evidence) -> Re
     overlap = evidence.overlap
     if few < FEW_WORDS and overlap.size_ratio < PART_RATIO and (few == 0 or overlap.common_opening < 0.8):
         return "headline"
-    if later.lang != earlier.lang or headlines >= AGREEING:
+    if headlines >= AGREEING:
         return ""
     pair = _Pair(later, earlier, evidence)
     return pair.page() or pair.passage() or pair.own_news() or pair.part()
@@ -75,7 +75,9 @@ class _Pair:
         own = self.later.own_headline + self.earlier.own_headline
         many = max(self.later.text_words, self.earlier.text_words)
         limit = MAX_OWN_OF_OUTLET if self.evidence.same_outlet else MAX_OWN
-        is_page = own <= limit and (self.evidence.same_outlet or many < HEADLINE_COUNTS_BELOW_WORDS)
+        # Korean headlines and texts separate words in different ways.
+        is_short = many < HEADLINE_COUNTS_BELOW_WORDS and self.later.lang != "ko"
+        is_page = own <= limit and (self.evidence.same_outlet or is_short)
         return "page" if is_page and not self._is_about_other() else ""
 
     def _is_about_other(self) -> bool:
@@ -142,6 +144,6 @@ def _is_same_text(a: Comparable, b: Comparable) -> bool:
 
 def _coverage(headline_of: Comparable, other: Comparable) -> float:
     """Share, 0..1, of the terms of a headline among the other article's top terms."""
-    wanted = set(tokenizer.tokenize(headline_of.title, headline_of.lang))
+    wanted = set(tokenizer.tokenize(headline_of.title, other.lang))
     terms = {term for term, _ in other.terms}
     return sum(term in terms for term in wanted) / max(MIN_TERMS, len(wanted))

@@ -124,12 +124,11 @@ def compare_with_readers_versions(
         headline_similarity(subject, canonical) >= EQUAL_HEADLINES
     ):  # which only a short text's sketch includes
         adds = max(0.0, adds - max(0.0, 1 - subject.text_words / (subject.sketch.size + width - 1)))
-    if match.rule == "exact":
-        adds = 0.0
-    if policy.name != "verified":
+    adds = 0.0 if match.rule == "exact" else round(adds, 2)
+    if policy.name == "same-event":  # its duplicates have words of their own
         return replace(outcome, adds=adds)
     shared = estimate_overlap(subject.sketch, canonical.sketch).containment
-    if same_outlet and match.rule != "exact" and shared < FOLLOWS_BELOW:
+    if same_outlet and match.rule != "exact" and shared < FOLLOWS_BELOW and policy.name == "verified":
         return replace(outcome, verdict="related", match=None, keep=True, follows=match.canonical_id)
     words, canonical_words = subject.text_words, canonical.text_words
     fuller = (
@@ -140,7 +139,7 @@ def compare_with_readers_versions(
     )
     is_update = same_outlet and (outcome.updated_figures or outcome.reversed)
     keep = adds >= policy.keep_if_adds or fuller or is_update
-    return replace(outcome, adds=round(adds, 2), fuller=fuller, keep=keep)
+    return replace(outcome, adds=adds, fuller=fuller, keep=keep)
 
 
 # An outlet's later version that shares less with the canonical article is no copy of it, but follows it.

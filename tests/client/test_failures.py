@@ -173,7 +173,13 @@ async def test_an_invalid_article(mode: Any) -> None:
             await client.submit({"id": "a"})
         batch = await client.submit_many([{"id": "a"}, ARTICLE])
         assert [(d.verdict, d.kind) for d in batch] == [("refused", "refused"), ("new", "")]
-        assert client.counts == {"unchecked": 2, "unchecked/refused": 2, "checked": 1, "new": 1}
+        assert client.counts == {
+            "unchecked": 2,
+            "unchecked/refused": 2,
+            "checked": 1,
+            "new": 1,
+            "problem/undated": 1,
+        }
 
 
 @pytest.mark.parametrize("status", [404, 405, 502])

@@ -213,4 +213,5 @@ def test_other_policies_know_what_is_added_only(name: str) -> None:
     found = compared(text(*range(20)), text(*range(5)), policy=Policy(name=name), same_outlet=True)
 
     assert found.adds is not None and found.adds > 0.6
-    assert (found.verdict, found.fuller, found.follows) == ("duplicate", False, None)
+    assert (found.verdict, found.follows) == ("duplicate", None)
+    assert (found.fuller, found.keep) == ((False, False) if name == "same-event" else (True, True))

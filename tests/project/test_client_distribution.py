@@ -177,4 +177,8 @@ async def test_the_client_works_with_a_live_service(site: Path) -> None:
     async with serving(store_url="memory") as url:
         answer = json.loads(run_isolated(site, CHECK_TWO, url, str(HANG_LIMIT_S), article))
 
-    assert answer == [["new", "duplicate"], ["a"], {"checked": 2, "new": 1, "duplicate": 1}]
+    assert answer == [
+        ["new", "duplicate"],
+        ["a"],
+        {"checked": 2, "new": 1, "problem/undated": 2, "duplicate": 1},
+    ]

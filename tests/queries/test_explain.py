@@ -2,7 +2,7 @@
 
 import threading
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -223,7 +223,7 @@ async def test_novelty_is_explained() -> None:
     """A flash with another figure is no duplicate, as headline and as text; an article after it is one."""
     explain = core(MemoryStore()).explain
 
-    def flash(rate: str, **fields: str) -> Article:
+    def flash(rate: str, **fields: Any) -> Article:
         title = f"Central bank of Estmark raises its key rate by a quarter to {rate} percent"
         return Article(id="", lang="en", **{"title": title} | fields)
 

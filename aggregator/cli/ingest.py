@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
     started_s = time.monotonic()
-    counts, throttled_s, dates = Counter[str](), 0.0, JsonDates(args.timezone)
+    counts, kept, throttled_s, dates = Counter[str](), 0, 0.0, JsonDates(args.timezone)
     with (
         open_bar(not args.no_progress, total=jsonl.total_bytes(args.files), unit="B", unit_scale=True) as bar,
         jsonl.open_output(args.out) as write,
@@ -47,6 +47,7 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
                 for reply in await target.send(batch, dry_run=args.command == "check"):
                     write(reply.data)
                     counts[reply.verdict or "bad"] += 1
+                    kept += reply.keep and reply.verdict == "duplicate"
                 show_counts(bar, counts, throttled=target.throttled_s > throttled_s)
                 throttled_s = target.throttled_s
     elapsed_s = time.monotonic() - started_s
@@ -54,7 +55,8 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     paused = (
         f", of which {throttled_s:.2f} s throttled for interactive requests" if throttled_s >= 0.01 else ""
     )
-    print(f"{format_counts(counts)}; {rate}{paused}", file=sys.stderr)
+    in_spite = f" ({kept} duplicates with news)" if kept else ""
+    print(f"{format_counts(counts)}{in_spite}; {rate}{paused}", file=sys.stderr)
     if dates.undated:
         print(undated_summary(dates.undated, "rows"), file=sys.stderr)
     return EXIT_PARTIAL_FAILURE if counts["bad"] else EXIT_OK

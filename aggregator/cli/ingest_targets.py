@@ -67,6 +67,7 @@ class Reply:
 
     data: bytes
     verdict: str | None
+    keep: bool = False
 
 
 class _RepeatedInternalError(Exception):
@@ -193,7 +194,10 @@ class LocalTarget:
     def _encode(self, line: Line, result: Answer | AggregatorError) -> Reply:
         if isinstance(result, AggregatorError):
             return error_reply(line, result)
-        return Reply(encode(encoding.verdict_out(result, self._service.settings)), result.outcome.verdict)
+        outcome = result.outcome
+        return Reply(
+            encode(encoding.verdict_out(result, self._service.settings)), outcome.verdict, outcome.keep
+        )
 
 
 async def _single_batch(articles: Sequence[Article]) -> AsyncIterator[Sequence[Article]]:
@@ -301,6 +305,7 @@ class ServerTarget:
 
 class _ReplyFields(msgspec.Struct):
     verdict: str | None = None
+    keep: bool = False
     error: wire.Problem | None = None
     detail: str = ""
     code: str = ""
@@ -325,7 +330,7 @@ def _parse_reply(line: Line, data: bytes) -> Reply | StoreUnavailable:
     except msgspec.MsgspecError:  # the last line of an interrupted answer
         return StoreUnavailable("The answer is incomplete.")
     if fields.error is None:
-        return Reply(data, fields.verdict)
+        return Reply(data, fields.verdict, fields.keep)
     if fields.error.status in (503, 429):
         return StoreUnavailable(fields.error.detail)
     if fields.error.status == 500:

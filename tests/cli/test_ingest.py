@@ -22,6 +22,7 @@ from aggregator.ingest.load_control import BEACON_KEY
 from aggregator.jsonl import Line
 from aggregator.time_units import HOUR_MS, format_rfc3339
 from tests.cli.helpers import EDITED, ORIGINAL, OTHER, ROWS, article_body, run, write_jsonl
+from tests.support.factories import story
 from tests.support.stores import direct_client, open_patient_store
 
 
@@ -51,6 +52,20 @@ def test_each_line_is_answered_in_order(tmp_path: Path, capsys: pytest.CaptureFi
     ]
     assert answers[1]["error"]["instance"] == f"{articles}:2"
     assert "6 lines: 2 new, 0 related, 1 duplicate, 3 bad" in captured.err
+
+
+def test_duplicates_with_news_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A brief, the whole article, and a copy of the brief: the second is a duplicate that is kept."""
+    brief = " ".join(story(1).split()[:120])
+    texts = [brief, story(1), f"{brief} More soon."]
+    rows = [{"id": str(n), "source": f"{n}.example", "text": text} for n, text in enumerate(texts)]
+    articles = write_jsonl(tmp_path / "articles.jsonl", *rows)
+
+    assert run("ingest", "--store", "memory", articles) == 0
+
+    captured = capsys.readouterr()
+    assert [json.loads(line)["keep"] for line in captured.out.splitlines()] == [True, True, False]
+    assert "3 lines: 1 new, 0 related, 2 duplicate, 0 bad (1 duplicates with news); " in captured.err
 
 
 def test_an_import_is_throttled_while_a_service_gets_single_articles(

@@ -102,6 +102,24 @@ async def test_a_failed_insert_removes_its_reservation(client: Client) -> None:
     assert (await client.submit({"id": "b", "text": edited(story(1), 2)})).verdict == "new"
 
 
+async def test_a_failed_insert_of_a_duplicate_with_news_is_undone(client: Client) -> None:
+    """Else copies of the fuller version would be dropped, though the crawler does not have it."""
+    beginning = " ".join(story(1).split()[:120])
+    await client.submit({"id": "a", "title": "Ferry sold", "text": beginning, "source": "Gazette"})
+    fuller = {"id": "b", "title": "Ferry sold", "text": story(1), "source": "Radio"}
+    copy = {"title": "Ferry sold", "text": edited(story(1), 2), "source": "Coastline News"}
+    with pytest.raises(RuntimeError, match="disk full"):
+        async with client.reservation(fuller) as decision:
+            assert (decision.verdict, decision.keep, decision.stored) == ("duplicate", True, True)
+            raise RuntimeError("disk full")
+
+    assert (await client.submit({"id": "c", **copy})).keep
+    assert not (await client.submit({"id": "d", "text": edited(beginning, 3)})).keep
+    assert (client.counts["duplicate"], client.counts["duplicate/kept"]) == (3, 2)
+    with pytest.raises(NotFound):
+        await client.get("b")
+
+
 async def test_undo_removes_only_what_the_call_stored(client: Client) -> None:
     """A repeated call gets the same verdict, but undoing it must not delete an article that is in use."""
     await client.submit({"id": "a", "text": story(1)})

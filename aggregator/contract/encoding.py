@@ -162,6 +162,5 @@ def explain_out(explanation: Explanation) -> wire.ExplainOut:
             length_ratio=round(overlap.size_ratio, 3),
         ),
         same_outlet=explanation.evidence.same_outlet,
-        boilerplate=round(explanation.evidence.boilerplate, 3),
         policy=explanation.profile,
     )

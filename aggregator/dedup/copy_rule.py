@@ -83,7 +83,7 @@ class Comparable(Protocol):
 class Evidence:
     """What is known about a pair of articles, in either order, apart from the articles themselves.
 
-    ``overlap``: shared wording without boilerplate; ``boilerplate``: the share, 0..1, that this was.
+    ``overlap``: shared wording.
     ``similarity``: cosine of the stored terms, 0..1. ``distance`` in bits. ``hours_apart``: between the
     publications, or between the arrivals if one is undated; None: unknown.
     """
@@ -93,7 +93,6 @@ class Evidence:
     distance: int = 0
     same_outlet: bool = False
     hours_apart: float | None = None
-    boilerplate: float = 0.0
 
 
 def is_same_outlet(a: str, b: str) -> bool:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from aggregator.analysis.analyzer import HEADLINE_COUNTS_BELOW_WORDS, shingle_width
-from aggregator.analysis.shingles import estimate_overlap
+from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.decisive import decisive_difference
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence
@@ -52,15 +52,25 @@ def other_news(later: Comparable, earlier: Comparable, evidence: Evidence) -> Re
     is_bare = max(later.text_words, earlier.text_words) < BARE_WORDS and later.lang == earlier.lang
     if is_bare and decisive_difference(later.title, earlier.title, later.lang):
         return "headline"
-    if headlines >= EQUAL_HEADLINES:
-        return ""
     overlap = evidence.overlap
+    if headlines >= EQUAL_HEADLINES:
+        return "" if _share_more_than_the_headline(later, earlier, overlap) else "headline"
     if few < FEW_WORDS and overlap.size_ratio < PART_RATIO and (few == 0 or overlap.common_opening < 0.8):
         return "headline"
     if headlines >= AGREEING:
         return ""
     pair = _Pair(later, earlier, evidence)
     return pair.page() or pair.passage() or pair.own_news() or pair.part()
+
+
+def _share_more_than_the_headline(a: Comparable, b: Comparable, overlap: OverlapEstimate) -> bool:
+    """False for a column that appears under one headline again and again, with other short texts."""
+    shorter, longer = sorted((a, b), key=lambda article: article.text_words)
+    if not shorter.text_words or longer.text_words >= HEADLINE_COUNTS_BELOW_WORDS or a.lang == "ko":
+        return True  # a bare headline; or the sketch of one has no headline
+    own = min(a.sketch, b.sketch, key=lambda sketch: sketch.size)
+    in_headline = max(0, own.size - shorter.text_words)
+    return overlap.shared - in_headline >= AGREEING * (own.size - in_headline)
 
 
 @dataclass(frozen=True, slots=True)

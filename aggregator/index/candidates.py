@@ -12,7 +12,6 @@ import numpy as np
 from aggregator.analysis.shingles import NO_OVERLAP, OverlapEstimate, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.term_profile import cosines
-from aggregator.dedup.boilerplate import SourceBoilerplate
 from aggregator.dedup.copy_rule import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Candidate, cosine
@@ -55,33 +54,21 @@ def build_candidates(
     ]
     if not any(can_matter):
         return []
-    sources = None
-    if policy.name == "verified" and any(may_match):
-        # An own version counts for no source.
-        sketches = [
-            (each.texts.source if each.texts.id != probe.id else "", each.sketch) for each, _, _ in live
-        ]
-        sources = SourceBoilerplate(subject.sketch, article.source, sketches, overlaps, policy)
     candidates = []
     for i in itertools.compress(range(len(live)), can_matter):
-        stored, pointer, is_certain = live[i]
+        stored, pointer, _ = live[i]
         if stored.texts.id == probe.id:
             continue
-        overlap, boilerplate = sources.remove_from(i) if sources is not None else (overlaps[i], 0.0)
-        is_near = distances[i] <= policy.related_bits
-        needs_terms = is_near or (may_match[i] and _may_match(stored, overlap, article.source, policy))
-        if not (needs_terms or is_certain):
-            continue  # it shares the boilerplate of its outlet and nothing else
+        needs_terms = may_match[i] or distances[i] <= policy.related_bits
         record = stored.record  # whole only now, of few
         evidence = Evidence(
-            overlap,
+            overlaps[i],
             cosine(subject.terms, record.terms) if needs_terms else 0.0,
             distances[i],
             is_same_outlet(article.source, record.source),
             hours_between(
                 article.published_at_ms, record.published_at_ms, now_ms, arrival_ms_of(record.number)
             ),
-            boilerplate,
         )
         canonical = (pointer.id, pointer.first_version) if pointer else (record.id, record.first_version)
         candidates.append(Candidate(record, canonical, evidence, pointer is None or pointer.kept))

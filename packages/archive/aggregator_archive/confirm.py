@@ -104,7 +104,7 @@ def _distances(columns: Columns, pairs: Pairs) -> npt.NDArray[np.uint8]:
 def slices_by_later_article(columns: Columns, pairs: Pairs) -> tuple[Pairs, list[int]]:
     """The pairs ordered by their later article, and the ends of slices of about ``PAIRS_PER_TASK``.
 
-    The pairs of one later article are in one slice: its boilerplate is estimated from all of them.
+    The pairs of one later article are in one slice.
     """
     later = order_by_arrival(columns, pairs)[1]
     order = np.argsort(later, kind="stable")

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.text.normalization import source_key
-from aggregator.dedup.boilerplate import SourceBoilerplate
 from aggregator.dedup.copy_rule import Evidence, figures_changed, hours_between, is_same_outlet
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import (
@@ -28,7 +27,7 @@ from aggregator.dedup.verdict import (
     shares_enough,
 )
 from aggregator.domain import Match, Outcome, Sketch, WeightedTerms
-from aggregator_archive.arrays import Flags, Floats, Pairs, Rows, pack_pairs, unpack_pairs
+from aggregator_archive.arrays import Floats, Pairs, Rows, pack_pairs, unpack_pairs
 from aggregator_archive.char_ngrams import compare_char_ngrams, policy_for_char_ngrams
 from aggregator_archive.columns import Columns
 from aggregator_archive.encode import UNDATED, decode_details
@@ -74,16 +73,16 @@ class PairRule:
 
         Copies are of one text without replaced figures; which of the two has more, ``keeps`` says.
 
-        ``containment``: (n,) as estimated by ``confirm.estimate_overlaps``. All candidates of an article
-        should be among the pairs, since its boilerplate is estimated from them.
+        ``containment``: (n,) as estimated by ``confirm.estimate_overlaps``.
         """
         decisions = np.full(len(pairs), DIFFERENT, np.uint8)
         earlier, later = order_by_arrival(self._columns, pairs)
         is_near = containment >= containment_floor(self._policies[0]) - ESTIMATE_TOLERANCE
-        order = self._relevant(earlier, later, is_near)
+        near = np.flatnonzero(is_near)
+        order = near[np.argsort(later[near], kind="stable")]
         for at in np.split(order, np.flatnonzero(np.diff(later[order])) + 1):
             if len(at):
-                decisions[at] = self._decide_one(int(later[at[0]]), earlier[at], is_near[at])
+                decisions[at] = self._decide_one(int(later[at[0]]), earlier[at])
         return decisions
 
     def keeps(self, row: int, copied_row: int) -> bool:
@@ -105,48 +104,23 @@ class PairRule:
         # Of the types that it names it reads what ``Comparable`` has.
         return compare_with_readers_versions(outcome, article, copied, [], policy, same_outlet).keep  # type: ignore[arg-type]
 
-    def _relevant(self, earlier: Rows, later: Rows, is_near: Flags) -> Rows:
-        """Pairs by later article: the near ones, and those that show the boilerplate of their outlet."""
-        outlet = self._outlets[self._columns.source[earlier]]
-        has_outlet = outlet > 0
-        keys = later * (len(self._columns.sources) + 1) + outlet
-        chosen = np.flatnonzero(is_near | (has_outlet & np.isin(keys, keys[is_near & has_outlet])))
-        ordered: Rows = chosen[np.argsort(later[chosen], kind="stable")]
-        return ordered
-
-    def _decide_one(self, row: int, candidate_rows: Rows, is_near: Flags) -> list[int]:
+    def _decide_one(self, row: int, candidate_rows: Rows) -> list[int]:
         subject = self._read_row(row)
         policy = self._policies[subject.uses_char_ngrams]
         candidates = [self._read_row(candidate) for candidate in candidate_rows.tolist()]
         overlaps = estimate_overlaps(
             subject.sketch, [candidate.sketch for candidate in candidates], containment_floor(policy)
         )
-        boilerplate = (
-            SourceBoilerplate(
-                subject.sketch,
-                subject.source,
-                [(candidate.source, candidate.sketch) for candidate in candidates],
-                overlaps,
-                policy,
-            )
-            if policy.name == "verified"
-            else None
-        )
-        decided = []
-        for i, (candidate, near) in enumerate(zip(candidates, is_near.tolist(), strict=True)):
-            if not near:
-                decided.append(DIFFERENT)
-                continue
-            overlap, share = boilerplate.remove_from(i) if boilerplate is not None else (overlaps[i], 0.0)
-            decided.append(self._decide_pair(candidate, subject, overlap, share, policy))
-        return decided
+        return [
+            self._decide_pair(candidate, subject, overlap, policy)
+            for candidate, overlap in zip(candidates, overlaps, strict=True)
+        ]
 
     @staticmethod
     def _decide_pair(
         earlier: ArchivedArticle,
         later: ArchivedArticle,
         overlap: OverlapEstimate,
-        boilerplate_share: float,
         policy: Policy,
     ) -> int:
         is_char_ngrams = later.uses_char_ngrams
@@ -158,7 +132,6 @@ class PairRule:
             hamming_distance(later.fingerprint, earlier.fingerprint),
             is_same_outlet(earlier.source, later.source),
             hours_between(earlier.published_at_ms, later.published_at_ms),
-            boilerplate_share,
         )
         compare = compare_char_ngrams if is_char_ngrams else compare_pair
         if compare(later, earlier, evidence, policy)[0]:

@@ -385,8 +385,7 @@ class ExplainOut(Struct):
     related_similarity  by which related articles are ranked
     policy              name of the policy profile that the articles were compared under
 
-    The similarities and ``boilerplate`` are in 0..1; ``boilerplate`` is the share
-    of the common wording that other articles of the outlet have too and that does not count.
+    The similarities are in 0..1.
     """
 
     summary: Annotated[
@@ -408,10 +407,6 @@ class ExplainOut(Struct):
     headline_similarity: Annotated[float, doc("Share of headline words in common, 0 to 1.", 0.4)]
     same_outlet: Annotated[bool, doc("Whether both have the same source.", False)]
     hours_apart: Annotated[float | None, doc("Hours between the two times; null: one is unknown.", 1.5)]
-    boilerplate: Annotated[
-        float,
-        doc("Share of the common wording that is usual for the outlet and does not count, 0 to 1.", 0.0),
-    ]
     common_figures: Annotated[int, doc("Number of numbers in common.", 2)]
     is_copy: Annotated[bool, doc("Whether the rules take one for a duplicate of the other.", True)]
     updated_figures: Annotated[

@@ -428,8 +428,6 @@ export interface ExplainOut {
   same_outlet: boolean;
   /** Hours between the two times; null: one is unknown. */
   hours_apart: number | null;
-  /** Share of the common wording that is usual for the outlet and does not count, 0 to 1. */
-  boilerplate: number;
   /** Number of numbers in common. */
   common_figures: number;
   /** Whether the rules take one for a duplicate of the other. */

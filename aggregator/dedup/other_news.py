@@ -5,6 +5,7 @@ does not say that it is other news. Where much wording is shared, these are no c
 
     headline    one side is a bare headline or a few words, and the headlines differ: a few words occur in
                 any long text
+    column      a few words of one outlet on another day: a column that only names itself
     own news    the later headline is about that part of its text that the earlier one lacks: a notice, a
                 list of other stories, the markup of a feed is what they share
     page        two pages of one outlet under unlike headlines of which nothing occurs in the text: the text
@@ -29,7 +30,7 @@ from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence
 from aggregator.dedup.event_model import title_similarity
 from aggregator.dedup.wording import SharedWording, shared_wording
 
-Reason = Literal["", "headline", "own news", "page", "part", "passage"]
+Reason = Literal["", "headline", "column", "own news", "page", "part", "passage"]
 
 # Headlines that have so much in common, or of whose terms the other article has so much, agree.
 AGREEING = 0.34
@@ -45,13 +46,18 @@ MIN_TERMS = 3
 MIN_HEADLINES, SAME_TEXT = 3, 0.8
 
 
-def other_news(later: Comparable, earlier: Comparable, evidence: Evidence) -> Reason:
-    """Why two articles that share enough wording are no copies; "" if nothing says so."""
+def other_news(later: Comparable, earlier: Comparable, evidence: Evidence, hours: float) -> Reason:
+    """Why two articles that share enough wording are no copies; "" if nothing says so.
+
+    ``hours``: after so many it is another day. "page" and "column" hold for equal texts too.
+    """
     headlines = title_similarity(later.title, later.lang, earlier.title, later.lang)  # tags may be wrong
     few = min(later.text_words, earlier.text_words)
     is_bare = max(later.text_words, earlier.text_words) < BARE_WORDS and later.lang == earlier.lang
     if is_bare and decisive_difference(later.title, earlier.title, later.lang):
         return "headline"
+    if evidence.same_outlet and 0 < few < FEW_WORDS and (evidence.hours_apart or 0) > hours:
+        return "column"
     overlap = evidence.overlap
     if headlines >= EQUAL_HEADLINES:
         return "" if _share_more_than_the_headline(later, earlier, overlap) else "headline"

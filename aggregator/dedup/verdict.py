@@ -17,7 +17,7 @@ from aggregator.analysis.analyzer import shingle_width
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.decisive import reversal
-from aggregator.analysis.text.normalization import source_key
+from aggregator.analysis.text.normalization import core_headline, source_key
 from aggregator.dedup.copy_rule import (
     EQUAL_HEADLINES,
     Comparable,
@@ -62,7 +62,10 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
         candidates = [c for c in candidates if headline_similarity(subject, c.record) >= EQUAL_HEADLINES]
     exact = [c for c in candidates if c.record.text_hash == subject.text_hash]
     if policy.name == "verified":
-        exact = [c for c in exact if other_news(subject, c.record, c.evidence) != "page"]
+        hours = policy.same_outlet_hours
+        exact = [
+            c for c in exact if other_news(subject, c.record, c.evidence, hours) not in ("page", "column")
+        ]
     rule: MatchRule
     if exact:
         best, rule = min(exact, key=lambda c: c.record.number), "exact"
@@ -124,6 +127,10 @@ def compare_with_readers_versions(
         headline_similarity(subject, canonical) >= EQUAL_HEADLINES
     ):  # which only a short text's sketch includes
         adds = max(0.0, adds - max(0.0, 1 - subject.text_words / (subject.sketch.size + width - 1)))
+    if not subject.text_words:  # too few shingles for a share: by the words of the headlines
+        readers = {word for record in (canonical, *kept) for word in _headline_words(record)}
+        own = _headline_words(subject)
+        adds = sum(word not in readers for word in own) / max(1, len(own))
     adds = 0.0 if match.rule == "exact" else round(adds, 2)
     if policy.name == "same-event":  # its duplicates have words of their own
         return replace(outcome, adds=adds)
@@ -148,6 +155,10 @@ FOLLOWS_BELOW = 0.5
 MAX_KEPT_MEMBERS = 8
 # A fuller version has so many words more, or so many times as many, and contains most of the canonical text.
 FULLER_WORDS, FULLER_RATIO, FULLER_CONTAINS = 60, 1.3, 0.6
+
+
+def _headline_words(article: Comparable) -> list[str]:
+    return tokenizer.shingle_units(core_headline(article.title), article.lang)
 
 
 def is_reversed(later: Comparable, earlier: Comparable) -> bool:
@@ -273,7 +284,7 @@ def compare_pair(
     # A template says in its headline what it exchanges; a rewritten lead brings other names and figures.
     if template and not evidence.same_outlet and headlines() >= EQUAL_HEADLINES:
         template = ""
-    reason: Novelty | Reason = template or other_news(a, b, evidence)
+    reason: Novelty | Reason = template or other_news(a, b, evidence, policy.same_outlet_hours)
     return not reason, reason
 
 

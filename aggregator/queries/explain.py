@@ -50,6 +50,7 @@ _REASON_NOTES = {  # why in spite of the wording that they share
     "": "",
     "headline": " One is a bare headline or a few words, so the headlines decide, and these differ.",
     "own news": " The later headline is about a part of its text that the earlier article lacks.",
+    "column": " They are a few words of one outlet on two days: a column, not a copy.",
     "page": " They are of one outlet under unlike headlines that do not occur in them: pages, not articles.",
     "part": " The shorter one is part of the longer one, whose headline is about other news: a collection.",
     "passage": " What they share under unlike headlines is a passage, such as a quotation.",

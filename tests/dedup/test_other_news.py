@@ -262,7 +262,7 @@ def test_equal_headlines_decide() -> None:
     for lang, items in ITEMS.items():
         whole = article(items[0].title, *(item.text for item in items), lang=lang)
         part = article(items[0].title, items[2].text, lang=lang)
-        assert other_news(part, whole, evidence_of(part, whole)) == ""
+        assert other_news(part, whole, evidence_of(part, whole), 16) == ""
 
 
 @LANGUAGES
@@ -296,3 +296,15 @@ def test_different_texts_are_not_one_text(lang: str) -> None:
     own = [article(item.title, item.text, lang=lang) for item in ITEMS[lang]]
 
     assert not stands_under_many_headlines(own[3], own[:3])
+
+
+def test_a_column_that_only_names_itself_is_another_one_on_another_day() -> None:
+    """Equal headline and text of one outlet; the same day, or of another outlet, it is a copy."""
+    column = article(
+        "Four figures for savers this week", "By Ragna Ulm, head of research at Marrow Bank.", lang="en"
+    )
+    evidence = replace(evidence_of(column, column), same_outlet=True, hours_apart=168.0)
+
+    assert other_news(column, column, evidence, 16) == "column"
+    assert other_news(column, column, replace(evidence, hours_apart=2.0), 16) == ""
+    assert other_news(column, column, replace(evidence, same_outlet=False), 16) == ""

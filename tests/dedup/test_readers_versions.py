@@ -215,3 +215,19 @@ def test_other_policies_know_what_is_added_only(name: str) -> None:
     assert found.adds is not None and found.adds > 0.6
     assert (found.verdict, found.follows) == ("duplicate", None)
     assert (found.fuller, found.keep) == ((False, False) if name == "same-event" else (True, True))
+
+
+@pytest.mark.parametrize(
+    "title, adds",
+    [("Marrowdale quay closed for repairs", 0.0), ("Marrowdale quay closed for repairs, ferries stop", 0.29)],
+)
+def test_a_bare_headline_adds_the_words_that_the_other_headline_lacks(title: str, adds: float) -> None:
+    """Its few shingles tell no share of words."""
+    canonical = replace(
+        record(text(1)), title="Marrowdale quay closed for repairs | The Gazette", text_words=0
+    )
+    later = replace(analysis(text(2)), title=title, text_words=0)
+
+    found = compare_with_readers_versions(duplicate(), later, canonical, [], VERIFIED, False)
+
+    assert found.adds == adds and found.keep is (adds >= 0.2)

@@ -111,9 +111,6 @@ async def test_a_batch_answers_as_single_posts() -> None:
     assert [a.outcome.fuller for a in single][:2] == [False, True]
 
 
-@pytest.mark.xfail(
-    reason="fuller than the canonical article, though a kept member has all of it", strict=False
-)
 async def test_a_copy_of_the_kept_fuller_version_is_not_kept() -> None:
     """Nor the third and fourth: readers have it."""
     newsroom = core(MemoryStore())

@@ -104,7 +104,7 @@ def compare_char_ngrams(
     in_word_shingles = replace(evidence.overlap, containment=containment)
     if same_template_other_figures(in_word_shingles, a.figures, b.figures):
         return False, "figures"
-    reason = other_news(a, b, evidence)
+    reason = other_news(a, b, evidence, policy.same_outlet_hours)
     return not reason, reason
 
 

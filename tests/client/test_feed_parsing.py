@@ -38,6 +38,16 @@ def test_content_encoded_is_preferred_to_a_summary() -> None:
     assert parse_feed(rss([item])).items[0].body == f"<p>{BODY}</p>"
 
 
+def test_an_empty_date() -> None:
+    """Another date is taken; feedparser warns of nothing."""
+    item = rss_item("1", "A", BODY).replace(DATE, "")
+    other = item.replace(
+        "</item>", f'<a:updated xmlns:a="http://www.w3.org/2005/Atom">{DATE}</a:updated></item>'
+    )
+
+    assert [read.published for read in parse_feed(rss([item, other])).items] == [None, DATE]
+
+
 def test_an_atom_entry() -> None:
     """Title with markup, relative address, ``updated`` as the date."""
     feed = (

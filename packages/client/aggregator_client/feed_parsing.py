@@ -138,13 +138,15 @@ def _item_of_entry(entry: Any) -> Item:
     body, body_type = max(bodies, key=lambda part: len(part[0]))
     link = str(entry.get("link") or "")
     guid = str(entry.get("id") or "")
+    # Of `dict`: feedparser's own `get` warns where it takes an empty `published` for `updated`.
+    dates = [dict.get(entry, name) for name in ("published", "updated", "created")]
     return _make_item(
         guid=guid,
         url=link if is_address(link) else guid,
         title=str(entry.get("title") or ""),
         body=body,
         is_html=body_type != "text/plain",
-        published=entry.get("published") or entry.get("updated") or entry.get("created"),
+        published=next(filter(None, dates), None),
     )
 
 

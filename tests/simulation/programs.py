@@ -265,7 +265,7 @@ SMALL: dict[str, Program] = {
     "copies during a rehash": (writer("+", "a=s0", "b=s1"), writer("*", "c=scut")),
     "an article stored during a rehash": (writer("a=s0", "+"), writer("b=s1", "*"), writer("c=scut")),
     "a rehash between two articles of one writer": (writer("a=s0", "b=scut"), writer("+", "*")),
-    "a rehash during an update": (writer("a=s0", "a=t0"), writer("*")),
+    "a rehash during an update": (writer("a=s0", "a=s2"), writer("*")),
     "two rehashes": (writer("a=s0", "*", "*"), writer("*", "b=scut")),
     "batches during a rehash": (writer("a=s0 b=scut c=t0"), writer("*", "d=s2", "e=tcut")),
     "an update and a delete during a rehash": (

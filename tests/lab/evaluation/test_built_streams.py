@@ -13,7 +13,7 @@ from aggregator_lab.evaluation.built_cases import Case, Item
 from aggregator_lab.evaluation.built_streams import BuiltResult, evaluate, format_table
 from tests.support.factories import story
 
-DROPPED = Outcome("duplicate", 3, Match("0", 1, "0", 1, 3, 0.9, "overlap"))
+DROPPED = Outcome("duplicate", 3, Match("0", 1, "0", 1, 3, 0.9, "overlap"), keep=False)
 
 
 def answer(number: int, *, kept: bool) -> Answer:

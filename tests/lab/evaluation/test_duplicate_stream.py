@@ -16,7 +16,6 @@ from aggregator_lab.evaluation.duplicate_stream import (
     DuplicateStream,
     containment,
     headline_similarity,
-    is_kept,
     judge_pair,
     shingling_pairs,
 )
@@ -60,7 +59,7 @@ async def test_a_check_stores_nothing() -> None:
     assert answer is not None
     assert answer.outcome.match is not None
     assert answer.outcome.match.canonical_id == "a0"
-    assert not is_kept(answer)
+    assert not answer.outcome.keep
     assert await opened.check(copy) == answer
     assert await opened.check(Article("empty", text="...")) is None
     assert list(opened.stored) == ["a0"]

@@ -20,18 +20,19 @@ from aggregator_lab.evaluation.shingling import ShinglingSettings
 from tests.support.factories import edited, story
 
 ANALYZER = Analyzer({"xx": HashedModel()})
-# A rule that asks for shared wording only: the default rule makes no wrong duplicate here.
-WORDING_ONLY = Policy(min_opening=0.0, same_outlet_opening=0.0)
+# A rule that asks for shared wording only: the default rule makes no wrong duplicate here, and keeps it.
+WORDING_ONLY = Policy(min_opening=0.0, same_outlet_opening=0.0, keep_if_adds=0.5)
 GALLERY = story(90, 60)  # a passage that unrelated articles of one site share
 
 
 def stream() -> list[Article]:
     """Two sources: a right copy in one, a copy that only shares a gallery in the other, an empty article."""
+    ferry, theatre = "Ferry runs aground", "Theatre names director"
     return [
         Article("a1", "Mayor opens bridge", story(1, 20), source="a", lang="de", published_at_ms=1_000_000),
-        Article("b1", "Ferry runs aground", f"{story(2, 20)} {GALLERY}", source="b", lang="de"),
+        Article("b1", ferry, f"{ferry}. {story(2, 20)} {GALLERY}", source="b", lang="de"),
         Article("a2", "Bridge opened", edited(story(1, 20), 5), source="a", lang="de"),
-        Article("b2", "Theatre names director", f"{story(3, 20)} {GALLERY}", source="b", lang="de"),
+        Article("b2", theatre, f"{theatre}. {story(3, 20)} {GALLERY}", source="b", lang="de"),
         Article("b3", "Nothing like it", story(4, 20), source="b", lang="de"),
         Article("b4", "", "...", source="b", lang="de"),
     ]

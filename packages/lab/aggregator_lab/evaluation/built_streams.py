@@ -21,7 +21,7 @@ from aggregator.index import Index
 from aggregator.ingest.service import IngestService
 from aggregator.store.memory import MemoryStore
 from aggregator_lab.evaluation.built_cases import KINDS, Case, addressed, five_versions
-from aggregator_lab.evaluation.duplicate_stream import DuplicateStream, answered, is_kept, is_needless
+from aggregator_lab.evaluation.duplicate_stream import DuplicateStream, is_needless
 from aggregator_lab.evaluation.online_protocol import CLOCK_START_MS, analyze_by_id, precomputed
 from aggregator_lab.evaluation.unrelated import (
     MIN_NEWS_SHARE,
@@ -66,7 +66,7 @@ class BuiltResult:
         self.cases += 1
         seen: set[tuple[str, ...]] = set()
         for item, article, answer in zip(case, articles, answers, strict=True):
-            kept, fuller = is_kept(answer), bool(answered(answer, "fuller"))
+            kept, fuller = answer.outcome.keep, answer.outcome.fuller
             expected = item.expected
             if any(other.expected == "page" for other in case):
                 pieces = joined_pieces(article.text, self.lang)

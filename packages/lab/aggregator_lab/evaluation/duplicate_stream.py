@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer, uses_spaces
 from aggregator.analysis.text.tokenizer import words
@@ -195,7 +194,7 @@ class DuplicateStream:
         if (match := answer.outcome.match) is not None:
             matched = self.stored[match.id].article
             evidence = judge_pair(shown, matched, analysis.lang)
-            how = match.rule, match.distance, match.overlap, is_kept(answer)
+            how = match.rule, match.distance, match.overlap, answer.outcome.keep
             self.pairs.append(DuplicatePair(shown, matched, analysis.lang, evidence, *how))
 
     def _tick(self) -> int:
@@ -203,20 +202,10 @@ class DuplicateStream:
         return self._now_ms
 
 
-def answered(answer: Answer, name: str, default: Any = None) -> Any:
-    """A field of the answer or of its outcome; ``default`` if neither has it."""
-    return getattr(answer.outcome, name, getattr(answer, name, default))
-
-
-def is_kept(answer: Answer) -> bool:
-    """Whether a crawler keeps the article."""
-    return bool(answered(answer, "keep", answer.outcome.verdict != "duplicate"))
-
-
 def is_needless(answer: Answer) -> bool:
     """Whether a copy is kept although it is neither fuller nor marked as updated or reversed."""
-    marks = ("fuller", "updated_figures", "reversed")
-    return is_kept(answer) and not any(answered(answer, mark) for mark in marks)
+    outcome = answer.outcome
+    return outcome.keep and not (outcome.fuller or outcome.updated_figures or outcome.reversed)
 
 
 def shingling_pairs(stream: DuplicateStream, setting: ShinglingSettings) -> Iterator[DuplicatePair]:

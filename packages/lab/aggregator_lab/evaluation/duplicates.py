@@ -12,7 +12,6 @@ from aggregator_lab.evaluation import natural_copies, wrong_kinds
 from aggregator_lab.evaluation.duplicate_stream import (
     DuplicatePair,
     DuplicateStream,
-    answered,
     published_pairs,
     shingling_pairs,
 )
@@ -90,7 +89,7 @@ def service_report(stream: DuplicateStream) -> DuplicatesReport:
     report = _report(stream, f"policy {stream.policy.name}", stream.pairs)
     report.natural = natural_copies.count(stream.stored)
     report.not_articles = [
-        item.article for item in stream.stored.values() if not answered(item.answer, "text_is_article", True)
+        item.article for item in stream.stored.values() if not item.answer.outcome.text_is_article
     ]
     return report
 

@@ -26,7 +26,7 @@ from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.time_units import DAY_MS, HOUR_MS, format_minute
 from aggregator_archive.report import load_templates
-from aggregator_lab.evaluation.duplicate_stream import DuplicatePair, StreamArticle, is_kept, judge_pair
+from aggregator_lab.evaluation.duplicate_stream import DuplicatePair, StreamArticle, judge_pair
 
 Z_95 = 1.959964  # standard normal quantile of a two-sided 95 % interval
 T = TypeVar("T")
@@ -114,7 +114,7 @@ def evaluate(judgments: Iterable[Judgment], stored: Mapping[str, StreamArticle])
             continue
         a, b = stored[item.a], stored[item.b]
         grouped = a.group == b.group
-        dropped = grouped and not is_kept(max((a, b), key=lambda s: position[s.article.id]).answer)
+        dropped = grouped and not max((a, b), key=lambda s: position[s.article.id]).answer.outcome.keep
         report.judgments[item.verdict] += 1
         report.grouped[item.verdict] += grouped
         report.dropped[item.verdict] += dropped

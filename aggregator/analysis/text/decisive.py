@@ -26,7 +26,7 @@ _UNSEPARATED_LANGUAGES = frozenset(["zh", "ja", "ko", "th"])
 _CAPITALIZED_NOUNS = frozenset(["de", "lb"])
 MAX_ALIGNED_WORDS = 60
 MAX_CAPITALIZED = 0.7  # of the words of a headline: above, capitals do not tell names
-_FIGURE = re.compile(r"([<>≤≥]?)(?P<sign>-?)([^\d<>≤≥-]*)(?P<number>[\d.]+)(%?)")
+_FIGURE = re.compile(r"([<>≤≥]?)(?P<sign>-?)([^\d<>≤≥-]{0,20})(?P<number>\d[\d.]*)(%?)")
 _WORD = re.compile(r"[^\W_]+")
 
 

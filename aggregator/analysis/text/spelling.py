@@ -26,7 +26,7 @@ _LATIN_LOOK_ALIKES, _CYRILLIC_LOOK_ALIKES = "acehikmoptxyj", "асеһікмор
 _TO_LATIN = str.maketrans(_CYRILLIC_LOOK_ALIKES, _LATIN_LOOK_ALIKES)
 _TO_CYRILLIC = str.maketrans(_LATIN_LOOK_ALIKES, _CYRILLIC_LOOK_ALIKES)
 _LATIN, _CYRILLIC = re.compile("[a-z]"), re.compile("[\u0400-\u04ff]")
-_JOINED_SCALE = re.compile(r"(\d+)([a-z]{1,2})")
+_JOINED_SCALE = re.compile(r"(?<!\d)(\d+)([a-z]{1,2})")
 _MIN_TENS = 20
 _MAX_NUMBER, _MAX_DIGITS = 10**9, 15  # numbers that are read further
 

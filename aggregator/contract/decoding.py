@@ -98,7 +98,7 @@ def _with_rule_errors(data: bytes, error: InvalidInput) -> InvalidInput:
     wrong = {found.path[0] for found in errors if found.path}
     if not wrong or not all(found.path for found in errors):
         return error  # not an object, or not JSON
-    members = json_decoder(dict[str, msgspec.Raw]).decode(data.removeprefix(UTF8_BOM))
+    members = json_decoder(dict[str, msgspec.Raw]).decode(whole_json(data.removeprefix(UTF8_BOM)))
     names = {field.encode_name for field in struct_fields(ArticleIn)} - wrong
     usable = {name: value for name, value in members.items() if name in names}
     try:

@@ -90,11 +90,19 @@ def test_half_a_surrogate_pair_costs_one_character(given: bytes, read: str) -> N
     assert article.id == read
 
 
-def test_what_is_not_utf_8_stays_an_error() -> None:
-    """Also beside half a pair, and a name that is given twice."""
-    for body in (rb'{"title": "\ud83d' + b'\xff"}', rb'{"title": "\ud83d", "text": "x", "text": "y"}'):
-        with pytest.raises(InvalidInput):
-            decode_article(body)
+@pytest.mark.parametrize(
+    "body",
+    [
+        rb'{"title": "\ud83d' + b'\xff"}',
+        rb'{"title": "\ud83d", "text": "x", "text": "y"}',
+        rb'{"te\ud83dxt": "x"}',
+        b'{"te\xed\xa0\xbdxt": "x"}',
+    ],
+)
+def test_what_is_not_utf_8_stays_an_error(body: bytes) -> None:
+    """Also beside half a pair, half a pair in a name, and a name that is given twice."""
+    with pytest.raises(InvalidInput):
+        decode_article(body)
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ class Outcome:
     """The decision on an article; a retry of its id returns the same.
 
     distance         in bits, to the nearest stored article within 7 bits
-    match            set if verdict is "duplicate"
+    match            set if verdict is "duplicate", or if the group of its own joined an older one
     updated_figures, reversed  the texts agree, but a figure was replaced, or a word by its opposite
     keep             whether the article has news that readers do not have: False for most duplicates
     adds             share of a duplicate's words, 0..1, that neither canonical article nor kept members have
@@ -329,6 +329,7 @@ class Answer:
     """The result for one article; ``stored``: by this call; ``profile``: the policy profile that applies.
 
     ``stored_as``: ``id``, if the posted one belongs to another source; ``replaces``: if it was used again.
+    ``withdrawn``: ids of earlier articles that are duplicates no longer, since their text is not the article.
     """
 
     id: str
@@ -343,6 +344,7 @@ class Answer:
     profile: str = "default"
     stored_as: str | None = None
     replaces: ReplacedArticle | None = None
+    withdrawn: tuple[str, ...] = ()
     timings_ms: dict[str, float] = field(default_factory=dict, compare=False)
 
 

@@ -144,7 +144,7 @@ def stands_under_many_headlines(subject: Comparable, earlier: Sequence[Comparabl
         return False
     unlike: list[Comparable] = [subject]
     for other in earlier:
-        if not other.title or other.lang != subject.lang or not _is_same_text(subject, other):
+        if not other.title or other.lang != subject.lang or not is_same_text(subject, other):
             continue
         if all(title_similarity(other.title, other.lang, k.title, k.lang) < AGREEING for k in unlike):
             unlike.append(other)
@@ -152,7 +152,7 @@ def stands_under_many_headlines(subject: Comparable, earlier: Sequence[Comparabl
     return len(unlike) >= MIN_HEADLINES and 2 * absent > len(unlike)
 
 
-def _is_same_text(a: Comparable, b: Comparable) -> bool:
+def is_same_text(a: Comparable, b: Comparable) -> bool:
     """Whether two texts without their headlines, which short sketches include, are nearly equal."""
     shared = estimate_overlap(a.sketch, b.sketch).shared
     return shared >= SAME_TEXT * (max(a.text_words, b.text_words) - 2) and min(a.text_words, b.text_words) > 2

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aggregator.domain import ArticleRecord, Outcome, StreamItem
+from aggregator.analysis.simhash import hamming_distance
+from aggregator.dedup.grouping import IsCopy, leaving
+from aggregator.domain import ArticleRecord, Match, Outcome, StreamItem
 from aggregator.index import keys
 from aggregator.index.article_stream import record_fields
 from aggregator.index.bindings import (
@@ -28,6 +30,7 @@ from aggregator.index.bindings import (
     foreign_article_error,
     is_owned,
     next_canonical,
+    shares_entries,
 )
 from aggregator.index.blocks import BlockPlan
 from aggregator.index.codec.postings import ArticleNumbers, decode_numbers, distinct
@@ -35,8 +38,8 @@ from aggregator.index.codec.record_codec import decode_record_summary_uncached
 from aggregator.index.records import Records
 from aggregator.index.segments import Segments, scan_block
 from aggregator.index.snapshot import SegmentStack, Snapshot
-from aggregator.index.transactions import SegmentTransactions
-from aggregator.store.base import Store, Transaction
+from aggregator.index.transactions import NO_LEADERS, SegmentTransactions
+from aggregator.store.base import Check, Store, Transaction, Write
 from aggregator.store.optimistic import commit_attempts
 
 # Dead numbers per space that ``orphaned_records`` examines: a delete that failed is repeated soon.
@@ -167,18 +170,84 @@ class Articles:
             known, record, group, list(records.values())
         )
 
-    async def delete(self, id_: str, *, sources: Sequence[str] = ()) -> list[BindingSnapshot]:
+    async def join(
+        self, snapshot: Snapshot, heads: Sequence[ArticleRecord]
+    ) -> tuple[list[Check], list[Write], list[bytes]]:
+        """What makes the groups of canonical articles one, in the commit of the article that shows it.
+
+        ``heads``, the oldest first, are of one space. Also returns the id hashes of those that join it. One
+        that an earlier article of a batch stores is not found: then the checks fail, and it is repeated.
+        """
+        oldest, space = heads[0], heads[0].space
+        transactions = self._transactions(snapshot.stacks[space])
+        checks: list[Check] = [snapshot.unchanged_check(space, keys.state(head.number)) for head in heads]
+        writes: list[Write] = []
+        joining: list[bytes] = []
+        for head in heads[1:]:
+            key, distance = keys.binding(head.id), hamming_distance(head.fingerprint, oldest.fingerprint)
+            read = await self._segments.read_more(snapshot, space, [key])
+            checks.append(read.unchanged_check(space, key))
+            known, first = binding_in_space(read, space, key), oldest.first_version
+            if known is not None and known.binding.outcome.match is None:
+                group, _ = await self._read_group(snapshot, known)
+                link = Match(oldest.id, oldest.number, oldest.id, first, distance, None, "overlap")
+                checks += group.unchanged_checks
+                writes += transactions.join(known, group, link)
+                joining += [keys.id_hash(m.binding.id) for m in (known, *group.members)]
+        return checks, writes, joining
+
+    async def split(self, id_: str, is_copy: IsCopy) -> Mapping[str, Binding]:
+        """Let the members that are no copies of a canonical article leave its group.
+
+        Returns their new canonical articles, as they were, by the ids of members.
+        """
+        for _ in commit_attempts(_conflict_message(id_)):
+            snapshot, found = await self._bindings.find_all(id_)
+            known = found[0]
+            group, _canonical = await self._read_group(snapshot, known)
+            is_canonical = known.binding.outcome.match is None
+            leaders, to_index, promoted = await self._examine(known, group, is_copy if is_canonical else None)
+            transaction = self._transactions(snapshot.stacks[known.space]).split(
+                known, group, to_index, promoted, leaders
+            )
+            if not leaders or not await self._store.commit(transaction):
+                return leaders
+        raise AssertionError("unreachable")
+
+    async def _examine(
+        self, canonical: BindingSnapshot, group: DuplicateGroup, is_copy: IsCopy | None
+    ) -> tuple[Mapping[str, Binding], list[ArticleRecord], list[ArticleRecord]]:
+        """Who leaves the group of ``canonical``: ``leaders``, records to index, and those promoted."""
+        members = {m.binding.id: m.binding for m in group.members}
+        wanted = [canonical.binding, *members.values()] if is_copy is not None and members else []
+        records = {r.id: r for r in (await self._read_records(canonical.space, wanted)).values()}
+        own = records.pop(canonical.binding.id, None)
+        if own is None or is_copy is None:
+            return NO_LEADERS, [], []
+        left = leaving(own, records.values(), is_copy)
+        texts = {members[id_].text_hash for id_ in left}
+        return (
+            {id_: members[leader] for id_, leader in left.items()},
+            [r for r in records.values() if r.text_hash in texts and shares_entries(members[r.id])],
+            [records[id_] for id_, leader in left.items() if id_ == leader],
+        )
+
+    async def delete(
+        self, id_: str, *, sources: Sequence[str] = (), is_copy: IsCopy | None = None
+    ) -> list[BindingSnapshot]:
         """Delete an article; its duplicates are repointed to the earliest one left.
 
-        Raises NotFound, Expired, and Forbidden for an article of none of ``sources`` (empty: of any). Returns
-        the deleted bindings; the caller deletes their records last: until then a retry can complete the
-        delete.
+        Those that are no copies of that by ``is_copy`` leave the group. Raises NotFound, Expired, and
+        Forbidden for an article of none of ``sources`` (empty: of any). Returns the deleted bindings; the
+        caller deletes their records last: until then a retry can complete the delete.
         """
         for _ in commit_attempts(_conflict_message(id_)):
             snapshot, found = await self._bindings.find_all(id_)
             if not all(is_owned(known.binding, sources) for known in found):
                 raise foreign_article_error(id_, sources)
-            removed = [await self._remove(snapshot, known, sources=sources) for known in found]
+            removed = [
+                await self._remove(snapshot, known, sources=sources, is_copy=is_copy) for known in found
+            ]
             if any(removed):
                 return [known for known in removed if known is not None]
         raise AssertionError("unreachable")
@@ -214,13 +283,14 @@ class Articles:
         *,
         below_number: int | None = None,
         sources: Sequence[str] = (),
+        is_copy: IsCopy | None = None,
     ) -> BindingSnapshot | None:
         """Remove an owned binding, whatever version it binds meanwhile; None if there is none to remove."""
         space, key = known.space, keys.binding(known.binding.id)
         for _ in commit_attempts(_conflict_message(known.binding.id)):
             if below_number is not None and known.binding.number >= below_number:
                 return None
-            if await self._try_remove(snapshot, known):
+            if not await self._store.commit(await self.removal_transaction(snapshot, known, is_copy)):
                 return known
             snapshot = await self._segments.read({space: [key]})
             current = binding_in_space(snapshot, space, key)
@@ -229,23 +299,26 @@ class Articles:
             known = current
         raise AssertionError("unreachable")
 
-    async def _try_remove(self, snapshot: Snapshot, known: BindingSnapshot) -> bool:
-        return not await self._store.commit(await self.removal_transaction(snapshot, known))
-
-    async def removal_transaction(self, snapshot: Snapshot, known: BindingSnapshot) -> Transaction:
-        """The transaction that removes ``known``; its duplicates are repointed to the earliest one left."""
+    async def removal_transaction(
+        self, snapshot: Snapshot, known: BindingSnapshot, is_copy: IsCopy | None = None
+    ) -> Transaction:
+        """The transaction that removes ``known``; its duplicates are repointed as by ``delete``."""
         group, canonical = await self._read_group(snapshot, known)
         is_canonical = known.binding.outcome.match is None
         new_canonical = next_canonical(known.binding, group) if is_canonical else canonical
         promoted = new_canonical.binding if is_canonical and new_canonical else None
         to_index = bindings_to_index(known.binding, _remaining_members(known, group, canonical), promoted)
         records = await self._read_records(known.space, [*to_index, promoted] if promoted else to_index)
+        leaders, indexed, leading = NO_LEADERS, list[ArticleRecord](), list[ArticleRecord]()
+        if new_canonical is not None and is_canonical:
+            leaders, indexed, leading = await self._examine(new_canonical, group, is_copy)
         return self._transactions(snapshot.stacks[known.space]).delete(
             known,
             group,
             new_canonical,
-            [records[b.number] for b in to_index if b.number in records],
-            records.get(promoted.number) if promoted else None,
+            [*indexed, *(records[b.number] for b in to_index if b.number in records)],
+            [*leading, *(r for n, r in records.items() if promoted and n == promoted.number)],
+            leaders,
         )
 
     async def _read_group(

@@ -188,8 +188,13 @@ class DuplicateGroup:
     unchanged_checks: tuple[Check, ...]
 
 
-def repoint(binding: Binding, removed: Binding, new_canonical: Binding | None) -> Binding:
-    """A member's binding after ``removed`` left: "new" if it becomes canonical, else pointing to that."""
+def repoint(
+    binding: Binding, removed: Binding, new_canonical: Binding | None, *, match_left: bool = False
+) -> Binding:
+    """A member's binding after ``removed`` left: "new" if it becomes canonical, else pointing to that.
+
+    ``match_left``: the article that it was matched to is in another group now.
+    """
     match = binding.outcome.match
     if match is None:
         return binding
@@ -203,8 +208,15 @@ def repoint(binding: Binding, removed: Binding, new_canonical: Binding | None) -
     moved = dataclasses.replace(
         match, canonical_id=new_canonical.id, canonical_first=new_canonical.first_version
     )
-    if match.id == removed.id:
+    if match.id == removed.id or match_left:
         moved = dataclasses.replace(moved, id=new_canonical.id, number=new_canonical.number)
+    return _with_outcome(binding, dataclasses.replace(binding.outcome, match=moved))
+
+
+def join(binding: Binding, link: Match) -> Binding:
+    """A binding whose group joins that of ``link``; the canonical article gets the link, not its verdict."""
+    match = binding.outcome.match or link
+    moved = dataclasses.replace(match, canonical_id=link.canonical_id, canonical_first=link.canonical_first)
     return _with_outcome(binding, dataclasses.replace(binding.outcome, match=moved))
 
 
@@ -227,14 +239,15 @@ def bindings_to_index(
     member with own entries has the same text; and so is a promoted ``new_canonical``. Indexing twice is
     harmless.
     """
-    entering = [new_canonical] if new_canonical is not None and _shares_entries(new_canonical) else []
+    entering = [new_canonical] if new_canonical is not None and shares_entries(new_canonical) else []
     same = sorted((b for b in remaining if b.text_hash == removed.text_hash), key=_arrival_order)
-    if same and all(map(_shares_entries, same)) and not any(b.id == e.id for b in same for e in entering):
+    if same and all(map(shares_entries, same)) and not any(b.id == e.id for b in same for e in entering):
         entering.append(same[0])
     return entering
 
 
-def _shares_entries(binding: Binding) -> bool:
+def shares_entries(binding: Binding) -> bool:
+    """Whether it has no index entries of its own unless it was promoted or reindexed."""
     return binding.outcome.match is not None and binding.outcome.match.rule == "exact"
 
 

@@ -25,6 +25,7 @@ from aggregator.index.bindings import (
     DuplicateGroup,
     encode_binding,
     encode_pointer,
+    join,
     repoint,
     source_hash,
 )
@@ -55,6 +56,7 @@ from aggregator.time_units import DAY_MS
 # article with that boilerplate would pay for reading it.
 SKETCH_BUCKET_MAX_BYTES = 64 * 1024
 NO_BUCKETS: Final[Mapping[bytes, bytes | None]] = MappingProxyType({})
+NO_LEADERS: Final[Mapping[str, Binding]] = MappingProxyType({})
 
 
 class SegmentTransactions:
@@ -148,11 +150,13 @@ class SegmentTransactions:
         group: DuplicateGroup,
         new_canonical: BindingSnapshot | None,
         records_to_index: Sequence[ArticleRecord],
-        promoted_record: ArticleRecord | None = None,
+        promoted: Sequence[ArticleRecord] = (),
+        leaders: Mapping[str, Binding] = NO_LEADERS,
     ) -> Transaction:
         """Delete an article; the duplicates of its ``group`` are repointed to ``new_canonical``.
 
-        ``promoted_record``: the record of a duplicate that becomes canonical.
+        ``promoted``: the records of those that become canonical. ``leaders``: the canonical articles, by id,
+        of those that leave the group.
         """
         removed = current.binding
         writes: list[Write] = [
@@ -160,13 +164,31 @@ class SegmentTransactions:
             *self._reindex(records_to_index),
             *self._mark_dead(removed),
             StreamAdd(self._tag + keys.STREAM, encode_stream_entry("deleted", removed)),
+            *self._repoint_members(removed, group, new_canonical, leaders, promoted),
         ]
-        writes += self._repoint_members(removed, group, new_canonical)
-        writes += self._term_writes(promoted_record) if promoted_record is not None else []
         if removed.outcome.match is None:
             writes.append(Put(self._tag + keys.tombstone(removed.first_version), keys.DEAD))
         checks = (*self._segment_checks, ValueEquals(current.key, current.raw), *group.unchanged_checks)
         return self._transaction(checks, writes, b"-", removed.number)
+
+    def split(
+        self,
+        canonical: BindingSnapshot,
+        group: DuplicateGroup,
+        records_to_index: Sequence[ArticleRecord],
+        promoted: Sequence[ArticleRecord],
+        leaders: Mapping[str, Binding],
+    ) -> Transaction:
+        """Let members leave the group of a canonical article; arguments as of ``delete``."""
+        writes = self._repoint_members(canonical.binding, group, canonical, leaders, promoted)
+        writes += self._reindex(records_to_index)
+        checks = (*self._segment_checks, *group.unchanged_checks)
+        return self._transaction(checks, writes, b"/", canonical.binding.number)
+
+    def join(self, canonical: BindingSnapshot, group: DuplicateGroup, link: Match) -> list[Write]:
+        """The writes by which a canonical article and its duplicates join the older group of ``link``."""
+        joining = [canonical.binding, *(member.binding for member in group.members)]
+        return self._move(group.first_number, [(binding, join(binding, link)) for binding in joining])
 
     def copy_in(
         self,
@@ -214,31 +236,36 @@ class SegmentTransactions:
         return writes
 
     def _repoint_members(
-        self, removed: Binding, group: DuplicateGroup, new_canonical: BindingSnapshot | None
+        self,
+        removed: Binding,
+        group: DuplicateGroup,
+        new_canonical: BindingSnapshot | None,
+        leaders: Mapping[str, Binding],
+        promoted: Sequence[ArticleRecord],
     ) -> list[Write]:
+        stays, moves = new_canonical.binding if new_canonical else None, []
+        for binding in (member.binding for member in group.members):
+            if binding.id != removed.id and binding.outcome.match is not None:
+                leader = leaders.get(binding.id, stays)
+                match_left = leaders.get(binding.outcome.match.id, stays) is not leader
+                moves.append((binding, repoint(binding, removed, leader, match_left=match_left)))
+        writes = self._move(group.first_number, moves)
+        return writes + [write for record in promoted for write in self._term_writes(record)]
+
+    def _move(self, first: int, moves: Sequence[tuple[Binding, Binding]]) -> list[Write]:
+        """All members of the group ``first``, before and after, to the lists of their groups."""
         writes: list[Write] = []
-        rows = b""
-        for member in group.members:
-            binding = member.binding
-            if binding.id == removed.id:
-                continue
-            moved = repoint(binding, removed, new_canonical.binding if new_canonical else None)
-            if moved.outcome.match is not None:
-                rows += keys.id_hash(binding.id)
-            if moved != binding:
-                writes += [
-                    Put(self._tag + keys.binding(moved.id), encode_binding(moved)),
-                    self._state_write(moved),
-                ]
-        old_key = self._tag + keys.duplicate_ids(group.first_number)
-        new_key = (
-            self._tag + keys.duplicate_ids(new_canonical.binding.first_version) if new_canonical else old_key
-        )
-        if new_key != old_key or not rows:
-            writes.append(Delete(old_key))
-        if rows:
-            writes.append(Put(new_key, rows))
-        return writes
+        rows = {first: b""}
+        for before, after in moves:
+            if after.outcome.match is not None:
+                rows[after.group] = rows.get(after.group, b"") + keys.id_hash(after.id)
+            if after != before:
+                key = self._tag + keys.binding(after.id)
+                writes += [Put(key, encode_binding(after)), self._state_write(after)]
+        key, staying = self._tag + keys.duplicate_ids(first), rows.pop(first)
+        writes.append(Put(key, staying) if staying else Delete(key))
+        lists = tuple(self._tag + keys.duplicate_ids(group) for group in rows)
+        return [*writes, AppendMany(lists, tuple(rows.values()))] if lists else writes
 
     def _transaction(
         self,

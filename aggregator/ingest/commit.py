@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from aggregator import tracing
+from aggregator.dedup.grouping import is_stored_copy
 from aggregator.dedup.policy import Profile
 from aggregator.domain import Analysis, Answer, Article, ArticleRecord
-from aggregator.errors import AggregatorError
-from aggregator.index import Index
+from aggregator.errors import AggregatorError, CommitConflict, Expired, NotFound
+from aggregator.index import Index, keys
 from aggregator.index.bindings import BindingSnapshot
 from aggregator.index.codec.record_codec import compress_text
 from aggregator.index.segments import sample_entry
@@ -50,6 +52,7 @@ class PendingArticle:
     profile: Profile = field(default_factory=Profile)
     origin: object = field(default_factory=tracing.current)
     posted_id: str = ""
+    withdrawn: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,9 @@ class CommitPlan:
 
     ``transaction`` is None for a repeat, ``record`` for a repeat whose record has expired.
     ``older_versions``: bindings in other languages, to be removed. ``duplicate_groups``: first numbers, own
-    group first. ``replaced``: the former article of an id that is used again.
+    group first. ``replaced``: the former article of an id that is used again. ``joining``: id hashes of
+    articles that join its group. ``doubtful``: ids of canonical articles with duplicates of its text, which
+    is no article.
     """
 
     pending: PendingArticle
@@ -70,6 +75,8 @@ class CommitPlan:
     older_versions: tuple[BindingSnapshot, ...]
     duplicate_groups: tuple[int, ...]
     replaced: BindingSnapshot | None = None
+    joining: Sequence[bytes] = ()
+    doubtful: Sequence[str] = ()
 
 
 class Committer:
@@ -117,10 +124,13 @@ class Committer:
         for plan in committed:
             if plan.superseded_number is not None or plan.older_versions:
                 await self._remove_replaced(plan)
+        moved = [hashed for plan in committed for hashed in plan.joining]
+        for plan in committed:
+            for id_ in plan.doubtful:
+                moved += await self._withdraw(plan.pending, id_)
         if self._dual_writer is not None:
-            await self._dual_writer.replicate(
-                [PostedArticle(p.pending.article, p.record) for p in committed if p.record]
-            )
+            posted = [PostedArticle(p.pending.article, p.record) for p in committed if p.record]
+            await self._dual_writer.replicate(posted, moved)
         return sorted(conflicted, key=lambda p: p.position)
 
     async def _remove_replaced(self, plan: CommitPlan) -> None:
@@ -137,10 +147,23 @@ class Committer:
             if removed and self._dual_writer is not None:
                 await self._dual_writer.replicate_removal([older])
 
+    async def _withdraw(self, pending: PendingArticle, id_: str) -> list[bytes]:
+        """Withdraw the verdicts in a group that rested on a text that is no article; who left it."""
+        is_copy = partial(is_stored_copy, policy=pending.profile.policy, notice=pending.analysis)
+        try:
+            left = await self._index.articles.split(id_, is_copy)
+        except (NotFound, Expired, CommitConflict):  # the next article with that text finds the rest
+            return []
+        withdrawn = [b.id for key, b in left.items() if b.id == key and b.outcome.verdict == "duplicate"]
+        pending.withdrawn += tuple(withdrawn)
+        return list(map(keys.id_hash, left))
+
     async def set_answers(self, plans: Sequence[CommitPlan]) -> None:
         """Set the answers of the articles, with the id of the event that each is part of."""
         groups = list(dict.fromkeys(g for p in plans for g in p.duplicate_groups))
         events = await self._event_ids_of(groups) if self._event_ids_of and groups else {}
         for plan in plans:
             event = next((events[g] for g in plan.duplicate_groups if g in events), None) if events else None
-            plan.pending.answer = replace(plan.answer, event_id=event) if event else plan.answer
+            answer, withdrawn = plan.answer, plan.pending.withdrawn
+            answer = replace(answer, event_id=event) if event else answer
+            plan.pending.answer = replace(answer, withdrawn=withdrawn) if withdrawn else answer

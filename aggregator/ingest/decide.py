@@ -18,6 +18,7 @@ from random import getrandbits
 
 from aggregator.analysis.source import as_sent
 from aggregator.dedup.copy_rule import is_same_outlet
+from aggregator.dedup.grouping import groups_in_doubt, unite
 from aggregator.dedup.verdict import (
     Candidate,
     compare_with_readers_versions,
@@ -167,6 +168,11 @@ class Decider:
             # It expired before its copies and returns: it is their canonical article again.
             outcome = Outcome("new", distance=outcome.distance)
         outcome = outcome if former is None else replace(outcome, reused_id=True)
+        heads: list[ArticleRecord] = []
+        if replaced is None:
+            outcome, heads = unite(
+                case.pending.analysis, case.candidates, outcome, case.pending.profile.policy
+            )
         record = await self._assign_number(case, led_group)
         snapshot, probe = case.snapshot, case.lookup.probe
         checks = self._index.lookup.commit_checks(
@@ -181,7 +187,12 @@ class Decider:
             transaction = Transaction(
                 removal.checks + transaction.checks, removal.writes[:-1] + transaction.writes
             )
-        return self._build_plan(case, outcome, record, transaction, replaced=replaced, former=former)
+        plan = self._build_plan(case, outcome, record, transaction, replaced=replaced, former=former)
+        if not heads:
+            return plan
+        checks, writes, joining = await self._index.articles.join(snapshot, heads)
+        transaction = Transaction((*transaction.checks, *checks), (*writes, *transaction.writes))
+        return replace(plan, transaction=transaction, joining=joining)
 
     async def _compare_with_readers_versions(
         self, case: _Decision, outcome: Outcome, match: Match
@@ -300,6 +311,7 @@ class Decider:
             replaced=replaced,
             older_versions=tuple(b for b in case.bindings if b is not case.current),
             duplicate_groups=tuple(groups),
+            doubtful=() if outcome.text_is_article else groups_in_doubt(analysis, case.candidates),
         )
 
 

@@ -58,15 +58,20 @@ class DualWriter:
         self._newer_stays = newer_stays
         self._other_recipe = other_recipe
 
-    async def replicate(self, posted: Sequence[PostedArticle]) -> list[PostedArticle]:
-        """Copy these articles; returns those whose text is missing or not the stored one. Idempotent."""
+    async def replicate(
+        self, posted: Sequence[PostedArticle], moved: Sequence[bytes] = ()
+    ) -> list[PostedArticle]:
+        """Copy these articles; returns those whose text is missing or not the stored one. Idempotent.
+
+        ``moved``: id hashes of others whose group has changed.
+        """
         posted_by_hash = {keys.id_hash(item.record.id): item for item in posted}
         missing = await self.find_missing(posted)
         records = await self._shadow_records(missing)
         await self._index.records.insert(
             [r for r in records.values() if r.space in self._index.shadow_spaces], {}
         )
-        await self._reconcile(list(posted_by_hash), records, {})
+        await self._reconcile(list(dict.fromkeys((*posted_by_hash, *moved))), records, {})
         return [item for item in missing if item.record.number not in records]
 
     async def find_missing(self, posted: Sequence[PostedArticle]) -> list[PostedArticle]:

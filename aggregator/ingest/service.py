@@ -30,8 +30,9 @@ from typing import TypeVar
 from aggregator import tracing
 from aggregator.analysis.source import spelled_as, with_source
 from aggregator.concurrency import current_caller
+from aggregator.dedup.grouping import is_stored_copy
 from aggregator.dedup.policy import PolicyProfiles
-from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
+from aggregator.domain import Analysis, AnalyzeMany, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError, InvalidInput, NotFound
 from aggregator.index import Index, keys
 from aggregator.index.bindings import bindings_under
@@ -216,7 +217,7 @@ class IngestService:
             if known := bindings_under(read, key):
                 await self._index.takedowns.add(id_, [refused_text(b.binding) for b in known])
         try:
-            removed = await self._index.articles.delete(id_, sources=sources)
+            removed = await self._index.articles.delete(id_, sources=sources, is_copy=self._is_copy)
             versions = {b.binding.number: (b.binding.first_version, b.space) for b in removed}
             if self._dual_writer is not None:
                 await self._dual_writer.replicate_removal(removed)
@@ -232,6 +233,9 @@ class IngestService:
             if self._on_delete is not None:
                 await self._on_delete(first_version, id_, self._clock())
         await self._index.records.delete({number: space for number, (_, space) in versions.items()})
+
+    def _is_copy(self, later: ArticleRecord, earlier: ArticleRecord) -> bool:
+        return is_stored_copy(later, earlier, self._profiles.select("", later.source).policy)
 
 
 def _finished_answer(pending: PendingArticle, analyze_ms: float) -> Answer | AggregatorError:

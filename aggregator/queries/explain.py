@@ -10,8 +10,7 @@ from math import isinf
 from operator import itemgetter
 
 from aggregator.analysis.analyzer import shingle_width, uses_spaces
-from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
-from aggregator.analysis.simhash import hamming_distance
+from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.analysis.source import with_source
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
@@ -24,14 +23,12 @@ from aggregator.dedup.copy_rule import (
     Requirement,
     Requirements,
     figures_changed,
-    hours_between,
-    is_same_outlet,
 )
 from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
+from aggregator.dedup.grouping import stored_evidence
 from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles
 from aggregator.dedup.verdict import (
     compare_pair,
-    cosine,
     headline_similarity,
     is_reversed,
     novelty,
@@ -72,11 +69,6 @@ class ComparedArticle:
     record: ArticleRecord
     text: str | None
     policy: str = ""
-
-    @property
-    def arrived_ms(self) -> int | None:
-        """Arrival time of a stored article, in ms since 1970 UTC."""
-        return self.record.arrived_ms if self.record.number else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +149,11 @@ def explain(
     a, b = first.record, second.record
     earlier, later = (article.record for article in _in_order(first, second))
     comparable = a.space == b.space
-    distance = hamming_distance(a.fingerprint, b.fingerprint) if comparable else None
+    evidence = stored_evidence(a, b)
+    distance = evidence.distance if comparable else None
     differing = a.fingerprint ^ b.fingerprint
     texts = None if first.text is None or second.text is None else (first.text, second.text)
     passages = _shared_and_own_passages(texts, (a.lang, b.lang)) if texts else None
-    evidence = Evidence(
-        estimate_overlap(a.sketch, b.sketch),
-        cosine(a.terms, b.terms),
-        distance or 0,
-        is_same_outlet(a.source, b.source),
-        hours_between(a.published_at_ms, b.published_at_ms, first.arrived_ms, second.arrived_ms),
-    )
     is_match, reason = compare_pair(later, earlier, evidence, policy) if comparable else (False, "")
     are_news = is_match and bool(novelty(earlier, later, policy))
     if comparable:

@@ -1,11 +1,14 @@
 """Transactions: the checks and writes of one insert, update or delete."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from aggregator.domain import ArticleRecord, Outcome, Sketch, article_number_at
 from aggregator.index import keys
 from aggregator.index.bindings import (
     decode_binding,
+    decode_pointer,
     next_canonical,
 )
 from aggregator.index.blocks import DEFAULT_PLAN
@@ -126,7 +129,8 @@ def test_delete_of_a_canonical_article() -> None:
     moved = decode_binding(puts[members[2].key]).outcome.match
     assert moved is not None
     assert (moved.id, moved.canonical_id, moved.canonical_first) == ("a2", "a2", 2)
-    assert puts[TAG + keys.duplicate_ids(2)] == keys.id_hash("a5") + keys.id_hash("a4")
+    rows = keys.id_hash("a5") + keys.id_hash("a4")
+    assert append(TAG + keys.duplicate_ids(2), rows) in transaction.writes
     assert Delete(TAG + keys.duplicate_ids(1)) in transaction.writes
     assert puts[TAG + keys.tombstone(1)] == keys.DEAD
     assert set(read.unchanged_checks) <= set(transaction.checks)
@@ -149,3 +153,51 @@ def test_records_to_index_get_entries() -> None:
     transaction = SEGMENT.delete(binding_snapshot(1), group(1), None, [record(8)])
 
     assert len(appended(transaction)) == 4 + 3 + 1
+
+
+def test_members_that_leave_with_a_deleted_article() -> None:
+    """They get a list of their own; a match that stayed behind is replaced by their canonical article."""
+    members = [
+        binding_snapshot(2, match(1, 1)),
+        binding_snapshot(3, match(2, 1)),
+        binding_snapshot(4, match(3, 1)),
+    ]
+    leader, follower = members[1].binding, members[2].binding
+    leaders = {leader.id: leader, follower.id: leader}
+
+    transaction = SEGMENT.delete(binding_snapshot(1), group(1, *members), members[0], [], [], leaders)
+    puts = {w.key: w.value for w in transaction.writes if isinstance(w, Put)}
+
+    assert decode_binding(puts[members[0].key]).outcome == Outcome("new")
+    assert decode_binding(puts[members[1].key]).outcome == Outcome("new")
+    assert decode_binding(puts[members[2].key]).outcome.match == match(3, 3)
+    assert append(TAG + keys.duplicate_ids(3), keys.id_hash("a4")) in transaction.writes
+    assert Delete(TAG + keys.duplicate_ids(1)) in transaction.writes
+
+
+def test_members_leave_an_article_that_stays() -> None:
+    """The others stay in its list, which is compared as it was read."""
+    members = [binding_snapshot(2, match(1, 1)), binding_snapshot(3, match(1, 1))]
+    read = group(1, *members)
+
+    transaction = SEGMENT.split(binding_snapshot(1), read, [], [], {"a3": members[1].binding})
+    puts = {w.key: w.value for w in transaction.writes if isinstance(w, Put)}
+
+    assert members[0].key not in puts
+    assert decode_binding(puts[members[1].key]).outcome == Outcome("new")
+    assert puts[TAG + keys.duplicate_ids(1)] == keys.id_hash("a2")
+    assert set(read.unchanged_checks) <= set(transaction.checks)
+
+
+def test_a_group_joins_an_older_one() -> None:
+    """Its canonical article keeps its verdict and gets a link; its duplicates keep the match."""
+    member = binding_snapshot(6, match(5, 5))
+    writes = SEGMENT.join(binding_snapshot(5), group(5, member), match(1, 1))
+    puts = {w.key: w.value for w in writes if isinstance(w, Put)}
+    moved = [decode_binding(puts[TAG + keys.binding(id_)]).outcome for id_ in ("a5", "a6")]
+
+    assert moved[0] == replace(Outcome("new"), match=match(1, 1))
+    assert moved[1].match == replace(match(5, 5), canonical_id="a1", canonical_first=1)
+    assert [decode_pointer(puts[TAG + keys.state(n)]).id for n in (5, 6)] == ["a1", "a1"]
+    assert Delete(TAG + keys.duplicate_ids(5)) in writes
+    assert append(TAG + keys.duplicate_ids(1), keys.id_hash("a5") + keys.id_hash("a6")) in writes

@@ -312,3 +312,23 @@ async def test_steps_are_repeated_until_they_succeed(
     assert (stats.examined, stats.not_copied, stats.not_stored) == (len(TEXTS), 0, 0)
     assert not not_analyzed
     await assert_equal_spaces(store, CURRENT, NEXT_MODEL)
+
+
+async def test_groups_that_are_united_and_split_are_so_in_the_shadow_space(store: Store) -> None:
+    """An article unites two groups; when the canonical article goes, its members are examined."""
+    both = Process(store, CURRENT, NEXT_MODEL)
+    whole = story(30, 40)
+    parts = {"a0": whole[: int(len(whole) * 0.45)], "a1": whole[int(len(whole) * 0.55) :]}
+    parts |= {"c1": edited(parts["a1"], 1), "a2": whole}
+    for id_, text in parts.items():
+        await both.post(id_, text)
+    assert len(await both.index.articles.group_members("a1")) == 4
+    await assert_equal_spaces(store, CURRENT, NEXT_MODEL)
+
+    for id_ in ("a0", "a2"):
+        await both.ingest.delete(id_)
+        await assert_equal_spaces(store, CURRENT, NEXT_MODEL)
+    await both.post("a3", whole)
+    await both.ingest.delete("a3")
+
+    await assert_equal_spaces(store, CURRENT, NEXT_MODEL)

@@ -1,0 +1,93 @@
+"""Which duplicate groups are one, and which members of a group do not belong to it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from aggregator.analysis.shingles import estimate_overlap
+from aggregator.analysis.simhash import hamming_distance
+from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence, hours_between, is_same_outlet
+from aggregator.dedup.other_news import is_same_text, other_news
+from aggregator.dedup.policy import Policy
+from aggregator.dedup.verdict import Candidate, compare_pair, cosine, headline_similarity
+from aggregator.domain import ArticleRecord, Outcome
+
+IsCopy = Callable[[ArticleRecord, ArticleRecord], bool]  # the later and the earlier one
+# At 0.7 the groups of SpotSigs stay as precise, below they do not.
+UNITING_CONTAINMENT = 0.7
+# One that left a group is compared with so many others that left it, the latest.
+MAX_COMPARED = 32
+
+
+def unite(
+    subject: Comparable, candidates: Sequence[Candidate], outcome: Outcome, policy: Policy
+) -> tuple[Outcome, list[ArticleRecord]]:
+    """The outcome in the oldest group and the canonical articles, oldest first, of groups that are one.
+
+    The duplicate copies each of them, also that of its own group. No articles: the outcome stays.
+    """
+    heads = [c for c in candidates if c.canonical[1] == c.record.first_version]
+    if outcome.match is None or policy.name != "verified" or len(heads) < 2:
+        return outcome, []
+    copied = sorted(
+        (
+            c.record
+            for c in heads
+            if c.evidence.overlap.containment >= UNITING_CONTAINMENT
+            and compare_pair(subject, c.record, c.evidence, policy)[0]
+        ),
+        key=lambda record: record.first_version,
+    )
+    if len(copied) < 2 or outcome.match.canonical_first not in {r.first_version for r in copied}:
+        return outcome, []
+    oldest = copied[0]
+    match = replace(outcome.match, canonical_id=oldest.id, canonical_first=oldest.first_version)
+    return replace(outcome, match=match), copied
+
+
+def leaving(canonical: ArticleRecord, members: Iterable[ArticleRecord], is_copy: IsCopy) -> dict[str, str]:
+    """The ids of members that are no copies of their canonical article, each with that of its new one.
+
+    That is an earlier one that left too and that it copies, or itself.
+    """
+    leaders: list[ArticleRecord] = []
+    found: dict[str, str] = {}
+    for member in sorted(members, key=lambda record: (record.first_version, record.id)):
+        if is_copy(member, canonical):
+            continue
+        leader = next((each for each in leaders[-MAX_COMPARED:] if is_copy(member, each)), member)
+        leaders += [member] if leader is member else []
+        found[member.id] = leader.id
+    return found
+
+
+def is_stored_copy(
+    later: ArticleRecord, earlier: ArticleRecord, policy: Policy, notice: Comparable | None = None
+) -> bool:
+    """Whether ``later`` is a copy; of a text like ``notice``, which is no article, the headline decides."""
+    if notice is not None and is_same_text(notice, later):
+        return headline_similarity(later, earlier) >= EQUAL_HEADLINES
+    evidence = stored_evidence(later, earlier)
+    if later.text_hash == earlier.text_hash:
+        reason = other_news(later, earlier, evidence, policy.same_outlet_hours)
+        return policy.name != "verified" or reason not in ("page", "column")
+    return compare_pair(later, earlier, evidence, policy)[0]
+
+
+def stored_evidence(a: ArticleRecord, b: ArticleRecord) -> Evidence:
+    """The evidence about two articles of one space without their neighbours; number 0: not stored."""
+    arrived = [record.arrived_ms if record.number else None for record in (a, b)]
+    return Evidence(
+        estimate_overlap(a.sketch, b.sketch),
+        cosine(a.terms, b.terms),
+        hamming_distance(a.fingerprint, b.fingerprint),
+        is_same_outlet(a.source, b.source),
+        hours_between(a.published_at_ms, b.published_at_ms, *arrived),
+    )
+
+
+def groups_in_doubt(subject: Comparable, candidates: Sequence[Candidate]) -> list[str]:
+    """Ids of the canonical articles of duplicates that have the text of ``subject``, which is no article."""
+    duplicates = [c for c in candidates if c.canonical[1] != c.record.first_version]
+    return list(dict.fromkeys(c.canonical[0] for c in duplicates if is_same_text(subject, c.record)))

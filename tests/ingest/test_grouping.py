@@ -1,0 +1,122 @@
+"""Groups after their articles were answered: united, split when the canonical article goes, withdrawn."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from aggregator.domain import Answer, Article
+from aggregator.errors import AggregatorError
+from aggregator.store.base import Store
+from aggregator.store.memory import MemoryStore
+from tests.index.helpers import seal
+from tests.support.factories import Core, core, edited, story
+
+WHOLE = story(1, 40)
+HEAD, TAIL = WHOLE[: int(len(WHOLE) * 0.45)], WHOLE[int(len(WHOLE) * 0.55) :]
+NOTICE = (
+    "Members of the reading club see every page, the crossword and the weather map. Log in with the "
+    "number on your card, or write to the desk of the club, which answers within two days and on no holiday."
+)
+UNLIKE = ("Otters return to the canal", "Choir sells its organ", "Ferry timetable changes in May")
+
+
+async def groups(newsroom: Core, *ids: str) -> list[list[str]]:
+    """The ids of each group, as `/copies` lists them."""
+    found = {id_: [r.id for r in await newsroom.index.articles.group_members(id_)] for id_ in ids}
+    assert all(set(found[other]) == set(members) for members in found.values() for other in members)
+    return sorted(map(list, {tuple(members) for members in found.values()}))
+
+
+async def verdict(newsroom: Core, id_: str) -> str:
+    """The stored verdict."""
+    return (await newsroom.index.articles.get(id_)).outcome.verdict
+
+
+async def post_parts(newsroom: Core) -> Answer:
+    """Two parts of one text with a copy of the second, then the whole; the answer for that."""
+    await newsroom.post("head", HEAD, source="one.example")
+    await newsroom.post("tail", TAIL, source="two.example")
+    await newsroom.post("copy", edited(TAIL, 5), source="three.example")
+    assert await groups(newsroom, "head", "tail", "copy") == [["head"], ["tail", "copy"]]
+    return await newsroom.post("whole", WHOLE, source="four.example")
+
+
+async def test_an_article_that_copies_two_groups_unites_them(store: Store) -> None:
+    """The younger group joins the older one; what was answered stays, and so do repeats."""
+    newsroom = core(store)
+    whole = await post_parts(newsroom)
+
+    assert whole.outcome.match is not None and whole.outcome.match.canonical_id == "head"
+    assert await groups(newsroom, "head", "tail", "copy", "whole") == [["head", "tail", "copy", "whole"]]
+    assert await verdict(newsroom, "tail") == "new"
+    again = await newsroom.post("tail", TAIL, source="two.example")
+    assert (again.outcome.verdict, again.outcome.keep, again.stored) == ("new", True, False)
+    assert again.outcome.match is not None and again.outcome.match.canonical_id == "head"
+
+
+async def test_a_batch_unites_groups_as_single_posts_do(store: Store) -> None:
+    """Also if it stores the canonical articles itself."""
+    newsroom = core(store)
+    texts = {"head": HEAD, "tail": TAIL, "whole": WHOLE, "late": edited(TAIL, 7)}
+    articles = [Article(id_, text=text, source=f"{id_}.example", lang="en") for id_, text in texts.items()]
+
+    answers = await newsroom.ingest.submit_many(articles)
+
+    assert not any(isinstance(answer, AggregatorError) for answer in answers)
+    assert len(await groups(newsroom, *texts)) == 1
+
+
+@pytest.mark.parametrize("gone", ["head", "tail", "copy", "whole"])
+async def test_any_member_of_a_united_group_can_go(store: Store, gone: str) -> None:
+    """Over a seal too; nothing names the deleted article, and each group lists its articles."""
+    newsroom = core(store)
+    await post_parts(newsroom)
+    await seal(newsroom)
+
+    await newsroom.ingest.delete(gone)
+
+    left = [id_ for id_ in ("head", "tail", "copy", "whole") if id_ != gone]
+    assert sorted(id_ for group in await groups(newsroom, *left) for id_ in group) == sorted(left)
+
+
+async def test_the_order_of_versions_does_not_matter() -> None:
+    """Whole, both parts and a copy are one group in the end in all orders."""
+    texts = {"whole": WHOLE, "head": HEAD, "tail": TAIL, "copy": edited(WHOLE, 9)}
+    for order in permutations(texts):
+        newsroom = core(MemoryStore())
+        for id_ in order:
+            await newsroom.post(id_, texts[id_], source=f"{id_}.example")
+        assert len(await groups(newsroom, *order)) == 1, order
+
+
+async def test_members_that_shared_only_the_deleted_article_leave(store: Store) -> None:
+    """The parts are no copies of each other; the copy of a part goes with it."""
+    newsroom = core(store)
+    for id_, text in (("whole", WHOLE), ("head", HEAD), ("tail", TAIL), ("copy", TAIL.upper())):
+        await newsroom.post(id_, text, source=f"{id_}.example")
+    assert len(await groups(newsroom, "whole", "head", "tail", "copy")) == 1
+
+    await newsroom.ingest.delete("whole")
+
+    assert await groups(newsroom, "head", "tail", "copy") == [["head"], ["tail", "copy"]]
+    assert [await verdict(newsroom, id_) for id_ in ("head", "tail", "copy")] == ["new", "new", "duplicate"]
+    found = await newsroom.post("later", edited(TAIL, 3), source="later.example")
+    assert found.outcome.match is not None and found.outcome.match.canonical_id == "tail"
+
+
+async def test_verdicts_that_rested_on_a_notice_are_withdrawn(store: Store) -> None:
+    """The third headline shows that the text is not the article; later posts withdraw nothing more."""
+    newsroom = core(store)
+    titles = {"club": "Log in with your card", **dict(zip(("otters", "choir", "ferry"), UNLIKE, strict=True))}
+    answers = {
+        id_: await newsroom.post(id_, NOTICE, title=title, source="club.example")
+        for id_, title in titles.items()
+    }
+
+    assert [answers[id_].outcome.verdict for id_ in ("club", "otters")] == ["new", "duplicate"]
+    assert not answers["choir"].outcome.text_is_article
+    assert [answer.withdrawn for answer in answers.values()] == [(), (), ("otters",), ()]
+    assert await verdict(newsroom, "otters") == "new"
+    assert await groups(newsroom, "club", "otters") == [["club"], ["otters"]]

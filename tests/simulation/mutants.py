@@ -360,6 +360,16 @@ def _group_with(patch: Patch, checks: Callable[[Any], tuple[Check, ...]]) -> Non
     patch.setattr(Articles, "_read_group", altered)
 
 
+@mutant("a group that joins is not checked", "two groups become one")
+def _(patch: Patch) -> None:
+    original = Articles.join
+
+    async def unchecked(self: Articles, *arguments: Any) -> Any:
+        return [], *(await original(self, *arguments))[1:]
+
+    patch.setattr(Articles, "join", unchecked)
+
+
 @mutant("conflicts earlier in the batch are ignored", "a copy between the articles of a batch")
 def _(patch: Patch) -> None:
     _without_batch_checks(patch)

@@ -26,6 +26,14 @@ for _name, _text in _LONG.items():
     TEXTS[f"{_name}2"] = edited(_text, 12, changes=8)
     TEXTS[f"{_name}cut"] = _text[: int(len(_text) * 0.4)]  # found by its sketch keys only
 TEXTS |= {"q0": "kolo mere tavin", "q0!": "KOLO MERE TAVIN"}  # one text in all languages
+# Two parts of one text are no copies of each other, but the whole is one of both.
+_WHOLE = story(4, sentences=40)
+TEXTS |= {
+    "v0": _WHOLE,
+    "vhead": _WHOLE[: int(len(_WHOLE) * 0.45)],
+    "vtail": _WHOLE[int(len(_WHOLE) * 0.55) :],
+}
+TEXTS |= {"vtail!": TEXTS["vtail"].upper(), "vtail1": edited(TEXTS["vtail"], 11)}
 
 
 @dataclass(frozen=True)
@@ -278,6 +286,22 @@ SMALL: dict[str, Program] = {
         writer("x=s0", "-x", "+", "|", "#", "#"),
         writer("c=scut"),
     ),
+    "two groups become one": (writer("a=vhead", "b=vtail", "c=v0"), writer("d=vtail1", "e=vtail!")),
+    "two groups become one in a batch": (writer("a=vhead b=vtail c=v0 d=vtail!"), writer("e=vtail1")),
+    "two groups become one in overlapping batches": (writer("a=vhead b=vtail c=v0"), writer("d=vtail1")),
+    "groups become one against a delete": (
+        writer("a=vhead", "b=vtail", "c=v0"),
+        writer("-b", "d=vtail1", "-a"),
+    ),
+    "groups become one over a seal": (writer("a=vhead", "b=vtail", "|", "c=v0", "-a"), writer("d=vtail!")),
+    "groups become one against an update": (writer("a=vhead", "b=vtail", "c=v0"), writer("b=vtail1", "a=v0")),
+    "groups of one become one twice": (writer("a=vhead", "b=vtail", "c=v0"), writer("d=v0", "-c")),
+    "members leave when the canonical article goes": (
+        writer("a=v0", "b=vhead", "c=vtail!", "-a"),
+        writer("d=vtail", "-b", "e=vtail1"),
+    ),
+    "members leave a united group": (writer("a=vhead", "b=vtail", "c=v0", "-a"), writer("-b", "d=vhead")),
+    "members leave over a seal": (writer("a=v0", "b=vtail", "c=vhead", "|", "-a", "-b"), writer("d=vtail!")),
     "full keys and a rehash": (writer("=", "a=s0", "b=s1", "c=s2"), writer("+", "*", "d=scut")),
 }
 
@@ -285,7 +309,7 @@ SMALL: dict[str, Program] = {
 def random_program(rng: Random) -> Program:
     """2-4 writers with up to 4 requests each over few ids and one to three stories."""
     ids = "abcdef"[: rng.choice((2, 3, 4, 6))]
-    letters = "stu"[: rng.choice((1, 1, 2, 3))]
+    letters = rng.choice(("s", "s", "st", "stu", "v"))
     texts = [t for t in TEXTS if t[0] in letters]
     languages = ["en"] * 9 + ["fr"] if rng.random() < 0.15 else ["en"]
     fixed_stories = rng.random() < 0.6  # every id keeps its story, so that verdicts can be checked
@@ -297,7 +321,7 @@ def random_program(rng: Random) -> Program:
         return Post(id_, (story_of[id_] + text[1:]) if fixed_stories else text, rng.choice(languages))
 
     if rng.random() < 0.15:
-        return _random_full_keys(rng, letters)
+        return _random_full_keys(rng, letters.strip("v") or "s")
     maintenance_rate, waits = rng.choice((0, 0, 0.1, 0.25, 0.4)), rng.random() < 0.5
 
     def request() -> Request:
@@ -305,7 +329,7 @@ def random_program(rng: Random) -> Program:
             return SYMBOLS[rng.choice("|||>##**+" + ("~~~" if waits else ""))]
         kind = rng.random()
         if kind > 0.9:
-            return Lookup(rng.choice(texts), rng.choice(languages))
+            return Lookup("v0" if letters == "v" else rng.choice(texts), rng.choice(languages))
         if kind < 0.22:
             return Remove(rng.choice(ids))
         if kind < 0.42:

@@ -553,6 +553,7 @@ def _fixed_stories(program: Program) -> set[Story]:
     for post in _posts(program):
         stories_of_id.setdefault(post.id, set()).add(post.story)
     changing = {story for stories in stories_of_id.values() if len(stories) > 1 for story in stories}
+    changing |= {story for stories in stories_of_id.values() for story in stories if story[1] == "v"}
     return {post.story for post in _posts(program)} - changing
 
 

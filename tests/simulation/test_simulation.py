@@ -24,11 +24,12 @@ SCHEDULES = 8  # of each small program; all of them take 2 minutes of processor 
 
 
 def test_texts_are_near_copies_if_they_have_one_story() -> None:
-    """Texts of one story are near-copies of each other, texts of two stories are not."""
+    """Texts of one story are near-copies of each other but for two parts, texts of two stories are not."""
     analyses = {name: analysis(name, "en") for name in TEXTS}
     for a in TEXTS:
         for b in TEXTS:
-            assert are_copies(analyses[a], analyses[b]) == (a[0] == b[0])
+            are_parts = {a[:5], b[:5]} == {"vhead", "vtail"}
+            assert are_copies(analyses[a], analyses[b]) == (a[0] == b[0] and not are_parts)
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -48,6 +48,7 @@ def verdict_out(answer: Answer, settings: Settings) -> wire.VerdictOut:
         stored_as=answer.stored_as,
         reused_id=answer.replaces is not None,
         replaces=fields_of(answer.replaces, wire.ReplacedArticle) if answer.replaces else None,
+        withdrawn=list(answer.withdrawn),
     )
 
 

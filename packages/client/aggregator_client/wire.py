@@ -229,6 +229,13 @@ class VerdictOut(OutcomeOut):
         doc("Whether the id stood for another article, with next to nothing in common with this one.", False),
     ] = False
     replaces: Annotated[ReplacedArticle | None, doc("That other article; null unless reused_id.")] = None
+    withdrawn: Annotated[
+        list[str],
+        doc(
+            "Ids of earlier duplicates over this text, which is no article: fetch them again.",
+            ["gazette-11"],
+        ),
+    ] = []
 
 
 class ArticleRef(Struct):

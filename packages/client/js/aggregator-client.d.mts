@@ -660,4 +660,6 @@ export interface VerdictOut {
   reused_id?: boolean;
   /** That other article; null unless reused_id. */
   replaces?: ReplacedArticle | null;
+  /** Ids of earlier duplicates over this text, which is no article: fetch them again. */
+  withdrawn?: Array<string>;
 }

@@ -122,11 +122,10 @@ def compare_with_readers_versions(
     assert match is not None
     width = shingle_width(subject.lang)
     members = [record.sketch for record in kept[:MAX_KEPT_MEMBERS]]
-    adds = 1.0 - shared_wording(subject.sketch, [canonical.sketch, *members], width).words
-    if (
-        headline_similarity(subject, canonical) >= EQUAL_HEADLINES
-    ):  # which only a short text's sketch includes
-        adds = max(0.0, adds - max(0.0, 1 - subject.text_words / (subject.sketch.size + width - 1)))
+    # An equal headline, which only a short text's sketch includes, does not count.
+    is_equal = headline_similarity(subject, canonical) >= EQUAL_HEADLINES
+    skip = 1 - (subject.text_words - width + 1) / max(1, subject.sketch.size) if is_equal else 0.0
+    adds = 1.0 - shared_wording(subject.sketch, [canonical.sketch, *members], width, skip).words
     if not subject.text_words:  # too few shingles for a share: by the words of the headlines
         readers = {word for record in (canonical, *kept) for word in _headline_words(record)}
         own = _headline_words(subject)

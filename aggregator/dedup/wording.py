@@ -40,16 +40,22 @@ class SharedWording:
 NOTHING_SHARED = SharedWording(0.0, None, 0.0)
 
 
-def shared_wording(subject: Sketch, others: Sequence[Sketch], shingle_width: int) -> SharedWording:
-    """How much of ``subject`` at least one of ``others`` has; ``shingle_width``: words of a shingle."""
+def shared_wording(
+    subject: Sketch, others: Sequence[Sketch], shingle_width: int, skip: float = 0.0
+) -> SharedWording:
+    """How much of ``subject`` at least one of ``others`` has; ``shingle_width``: words of a shingle.
+
+    ``skip``: the share of its beginning, up to 1, that does not count.
+    """
     sketches = [sketch for sketch in others if len(sketch.sample)]
     if not sketches or not len(subject.sample):
         return NOTHING_SHARED
     # Up to the smallest of the largest hashes all samples are complete.
     limits = [int(s.sample[-1]) if len(s.sample) < s.size else _ALL for s in (subject, *sketches)]
     count = int(subject.sample.searchsorted(np.uint32(min(limits)), side="right"))
-    own, marks = subject.sample[:count] >> IGNORED_LOW_BITS, subject.marks[:count]
-    if not count:
+    counted = subject.marks[:count] % POSITIONS >= POSITIONS * skip
+    own, marks = subject.sample[:count][counted] >> IGNORED_LOW_BITS, subject.marks[:count][counted]
+    if not len(own):
         return NOTHING_SHARED
     is_common = np.isin(own, np.concatenate([s.sample for s in sketches]) >> IGNORED_LOW_BITS)
     return SharedWording(

@@ -293,7 +293,7 @@ class Outcome:
     @property
     def problems(self) -> Problem:
         """Problems that only a comparison with stored articles shows."""
-        found = NO_PROBLEM if getattr(self, "text_is_article", True) else Problem.not_article
+        found = NO_PROBLEM if self.text_is_article else Problem.not_article
         return found | Problem.reused_id if self.reused_id else found
 
     def group(self, first_version: int) -> int:

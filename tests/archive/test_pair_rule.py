@@ -53,7 +53,7 @@ articles = st.builds(
 
 
 def online_decision(earlier: Article, later: Article) -> bool:
-    """The service's rule for the two articles, without boilerplate; it looks into one space only."""
+    """The service's rule for the two articles; it looks into one space only."""
     a, b = ANALYZER.analyze(earlier), ANALYZER.analyze(later)
     if a.space != b.space:
         return False
@@ -81,7 +81,7 @@ def test_both_sides_decide_a_pair_alike(first: Article, second: Article) -> None
     assert bool(found[0]) == online_decision(earlier, later)
 
 
-def test_boilerplate_of_an_outlet_does_not_make_copies() -> None:
+def test_a_footer_of_an_outlet_does_not_make_copies() -> None:
     """Five articles of one outlet share a list of other stories; without it they share nothing."""
     footer = story(900, 12)
     texts = [f"{story(seed, 8)} {footer}" for seed in range(5)]

@@ -97,7 +97,7 @@ async def test_a_weekly_column_is_no_duplicate() -> None:
 
 
 async def test_a_footer_alone_is_no_duplicate_of_the_pages_above_it() -> None:
-    """From the fourth page on, the boilerplate of an outlet counts nothing, in a short article either."""
+    """The pages have news of their own above it."""
     service = core(MemoryStore())
     footer = "Subscribe to our channel for news of the harbour every morning and write to the editors"
     for n in range(5):

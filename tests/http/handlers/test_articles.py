@@ -48,6 +48,7 @@ async def test_a_new_article_is_stored(client: Client) -> None:
         "stored_as": None,
         "reused_id": False,
         "replaces": None,
+        "withdrawn": [],
     }
 
 

@@ -36,7 +36,7 @@ Reason = Literal["", "headline", "column", "own news", "page", "part", "passage"
 AGREEING = 0.34
 FEW_WORDS, BARE_WORDS = 40, 10
 MOST = 0.6  # a text of which so much is shared is contained in the other
-PART_RATIO = 0.55  # a text that is shorter than the other by this factor is a part of it
+PART_RATIO, PART_AGREEING = 0.55, 0.75  # a text that is shorter than the other by this factor is a part of it
 MAX_PASSAGE_WORDS, SHORT_ARTICLE_WORDS, MAX_PART_WORDS = 250, 200, 150
 # The shares of the two headlines that occur in the texts of a page, added.
 MAX_OWN_OF_OUTLET, MAX_OWN = 0.9, 0.5
@@ -52,6 +52,8 @@ def other_news(later: Comparable, earlier: Comparable, evidence: Evidence, hours
     ``hours``: after so many it is another day. "page" and "column" hold for equal texts too.
     """
     headlines = title_similarity(later.title, later.lang, earlier.title, later.lang)  # tags may be wrong
+    if later.title and later.title == earlier.title:
+        headlines = 1.0  # also one without terms
     few = min(later.text_words, earlier.text_words)
     is_bare = max(later.text_words, earlier.text_words) < BARE_WORDS and later.lang == earlier.lang
     if is_bare and decisive_difference(later.title, earlier.title, later.lang):
@@ -63,10 +65,10 @@ def other_news(later: Comparable, earlier: Comparable, evidence: Evidence, hours
         return "" if _share_more_than_the_headline(later, earlier, overlap) else "headline"
     if few < FEW_WORDS and overlap.size_ratio < PART_RATIO and (few == 0 or overlap.common_opening < 0.8):
         return "headline"
-    if headlines >= AGREEING:
-        return ""
     pair = _Pair(later, earlier, evidence)
-    return pair.page() or pair.passage() or pair.own_news() or pair.part()
+    if headlines >= AGREEING:  # the joined headlines of two items agree with each of them
+        return pair.part(MOST) if headlines < PART_AGREEING else ""
+    return pair.page() or pair.passage() or pair.own_news() or pair.part(AGREEING)
 
 
 def _share_more_than_the_headline(a: Comparable, b: Comparable, overlap: OverlapEstimate) -> bool:
@@ -120,13 +122,13 @@ class _Pair:
         is_own = shared.headline is not None and shared.headline <= 0.25 and self.later.own_headline >= 0.5
         return "own news" if is_own and _coverage(self.later, self.earlier) < AGREEING else ""
 
-    def part(self) -> Reason:
+    def part(self, about: float) -> Reason:
         overlap = self.evidence.overlap
         few = min(self.later.text_words, self.earlier.text_words)
         shorter, longer = sorted((self.earlier, self.later), key=lambda article: article.sketch.size)
         if overlap.size_ratio >= PART_RATIO or few >= MAX_PART_WORDS or not longer.title:
             return ""
-        if _coverage(longer, shorter) >= AGREEING:
+        if _coverage(longer, shorter) >= about:
             return ""
         return "part" if overlap.containment >= MOST else "passage"
 

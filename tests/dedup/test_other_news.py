@@ -308,3 +308,12 @@ def test_a_column_that_only_names_itself_is_another_one_on_another_day() -> None
     assert other_news(column, column, evidence, 16) == "column"
     assert other_news(column, column, replace(evidence, hours_apart=2.0), 16) == ""
     assert other_news(column, column, replace(evidence, same_outlet=False), 16) == ""
+
+
+def test_an_item_is_part_of_a_collection_under_the_joined_headlines_of_two() -> None:
+    """Each headline agrees with the joined ones, which are not about one item for the most part."""
+    first, second = ITEMS["en"][:2]
+    whole = article(f"{first.title}; {second.title}", first.text, second.text, lang="en")
+    item = article(first.title, first.text, lang="en")
+
+    assert other_news(item, whole, evidence_of(item, whole), 16) == "part"

@@ -269,6 +269,12 @@ class CopyRule:
             for part in parts
         )
 
+    def is_copy_or_summary(self, evidence: Evidence, headline_similarity: Callable[[], float]) -> bool:
+        """Whether the pair meets its requirements, or one text is a teaser of the other."""
+        return self.is_copy(evidence, headline_similarity) or (
+            may_be_summary(evidence.overlap) and headline_similarity() >= EQUAL_HEADLINES
+        )
+
     def is_copy(self, evidence: Evidence, headline_similarity: Callable[[], float]) -> bool:
         """Whether the pair meets its requirements; ``headline_similarity`` is called only if it decides."""
         required, overlap = self.requirements(evidence), evidence.overlap

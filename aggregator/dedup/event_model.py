@@ -90,10 +90,11 @@ def _by_prefix(terms: dict[str, float]) -> dict[str, float]:
 
 
 def _coverage(title: str, lang: str, terms: dict[str, float]) -> float:
-    wanted = _title_terms(title, lang)
+    wanted = title_terms(title, lang)
     return sum(term in terms for term in wanted) / len(wanted) if wanted else 0.0
 
 
 @lru_cache(maxsize=4096)
-def _title_terms(title: str, lang: str) -> frozenset[str]:
+def title_terms(title: str, lang: str) -> frozenset[str]:
+    """The distinct index terms of a headline."""
     return frozenset(tokenizer.tokenize(title, lang))

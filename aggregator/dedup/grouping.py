@@ -8,9 +8,9 @@ from dataclasses import replace
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence, hours_between, is_same_outlet
-from aggregator.dedup.other_news import is_same_text, other_news
+from aggregator.dedup.other_news import is_same_text
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.verdict import Candidate, compare_pair, cosine, headline_similarity
+from aggregator.dedup.verdict import Candidate, compare_pair, cosine, headline_similarity, is_exact_copy
 from aggregator.domain import ArticleRecord, Outcome
 
 IsCopy = Callable[[ArticleRecord, ArticleRecord], bool]  # the later and the earlier one
@@ -70,8 +70,7 @@ def is_stored_copy(
         return headline_similarity(later, earlier) >= EQUAL_HEADLINES
     evidence = stored_evidence(later, earlier)
     if later.text_hash == earlier.text_hash:
-        reason = other_news(later, earlier, evidence, policy.same_outlet_hours)
-        return policy.name != "verified" or reason not in ("page", "column")
+        return is_exact_copy(later, earlier, evidence, policy)
     return compare_pair(later, earlier, evidence, policy)[0]
 
 

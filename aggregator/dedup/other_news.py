@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from aggregator.analysis.analyzer import HEADLINE_COUNTS_BELOW_WORDS, shingle_width
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
-from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.decisive import decisive_difference
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence
-from aggregator.dedup.event_model import title_similarity
+from aggregator.dedup.event_model import title_similarity, title_terms
 from aggregator.dedup.wording import SharedWording, shared_wording
 
 Reason = Literal["", "headline", "column", "own news", "page", "part", "passage"]
@@ -81,7 +81,7 @@ def _share_more_than_the_headline(a: Comparable, b: Comparable, overlap: Overlap
     return overlap.shared - in_headline >= AGREEING * (own.size - in_headline)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Pair:
     """Two articles under unlike headlines, or without: none of these says anything of a missing headline."""
 
@@ -96,28 +96,32 @@ class _Pair:
         # Korean headlines and texts separate words in different ways.
         is_short = many < HEADLINE_COUNTS_BELOW_WORDS and self.later.lang != "ko"
         is_page = own <= limit and (self.evidence.same_outlet or is_short)
-        return "page" if is_page and not self._is_about_other() else ""
+        return "page" if is_page and not self._is_about_other else ""
 
+    @cached_property
     def _is_about_other(self) -> bool:
         """Whether a headline is about the other article; True if one is missing."""
         if not (self.later.title and self.earlier.title):
             return True
         return max(_coverage(self.earlier, self.later), _coverage(self.later, self.earlier)) >= AGREEING
 
+    @cached_property
+    def _in_earlier(self) -> SharedWording:
+        return shared_wording(self.later.sketch, [self.earlier.sketch], shingle_width(self.later.lang))
+
     def passage(self) -> Reason:
         words = max(self.later.text_words, self.earlier.text_words)
         if self.evidence.overlap.containment >= MOST or words >= MAX_PASSAGE_WORDS:
             return ""
-        begins_alike = max(
-            self._shared(self.later, self.earlier).beginning, self._shared(self.earlier, self.later).beginning
-        )
+        in_later = shared_wording(self.earlier.sketch, [self.later.sketch], shingle_width(self.earlier.lang))
+        begins_alike = max(self._in_earlier.beginning, in_later.beginning)
         return "" if begins_alike >= AGREEING else "passage"
 
     def own_news(self) -> Reason:
         if self.later.text_words >= SHORT_ARTICLE_WORDS:
             return ""
-        shared = self._shared(self.later, self.earlier)
-        if shared.beginning < AGREEING and not self._is_about_other():
+        shared = self._in_earlier
+        if shared.beginning < AGREEING and not self._is_about_other:
             return "own news"
         is_own = shared.headline is not None and shared.headline <= 0.25 and self.later.own_headline >= 0.5
         return "own news" if is_own and _coverage(self.later, self.earlier) < AGREEING else ""
@@ -131,10 +135,6 @@ class _Pair:
         if _coverage(longer, shorter) >= about:
             return ""
         return "part" if overlap.containment >= MOST else "passage"
-
-    @staticmethod
-    def _shared(subject: Comparable, other: Comparable) -> SharedWording:
-        return shared_wording(subject.sketch, [other.sketch], shingle_width(subject.lang))
 
 
 def stands_under_many_headlines(subject: Comparable, earlier: Sequence[Comparable]) -> bool:
@@ -162,6 +162,6 @@ def is_same_text(a: Comparable, b: Comparable) -> bool:
 
 def _coverage(headline_of: Comparable, other: Comparable) -> float:
     """Share, 0..1, of the terms of a headline among the other article's top terms."""
-    wanted = set(tokenizer.tokenize(headline_of.title, other.lang))
+    wanted = title_terms(headline_of.title, other.lang)
     terms = {term for term, _ in other.terms}
     return sum(term in terms for term in wanted) / max(MIN_TERMS, len(wanted))

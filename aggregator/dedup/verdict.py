@@ -23,7 +23,6 @@ from aggregator.dedup.copy_rule import (
     Comparable,
     Evidence,
     figures_changed,
-    may_be_summary,
     same_template_other_figures,
     same_template_other_names,
 )
@@ -60,12 +59,7 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
     )
     if not is_article:  # then the headline decides
         candidates = [c for c in candidates if headline_similarity(subject, c.record) >= EQUAL_HEADLINES]
-    exact = [c for c in candidates if c.record.text_hash == subject.text_hash]
-    if policy.name == "verified":
-        hours = policy.same_outlet_hours
-        exact = [
-            c for c in exact if other_news(subject, c.record, c.evidence, hours) not in ("page", "column")
-        ]
+    exact = [c for c in candidates if is_exact_copy(subject, c.record, c.evidence, policy)]
     rule: MatchRule
     if exact:
         best, rule = min(exact, key=lambda c: c.record.number), "exact"
@@ -133,8 +127,8 @@ def compare_with_readers_versions(
     adds = 0.0 if match.rule == "exact" else round(adds, 2)
     if policy.name == "same-event":  # its duplicates have words of their own
         return replace(outcome, adds=adds)
-    shared = estimate_overlap(subject.sketch, canonical.sketch).containment
-    if same_outlet and match.rule != "exact" and shared < FOLLOWS_BELOW and policy.name == "verified":
+    may_follow = same_outlet and match.rule != "exact" and policy.name == "verified"
+    if may_follow and estimate_overlap(subject.sketch, canonical.sketch).containment < FOLLOWS_BELOW:
         return replace(outcome, verdict="related", match=None, keep=True, follows=match.canonical_id)
     words, canonical_words = subject.text_words, canonical.text_words
     fuller = (
@@ -275,9 +269,7 @@ def compare_pair(
     if a.lang != b.lang:  # terms of two languages are not comparable
         evidence = replace(evidence, similarity=1.0)
     headlines = cache(lambda: headline_similarity(a, b))  # needed up to three times, seldom at all
-    if not policy.copy_rule.is_copy(evidence, headlines) and not (
-        may_be_summary(evidence.overlap) and headlines() >= EQUAL_HEADLINES
-    ):
+    if not policy.copy_rule.is_copy_or_summary(evidence, headlines):
         return False, ""
     template = template_difference(evidence.overlap, a, b)
     # A template says in its headline what it exchanges; a rewritten lead brings other names and figures.
@@ -285,6 +277,15 @@ def compare_pair(
         template = ""
     reason: Novelty | Reason = template or other_news(a, b, evidence, policy.same_outlet_hours)
     return not reason, reason
+
+
+def is_exact_copy(
+    later: Analysis | ArticleRecord, earlier: ArticleRecord, evidence: Evidence, policy: Policy
+) -> bool:
+    """Whether the texts are equal and, under "verified", the text is the article and not a column."""
+    if later.text_hash != earlier.text_hash or policy.name != "verified":
+        return later.text_hash == earlier.text_hash
+    return other_news(later, earlier, evidence, policy.same_outlet_hours) not in ("page", "column")
 
 
 def shares_enough(later: Comparable, earlier: Comparable, evidence: Evidence, policy: Policy) -> bool:
@@ -317,8 +318,7 @@ def template_difference(overlap: OverlapEstimate, a: Comparable, b: Comparable) 
 def novelty(earlier: Comparable, later: Comparable, policy: Policy) -> Novelty:
     """What the later of two matching articles adds to the earlier one; "" if nothing.
 
-    "figures": they were replaced, and the policy treats updates as
-    new or both are short flashes.
+    "figures": they were replaced, and the policy treats updates as new or both are short flashes.
     """
     both_flashes = policy.name == "verified" and earlier.short and later.short
     changed = (policy.updates_are_new or both_flashes) and figures_changed(earlier.figures, later.figures)

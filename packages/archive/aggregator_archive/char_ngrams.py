@@ -16,13 +16,7 @@ import numpy.typing as npt
 
 from aggregator.analysis import shingles
 from aggregator.analysis.shingles import OPENING_WORDS
-from aggregator.dedup.copy_rule import (
-    EQUAL_HEADLINES,
-    Comparable,
-    Evidence,
-    may_be_summary,
-    same_template_other_figures,
-)
+from aggregator.dedup.copy_rule import Comparable, Evidence, same_template_other_figures
 from aggregator.dedup.other_news import Reason, other_news
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Novelty, compare_pair, headline_similarity
@@ -96,9 +90,7 @@ def compare_char_ngrams(
     if policy.name != "verified":
         return compare_pair(a, b, evidence, policy)
     headlines = cache(lambda: headline_similarity(a, b))
-    if not policy.copy_rule.is_copy(replace(evidence, similarity=1.0), headlines) and not (
-        may_be_summary(evidence.overlap) and headlines() >= EQUAL_HEADLINES
-    ):
+    if not policy.copy_rule.is_copy_or_summary(replace(evidence, similarity=1.0), headlines):
         return False, ""
     containment = evidence.overlap.containment ** (1 / STRONG_CONTAINMENT_EXPONENT)
     in_word_shingles = replace(evidence.overlap, containment=containment)

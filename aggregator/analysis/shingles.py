@@ -38,7 +38,7 @@ MAX_SAMPLE_SIZE = 512  # up to 512 hashes
 # (``index/codec/sketches.py``): 0.4 % of the shingles of an unrelated text match one of 4,000 by chance.
 IGNORED_LOW_BITS = 12
 _HASH_SEED = 0x5EED
-_MAX_UINT32 = 0xFFFFFFFF
+MAX_UINT32 = 0xFFFFFFFF
 _LOW_BITS_SHIFT, _LOW_BITS_MASK = np.uint32(IGNORED_LOW_BITS), np.uint32((1 << IGNORED_LOW_BITS) - 1)
 _POSITION_MULTIPLIERS = np.array([
     0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5, 0xFF51AFD7ED558CCD,
@@ -182,7 +182,7 @@ def estimate_overlaps(
         return overlaps
     sizes = np.array([b.size for b in others])
     # The largest hash up to which a sample is complete; hashes equal to it without low bits count.
-    threshold = int(a.sample[-1] | _LOW_BITS_MASK) if len(a.sample) < a.size else _MAX_UINT32
+    threshold = int(a.sample[-1] | _LOW_BITS_MASK) if len(a.sample) < a.size else MAX_UINT32
     thresholds = np.full(len(others), threshold, np.uint32)
     incomplete = np.flatnonzero((counts < sizes) & (counts > 0))
     thresholds[incomplete] = np.minimum(thresholds[incomplete], joined[ends[incomplete] - 1] | _LOW_BITS_MASK)
@@ -231,7 +231,7 @@ def _may_reach(
     (overlapping,) = common.nonzero()
     for i in overlapping.tolist():
         # A containment near 0 needs more hashes than there are: the quotient may be infinite.
-        sample, too_many = others[i].sample, int(min(_MAX_UINT32, int(common[i]) / containment)) + 1
+        sample, too_many = others[i].sample, int(min(MAX_UINT32, int(common[i]) / containment)) + 1
         if a.size <= others[i].size:
             if in_a[i] <= too_many:
                 return True

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.shingles import IGNORED_LOW_BITS
+from aggregator.analysis.shingles import IGNORED_LOW_BITS, MAX_UINT32
 from aggregator.domain import HEADLINE_MARK, POSITIONS, Sketch
 
 # Parts of a text, if each has enough sampled shingles.
 MAX_PARTS, MIN_SHINGLES_PER_PART = 16, 6
 BEGINNING_SHINGLES = 24
-_ALL = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ def shared_wording(
     if not sketches or not len(subject.sample):
         return NOTHING_SHARED
     # Up to the smallest of the largest hashes all samples are complete.
-    limits = [int(s.sample[-1]) if len(s.sample) < s.size else _ALL for s in (subject, *sketches)]
+    limits = [int(s.sample[-1]) if len(s.sample) < s.size else MAX_UINT32 for s in (subject, *sketches)]
     count = int(subject.sample.searchsorted(np.uint32(min(limits)), side="right"))
     counted = subject.marks[:count] % POSITIONS >= POSITIONS * skip
     own, marks = subject.sample[:count][counted] >> IGNORED_LOW_BITS, subject.marks[:count][counted]

@@ -65,7 +65,6 @@ class PairRule:
     def __init__(self, columns: Columns, policy: Policy) -> None:
         self._columns = columns
         self._policies = (policy, policy_for_char_ngrams(policy))
-        self._outlets = outlet_codes(columns.sources)
         self._read_row = lru_cache(CACHED_ARTICLES)(self._read)
 
     def decide(self, pairs: Pairs, containment: Floats) -> npt.NDArray[np.uint8]:

@@ -5,7 +5,7 @@ Equal input gives equal output, byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,8 @@ from aggregator.events.storylines import Storylines
 from aggregator.time_units import MINUTE_MS, format_rfc3339
 
 Row = Mapping[str, Any]
+# Returns the language of a row and the terms of its story.
+AnalyzeRow = Callable[[Row], tuple[str, WeightedTerms]]
 
 
 class ServiceFingerprints:
@@ -84,12 +86,15 @@ def make_detector(rule: BurstRule) -> BurstDetector:
 
 
 def changed_events(
-    rows: Iterable[Row], rule: BurstRule, fingerprints: ServiceFingerprints | None = None
+    rows: Iterable[Row],
+    rule: BurstRule,
+    fingerprints: ServiceFingerprints | None = None,
+    analyze: AnalyzeRow | None = None,
 ) -> Iterator[tuple[Event, bool]]:
     """Yield (event, whether it is closed) for every event that changed, once per minute of virtual time."""
     detector, storylines = make_detector(rule), Storylines()
     minute = 0
-    for item in read_items(rows, detector, fingerprints):
+    for item in read_items(rows, detector, fingerprints, analyze):
         detector.observe(item, item.arrived_ms)
         if item.arrived_ms // MINUTE_MS != minute:
             minute = item.arrived_ms // MINUTE_MS
@@ -135,14 +140,20 @@ def _alerts_since(events: Iterable[DetectedEvent], since_ms: int) -> tuple[Detec
 
 
 def read_items(
-    rows: Iterable[Row], detector: BurstDetector, fingerprints: ServiceFingerprints | None = None
+    rows: Iterable[Row],
+    detector: BurstDetector,
+    fingerprints: ServiceFingerprints | None = None,
+    analyze: AnalyzeRow | None = None,
 ) -> Iterator[StreamItem]:
-    """One stream item per row with a title; fingerprints only under the literal rule."""
+    """One stream item per row with a title; fingerprints only under the literal rule.
+
+    ``analyze``: by default as the service does (``RowAnalyzer``).
+    """
     if detector.rule.mode != "literal":
         fingerprints = None
     elif fingerprints is None:
         fingerprints = ServiceFingerprints()
-    return _RowReader(detector.rule, fingerprints).items(rows)
+    return _RowReader(detector.rule, fingerprints, analyze or RowAnalyzer()).items(rows)
 
 
 def event_row(event: Event) -> dict[str, Any]:
@@ -189,6 +200,33 @@ def parse_time_ms(text: object) -> int | None:
     return at_ms if at_ms >= 0 else None
 
 
+class RowAnalyzer:
+    """Language and story terms of rows with a title, as the service computes them."""
+
+    def __init__(self) -> None:
+        self._analyzer: Analyzer | None = None  # loaded for the first row that has a text
+
+    def __call__(self, row: Row) -> tuple[str, WeightedTerms]:
+        """Return the language and the terms of the story, heaviest first."""
+        title = _text_of(row, "title")
+        lang, terms, mask = self._opening_of(row, title)
+        return lang, story_terms(title, lang, terms, mask)
+
+    def _opening_of(self, row: Row, title: str) -> tuple[str, WeightedTerms, int]:
+        """Return language, heaviest terms and opening mask; a row without a text has a language only."""
+        lang, text = _text_of(row, "lang") or None, _text_of(row, "text")
+        if text.strip():
+            if self._analyzer is None:
+                self._analyzer = Analyzer(load_models())
+            try:
+                analysis = self._analyzer.analyze(Article(id="", title=title, text=text, lang=lang))
+            except AggregatorError:
+                pass  # too long: the service would refuse it
+            else:
+                return analysis.lang, analysis.terms, analysis.opening_mask
+        return language.detect_language(title, lang), (), 0
+
+
 @dataclass(slots=True)
 class _RowReader:
     """Converts rows to stream items: times, terms, exact repeats within the window.
@@ -198,9 +236,9 @@ class _RowReader:
 
     rule: BurstRule
     fingerprints: ServiceFingerprints | None
+    analyze: AnalyzeRow
     row_count: int = 0
     seen_titles: dict[str, tuple[int, int]] = field(default_factory=dict)
-    analyzer: Analyzer | None = None  # loaded for the first row that has a text
 
     def items(self, rows: Iterable[Row]) -> Iterator[StreamItem]:
         """Yield one item per row that has a title."""
@@ -215,7 +253,7 @@ class _RowReader:
         self.row_count += 1
         number = article_number_at(now_ms, self.row_count)
         original = self._first_number_of(normalize(title), number, now_ms)
-        lang, terms, mask = self._opening_of(row, title)
+        lang, terms = self.analyze(row)
         space, fingerprint = self.fingerprints.of_row(row) if self.fingerprints else ("", 0)
         return StreamItem(
             number=number,
@@ -232,23 +270,8 @@ class _RowReader:
             published_at_ms=published_ms,
             space=space,
             fingerprint=fingerprint,
-            terms=story_terms(title, lang, terms, mask),
+            terms=tuple(terms),
         )
-
-    def _opening_of(self, row: Row, title: str) -> tuple[str, WeightedTerms, int]:
-        """Return language, heaviest terms and opening mask; a row without a text has a language only."""
-        declared = row.get("lang")
-        lang, text = declared if isinstance(declared, str) else None, row.get("text")
-        if isinstance(text, str) and text.strip():
-            if self.analyzer is None:
-                self.analyzer = Analyzer(load_models())
-            try:
-                analysis = self.analyzer.analyze(Article(id="", title=title, text=text, lang=lang))
-            except AggregatorError:
-                pass  # too long: the service would refuse it
-            else:
-                return analysis.lang, analysis.terms, analysis.opening_mask
-        return language.detect_language(title, lang), (), 0
 
     def _first_number_of(self, title: str, number: int, now_ms: int) -> int | None:
         """Return the number of the first article with this title within the window, or None and record it."""

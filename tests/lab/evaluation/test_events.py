@@ -14,7 +14,6 @@ from aggregator.errors import InvalidInput
 from aggregator.events.detection.model import BurstRule
 from aggregator_lab.evaluation.event_metrics import format_table
 from aggregator_lab.evaluation.events import evaluate, read_known_events
-from aggregator_lab.evaluation.plots import draw_windows
 
 DAY = datetime(2031, 3, 1, tzinfo=UTC)
 ASPECTS = ("mayor", "rescue", "inquiry", "traffic", "hospital", "witness", "insurance", "ferry", "repair")
@@ -120,21 +119,6 @@ def test_wrong_files_are_named_in_the_error(data: Path) -> None:
         evaluate(data, [data / "events.json"], BurstRule())
 
 
-def test_big_events_have_over_30_titles(data: Path) -> None:
-    """As in the paper; an alert that stays smaller does not count as big."""
-    path = data / "events.json"
-    entries = [
-        {**entry, "matches": matches}
-        for entry, matches in zip(json.loads(path.read_text()), (31, 30, 30), strict=True)
-    ]
-    path.write_text(json.dumps(entries))
-
-    report = evaluate(data, [path], BurstRule())
-
-    assert (len(report.big_events), report.big_detected, report.big_alerts) == (1, 1, 0)
-    assert report.as_json()["big_events"] == 1
-
-
 def test_jackknife_leaves_every_window_out_once(data: Path) -> None:
     """Without the window that has the hit nothing is detected; the table shows the range of each measure."""
     report = evaluate(data, [data / "events.json"], BurstRule())
@@ -142,16 +126,3 @@ def test_jackknife_leaves_every_window_out_once(data: Path) -> None:
     assert [(part.detected, part.windows_with_t16) for part in report.jackknife] == [(0, 1), (1, 2), (1, 1)]
     line = next(x for x in format_table([report]).splitlines() if x.startswith("stories") and ".." in x)
     assert line.split() == ["stories", "0..1", "-5..-5", "min", "0.67..0.67", "50%..50%"]
-
-
-@pytest.mark.integration
-def test_every_window_is_drawn(data: Path, tmp_path: Path) -> None:
-    """One image per known event, named after the event and the rule."""
-    pytest.importorskip("matplotlib")
-    report = evaluate(data, [data / "events.json"], BurstRule(), label="stories")
-    assert len(report.windows[0].matching_times_ms) == 20
-
-    files = draw_windows(report, tmp_path / "pictures")
-
-    assert [file.name for file in files] == ["bridge-stories.png", "spread-stories.png", "other-stories.png"]
-    assert all(file.read_bytes().startswith(b"\x89PNG") for file in files)

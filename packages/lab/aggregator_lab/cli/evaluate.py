@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -18,6 +19,7 @@ from aggregator.analysis.models import load_models
 from aggregator.domain import Analysis, Article
 from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
+from aggregator.time_units import HOUR_MS
 from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.rows import read_rows
 from aggregator_lab.evaluation import calibration
@@ -213,16 +215,48 @@ def events(args: argparse.Namespace, settings: Settings) -> int:
             )
             for mode in (RULE_MODES if args.mode == "both" else (args.mode or rule.mode,))
         ]
-    if args.plot:
-        from aggregator_lab.evaluation import plots
-
-        for report in reports:
-            plots.draw_windows(report, Path(args.plot))
     if args.json:
         results = [report.as_json() for report in reports]
         print(json.dumps(results if args.mode == "both" else results[0]))
     else:
         print(event_metrics.format_table(reports))
+    return EXIT_OK
+
+
+def desk(args: argparse.Namespace, settings: Settings) -> int:
+    """Score event detection on a mix of streams."""
+    from aggregator.app import build_burst_rule
+    from aggregator_archive.replay import parse_time_ms
+    from aggregator_lab.evaluation import desk as protocol
+    from aggregator_lab.evaluation import desk_report
+    from aggregator_lab.evaluation import desk_streams as mixing
+    from aggregator_lab.evaluation.events import read_known_events
+
+    more = args.more or []
+    jsonl.check_readable([*args.files, *more[:1]])
+    moments = [parse_time_ms(moment) for moment in args.align.split(",")] if args.align else []
+    if None in moments or not all(number.isdecimal() for number in more[1:]):
+        raise InvalidInput("--align: RFC 3339 times, --more: a file and a number.")
+    read = functools.partial(mixing.read_stream, cache=Path(args.cache) if args.cache else None)
+    streams = mixing.align([read(Path(file)) for file in args.files], [at_ms for at_ms in moments if at_ms])
+    if more:
+        span_ms = streams[0].times_ms[0], streams[0].times_ms[-1]
+        if args.more_hours and moments:
+            span_ms = moments[0] - args.more_hours * HOUR_MS, moments[0] + args.more_hours * HOUR_MS
+        streams.append(mixing.more_headlines(read(Path(more[0])), int(more[1]), *span_ms))
+    known = [event for file in args.events for event in read_known_events(Path(file))]
+    marks = {
+        (m["file"], m["id"]): m["mark"]
+        for file in args.marks
+        for m in json.loads(Path(file).read_text("utf-8"))
+    }
+    result = protocol.run(streams, build_burst_rule(settings), known, marks)
+    alerts = [result.alert_json(alert) for alert in result.alerts]
+    if args.alerts:
+        Path(args.alerts).write_text(json.dumps(alerts, ensure_ascii=False, indent=1), "utf-8")
+    if args.page:
+        Path(args.page).write_text(desk_report.alerts_page(alerts), "utf-8")
+    print(json.dumps(result.as_json()) if args.json else desk_report.format_table(result.as_json()))
     return EXIT_OK
 
 

@@ -36,6 +36,7 @@ def add_evaluate_command(commands: Any) -> None:
     _add_pairs(protocols)
     _add_related(protocols)
     _add_events(protocols)
+    _add_desk(protocols)
     _add_blocks(protocols)
     _add_methods(protocols)
     _add_features(protocols)
@@ -192,13 +193,39 @@ def _add_events(protocols: Any) -> None:
     _add_processes_option(command, "recordings")
     _add_json_option(command)
     command.add_argument(
-        "--plot", metavar="DIR", help="draw the timeline of each recording in DIR (needs matplotlib)"
-    )
-    command.add_argument(
         "--mode", choices=("stories", "literal", "both"),
         help="event rule to score, or both to compare them (default: the setting event_rule)",
     )  # fmt: skip
     add_settings_options(command, (*DETECTION_SETTINGS, "models_dir", *LOG_SETTINGS))
+
+
+def _add_desk(protocols: Any) -> None:
+    command = add_command(
+        protocols, "desk", "alerts of several streams at one desk: found, delay, alerts per day, order",
+        "aggregator_lab.cli.evaluate:desk",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help="dated articles, one stream each")
+    for flag, help in (
+        ("--events", "known events in these files; repeatable"),
+        ("--marks", "marks of readers, `file`, `id` of an article and `mark` each; repeatable"),
+    ):
+        command.add_argument(flag, metavar="FILE", action="append", default=[], help=help)
+    for flag, metavar, help in (
+        ("--align", "TIME,...", "one moment per FILE, which then coincide (default: by whole weeks)"),
+        ("--cache", "DIR", "keep the analyses of the files in DIR"),
+        ("--alerts", "FILE", "write all alerts as JSON, to be judged by hand"),
+        ("--page", "FILE", "the same as an HTML page"),
+    ):
+        command.add_argument(flag, metavar=metavar, help=help)
+    command.add_argument(
+        "--more", nargs=2, metavar=("FILE", "N"), help="N more headlines an hour, drawn from FILE"
+    )
+    command.add_argument(
+        "--more-hours", metavar="N", type=positive_int,
+        help="only from N hours before the first moment of --align to N hours after it",
+    )  # fmt: skip
+    _add_json_option(command)
+    add_settings_options(command, (*DETECTION_SETTINGS, *LOG_SETTINGS))
 
 
 def _add_blocks(protocols: Any) -> None:

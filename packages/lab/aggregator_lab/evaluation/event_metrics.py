@@ -12,8 +12,6 @@ from aggregator.time_units import MINUTE_MS
 from aggregator_archive.replay import rfc3339
 
 MIN_ROUTINE_TITLES = 8
-# What Hu & You (MECS 2017) call a big event in their experiment.
-BIG_EVENT_TITLES = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,6 @@ class KnownEvent:
     pattern          matches the titles about it
     t16_ms           time at which 16 matching titles were within 4 hours; None: never
     t16_is_late      the source lacks the day of the event, so ``t16_ms`` is too late to measure a delay
-    matching_titles  number of matching titles in the window
     """
 
     name: str
@@ -33,7 +30,10 @@ class KnownEvent:
     window_file: str
     t16_ms: int | None
     t16_is_late: bool = False
-    matching_titles: int = 0
+
+    def is_about(self, title: str) -> bool:
+        """Whether a headline matches."""
+        return self.pattern.search(title) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,6 @@ class Alert:
     peak: int
     expected: float
     terms: tuple[str, ...]
-    timeline: tuple[tuple[int, int], ...]
     matching_share: float
     routine_titles: int
 
@@ -66,14 +65,12 @@ class WindowResult:
 
     alerts             of the judged part, which has ``judged_days`` days
     hit                the alert that detected the known event
-    matching_times_ms  times of the matching titles in the judged part
     """
 
     known_event: KnownEvent
     alerts: tuple[Alert, ...]
     judged_days: float
     hit: Alert | None
-    matching_times_ms: tuple[int, ...] = ()
 
     @property
     def delay_min(self) -> float | None:
@@ -130,21 +127,6 @@ class EventReport:
             EventReport(self.label, tuple(w for w in self.windows if w is not out)) for out in self.windows
         ]
 
-    @property
-    def big_events(self) -> list[WindowResult]:
-        """Windows of events with over ``BIG_EVENT_TITLES`` titles, with or without a ``t16``."""
-        return [w for w in self.windows if w.known_event.matching_titles > BIG_EVENT_TITLES]
-
-    @property
-    def big_detected(self) -> int:
-        """Number of ``big_events`` with a hit."""
-        return sum(w.hit is not None for w in self.big_events)
-
-    @property
-    def big_alerts(self) -> int:
-        """Number of alerts that grew to over ``BIG_EVENT_TITLES`` items."""
-        return sum(a.size > BIG_EVENT_TITLES for w in self.windows for a in w.alerts)
-
     def as_json(self) -> dict[str, Any]:
         """The measures, and every alert of every window."""
         return {
@@ -155,26 +137,14 @@ class EventReport:
             "alerts": self.alert_count,
             "alerts_a_day": round(self.alerts_per_day, 3),
             "routine_alerts": self.routine_alerts,
-            "median_delay_min_without_one": [part.median_delay_min for part in self.jackknife],
-            "big_events": len(self.big_events),
-            "big_detected": self.big_detected,
-            "big_alerts": self.big_alerts,
             "windows": [_window_json(w) for w in self.windows],
         }
 
 
 def format_table(reports: Sequence[EventReport]) -> str:
-    """Table for a terminal: measures per rule, big events, ranges without one window, and each window."""
+    """Table for a terminal: measures per rule, ranges without one window, and each window."""
     lines = [f"{'rule':<14}{'detected':>10}{'median delay':>14}{'alerts a day':>14}{'routine':>10}"]
     lines += [_report_line(report) for report in reports]
-    lines += [
-        "",
-        f"{f'over {BIG_EVENT_TITLES} items (Hu & You)':<26}{'known':>8}{'detected':>10}{'of all alerts':>15}",
-    ]
-    lines += [
-        f"{r.label:<26}{len(r.big_events):>8}{r.big_detected:>10}{f'{r.big_alerts} of {r.alert_count}':>15}"
-        for r in reports
-    ]
     lines += [
         "",
         f"{'without any one window':<26}{'missed':>8}{'median delay':>14}{'alerts a day':>14}{'routine':>10}",
@@ -226,7 +196,6 @@ def _window_json(window: WindowResult) -> dict[str, Any]:
             {
                 "detected_at": rfc3339(a.detected_at_ms),
                 **{name: getattr(a, name) for name in ("title", "size", "peak", "expected", "terms")},
-                "timeline": [[rfc3339(at_ms), count] for at_ms, count in a.timeline],
                 "matching": round(a.matching_share, 3),
                 "routine": a.is_routine,
                 "hit": a is window.hit,

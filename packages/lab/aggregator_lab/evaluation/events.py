@@ -98,25 +98,20 @@ def judge_window(
         for event in sorted(last_states.values(), key=lambda e: (e.detected_at_ms, e.id))
         if event.detected_at_ms >= since_ms
     )
-    times = ((parse_time_ms(row.get("published_at")), row["title"]) for row in rows)
-    matching = tuple(ms for ms, title in times if ms and ms >= since_ms and known_event.pattern.search(title))
-    return WindowResult(
-        known_event, alerts, (end_ms - since_ms) / DAY_MS, _find_hit(alerts, known_event), matching
-    )
+    return WindowResult(known_event, alerts, (end_ms - since_ms) / DAY_MS, _find_hit(alerts, known_event))
 
 
 def _parse_known_event(entry: dict[str, Any]) -> KnownEvent:
     day_ms = parse_time_ms(entry["date"])
     if day_ms is None:
         raise ValueError(f"no date: {entry['date']!r}")
-    first_ms, t16_ms = parse_time_ms(entry.get("first")), parse_time_ms(entry.get("t16d") or entry["t16"])
+    due = entry.get("due") or entry.get("t16d") or entry["t16"]
+    first_ms, t16_ms = parse_time_ms(entry.get("first")), parse_time_ms(due)
     # No title of the day itself matches: the source lacks that day.
     t16_is_late = first_ms is not None and first_ms >= day_ms + DAY_MS
     pattern = re.compile(entry["regex"], re.IGNORECASE)
-    matching_titles = int(entry.get("matches", 0))
-    return KnownEvent(
-        entry["name"], day_ms, pattern, entry["window_file"], t16_ms, t16_is_late, matching_titles
-    )
+    file = entry.get("window_file") or entry["file"]
+    return KnownEvent(entry["name"], day_ms, pattern, file, t16_ms, t16_is_late)
 
 
 def _build_alert(event: Event, titles: dict[str, str], known_event: KnownEvent) -> Alert:
@@ -128,8 +123,7 @@ def _build_alert(event: Event, titles: dict[str, str], known_event: KnownEvent) 
         peak=event.peak,
         expected=event.expected,
         terms=event.terms,
-        timeline=event.timeline,
-        matching_share=sum(bool(known_event.pattern.search(t)) for t in first_titles) / JUDGED_ITEMS,
+        matching_share=sum(map(known_event.is_about, first_titles)) / max(1, len(first_titles)),
         routine_titles=sum(bool(ROUTINE_PATTERN.search(t)) for t in first_titles),
     )
 

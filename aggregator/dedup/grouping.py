@@ -7,7 +7,15 @@ from dataclasses import replace
 
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
-from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence, hours_between, is_same_outlet
+from aggregator.analysis.text.decisive import decisive_difference
+from aggregator.dedup.copy_rule import (
+    EQUAL_HEADLINES,
+    Comparable,
+    Evidence,
+    figures_changed,
+    hours_between,
+    is_same_outlet,
+)
 from aggregator.dedup.other_news import is_same_text
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Candidate, compare_pair, cosine, headline_similarity, is_exact_copy
@@ -25,20 +33,20 @@ def unite(
 ) -> tuple[Outcome, list[ArticleRecord]]:
     """The outcome in the oldest group and the canonical articles, oldest first, of groups that are one.
 
-    The duplicate copies each of them, also that of its own group. No articles: the outcome stays.
+    The duplicate copies each of them, also that of its own group, figures included, under a headline that
+    does not differ in a decisive word. No articles: the outcome stays.
     """
     heads = [c for c in candidates if c.canonical[1] == c.record.first_version]
     if outcome.match is None or policy.name != "verified" or len(heads) < 2:
         return outcome, []
-    copied = sorted(
-        (
-            c.record
-            for c in heads
-            if c.evidence.overlap.containment >= UNITING_CONTAINMENT
-            and compare_pair(subject, c.record, c.evidence, policy)[0]
-        ),
-        key=lambda record: record.first_version,
-    )
+    copied = [
+        c.record
+        for c in sorted(heads, key=lambda c: c.canonical[1])
+        if c.evidence.overlap.containment >= UNITING_CONTAINMENT
+        and not figures_changed(subject.figures, c.record.figures)
+        and not decisive_difference(subject.title, c.record.title, subject.lang)
+        and compare_pair(subject, c.record, c.evidence, policy)[0]
+    ]
     if len(copied) < 2 or outcome.match.canonical_first not in {r.first_version for r in copied}:
         return outcome, []
     oldest = copied[0]

@@ -78,7 +78,7 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
                 text_is_article=is_article,
                 part_of=part_of,
             )
-        best, rule = _best_match(duplicated, policy)
+        best, rule = _best_match(subject, duplicated, policy)
     match = Match(
         id=best.record.id,
         number=best.record.number,
@@ -195,8 +195,11 @@ def related_candidates(
     ]
 
 
-def _best_match(matches: Sequence[Candidate], policy: Policy) -> tuple[Candidate, MatchRule]:
-    """The closest match (ties: the earliest); under "verified" the closest in the group with most votes."""
+def _best_match(new: Comparable, matches: Sequence[Candidate], policy: Policy) -> tuple[Candidate, MatchRule]:
+    """The closest match (ties: the earliest); under "verified" of the group with most votes.
+
+    Matches under the headline of ``new`` vote alone, if there are any.
+    """
     earliest_first = sorted(matches, key=lambda c: c.record.number)
     if policy.name == "hamming":
         return min(earliest_first, key=lambda c: c.evidence.distance), "hamming"
@@ -208,6 +211,7 @@ def _best_match(matches: Sequence[Candidate], policy: Policy) -> tuple[Candidate
     )
     lowest = nearest_first[0].evidence.overlap.containment - VOTING_CONTAINMENT_MARGIN
     voters = [c for c in nearest_first if c.evidence.overlap.containment >= lowest]
+    voters = [c for c in voters if headline_similarity(new, c.record) >= EQUAL_HEADLINES] or voters
     votes = Counter(c.canonical[1] for c in voters)
     best = max(voters, key=lambda c: votes[c.canonical[1]])
     return best, "hamming" if best.evidence.distance <= policy.duplicate_bits else "overlap"

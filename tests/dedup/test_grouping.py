@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.dedup.grouping import groups_in_doubt, is_stored_copy, leaving, stored_evidence, unite
@@ -62,6 +64,23 @@ def test_groups_stay_apart_without_such_a_copy() -> None:
         assert unite(subject, candidates, outcome, policy) == (outcome, [])
     few = [candidate(mixed, head), candidate(mixed, tail)]
     assert unite(mixed, few, duplicate_of(1), POLICY) == (duplicate_of(1), [])
+
+
+@pytest.mark.parametrize(
+    ("figures", "titles"),
+    [((3, 40), ("", "")), ((41,), ("Knots, part 1", "Knots, part 2"))],
+)
+def test_two_editions_of_one_template_stay_two_groups(
+    figures: tuple[int, ...], titles: tuple[str, str]
+) -> None:
+    """A shortened copy of the report of one day shares as much with that of another day."""
+    subject = replace(record(9, WHOLE, titles[0]), figures=(41, 42))
+    own, other = replace(record(1, HEAD), figures=(41,)), replace(record(2, TAIL, titles[1]), figures=figures)
+
+    assert unite(subject, [candidate(subject, own), candidate(subject, other)], duplicate_of(1), POLICY) == (
+        duplicate_of(1),
+        [],
+    )
 
 
 def test_members_that_are_no_copies_leave_with_their_copies() -> None:

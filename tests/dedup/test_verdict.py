@@ -178,6 +178,21 @@ def test_the_group_of_most_of_the_closest_matches_is_joined(
     assert (match.id, match.canonical_id) == (id_, group)
 
 
+def test_a_match_under_the_same_headline_has_precedence() -> None:
+    """Parts of a series share a list of parts: most matches, and the closest, are other parts."""
+    titles = ("Knots, part 1", "Knots, part 2: hitches", "Knots, part 3")
+    stored = [
+        candidate(number, 20, containment, 200, canonical=of, title=title)
+        for number, containment, of, title in zip(
+            (1, 3, 4), (0.92, 0.86, 0.9), [("a1", 1), ("a3", 3), ("a1", 1)], titles, strict=True
+        )
+    ]
+    match = decide(replace(subject(), title="Knots, part 2: hitches"), stored, VERIFIED).match
+
+    assert match is not None
+    assert match.canonical_id == "a3"
+
+
 def printed(*outlets: str) -> list[Candidate]:
     """Copies of one report by ``outlets`` that an article shares a quarter with, but not its opening."""
     stored = []

@@ -40,8 +40,9 @@ BACKFILL = (
 )
 TAKE_DOWN = "Editors: true keeps the text from being stored again under any id (410), false lifts that."
 ORDER = (
-    "Order: time (last item), novelty (detection), size (items), each with cursors; surprise (unusual and "
-    "recent) and growth (items per hour more than before): open events, one page."
+    "Order: time (last item), novelty (detection), size (items), each with cursors; surprise (items and "
+    "sources of the last 30 minutes against the usual, handled events last) and growth (items per hour more "
+    "than before): open events, one page."
 )
 ONLY_SINCE = "Only articles published at or after this time (else arrived, if without date)."
 

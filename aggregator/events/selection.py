@@ -3,43 +3,47 @@
 **Severity**: how fast outlets report now, in one word. The first condition that holds decides:
 
     ended      the detector closed the event: no item within the window of the rule
-    fading     the detector calls it fading (at most half its peak in the window), or no item for 1 h
-    emerging   detected less than 1 h ago, with fewer than 30 items
-    growing    at least 10 items in the last hour, and at least twice as many as in the hour before
-    breaking   any other open event
+    fading     the detector calls it fading (at most half its peak in the window), or no item in the last hour
+    breaking   new and fast: detected less than 2 h ago; in the last hour half the peak, or 10 items
+    growing    fast, and at least twice as many items in the last hour as in the hour before
+    emerging   new, not fast
+    running    any other open event: large and slow
 
-**Rank** on the front page: the ratio of the busiest window to the usual one, in doublings; it halves with
-every two hours without a new item, and with every twelve hours since detection.
+**Urgency** is the order of the front page: items and voices of about the last 30 minutes against the usual
+number, in doublings. What is usual is what was expected when the event fired, and half of what the event
+itself had in a half-hour of the three hours before the last one. More items in the last hour never lower it.
+Events that editors have handled come after all others.
 
-**Orders**: time (last item), novelty (detection), size, surprise (rank), growth (items per hour more than in
-the hour before). The first three are orders of the index of events, so a list continues after a page key. The
-other two change with the time of day: they order open events and have no page keys.
+**Orders**: time (last item), novelty (detection), size, surprise (urgency), growth (items per hour more than
+in the hour before). The first three are orders of the index of events, so a list continues after a page key.
+The other two change with the time of day: they order open events and have no page keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import exp2, inf, log2
+from math import exp2, inf, log2, sqrt
 from typing import Literal, cast, get_args
 from urllib.parse import parse_qsl
 
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.events.detection.lifecycle import TIMELINE_BUCKET_MS
 from aggregator.events.detection.model import EventStatus
 from aggregator.events.event import Event, EventSummary
-from aggregator.time_units import HOUR_MS
+from aggregator.time_units import HOUR_MS, MINUTE_MS
 
-Severity = Literal["emerging", "breaking", "growing", "fading", "ended"]
+Severity = Literal["emerging", "breaking", "growing", "running", "fading", "ended"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
-EMERGING_MS = HOUR_MS
-EMERGING_ITEMS = 30
-GROWING_ITEMS = 10
+NEW_MS = 2 * HOUR_MS
+FAST_ITEMS = 10
 GROWING_RATIO = 2
-QUIET_MS = HOUR_MS
-QUIET_HALF_LIFE_HOURS = 2.0
-AGE_HALF_LIFE_HOURS = 12.0
+# What is older by this time weighs half: in all, a steady rate weighs as much as its last half-hour.
+HALF_LIFE_MS = 20 * MINUTE_MS
+HALF_HOURS_PER_WINDOW = 8
+OWN_RATE_SHARE = 0.5
 EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
 PAGED_ORDERS: tuple[EventOrder, ...] = ("time", "novelty", "size")
 # Sort key of an event in a paged order: a number, a time that decides between equal ones (ms), the id.
@@ -143,29 +147,35 @@ def growth(event: Event, now_ms: int) -> Growth:
 
 def severity(event: Event, now_ms: int) -> Severity:
     """The severity at ``now_ms``; see the module."""
+    rates = growth(event, now_ms)
     if event.status == "closed":
         return "ended"
-    if event.status == "fading" or now_ms - event.last_seen_ms >= QUIET_MS:
+    if event.status == "fading" or not rates.last_hour:
         return "fading"
-    if now_ms - event.detected_at_ms < EMERGING_MS and event.size < EMERGING_ITEMS:
-        return "emerging"
-    rates = growth(event, now_ms)
-    if rates.last_hour >= GROWING_ITEMS and rates.last_hour >= GROWING_RATIO * rates.hour_before:
+    is_new = now_ms - event.detected_at_ms < NEW_MS
+    is_fast = rates.last_hour >= min(event.peak / 2, FAST_ITEMS)
+    if is_fast and not is_new and rates.last_hour >= GROWING_RATIO * rates.hour_before:
         return "growing"
-    return "breaking"
+    return ("breaking" if is_fast else "emerging") if is_new else "running"
 
 
-def surprise(event: Event) -> float:
-    """log2 of the busiest window over the usual one; negative only when it was quieter than usual."""
-    return log2((event.peak + 1) / (event.expected + 1))
+def urgency(event: Event, now_ms: int) -> tuple[float, float]:
+    """Items and voices of the last half-hour: doublings above the usual, then their number."""
+    own = event.items_between(now_ms - 4 * HOUR_MS, now_ms - HOUR_MS) / 6
+    usual = event.expected / HALF_HOURS_PER_WINDOW + OWN_RATE_SHARE * own
+    recent = sqrt(_recent(event.timeline, now_ms) * _recent(event.voices, now_ms))
+    return max(0.0, log2((recent + 1) / (usual + 1))), recent
 
 
-def rank(event: Event, now_ms: int) -> float:
-    """Weight of an event at ``now_ms``, larger first; later times count as ``now_ms``."""
-    quiet_hours = max(0, now_ms - event.last_seen_ms) / HOUR_MS
-    age_hours = max(0, now_ms - event.detected_at_ms) / HOUR_MS
-    halvings = quiet_hours / QUIET_HALF_LIFE_HOURS + age_hours / AGE_HALF_LIFE_HOURS
-    return surprise(event) * exp2(-halvings)
+def _recent(timeline: Iterable[tuple[int, int]], now_ms: int) -> float:
+    ages = ((max(0, now_ms - TIMELINE_BUCKET_MS - at_ms), count) for at_ms, count in timeline)
+    return sum(count * exp2(-age_ms / HALF_LIFE_MS) for age_ms, count in ages)
+
+
+def is_handled(event: Event) -> bool:
+    """Whether editors are done with the event: acknowledged, published, dropped or muted."""
+    is_muted = event.muted is not None or event.false_alarm
+    return is_muted or bool(event.acknowledged_by) or event.work_status in ("published", "dropped")
 
 
 def page_key(entry: Event | EventSummary, event_id: str, order: EventOrder = "time") -> PageKey:
@@ -183,14 +193,14 @@ def page_key(entry: Event | EventSummary, event_id: str, order: EventOrder = "ti
 
 def sort_events(events: Iterable[Event], order: EventOrder, now_ms: int) -> list[Event]:
     """The events in an order at ``now_ms``; equal ones by detection, the newest first."""
-    return sorted(events, key=lambda e: (_number(e, order, now_ms), e.detected_at_ms, e.id), reverse=True)
+    return sorted(events, key=lambda e: (*_key(e, order, now_ms), e.detected_at_ms, e.id), reverse=True)
 
 
-def _number(event: Event, order: EventOrder, now_ms: int) -> float:
+def _key(event: Event, order: EventOrder, now_ms: int) -> tuple[float, ...]:
     match order:
         case "surprise":
-            return rank(event, now_ms)
+            return not is_handled(event), *urgency(event, now_ms)
         case "growth":
-            return growth(event, now_ms).gained
+            return (growth(event, now_ms).gained,)
         case _:
-            return page_key(event, event.id, order)[0]
+            return (page_key(event, event.id, order)[0],)

@@ -117,7 +117,7 @@ async def test_events_are_in_their_lists(browser: Browser, client: Client, servi
     async with opened(browser, client.make_url("/")) as page:
         listed = await page.eval_on_selector_all("#events > li", "nodes => nodes.map(n => n.dataset.key)")
         assert sorted(listed) == ["ee1", "ee2", "ee3", "ee4"]
-        await expect(page.locator("#events-muted > li")).to_have_count(1)
+        await expect(page.locator("#events-handled > li")).to_have_count(1)
         await expect(page.locator("#events-closed")).not_to_be_visible()
 
 

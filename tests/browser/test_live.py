@@ -131,7 +131,7 @@ async def test_two_editors_see_each_others_actions(browser: Browser, url: str) -
         assert await accessibility_violations(ben) == []
         await ben.get_by_role("textbox", name="Your name").fill("Ben <b>")
         await ben.get_by_role("textbox", name="Your name").press("Enter")
-        await ann.locator("#events-muted .event").wait_for(state="attached")
+        await ann.locator("#events-handled .event").wait_for(state="attached")
         await expect(ann.locator("#events .event")).to_have_count(0)
         audit = ben.locator(".audit-trail li")
         await audit.nth(1).wait_for()

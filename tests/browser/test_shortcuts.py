@@ -51,7 +51,7 @@ async def test_events_are_handled_without_a_mouse(
         muted = (await focused(page))[-1]
         await page.keyboard.press("m")
         await page.get_by_text("Story muted for 7 days.").wait_for()
-        await page.locator(f"#events-muted [data-key=ee{muted}]").wait_for(state="attached")
+        await page.locator(f"#events-handled [data-key=ee{muted}]").wait_for(state="attached")
         assert (await focused(page)).startswith("Story number")
         await page.get_by_role("button", name="Undo").press("Enter")
         await page.locator(f"#events [data-key=ee{muted}]").wait_for()

@@ -19,10 +19,9 @@ from aggregator.events.selection import (
     OwnSources,
     growth,
     page_key,
-    rank,
     severity,
     sort_events,
-    surprise,
+    urgency,
 )
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS, MINUTE_MS
@@ -100,7 +99,7 @@ def test_without_own_sources_no_event_is_ours() -> None:
     assert not own.any_of([""])
 
 
-OLD = {"detected_at_ms": EVENT_MS - 3 * HOUR_MS, "size": 40}
+OLD = {"detected_at_ms": EVENT_MS - 2 * HOUR_MS, "peak": 40}
 HOUR_AGO = EVENT_MS - HOUR_MS
 
 
@@ -109,18 +108,19 @@ HOUR_AGO = EVENT_MS - HOUR_MS
     [
         ({"status": "closed", **OLD}, "ended"),
         ({"status": "fading", **OLD}, "fading"),
-        ({"last_seen_ms": EVENT_MS - HOUR_MS, **OLD}, "fading"),
-        ({"last_seen_ms": EVENT_MS - HOUR_MS + 1, "timeline": (), **OLD}, "breaking"),
-        ({"detected_at_ms": EVENT_MS - HOUR_MS + 1, "size": 29}, "emerging"),
-        ({"detected_at_ms": EVENT_MS - HOUR_MS, "size": 29, "timeline": ()}, "breaking"),
-        ({"detected_at_ms": EVENT_MS, "size": 30, "timeline": ((EVENT_MS, 30),)}, "growing"),
+        ({"timeline": ((HOUR_AGO, 30),)}, "fading"),
+        ({"timeline": ((EVENT_MS, 10),), "peak": 300}, "breaking"),
+        ({"timeline": ((EVENT_MS, 9),), "peak": 300}, "emerging"),
+        ({"timeline": ((EVENT_MS, 3),), "peak": 6}, "breaking"),
+        ({"timeline": ((EVENT_MS, 2),), "peak": 6}, "emerging"),
         ({"timeline": ((HOUR_AGO, 5), (EVENT_MS, 10)), **OLD}, "growing"),
-        ({"timeline": ((HOUR_AGO, 6), (EVENT_MS, 11)), **OLD}, "breaking"),
-        ({"timeline": ((EVENT_MS, 9),), **OLD}, "breaking"),
+        ({"timeline": ((HOUR_AGO, 6), (EVENT_MS, 11)), **OLD}, "running"),
+        ({"timeline": ((EVENT_MS, 9),), **OLD}, "running"),
+        ({"timeline": ((EVENT_MS, 3),), **OLD, "peak": 6}, "growing"),
     ],
 )
 def test_each_threshold_from_both_sides(fields: dict[str, Any], expected: str) -> None:
-    """One hour, 30 items, 10 items in an hour, twice the hour before."""
+    """Two hours since detection; 10 items in an hour or half the peak; twice the hour before."""
     assert severity(event("e1", "Bridge", **fields), EVENT_MS) == expected
 
 
@@ -158,24 +158,57 @@ def test_every_event_has_one_severity(
     assert status != "fading" or found == "fading"
 
 
-BASE = replace(
-    event("e", "Bridge closed"), peak=31, expected=0.0, detected_at_ms=EVENT_MS, last_seen_ms=EVENT_MS
+def burst(id_: str, *items: tuple[float, int], voices: int = 0, **fields: Any) -> Event:
+    """An event with so many items so many minutes ago; ``voices``: how many of them are distinct, 0: all."""
+    timeline = tuple((EVENT_MS - round(minutes * MINUTE_MS), count) for minutes, count in sorted(items)[::-1])
+    times = tuple((at_ms, min(count, voices or count)) for at_ms, count in timeline)
+    return event(id_, "Bridge", timeline=timeline, voices=times, **{"expected": 0.4, **fields})
+
+
+def test_the_newest_alarm_stands_first() -> None:
+    """22 items in 4 minutes, before all that is larger, older, usual or handled."""
+    quake = burst("quake", (4, 22), voices=10)
+    ordered = [
+        quake,
+        burst("war", *((minutes, 10) for minutes in range(5, 240, 10)), expected=60.0),
+        burst("morning", (250, 200), (200, 100), (8, 3)),
+        burst("backlog", (170, 300)),
+        burst("thin", (80, 2), (20, 1)),
+        burst("show", (5, 40), acknowledged_by="Ada"),
+        burst("cup", (5, 30), work_status="published"),
+        burst("list", (5, 20), muted="routine"),
+    ]
+
+    found = sort_events(ordered[::-1], "surprise", EVENT_MS)
+
+    assert ids(found) == [
+        *("quake", "war", "thin", "morning", "backlog"),
+        *("show", "cup", "list"),
+    ]
+    assert [severity(e, EVENT_MS) for e in found[:2]] == ["breaking", "breaking"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(1, 50)), max_size=9),
+    st.integers(0, 59),
+    st.integers(1, 50),
+    st.floats(0, 100),
 )
+def test_more_items_in_the_last_hour_never_lower_an_event(
+    items: list[tuple[int, int]], minutes: int, more: int, expected: float
+) -> None:
+    """Whatever came before and whatever is usual."""
+    before = burst("e", *items, expected=expected)
+    after = burst("e", *items, (minutes, more), expected=expected)
+
+    assert urgency(after, EVENT_MS) >= urgency(before, EVENT_MS)
 
 
-def test_surprise_counts_doublings_over_the_usual() -> None:
-    """31 items where none is usual are five doublings; the usual number is zero."""
-    assert surprise(BASE) == 5.0
-    assert surprise(replace(BASE, expected=31.0)) == 0.0
-    assert surprise(replace(BASE, expected=15.0)) == 1.0
+def test_many_voices_come_before_one() -> None:
+    """Twenty items of one source are less urgent than twenty of twenty, and still more than one item."""
+    many, one, single = burst("many", (5, 20)), burst("one", (5, 20), voices=1), burst("single", (5, 1))
 
-
-def test_the_rank_halves_with_quiet_hours_and_with_age() -> None:
-    """Two hours without a new item, or twelve hours since detection."""
-    assert rank(BASE, EVENT_MS) == 5.0
-    assert rank(replace(BASE, last_seen_ms=EVENT_MS - 2 * HOUR_MS), EVENT_MS) == 2.5
-    assert rank(replace(BASE, detected_at_ms=EVENT_MS - 12 * HOUR_MS), EVENT_MS) == 2.5
-    assert rank(BASE, EVENT_MS - HOUR_MS) == 5.0
+    assert urgency(many, EVENT_MS) > urgency(one, EVENT_MS) > urgency(single, EVENT_MS)
 
 
 BASE = replace(
@@ -185,17 +218,6 @@ BASE = replace(
 
 def ids(events: list[Event]) -> list[str]:
     return [e.id for e in events]
-
-
-def test_the_order_of_surprise_puts_a_fresh_burst_before_a_larger_quiet_one() -> None:
-    """Equal ones by detection."""
-    quiet = replace(BASE, id="quiet", peak=127, last_seen_ms=EVENT_MS - 3 * HOUR_MS)
-    usual = replace(BASE, id="usual", expected=10.0)
-    late = replace(BASE, id="late", detected_at_ms=EVENT_MS + 1)
-
-    found = sort_events([quiet, usual, BASE, late], "surprise", EVENT_MS)
-
-    assert ids(found) == ["late", "e", "quiet", "usual"]
 
 
 # Largest, last detected, last seen and fastest growing are four different events.

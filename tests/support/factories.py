@@ -71,6 +71,7 @@ def event(id_: str, title: str, items: Sequence[str] = (), **fields: Any) -> Eve
         cosines=(1.0,) * len(items),
         terms=("harbour", "bridge"),
         timeline=((EVENT_MS - 3_600_000, 4), (EVENT_MS, 12)),
+        voices=((EVENT_MS, 2),),
         reason="16 items within 4 hours, where 0.4 are usual.",
         story_id=id_,
     )

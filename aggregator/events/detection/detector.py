@@ -50,7 +50,8 @@ class BurstDetector:
         self.window: deque[WindowItem] = deque()
         self.cold_start = ColdStart(rates, self.baseline)
         self.term_weights = TermWeights(rule, self.baseline, self.cold_start)
-        self.open_events = OpenEvents(rule, self.clusters, self.term_weights.weigh, self.baseline.idf)
+        weigh, idf = self.term_weights.weigh, self.baseline.idf
+        self.open_events = OpenEvents(rule, self.clusters, weigh, idf, self.voice_of)
         self.hamming_mode = HammingMode() if rule.mode == "literal" else None
         self.undated = UndatedArticles()
         self.series = SeriesMemory()
@@ -136,6 +137,10 @@ class BurstDetector:
     def set_families(self, families: SourceFamilies) -> None:
         """Count these syndication families as one source each from now on; part of the saved state."""
         self.families = families
+
+    def voice_of(self, source: str) -> str:
+        """The voice of a source: its family, or itself."""
+        return self.families.family_of.get(source, source)
 
     def drain_changes(self) -> list[EventChange]:
         """Return the changes since the last call, in order, each with the present version of its event."""

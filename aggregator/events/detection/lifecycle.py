@@ -12,7 +12,8 @@ On a timeline (15 items, 4 h; the status is checked once a minute)::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -39,6 +40,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     pending_numbers, released_numbers   articles that joined and left, not yet in a drained change
     announced_size   size when it fired or last doubled
     surface_forms    term -> word shown for it; "" for a term that is not shown, since no headline contains it
+    voices           voice -> time of its latest item
     """
 
     id: str
@@ -66,8 +68,9 @@ class OpenEvent(msgspec.Struct, array_like=True):
     announced_size: int = 0
     surface_forms: dict[str, str] = {}
     released_numbers: list[int] = []
+    voices: dict[str, int] = {}
 
-    def add(self, member: WindowItem) -> None:
+    def add(self, member: WindowItem, voice: str) -> None:
         """Add one item of the cluster."""
         if not self.size or member.at_ms < self.first_seen_ms:
             self.first_seen_ms = member.at_ms
@@ -77,6 +80,8 @@ class OpenEvent(msgspec.Struct, array_like=True):
             self.items[member.id] = member.cosine
         if member.source and len(self.sources) < MAX_EVENT_SOURCES:
             self.sources[member.source] = None
+        if voice in self.voices or len(self.voices) < MAX_EVENT_SOURCES:
+            self.voices[voice] = max(member.at_ms, self.voices.get(voice, 0))
         if member.lang:
             self.languages[member.lang] = None
         bucket_ms = _bucket(member.at_ms)
@@ -93,6 +98,8 @@ class OpenEvent(msgspec.Struct, array_like=True):
             if len(self.items) < MAX_EVENT_ITEMS:
                 self.items.setdefault(id_, cosine)
         self.sources.update(other.sources)
+        for voice, at_ms in other.voices.items():
+            self.voices[voice] = max(at_ms, self.voices.get(voice, 0))
         self.languages.update(other.languages)
         for bucket_ms, count in other.timeline.items():
             self.timeline[bucket_ms] = self.timeline.get(bucket_ms, 0) + count
@@ -121,6 +128,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
             terms=tuple(word for term in self.terms if (word := self.surface_forms.get(term, term)))
             or tuple(self.terms),
             timeline=tuple(sorted(self.timeline.items())),
+            voices=tuple(sorted(Counter(map(_bucket, self.voices.values())).items())),
             languages=tuple(self.languages),
             profile=tuple(self.profile),
             absorbed=tuple(self.absorbed),
@@ -132,12 +140,23 @@ def _bucket(at_ms: int) -> int:
 
 
 class OpenEvents:
-    """Open events in order of detection, and their changes; ``idf``: weight of a term at any time."""
+    """Open events in order of detection, and their changes; ``idf``: weight of a term at any time.
 
-    def __init__(self, rule: BurstRule, clusters: ClusterIndex, weigh: TermWeigher, idf: TermWeigher) -> None:
+    ``voice_of``: the voice of a source, for which no two of its items count twice.
+    """
+
+    def __init__(
+        self,
+        rule: BurstRule,
+        clusters: ClusterIndex,
+        weigh: TermWeigher,
+        idf: TermWeigher,
+        voice_of: Callable[[str], str],
+    ) -> None:
         self.by_id: dict[str, OpenEvent] = {}
         self.needs_headline: dict[str, None] = {}
         self._rule, self._clusters, self._weigh, self._idf = rule, clusters, weigh, idf
+        self._voice_of = voice_of
         self._updated: dict[str, None] = {}
         self._transitions: list[tuple[ChangeKind, int, OpenEvent]] = []
 
@@ -181,7 +200,7 @@ class OpenEvents:
         """Add items that joined the cluster of an event, in this order."""
         event = self.by_id[cluster.event_id or ""]
         for member in members:
-            event.add(member)
+            event.add(member, self._voice_of(member.source))
         # The cluster may also hold unrelated items, which the event does not list.
         event.peak = max(event.peak, min(cluster.counted_items, event.size))
         self._mark_grown(event)

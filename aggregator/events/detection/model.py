@@ -78,6 +78,7 @@ class DetectedEvent:
     cosines       by item: similarity to the cluster when it joined, 0..1 (1.0 for a duplicate)
     terms         most distinctive terms, heaviest first
     timeline      (start of 10 minutes in ms, items in them), without empty buckets
+    voices        (start of 10 minutes in ms, voices whose latest item is in them), likewise
     merged_into   the event that absorbed it; ``absorbed``: events that it absorbed
     headline_id   article whose headline is the title
     profile       (term, weight) of the common terms, of norm 1, to recognize the cluster later
@@ -105,6 +106,7 @@ class DetectedEvent:
     headline_id: str = ""
     profile: tuple[tuple[str, float], ...] = ()
     absorbed: tuple[str, ...] = ()
+    voices: tuple[tuple[int, int], ...] = ()
 
     def items_between(self, after_ms: float, until_ms: float) -> int:
         """Items in the buckets of the timeline that begin after ``after_ms`` and until ``until_ms``."""

@@ -24,7 +24,7 @@ from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.model import LearningStatus
 from aggregator.events.event import Event, plain_title
-from aggregator.events.selection import growth, severity
+from aggregator.events.selection import growth, is_handled, severity
 from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items
 from aggregator.http.app_keys import SERVICE
 from aggregator_client import wire
@@ -67,6 +67,7 @@ def event_out(event: Event, now_ms: int) -> wire.EventOut:
         wire.EventOut,
         title=plain_title(event.title),
         severity=severity(event, now_ms),
+        handled=is_handled(event),
         expected=round(event.expected, 2),
         last_hour=rates.last_hour,
         hour_before=rates.hour_before,

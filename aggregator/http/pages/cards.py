@@ -12,6 +12,7 @@ from aggregator.events.selection import (
     OwnSources,
     Severity,
     growth,
+    is_handled,
     severity,
     sort_events,
 )
@@ -251,7 +252,7 @@ class EventLists:
     """The sections of the front page, each in the same order."""
 
     open: tuple[Card, ...]
-    muted: tuple[Card, ...]
+    handled: tuple[Card, ...]
     closed: tuple[Card, ...]
 
 
@@ -279,20 +280,16 @@ def event_lists(
     own_sources: OwnSources = NO_OWN_SOURCES,
     only_ours: bool | None = None,
 ) -> EventLists:
-    """The events as open, muted and closed cards; events merged into others are omitted."""
+    """The events as open, handled and closed cards; events merged into others are omitted."""
     shown = (e for e in events if e.merged_into is None)
     cards = [make_card(e, now_ms, own_sources) for e in sort_events(shown, order, now_ms)]
     cards = [c for c in cards if only_severity in (None, c.severity) and only_ours in (None, c.is_ours)]
+    open_cards = [c for c in cards if c.event.status != "closed"]
     return EventLists(
-        open=tuple(c for c in cards if c.event.status != "closed" and not is_muted(c.event)),
-        muted=tuple(c for c in cards if is_muted(c.event)),
-        closed=tuple(c for c in cards if c.event.status == "closed" and not is_muted(c.event)),
+        open=tuple(c for c in open_cards if not is_handled(c.event)),
+        handled=tuple(c for c in open_cards if is_handled(c.event)),
+        closed=tuple(c for c in cards if c.event.status == "closed"),
     )
-
-
-def is_muted(event: Event) -> bool:
-    """Whether editors muted the event or marked it as a false alarm."""
-    return event.muted is not None or event.false_alarm
 
 
 def usual_y(event: Event, bars: Sequence[Bar]) -> float | None:

@@ -117,18 +117,15 @@ async def _read_mark(request: web.Request) -> str | None:
 
 
 ORDERS: dict[EventOrder, tuple[str, str]] = {
-    "surprise": (
-        "Most unusual",
-        "Peak over the usual number of items; halves with 2 h without items and 12 h of age",
-    ),
+    "surprise": ("Most urgent", "Items and sources of the last 30 minutes against the usual number"),
     "novelty": ("Newest", "Time of detection, newest first"),
     "growth": ("Growing", "Items in the last hour minus items in the hour before"),
     "size": ("Largest", "Number of items"),
     "time": ("Last item", "Time of the last item, newest first"),
 }
 SEVERITY_LABELS: dict[Severity, str] = {
-    "emerging": "Emerging", "growing": "Growing fast", "breaking": "Breaking", "fading": "Fading",
-    "ended": "Ended",
+    "emerging": "Emerging", "breaking": "Breaking", "growing": "Growing fast", "running": "Running",
+    "fading": "Fading", "ended": "Ended",
 }  # fmt: skip
 SIZES = (20, 50, 100, 200, 500, 1000)
 MAX_LISTED_SOURCES = 12

@@ -48,7 +48,7 @@ PolicyProfile = Annotated[
 
 VerdictName = Literal["new", "related", "duplicate"]
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
-Severity = Literal["emerging", "breaking", "growing", "fading", "ended"]
+Severity = Literal["emerging", "breaking", "growing", "running", "fading", "ended"]
 ActionName = Literal[
     "acknowledge",
     "unacknowledge",
@@ -460,10 +460,12 @@ class NoteOut(Struct):
 class EventOut(Struct):
     """One breaking event.
 
-    severity  how fast outlets report it at the time of the response: "emerging" (detected less than 1 h ago,
-              fewer than 30 items), "growing" (10 or more items in the last hour, twice those of the hour
-              before), "breaking" (any other open event), "fading" (half its peak or less, or no item for 1
-              h), "ended"
+    severity  how fast outlets report it at the time of the response: "breaking" (detected less than 2 h ago,
+              and in the last hour 10 items or half the peak), "emerging" (new, slower), "growing" (older, as
+              fast, twice the hour before), "running" (any other open event), "fading" (half its peak or less,
+              or no item in the last hour), "ended"
+    handled   whether an editor acknowledged, published, dropped or muted it; such events are last in
+              sort=surprise
     size      counted items of any age; ``sightings``: further duplicates from sources already counted
     peak      maximum number of items within one window; ``rate``: maximum within 10 minutes
     expected  usual number of items per window for this story when the event fired
@@ -491,6 +493,7 @@ class EventOut(Struct):
     expected: Annotated[
         float, doc("Usual number of items per window for this story when the event fired.", 1.4)
     ]
+    handled: Annotated[bool, doc("Whether an editor acknowledged, published, dropped or muted it.", False)]
     last_hour: Annotated[int, doc("Items in the last hour.", 14)]
     hour_before: Annotated[int, doc("Items in the hour before the last one, by steps of 10 minutes.", 5)]
     sources: Annotated[list[str], doc("Names of outlets.", ["Brackwater Gazette", "Coastline News"])]

@@ -255,7 +255,7 @@ export interface EventDetailOut {
   /** Stage by the detector. */
   status: "breaking" | "closed" | "emerging" | "fading";
   /** How fast outlets report the event now (by the time of the answer). */
-  severity: "breaking" | "emerging" | "ended" | "fading" | "growing";
+  severity: "breaking" | "emerging" | "ended" | "fading" | "growing" | "running";
   /** Time at which the event fired. */
   detected_at: string;
   /** Time of the first item. */
@@ -272,6 +272,8 @@ export interface EventDetailOut {
   rate: number;
   /** Usual number of items per window for this story when the event fired. */
   expected: number;
+  /** Whether an editor acknowledged, published, dropped or muted it. */
+  handled: boolean;
   /** Items in the last hour. */
   last_hour: number;
   /** Items in the hour before the last one, by steps of 10 minutes. */
@@ -339,7 +341,7 @@ export interface EventOut {
   /** Stage by the detector. */
   status: "breaking" | "closed" | "emerging" | "fading";
   /** How fast outlets report the event now (by the time of the answer). */
-  severity: "breaking" | "emerging" | "ended" | "fading" | "growing";
+  severity: "breaking" | "emerging" | "ended" | "fading" | "growing" | "running";
   /** Time at which the event fired. */
   detected_at: string;
   /** Time of the first item. */
@@ -356,6 +358,8 @@ export interface EventOut {
   rate: number;
   /** Usual number of items per window for this story when the event fired. */
   expected: number;
+  /** Whether an editor acknowledged, published, dropped or muted it. */
+  handled: boolean;
   /** Items in the last hour. */
   last_hour: number;
   /** Items in the hour before the last one, by steps of 10 minutes. */

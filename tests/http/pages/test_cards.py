@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.events.event import NO_HEADLINE, Event, title_of
-from aggregator.events.selection import SEVERITIES, Severity
+from aggregator.events.selection import SEVERITIES, Severity, is_handled
 from aggregator.http.pages.cards import event_lists, make_card, usual_rate
 from tests.support.factories import EVENT_MS, event
 
@@ -90,21 +90,19 @@ def test_a_severity_selects_cards(events: list[Event]) -> None:
 
     def shown(only: Severity | None) -> list[str]:
         lists = event_lists(events, EVENT_MS, "novelty", only)
-        return sorted(card.event.id for card in (*lists.open, *lists.muted, *lists.closed))
+        return sorted(card.event.id for card in (*lists.open, *lists.handled, *lists.closed))
 
     assert sorted(id_ for severity in SEVERITIES for id_ in shown(severity)) == shown(None)
 
 
 @given(st.lists(EVENTS, max_size=8, unique_by=lambda e: e.id))
 def test_every_event_is_in_one_section(events: list[Event]) -> None:
-    """Muted ones whatever their status; those merged into others in none."""
+    """Open ones above the line that editors are not done with; those merged into others in none."""
     lists = event_lists(events, EVENT_MS)
-    listed = [card.event for card in (*lists.open, *lists.muted, *lists.closed)]
+    listed = [card.event for card in (*lists.open, *lists.handled, *lists.closed)]
 
     assert sorted(e.id for e in listed) == sorted(e.id for e in events if e.merged_into is None)
-    assert all(card.event.muted or card.event.false_alarm for card in lists.muted)
+    assert all(is_handled(card.event) for card in lists.handled)
     assert all(card.event.status == "closed" for card in lists.closed)
-    for card in (*lists.open, *lists.closed):
-        assert card.event.muted is None
-        assert not card.event.false_alarm
-    assert all(card.event.status != "closed" for card in lists.open)
+    assert not any(is_handled(card.event) for card in lists.open)
+    assert all(card.event.status != "closed" for card in (*lists.open, *lists.handled))

@@ -30,7 +30,7 @@ def test_a_view_without_filter_has_a_short_address() -> None:
     assert front_url({"sort": "size", "lang": "de"}) == front_url({"lang": "de", "sort": "size"})
     plain = view(FrontQuery(), cards())
     assert (plain.chips, plain.feed, plain.clear_url) == ((), "", "/")
-    assert [c.label for c in plain.orders if c.is_current] == ["Most unusual"]
+    assert [c.label for c in plain.orders if c.is_current] == ["Most urgent"]
 
 
 def test_a_filter_becomes_the_form_of_a_desk() -> None:
@@ -72,7 +72,7 @@ def test_choices_come_from_the_events_shown() -> None:
         ("100 items", "/?min_size=100", 1),
     ]
     assert choices(query, "State") == [
-        ("Growing fast", "/?severity=growing", 1),
+        ("Breaking", "/?severity=breaking", 1),
         ("Ended", "/?severity=ended", 1),
     ]
 

@@ -40,7 +40,7 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
     assert "<dt>sources</dt><dd>2</dd>" in page
     assert "peak 16 in 4 h, 40× usual" in page
     assert "12 in the last hour, 4 before" in page
-    assert '<span class="state emerging">Emerging</span>' in page
+    assert '<span class="state breaking">Breaking</span>' in page
     assert page.index("Second") < page.index("First")
     assert "exact copy" in page
 
@@ -192,7 +192,7 @@ async def test_the_address_holds_order_filter_and_kiosk(client: Client, service:
     ]
     unusual = await (await client.get("/")).text()
     largest = await (await client.get("/?sort=size&min_size=5")).text()
-    growing = await (await client.get("/?severity=emerging")).text()
+    growing = await (await client.get("/?severity=breaking")).text()
     kiosk = await (await client.get("/?kiosk=1")).text()
 
     assert unusual.index("Small story") < unusual.index("Large story")

@@ -190,13 +190,12 @@ class Settings:
     min_containment: float = _option(
         0.2,
         "Minimum share of the shorter text's wording that a duplicate from another outlet repeats; "
-        "min_shared_shingles and min_similarity must hold as well. Within one outlet: see policy profiles.",
+        "min_shared_shingles must hold as well. Within one outlet: see policy profiles.",
         **_in_range(0.01, 1),
     )
     min_shared_shingles: float = _option(
-        30.0, "Minimum number of shared shingles of a duplicate from another outlet.", **_in_range(1, 100_000)
+        20.0, "Minimum number of shared shingles of a duplicate.", **_in_range(1, 100_000)
     )
-    min_similarity: float = _option(0.1, "Minimum cosine of the terms of a duplicate.", **_in_range(0, 1))
     strong_containment: float = _option(
         0.75,
         "Share of the shorter text's wording above which the number of shared shingles does not matter.",

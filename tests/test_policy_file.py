@@ -90,7 +90,7 @@ def test_rules_keep_their_order(tmp_path: Path) -> None:
         ("[profiles.a]\nmin_containment = '1'", "profiles.a.min_containment: '1' is not a number."),
         ("[profiles.a]\nduplicate_bits = 2.5", "profiles.a.duplicate_bits: 2.5 is not a whole number."),
         ("[profiles.a]\nduplicate_bits = true", "profiles.a.duplicate_bits: True is not a whole number."),
-        ("[profiles.a]\nmin_similarity = false", "profiles.a.min_similarity: False is not a number."),
+        ("[profiles.a]\nkeep_if_adds = false", "profiles.a.keep_if_adds: False is not a number."),
         ("[profiles.a]\nupdates_are_new = 1", "profiles.a.updates_are_new: 1 is not true or false."),
         ("[profiles.a]\npolicy = 'strict'", "profiles.a.policy: 'strict' must be one of verified, hamming"),
         (
@@ -141,7 +141,7 @@ def test_all_faults_are_reported_together(tmp_path: Path) -> None:
     """As with settings."""
     found = problems(
         tmp_path,
-        "[profiles.a]\nmin_similarity = 3\nmin_simlarity = 0.3\n[[rules]]\nsources = ['x']\nprofile = 'b'\n",
+        "[profiles.a]\nkeep_if_adds = 3\nkeep_if_ads = 0.3\n[[rules]]\nsources = ['x']\nprofile = 'b'\n",
     )
 
     assert len(found) == 3
@@ -174,11 +174,11 @@ def test_a_threshold_without_a_setting_is_a_finite_number_of_at_least_0(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     """The policy may have thresholds that are no settings."""
-    monkeypatch.delitem(policy_file._SETTING_FIELDS, "min_similarity")
-    (problem,) = problems(tmp_path, f"[profiles.a]\nmin_similarity = {value}")
+    monkeypatch.delitem(policy_file._SETTING_FIELDS, "keep_if_adds")
+    (problem,) = problems(tmp_path, f"[profiles.a]\nkeep_if_adds = {value}")
 
-    assert problem == f"profiles.a.min_similarity: {float(value)} must be a number of at least 0."
-    assert read(tmp_path, "[profiles.a]\nmin_similarity = 7").named("a").policy.min_similarity == 7
+    assert problem == f"profiles.a.keep_if_adds: {float(value)} must be a number of at least 0."
+    assert read(tmp_path, "[profiles.a]\nkeep_if_adds = 7").named("a").policy.keep_if_adds == 7
 
 
 def test_the_default_settings_are_the_default_policy() -> None:
@@ -193,7 +193,6 @@ def test_every_threshold_of_the_settings_reaches_the_policy() -> None:
         "related_bits": 5,
         "min_containment": 0.3,
         "min_shared_shingles": 7.0,
-        "min_similarity": 0.0,
         "strong_containment": 0.9,
         "updates_are_new": True,
         "keep_if_adds": 0.0,

@@ -23,7 +23,7 @@ def _names(text: str) -> tuple[str, ...]:
 SETTING_FIELDS = {option.name: option for option in dataclasses.fields(Settings)}
 DEDUP_SETTINGS = _names(
     "policy policy_profiles_file duplicate_bits related_bits related_min_cosine min_containment "
-    "min_shared_shingles min_similarity strong_containment updates_are_new keep_if_adds"
+    "min_shared_shingles strong_containment updates_are_new keep_if_adds"
 )
 MODEL_SETTINGS = ("models_dir", "block_plan")
 MIGRATION_SETTINGS = ("migration_models_dir", "migration_block_plan", "migration_serve")

@@ -19,12 +19,8 @@ a text that is sent again keeps its headline, and a template names in it what it
 shortened or framed a report of an agency, or it quotes the same statement: then the quotation is in the
 opening of one text and further down in the other. What two outlets have printed already is the report, not
 the quotation, so an article that shares enough with two of their copies need not begin like them
-(``shares_enough``). Unless containment is strong (0.75), the texts must also share some terms and a number of
-shingles: 30, within one outlet 60, and 45 if they are about equally long and share less than half, since that
-is a report written anew rather than a shortened one. Two articles of different outlets under one headline
-(similarity 0.9) that share 0.3 need only 20: less remains of a short text, or of one below a list of other
-stories, whose lead another outlet has rewritten. Two short texts of equal length with other names are
-fillings of one template.
+(``shares_enough``). Unless containment is strong (0.75), the texts must also share 20 shingles. Two texts of
+equal length with other names or figures are fillings of one template (``templates.py``).
 
 Chosen on labelled pairs, edited copies and pairs judged by hand (docs/benchmarks/duplicates.md).
 """
@@ -32,12 +28,11 @@ Chosen on labelled pairs, edited copies and pairs judged by hand (docs/benchmark
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
-from aggregator.analysis.analyzer import MAX_TERMS
 from aggregator.analysis.shingles import OverlapEstimate
-from aggregator.analysis.text.names import same_name
 from aggregator.analysis.text.normalization import source_key
 from aggregator.domain import Sketch, WeightedTerms
 from aggregator.time_units import HOUR_MS
@@ -114,86 +109,16 @@ def hours_between(
     return None
 
 
-# Two fillings of one template agree in length.
-SAME_LENGTH_RATIO = 0.8
-# Two fillings differ in the names, which are the top terms; a duplicate with reordered sentences keeps them.
-# Texts that agree nearly completely are not tested for this.
-TEMPLATE_MAX_SIMILARITY, NEAR_COMPLETE_CONTAINMENT = 0.85, 0.85
-# Of a long text two fillings share less.
-COPY_CONTAINMENT, COPY_SHINGLES = 0.9, 100
-# Two fillings may differ in the figures instead; a duplicate, and even an update, keeps most of them.
-TEMPLATE_MIN_FIGURES, TEMPLATE_MAX_COMMON_FIGURES_RATIO = 4, 0.2
-# A term heavier than this factor times the lightest term of a full list would have been in the list (texts of
-# equal length have term vectors of about equal norm), so its absence is significant.
-OMITTED_TERM_FACTOR = 1.25
-
-
-def same_template_other_figures(
-    overlap: OverlapEstimate, figures_a: Sequence[int], figures_b: Sequence[int]
-) -> bool:
-    """Whether two equally long texts each have ``TEMPLATE_MIN_FIGURES`` figures, few of them in both."""
-    first, second = set(figures_a), set(figures_b)
-    fewer = min(len(first), len(second))
-    return (
-        overlap.size_ratio >= SAME_LENGTH_RATIO
-        and overlap.containment < NEAR_COMPLETE_CONTAINMENT
-        and fewer >= TEMPLATE_MIN_FIGURES
-        and len(first & second) < TEMPLATE_MAX_COMMON_FIGURES_RATIO * fewer
-    )
-
-
-def same_template_other_names(overlap: OverlapEstimate, a: WeightedTerms, b: WeightedTerms) -> bool:
-    """Whether two texts are one template with other names; ``a`` and ``b`` are their top terms, descending.
-
-    Equally long, and the top terms of each are missing in the other; or, with complete samples, the missing
-    terms make up more than ``1 - TEMPLATE_MAX_SIMILARITY`` of the squared norm on both sides.
-    """
-    is_copy = overlap.containment >= COPY_CONTAINMENT and overlap.shared >= COPY_SHINGLES
-    if overlap.size_ratio < SAME_LENGTH_RATIO or overlap.containment == 1.0 or is_copy:
-        return False
-    first, second = _unique_terms(a, b), _unique_terms(b, a)
-    if _includes_top_terms(first, a) and _includes_top_terms(second, b):
-        return True
-    exchanged = min(sum(weight * weight for _, weight in unique) for unique in (first, second))
-    return overlap.error == 0.0 and exchanged > 1.0 - TEMPLATE_MAX_SIMILARITY
-
-
 def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:
     """Whether each text has a figure that the other lacks: a toll or price was replaced, not just cut off."""
     first, second = set(a), set(b)
     return bool(first - second) and bool(second - first)
 
 
-def _unique_terms(terms: WeightedTerms, others: WeightedTerms) -> list[tuple[str, float]]:
-    """The terms that only ``terms`` has in any spelling, but figures and what ``others`` may have dropped."""
-    known = {term for term, _ in others}
-    min_weight = others[-1][1] * OMITTED_TERM_FACTOR if len(others) >= MAX_TERMS else 0.0
-    return [
-        (term, weight)
-        for term, weight in terms
-        if weight > min_weight
-        and term not in known
-        and not term.isdecimal()
-        and not any(same_name(term, other) for other in known)
-    ]
-
-
-def _includes_top_terms(unique: WeightedTerms, terms: WeightedTerms) -> bool:
-    weights = [weight for term, weight in terms if not term.isdecimal()]
-    return bool(unique) and sum(weight == weights[0] for _, weight in unique) == weights.count(weights[0])
-
-
-# A headline alone does not identify a text whose subject differs (a weekly column).
-HEADLINE_MIN_SIMILARITY = 0.2
-# Two texts of about equal length that share less are two reports with common passages.
-REWRITTEN_MAX_CONTAINMENT = 0.5
+# Texts whose lengths differ less are equally long.
+SAME_LENGTH_RATIO = 0.8
 # Headlines at least as similar (0..1) name the same subject.
 EQUAL_HEADLINES = 0.9
-# Two texts under one headline that share less are two reports.
-ONE_HEADLINE_MIN_CONTAINMENT = 0.3
-NEVER = 2.0  # a share or similarity that no pair reaches
-
-
 # A teaser shares so much of its wording, and of its opening, with its story.
 SUMMARY_SHARE = 0.5
 
@@ -209,48 +134,29 @@ def may_be_summary(overlap: OverlapEstimate) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One row of the table: what two copies must share besides the containment, 0..1 (or ``NEVER``)."""
+    """One row of the table: what two copies must share besides the containment, 0..1 (or ``inf``: never)."""
 
     containment: float
-    opening: float = NEVER
-    common_opening: float = NEVER
-    headline: float = NEVER
-
-
-@dataclass(frozen=True, slots=True)
-class Requirements:
-    """The rows for one kind of pair, and the shingles that it must share below strong containment.
-
-    ``shared_at_equal_length``: the shingles if the texts are about equally long and share less than half;
-    ``shared_under_one_headline``: if the headlines are equal.
-    """
-
-    rows: tuple[Requirement, ...]
-    shared: float
-    shared_at_equal_length: float
-    shared_under_one_headline: float
-    # The least containment of any row, and of shingles for a pair below strong containment.
-    containment: float = field(init=False)
-    least_shared: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        least_shared = min(self.shared, self.shared_at_equal_length, self.shared_under_one_headline)
-        object.__setattr__(self, "containment", min(row.containment for row in self.rows))
-        object.__setattr__(self, "least_shared", least_shared)
+    opening: float = inf
+    common_opening: float = inf
+    headline: float = inf
 
 
 @dataclass(frozen=True, slots=True)
 class CopyRule:
-    """The table by outlet and time. ``strong``: containment that replaces the number of shared shingles."""
+    """The rows of the table by outlet and time, and the shingles that all need below strong containment.
 
-    other_outlet: Requirements
-    same_outlet: Requirements
-    later: Requirements
+    ``strong``: containment that replaces the number of shared shingles.
+    """
+
+    other_outlet: tuple[Requirement, ...]
+    same_outlet: tuple[Requirement, ...]
+    later: tuple[Requirement, ...]
     same_outlet_hours: float
     strong: float
-    similarity: float
+    shared: float
 
-    def requirements(self, evidence: Evidence) -> Requirements:
+    def rows(self, evidence: Evidence) -> tuple[Requirement, ...]:
         """The part of the table that applies to a pair."""
         if not evidence.same_outlet:
             return self.other_outlet
@@ -259,15 +165,8 @@ class CopyRule:
 
     def may_match(self, overlap: OverlapEstimate, *, same_outlet: bool) -> bool:
         """Whether a pair with this wording can meet its requirements; False for nearly all pairs."""
-        if may_be_summary(overlap):
-            return True
-        containment = overlap.containment - overlap.error
-        parts = (self.same_outlet, self.later) if same_outlet else (self.other_outlet,)
-        return any(
-            containment >= part.containment
-            and (containment >= self.strong or overlap.shared >= part.least_shared)
-            for part in parts
-        )
+        rows = (*self.same_outlet, *self.later) if same_outlet else self.other_outlet
+        return may_be_summary(overlap) or self._shares_enough(overlap, rows)
 
     def is_copy_or_summary(self, evidence: Evidence, headline_similarity: Callable[[], float]) -> bool:
         """Whether the pair meets its requirements, or one text is a teaser of the other."""
@@ -277,54 +176,22 @@ class CopyRule:
 
     def is_copy(self, evidence: Evidence, headline_similarity: Callable[[], float]) -> bool:
         """Whether the pair meets its requirements; ``headline_similarity`` is called only if it decides."""
-        required, overlap = self.requirements(evidence), evidence.overlap
-        # Every article is compared with many others: an estimate that is too high by chance must not decide.
-        containment = overlap.containment - overlap.error
-        rows = [row for row in required.rows if containment >= row.containment]
-        if not rows or not self._shares_enough(required, containment, evidence, headline_similarity):
-            return False
+        overlap = evidence.overlap
+        rows = [row for row in self.rows(evidence) if self._shares_enough(overlap, (row,))]
         if any(
             overlap.opening >= row.opening or overlap.common_opening >= row.common_opening for row in rows
         ):
             return True
-        headline = min(row.headline for row in rows)
-        return (
-            headline < NEVER
-            and evidence.similarity >= HEADLINE_MIN_SIMILARITY
-            and headline_similarity() >= headline
-        )
+        headline = min((row.headline for row in rows), default=inf)
+        return headline < inf and headline_similarity() >= headline
 
-    def shares_enough(self, evidence: Evidence, headline_similarity: Callable[[], float]) -> bool:
+    def shares_enough(self, evidence: Evidence) -> bool:
         """Whether the pair meets its requirements apart from those on openings and headlines."""
-        required = self.requirements(evidence)
-        containment = evidence.overlap.containment - evidence.overlap.error
-        return containment >= required.containment and self._shares_enough(
-            required, containment, evidence, headline_similarity
-        )
+        return self._shares_enough(evidence.overlap, self.rows(evidence))
 
-    def _shares_enough(
-        self,
-        required: Requirements,
-        containment: float,
-        evidence: Evidence,
-        headline_similarity: Callable[[], float],
-    ) -> bool:
-        overlap = evidence.overlap
-        is_equally_long = overlap.size_ratio >= SAME_LENGTH_RATIO
-        # Most of the wording is shared, but not the top terms.
-        looks_templated = (
-            is_equally_long
-            and overlap.containment < NEAR_COMPLETE_CONTAINMENT
-            and evidence.similarity < TEMPLATE_MAX_SIMILARITY
-        )
-        if containment >= self.strong and not looks_templated:
-            return True
-        if evidence.similarity < self.similarity:
-            return False
-        written_anew = is_equally_long and containment < REWRITTEN_MAX_CONTAINMENT
-        needed = required.shared_at_equal_length if written_anew else required.shared
-        return overlap.shared >= needed or (
-            overlap.shared >= required.shared_under_one_headline
-            and containment >= ONE_HEADLINE_MIN_CONTAINMENT
-            and headline_similarity() >= EQUAL_HEADLINES
+    def _shares_enough(self, overlap: OverlapEstimate, rows: tuple[Requirement, ...]) -> bool:
+        # Every article is compared with many others: an estimate that is too high by chance must not decide.
+        containment = overlap.containment - overlap.error
+        return any(containment >= row.containment for row in rows) and (
+            containment >= self.strong or overlap.shared >= self.shared
         )

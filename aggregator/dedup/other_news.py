@@ -30,7 +30,7 @@ from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence
 from aggregator.dedup.event_model import title_similarity, title_terms
 from aggregator.dedup.wording import SharedWording, shared_wording
 
-Reason = Literal["", "headline", "column", "own news", "page", "part", "passage"]
+Reason = Literal["", "figures", "names", "headline", "column", "own news", "page", "part", "passage"]
 
 # Headlines that have so much in common, or of whose terms the other article has so much, agree.
 AGREEING = 0.34

@@ -22,15 +22,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
-from math import inf
 
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.analysis.text.normalization import source_key
-from aggregator.dedup.copy_rule import EQUAL_HEADLINES, CopyRule, Requirement, Requirements
+from aggregator.dedup.copy_rule import EQUAL_HEADLINES, CopyRule, Requirement
 from aggregator.errors import InvalidInput
-
-# A text of equal length that shares little was written anew: more shingles. One headline: fewer suffice.
-EQUAL_LENGTH_SHARED_FACTOR, ONE_HEADLINE_SHARED_FACTOR = 1.5, 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +49,12 @@ class Policy:
     partial_containment: float = 0.35
     min_opening: float = 0.35
     complete_containment: float = 0.6
-    min_shared_shingles: float = 30.0
-    min_similarity: float = 0.1
+    min_shared_shingles: float = 20.0
     strong_containment: float = 0.75
     same_outlet_hours: float = 16.0
     same_outlet_containment: float = 0.7
     same_outlet_opening: float = 0.5
     same_outlet_headline_similarity: float = 0.8
-    same_outlet_shared_shingles: float = 60.0
     later_containment: float = 0.9
     later_other_headline_containment: float = 0.96
     updates_are_new: bool = False
@@ -71,7 +65,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         rule = self._build_copy_rule()
-        floor = min(part.containment for part in (rule.other_outlet, rule.same_outlet, rule.later))
+        floor = min(row.containment for row in (*rule.other_outlet, *rule.same_outlet, *rule.later))
         object.__setattr__(self, "copy_rule", rule)
         object.__setattr__(self, "compares_by_terms", self.name == "same-event")
         object.__setattr__(self, "containment_floor", 0.0 if self.compares_by_terms else floor)
@@ -79,36 +73,24 @@ class Policy:
     def _build_copy_rule(self) -> CopyRule:
         opening, headline = self.same_outlet_opening, self.same_outlet_headline_similarity
         other_headline = max(self.later_containment, self.later_other_headline_containment)
-        other = (
-            Requirement(
-                self.min_containment,
-                common_opening=self.min_common_opening,
-                headline=self.min_headline_similarity,
-            ),
-            Requirement(max(self.min_containment, self.partial_containment), opening=self.min_opening),
-            Requirement(max(self.min_containment, self.complete_containment), opening=0.0),
-        )
         return CopyRule(
-            other_outlet=Requirements(
-                other,
-                shared=self.min_shared_shingles,
-                shared_at_equal_length=EQUAL_LENGTH_SHARED_FACTOR * self.min_shared_shingles,
-                shared_under_one_headline=ONE_HEADLINE_SHARED_FACTOR * self.min_shared_shingles,
-            ),
-            same_outlet=Requirements(
-                (Requirement(self.same_outlet_containment, opening=opening, headline=headline),),
-                *(self.same_outlet_shared_shingles,) * 3,
-            ),
-            later=Requirements(
-                (
-                    Requirement(self.later_containment, headline=EQUAL_HEADLINES),
-                    Requirement(other_headline, opening=opening),
+            other_outlet=(
+                Requirement(
+                    self.min_containment,
+                    common_opening=self.min_common_opening,
+                    headline=self.min_headline_similarity,
                 ),
-                *(inf,) * 3,
+                Requirement(max(self.min_containment, self.partial_containment), opening=self.min_opening),
+                Requirement(max(self.min_containment, self.complete_containment), opening=0.0),
+            ),
+            same_outlet=(Requirement(self.same_outlet_containment, opening=opening, headline=headline),),
+            later=(
+                Requirement(self.later_containment, headline=EQUAL_HEADLINES),
+                Requirement(other_headline, opening=opening),
             ),
             same_outlet_hours=self.same_outlet_hours,
             strong=self.strong_containment,
-            similarity=self.min_similarity,
+            shared=self.min_shared_shingles,
         )
 
     def may_match(self, overlap: OverlapEstimate, *, same_outlet: bool) -> bool:

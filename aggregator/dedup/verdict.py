@@ -11,10 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
 
 from aggregator.analysis.analyzer import shingle_width
-from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
+from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.decisive import reversal
 from aggregator.analysis.text.normalization import core_headline, source_key
@@ -23,12 +22,11 @@ from aggregator.dedup.copy_rule import (
     Comparable,
     Evidence,
     figures_changed,
-    same_template_other_figures,
-    same_template_other_names,
 )
 from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability, title_similarity
 from aggregator.dedup.other_news import Reason, other_news, stands_under_many_headlines
 from aggregator.dedup.policy import Policy
+from aggregator.dedup.templates import exchanged
 from aggregator.dedup.wording import shared_wording
 from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, RelatedItem, WeightedTerms
 
@@ -66,7 +64,7 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
     else:
         compared = [(c, *compare_pair(subject, c.record, c.evidence, policy)) for c in candidates]
         matches = [c for c, is_match, _ in compared if is_match]
-        duplicated = [c for c in matches if not novelty(c.record, subject, policy)]
+        duplicated = [c for c in matches if not figures_are_news(c.record, subject, policy)]
         duplicated = duplicated or confirmed_by_group(subject, candidates, policy)
         if not duplicated:
             updated = any(figures_changed(subject.figures, c.record.figures) for c in matches)
@@ -185,7 +183,7 @@ def confirming_groups(prints: Iterable[tuple[int, str | int]]) -> set[int]:
 def related_candidates(
     subject: Analysis, candidates: Sequence[Candidate], outcome: Outcome, policy: Policy
 ) -> list[Candidate]:
-    """Those within ``related_bits`` and, for a "related" article, those that it matches but for novelty."""
+    """Those within ``related_bits`` and, for a "related" article, those that it matches but for figures."""
     include_matches = outcome.verdict == "related" and outcome.match is None
     return [
         c
@@ -259,27 +257,19 @@ def rank(
     return tuple(items)
 
 
-Novelty = Literal["", "figures", "names"]
-
-
-def compare_pair(
-    a: Comparable, b: Comparable, evidence: Evidence, policy: Policy
-) -> tuple[bool, Novelty | Reason]:
+def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Policy) -> tuple[bool, Reason]:
     """Whether the policy matches the later and the earlier article; if not, why in spite of their wording."""
     if policy.name == "hamming":
         return evidence.distance <= policy.duplicate_bits, ""
     if policy.name == "same-event":
         return same_event_probability(a, b, evidence) >= MIN_PROBABILITY, ""
-    if a.lang != b.lang:  # terms of two languages are not comparable
-        evidence = replace(evidence, similarity=1.0)
     headlines = cache(lambda: headline_similarity(a, b))  # needed up to three times, seldom at all
     if not policy.copy_rule.is_copy_or_summary(evidence, headlines):
         return False, ""
-    template = template_difference(evidence.overlap, a, b)
     # A template says in its headline what it exchanges; a rewritten lead brings other names and figures.
-    if template and not evidence.same_outlet and headlines() >= EQUAL_HEADLINES:
-        template = ""
-    reason: Novelty | Reason = template or other_news(a, b, evidence, policy.same_outlet_hours)
+    reason: Reason = exchanged(evidence.overlap, a, b)
+    if not reason or (not evidence.same_outlet and headlines() >= EQUAL_HEADLINES):
+        reason = other_news(a, b, evidence, policy.same_outlet_hours)
     return not reason, reason
 
 
@@ -294,16 +284,12 @@ def is_exact_copy(
 
 def shares_enough(later: Comparable, earlier: Comparable, evidence: Evidence, policy: Policy) -> bool:
     """Whether ``later`` repeats ``earlier`` if copies of a second outlet share as much ("verified" only)."""
-    if policy.name != "verified" or evidence.same_outlet:
-        return False
-    if evidence.overlap.containment < policy.containment_floor:
-        return False
-    if later.lang != earlier.lang:  # terms of two languages are not comparable
-        evidence = replace(evidence, similarity=1.0)
     return (
-        policy.copy_rule.shares_enough(evidence, lambda: headline_similarity(later, earlier))
-        and not template_difference(evidence.overlap, later, earlier)
-        and not novelty(earlier, later, policy)
+        policy.name == "verified"
+        and not evidence.same_outlet
+        and policy.copy_rule.shares_enough(evidence)
+        and not exchanged(evidence.overlap, later, earlier)
+        and not figures_are_news(earlier, later, policy)
     )
 
 
@@ -312,18 +298,10 @@ def headline_similarity(a: Comparable, b: Comparable) -> float:
     return title_similarity(a.title, a.lang, b.title, b.lang)
 
 
-def template_difference(overlap: OverlapEstimate, a: Comparable, b: Comparable) -> Novelty:
-    """Return "figures" or "names" if that is all that differs between two fillings of a template, else ""."""
-    if same_template_other_figures(overlap, a.figures, b.figures):
-        return "figures"
-    return "names" if a.lang == b.lang and same_template_other_names(overlap, a.terms, b.terms) else ""
+def figures_are_news(earlier: Comparable, later: Comparable, policy: Policy) -> bool:
+    """Whether the later of two matching articles is another one since its figures were replaced.
 
-
-def novelty(earlier: Comparable, later: Comparable, policy: Policy) -> Novelty:
-    """What the later of two matching articles adds to the earlier one; "" if nothing.
-
-    "figures": they were replaced, and the policy treats updates as new or both are short flashes.
+    The policy treats updates as new, or both are short flashes.
     """
     both_flashes = policy.name == "verified" and earlier.short and later.short
-    changed = (policy.updates_are_new or both_flashes) and figures_changed(earlier.figures, later.figures)
-    return "figures" if changed else ""
+    return (policy.updates_are_new or both_flashes) and figures_changed(earlier.figures, later.figures)

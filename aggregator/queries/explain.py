@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, pairwise
-from math import isinf
+from math import inf
 from operator import itemgetter
 
 from aggregator.analysis.analyzer import shingle_width, uses_spaces
@@ -17,11 +17,8 @@ from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.dedup.copy_rule import (
-    NEVER,
-    CopyRule,
     Evidence,
     Requirement,
-    Requirements,
     figures_changed,
 )
 from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
@@ -29,9 +26,9 @@ from aggregator.dedup.grouping import stored_evidence
 from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles
 from aggregator.dedup.verdict import (
     compare_pair,
+    figures_are_news,
     headline_similarity,
     is_reversed,
-    novelty,
     shares_enough,
 )
 from aggregator.domain import AnalyzeMany, Article, ArticleRecord, build_record
@@ -51,7 +48,7 @@ _REASON_NOTES = {  # why in spite of the wording that they share
     "page": " They are of one outlet under unlike headlines that do not occur in them: pages, not articles.",
     "part": " The shorter one is part of the longer one, whose headline is about other news: a collection.",
     "passage": " What they share under unlike headlines is a passage, such as a quotation.",
-    "figures": " Hardly any figure occurs in both, so they are one template with other figures.",
+    "figures": " No figure occurs in both, so they are one template with other figures.",
     "names": " The main terms of each are missing from the other, so they are one template with other names.",
 }
 _CONFIRMABLE_NOTE = (
@@ -155,7 +152,7 @@ def explain(
     texts = None if first.text is None or second.text is None else (first.text, second.text)
     passages = _shared_and_own_passages(texts, (a.lang, b.lang)) if texts else None
     is_match, reason = compare_pair(later, earlier, evidence, policy) if comparable else (False, "")
-    are_news = is_match and bool(novelty(earlier, later, policy))
+    are_news = is_match and figures_are_news(earlier, later, policy)
     if comparable:
         summary = _summary(a, b, evidence, policy, is_match) + _REASON_NOTES[reason]
         shares = not is_match and shares_enough(later, earlier, evidence, policy)
@@ -282,17 +279,17 @@ def _describe_rule(evidence: Evidence, policy: Policy) -> str:
     if policy.name == "hamming":
         return f"policy hamming: a copy is at most {policy.duplicate_bits} bits apart, regardless of wording"
     rule = policy.copy_rule
-    required = rule.requirements(evidence)
     return (
         f"a copy {_describe_origin(evidence, rule.same_outlet_hours)} shares "
-        f"{', or '.join(map(_describe_row, required.rows))}; and {_describe_amount(required, rule)}"
+        f"{', or '.join(map(_describe_row, rule.rows(evidence)))}; and {rule.shared:.0f} shingles, or "
+        f"{rule.strong:.0%} of the wording"
     )
 
 
 def _describe_row(row: Requirement) -> str:
-    ways = [f"{row.opening:.0%} of an opening"] if 0 < row.opening < NEVER else []
-    ways += [f"{row.common_opening:.0%} of both openings"] if row.common_opening < NEVER else []
-    ways += [f"a headline of similarity {row.headline:g}"] if row.headline < NEVER else []
+    ways = [f"{row.opening:.0%} of an opening"] if 0 < row.opening < inf else []
+    ways += [f"{row.common_opening:.0%} of both openings"] if row.common_opening < inf else []
+    ways += [f"a headline of similarity {row.headline:g}"] if row.headline < inf else []
     return f"{row.containment:.0%}" + (f" and {' or '.join(ways)}" if ways else "")
 
 
@@ -302,14 +299,3 @@ def _describe_origin(evidence: Evidence, same_outlet_hours: float) -> str:
     if evidence.hours_apart is not None and evidence.hours_apart > same_outlet_hours:
         return f"from the same outlet, more than {same_outlet_hours:g} hours apart,"
     return "from the same outlet"
-
-
-def _describe_amount(required: Requirements, rule: CopyRule) -> str:
-    if isinf(required.shared):
-        return "does not exchange the names of a template"
-    fewer = required.shared_under_one_headline
-    under_one_headline = f" ({fewer:.0f} under one headline)" if fewer < required.shared else ""
-    return (
-        f"{required.shared:.0f} shingles{under_one_headline} with a similarity of terms of "
-        f"{rule.similarity:g}, or {rule.strong:.0%} of the wording"
-    )

@@ -19,7 +19,7 @@ from aggregator.analysis.simhash import hamming_distance
 from aggregator.cli import main
 from aggregator.dedup.copy_rule import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.verdict import compare_pair, cosine, novelty
+from aggregator.dedup.verdict import compare_pair, cosine, figures_are_news
 from aggregator.domain import Article
 from aggregator.time_units import HOUR_MS
 from aggregator_archive.arrays import pack_pairs
@@ -64,7 +64,7 @@ def online_decision(earlier: Article, later: Article) -> bool:
         is_same_outlet(earlier.source, later.source),
         hours_between(earlier.published_at_ms, later.published_at_ms),
     )
-    return compare_pair(b, a, evidence, POLICY)[0] and not novelty(a, b, POLICY)
+    return compare_pair(b, a, evidence, POLICY)[0] and not figures_are_news(a, b, POLICY)
 
 
 @pytest.mark.integration

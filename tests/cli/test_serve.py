@@ -97,11 +97,11 @@ def test_faults_of_the_policy_profiles_stop_the_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Once each, before workers and the store are started."""
-    (tmp_path / "profiles.toml").write_text("[profiles.wire]\nmin_similarity = 3\nrule = 'x'\n")
+    (tmp_path / "profiles.toml").write_text("[profiles.wire]\nkeep_if_adds = 3\nrule = 'x'\n")
     profiles = ("--policy-profiles-file", str(tmp_path / "profiles.toml"))
 
     assert run("serve", "--workers", "2", "--data-dir", str(tmp_path / "data"), *profiles) == 2
     error = capsys.readouterr().err
-    assert error.count("profiles.wire.min_similarity: 3.0 must be") == 1
+    assert error.count("profiles.wire.keep_if_adds: 3.0 must be") == 1
     assert error.count("profiles.wire.rule: unknown key") == error.count("\n") - 1 == 1
     assert not (tmp_path / "data").exists()

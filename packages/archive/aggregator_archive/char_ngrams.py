@@ -16,10 +16,11 @@ import numpy.typing as npt
 
 from aggregator.analysis import shingles
 from aggregator.analysis.shingles import OPENING_WORDS
-from aggregator.dedup.copy_rule import Comparable, Evidence, same_template_other_figures
+from aggregator.dedup.copy_rule import Comparable, Evidence
 from aggregator.dedup.other_news import Reason, other_news
 from aggregator.dedup.policy import Policy
-from aggregator.dedup.verdict import Novelty, compare_pair, headline_similarity
+from aggregator.dedup.templates import exchange_figures
+from aggregator.dedup.verdict import compare_pair, headline_similarity
 from aggregator.domain import OPENING_MARK, POSITIONS, Sketch
 
 NGRAM_CHARS = 8
@@ -78,23 +79,20 @@ def policy_for_char_ngrams(policy: Policy) -> Policy:
         ),
         complete_containment=policy.complete_containment**STRONG_CONTAINMENT_EXPONENT,
         min_shared_shingles=policy.min_shared_shingles * NGRAMS_PER_WORD_SHINGLE,
-        same_outlet_shared_shingles=policy.same_outlet_shared_shingles * NGRAMS_PER_WORD_SHINGLE,
         keep_if_adds=inf,
     )
 
 
 def compare_char_ngrams(
     a: Comparable, b: Comparable, evidence: Evidence, policy: Policy
-) -> tuple[bool, Novelty | Reason]:
+) -> tuple[bool, Reason]:
     """``verdict.compare_pair`` for overlaps of n-grams and a converted policy; misread terms do not count."""
     if policy.name != "verified":
         return compare_pair(a, b, evidence, policy)
     headlines = cache(lambda: headline_similarity(a, b))
-    if not policy.copy_rule.is_copy_or_summary(replace(evidence, similarity=1.0), headlines):
+    if not policy.copy_rule.is_copy_or_summary(evidence, headlines):
         return False, ""
-    containment = evidence.overlap.containment ** (1 / STRONG_CONTAINMENT_EXPONENT)
-    in_word_shingles = replace(evidence.overlap, containment=containment)
-    if same_template_other_figures(in_word_shingles, a.figures, b.figures):
+    if exchange_figures(evidence.overlap, a, b):
         return False, "figures"
     reason = other_news(a, b, evidence, policy.same_outlet_hours)
     return not reason, reason

@@ -22,8 +22,8 @@ from aggregator.dedup.verdict import (
     compare_pair,
     compare_with_readers_versions,
     cosine,
+    figures_are_news,
     is_reversed,
-    novelty,
     shares_enough,
 )
 from aggregator.domain import Match, Outcome, Sketch, WeightedTerms
@@ -134,7 +134,7 @@ class PairRule:
         )
         compare = compare_char_ngrams if is_char_ngrams else compare_pair
         if compare(later, earlier, evidence, policy)[0]:
-            return DIFFERENT if novelty(earlier, later, policy) else COPY
+            return DIFFERENT if figures_are_news(earlier, later, policy) else COPY
         if is_char_ngrams or not shares_enough(later, earlier, evidence, policy):
             return DIFFERENT
         return SHARES_ENOUGH

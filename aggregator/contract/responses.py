@@ -62,6 +62,30 @@ class StoryOut(Struct):
     developments: Annotated[list[DevelopmentOut], doc("What each event brought, by day.")]
 
 
+class TopStoryOut(Struct):
+    """One of the largest stories of the last hours, usual or not; ``building_up``: (items, items to fire)."""
+
+    title: Annotated[str, doc("Headline of the story.", "Brackwater swimming hall opens again")]
+    headline_id: Annotated[str, doc("Id of the article with this headline.", "pool-1")]
+    items: Annotated[int, doc("Articles in the hours of the query.", 31)]
+    voices: Annotated[int, doc("Distinct outlets or families of outlets that published them.", 12)]
+    since: Annotated[datetime, doc("Running since: its first item without a gap.", "2026-11-20T08:00:00Z")]
+    last_seen: Annotated[datetime, doc("Time of the last item.", "2026-11-20T09:30:00Z")]
+    sources: Annotated[list[str], doc("Names of outlets.", ["Brackwater Gazette", "Coastline News"])]
+    languages: Annotated[list[str], doc("Language codes.", ["en"])]
+    terms: Annotated[list[str], doc("Key terms.", ["swimming", "hall"])]
+    event_id: Annotated[str | None, doc("Its event, if it is one; null: none.", "pool-1")]
+    storyline_id: Annotated[str | None, doc("Its storyline, for /v1/stories/{id}; null: none.", "pool-1")]
+    needed: Annotated[int | None, doc("Articles that make it an event; null: it is one, or usual.", 16)]
+
+
+class TopStoriesOut(Struct):
+    """The largest stories of the last hours."""
+
+    stories: Annotated[list[TopStoryOut], doc("The largest first, by outlets.")]
+    building_up: Annotated[list[TopStoryOut], doc("Unusual ones with half of what makes an event, or more.")]
+
+
 class ReadMarkOut(Struct):
     """What a user has seen."""
 

@@ -26,6 +26,7 @@ from aggregator.domain import StreamItem
 from aggregator.events.changes import EventUnitOfWork
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.model import BurstRule, EventChange, LearningStatus, RuleMode, SourceFamilies
+from aggregator.events.detection.top_stories import top_stories
 from aggregator.events.repository import (
     INDEX_FORMAT,
     INDEX_KEY,
@@ -34,12 +35,14 @@ from aggregator.events.repository import (
     OVERRIDES_KEY,
     POSITION_KEY,
     STORYLINES_KEY,
+    TOP_STORIES_KEY,
     EventRepository,
 )
 from aggregator.events.storylines import decode_storylines
 from aggregator.index.article_stream import ArticleStream
-from aggregator.store.base import Put
+from aggregator.store.base import Put, Transaction
 from aggregator.store.decoding import decode_value
+from aggregator.time_units import MINUTE_MS
 
 logger = logging.getLogger(__name__)
 # Articles per read of the article stream.
@@ -135,6 +138,7 @@ class DetectorRunner:
         self.commit_conflicts = 0
         self.has_backlog = False
         self.learning: LearningStatus | None = None
+        self._stories_ms = self._stories_items = 0
 
     async def poll(self, stream: ArticleStream, now_ms: int) -> list[EventChange]:
         """Read new articles, detect events, save; returns the published changes, none if another leader won.
@@ -155,6 +159,9 @@ class DetectorRunner:
         ):
             return []
         self._leader = leader
+        if self.items_read != self._stories_items and not 0 <= now_ms - self._stories_ms < MINUTE_MS:
+            await self._publish_top_stories(leader.detector)
+            self._stories_ms, self._stories_items = now_ms, self.items_read
         if self._rule.mode != "literal":
             self.learning = leader.detector.learned_history.status(now_ms)
         published, leader.published = leader.published, []
@@ -211,6 +218,19 @@ class DetectorRunner:
         """Yield after each step; a thread would hold the interpreter lock for the switch interval."""
         for _ in steps:
             await self._yield_control()
+
+    async def _publish_top_stories(self, detector: BurstDetector) -> None:
+        """Store the largest stories with their storylines, outside the checkpoint."""
+        storylines = decode_storylines((await self.repository.store.read([STORYLINES_KEY]))[0])
+        found = []
+        for story in top_stories(detector):
+            story_id = storylines.find_story(story.event)
+            linked = story_id if story.is_event or story_id != story.event.id else ""
+            event = replace(story.event, profile=())
+            found.append(msgspec.structs.replace(story, event=event, story_id=linked))
+            await self._yield_control()
+        write = Put(TOP_STORIES_KEY, msgspec.json.encode(found))
+        await self.repository.store.commit(Transaction((), (write,)))
 
     async def _resume(self, saved: bytes | None) -> LeaderState:
         """The detector of the last checkpoint, or an empty one; one of another mode closes its events."""

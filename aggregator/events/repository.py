@@ -5,6 +5,7 @@
 {events}index        id -> ``EventSummary`` of all stored events
 {events}e:<id>       one event, JSON
 {events}n:<number>   event id of an article (number of its first version, hex); index maintenance removes it
+{events}top-stories  the largest stories of the last hours (``detection/top_stories.py``), JSON
 {events}learning     hours with documents that the detector knows; empty under the literal rule
 {events}storylines   entries of recent events, to link later ones (``storylines.py``)
 {events}changes      append-only stream of changes for SSE and webhooks, trimmed to ``CHANGE_RETENTION_MS``
@@ -23,6 +24,7 @@ import msgspec
 
 from aggregator.errors import DamagedValue, NotFound
 from aggregator.events.detection.model import ChangeKind, EditorOverrides, LearnedHistory, LearningStatus
+from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key, sort_events
 from aggregator.store.base import Store
@@ -37,6 +39,7 @@ OVERRIDES_KEY = b"{events}desk"
 INDEX_KEY = b"{events}index"
 STORYLINES_KEY = b"{events}storylines"
 LEARNING_KEY = b"{events}learning"
+TOP_STORIES_KEY = b"{events}top-stories"
 CHANGES_KEY = b"{events}changes"
 NUMBER_KEY_PREFIX = b"{events}n:"
 # Limit for chains of merges of merged events.
@@ -62,6 +65,7 @@ class _Merge(msgspec.Struct):
 
 
 _merge_decoder = msgspec.json.Decoder(_Merge)
+_stories_decoder = msgspec.json.Decoder(list[TopStory])
 _history_decoder = msgspec.msgpack.Decoder(LearnedHistory)
 EVENT_DECODER = msgspec.json.Decoder(Event)
 CHANGE_DECODER = msgspec.json.Decoder(ChangeRecord)
@@ -185,6 +189,11 @@ class EventRepository:
         """How much of the last seven days the detector knows; None as for ``learned_history``."""
         history = await self.learned_history()
         return history.status(now_ms) if history is not None else None
+
+    async def top_stories(self) -> list[TopStory]:
+        """The largest stories of the window as of about a minute ago; [] before the first article."""
+        value = (await self.store.read([TOP_STORIES_KEY]))[0]
+        return decode_value(_stories_decoder, value, "The top stories") if value else []
 
     async def changes(self, after: bytes = b"", count: int = 100) -> Sequence[tuple[bytes, ChangeRecord]]:
         """Up to ``count`` (position, change) after a position, oldest first; b"": from the oldest stored."""

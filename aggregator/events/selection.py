@@ -4,7 +4,7 @@
 
     ended      the detector closed the event: no item within the window of the rule
     fading     the detector calls it fading (at most half its peak in the window), or no item in the last hour
-    breaking   new and fast: detected less than 2 h ago; in the last hour half the peak, or 10 items
+    breaking   new and fast: detected less than 2 h ago; in the last hour a third of the peak, or 10 items
     growing    fast, and at least twice as many items in the last hour as in the hour before
     emerging   new, not fast
     running    any other open event: large and slow
@@ -24,13 +24,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp2, inf, log2, sqrt
-from typing import Literal, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args
 from urllib.parse import parse_qsl
 
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.events.detection.lifecycle import TIMELINE_BUCKET_MS
 from aggregator.events.detection.model import EventStatus
+from aggregator.events.detection.top_stories import TopStory, story_size
 from aggregator.events.event import Event, EventSummary
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
@@ -38,7 +39,7 @@ Severity = Literal["emerging", "breaking", "growing", "running", "fading", "ende
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 NEW_MS = 2 * HOUR_MS
-FAST_ITEMS = 10
+FAST_ITEMS, FAST_PEAK_PARTS = 10, 3
 GROWING_RATIO = 2
 # What is older by this time weighs half: in all, a steady rate weighs as much as its last half-hour.
 HALF_LIFE_MS = 20 * MINUTE_MS
@@ -126,6 +127,27 @@ class OwnSources:
         return bool(self._names) and any(map(self.is_own, sources))
 
 
+class RankedStory(NamedTuple):
+    """A story with its items and voices since a time."""
+
+    story: TopStory
+    items: int
+    voices: int
+
+
+def largest_stories(
+    stories: Iterable[TopStory], event_filter: EventFilter, since_ms: int
+) -> list[RankedStory]:
+    """The stories that match and have items since a time, the largest first; a bucket counts at its start."""
+    found = list[RankedStory]()
+    for story in stories:
+        items = story.event.items_between(since_ms, inf)
+        voices = sum(count for at_ms, count in story.event.voices if at_ms > since_ms)
+        if items and event_filter.matches(Event.of(story.event)):
+            found.append(RankedStory(story, items, voices))
+    return sorted(found, key=lambda found: (-story_size(found.voices, found.items), found.story.event.id))
+
+
 @dataclass(frozen=True, slots=True)
 class Growth:
     """Items of the timeline in the last hour and in the hour before, counted by buckets of 10 minutes."""
@@ -153,7 +175,7 @@ def severity(event: Event, now_ms: int) -> Severity:
     if event.status == "fading" or not rates.last_hour:
         return "fading"
     is_new = now_ms - event.detected_at_ms < NEW_MS
-    is_fast = rates.last_hour >= min(event.peak / 2, FAST_ITEMS)
+    is_fast = rates.last_hour >= min(event.peak / FAST_PEAK_PARTS, FAST_ITEMS)
     if is_fast and not is_new and rates.last_hour >= GROWING_RATIO * rates.hour_before:
         return "growing"
     return ("breaking" if is_fast else "emerging") if is_new else "running"
@@ -161,10 +183,12 @@ def severity(event: Event, now_ms: int) -> Severity:
 
 def urgency(event: Event, now_ms: int) -> tuple[float, float]:
     """Items and voices of the last half-hour: doublings above the usual, then their number."""
+    items, voices = _recent(event.timeline, now_ms), _recent(event.voices, now_ms)
     own = event.items_between(now_ms - 4 * HOUR_MS, now_ms - HOUR_MS) / 6
     usual = event.expected / HALF_HOURS_PER_WINDOW + OWN_RATE_SHARE * own
-    recent = sqrt(_recent(event.timeline, now_ms) * _recent(event.voices, now_ms))
-    return max(0.0, log2((recent + 1) / (usual + 1))), recent
+    # The geometric mean of items and voices; the usual items have as many voices as the recent ones.
+    share = sqrt(voices / items) if items else 0.0
+    return max(0.0, log2((items * share + 1) / (usual * share + 1))), items * share
 
 
 def _recent(timeline: Iterable[tuple[int, int]], now_ms: int) -> float:

@@ -23,6 +23,7 @@ from aggregator.analysis.text.normalization import strip_desk_prefix
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.description import Candidate, rank_headlines
+from aggregator.events.detection.model import DetectedEvent
 from aggregator.events.event import Event
 from aggregator.store.decoding import decode_value
 from aggregator.time_units import DAY_MS
@@ -148,7 +149,7 @@ class Storylines:
         original = self._find_original(event)
         if original is not None:
             return replace(event, story_id=original.story_id, translation_of=original.event_id)
-        return replace(event, story_id=self._find_story(event))
+        return replace(event, story_id=self.find_story(event))
 
     def _find_original(self, event: Event) -> StorylineEntry | None:
         """The first event that reports the same in another language at the same time."""
@@ -164,7 +165,8 @@ class Storylines:
                 return entry
         return None
 
-    def _find_story(self, event: Event) -> str:
+    def find_story(self, event: DetectedEvent) -> str:
+        """The storyline of an event, or that of a new one, to which it belongs; its own id for none."""
         best, best_cosine = event.id, 0.0
         profile = dict(event.profile)
         for entry in self._entries.values():

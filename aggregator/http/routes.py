@@ -65,6 +65,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=(404,)),
     _read("/v1/events.json", feeds.json_feed, "jsonFeed", TAG_EVENTS, {200: feeds.JSON_FEED_TYPE, 304: None},
         errors=(404,)),
+    _read("/v1/top-stories", events.list_top_stories, "listTopStories", TAG_EVENTS, errors=(404,)),
     _read("/v1/read-mark", events.get_read_mark, "getReadMark", TAG_EVENTS, errors=(404,)),
     _change("POST", "/v1/read-mark", events.post_read_mark, "postReadMark", TAG_EVENTS,
         reads=requests.ReadMarkIn, errors=(404, 409), permission="reader", audited=False),

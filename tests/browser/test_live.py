@@ -132,13 +132,14 @@ async def test_two_editors_see_each_others_actions(browser: Browser, url: str) -
         await ben.get_by_role("textbox", name="Your name").fill("Ben <b>")
         await ben.get_by_role("textbox", name="Your name").press("Enter")
         await ann.locator("#events-handled .event").wait_for(state="attached")
+        await ann.locator("#events-handled").get_by_text("Muted").wait_for()
         await expect(ann.locator("#events .event")).to_have_count(0)
         audit = ben.locator(".audit-trail li")
         await audit.nth(1).wait_for()
         assert "Ben <b> muted it (story)" in await audit.nth(0).inner_text()
 
         await ben.get_by_role("button", name="Unmute").click()  # without asking for the name again
-        await ann.locator("#events .event").wait_for()
+        await ann.locator("#events-handled .state.muted").wait_for(state="detached")
 
 
 async def test_editors_remove_items_and_merge_events(browser: Browser, url: str) -> None:

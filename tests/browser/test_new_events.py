@@ -18,14 +18,20 @@ TITLE = "Breaking now · News aggregator"
 
 
 def rows(count: int) -> list[Event]:
-    """Events of decreasing surprise, detected one after another."""
+    """Events of decreasing urgency, detected one after another."""
     return [
-        event(f"e{n}", f"Story number {n}", ("a",) * 9, peak=500 - n, detected_at_ms=EVENT_MS - 9000 + n)
+        event(
+            f"e{n}",
+            f"Story number {n}",
+            ("a",) * 9,
+            detected_at_ms=EVENT_MS - 9000 + n,
+            timeline=((EVENT_MS, 99 - n),),
+        )
         for n in range(count)
     ]
 
 
-LATE = event("late", "The late story", ("a",) * 9, peak=20)
+LATE = event("late", "The late story", ("a",) * 9)
 
 
 async def listed(page: Page, section: str) -> list[str]:

@@ -7,15 +7,15 @@ from playwright.async_api import Browser, Page, expect
 
 from aggregator.events.event import Event
 from tests.browser.pages import accessibility_violations, opened, overflow_px
-from tests.support.factories import event
+from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import Client, FakeService
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 def stories() -> list[Event]:
-    """Three open events, in order of rank."""
-    return [event(f"e{n}", f"Story number {n}", ("a",) * 9, peak=500 - n) for n in range(3)]
+    """Three open events, in order of urgency."""
+    return [event(f"e{n}", f"Story number {n}", ("a",) * 9, timeline=((EVENT_MS, 9 - n),)) for n in range(3)]
 
 
 async def focused(page: Page) -> str:

@@ -542,3 +542,29 @@ async def test_families_that_change_before_a_crash_do_not_change_the_replay(inde
     assert [state.families for state in states] == [SourceFamilies(), known]
     states[1].set_families(SourceFamilies())
     assert states[0].dump() == states[1].dump()
+
+
+async def test_top_stories_are_published_once_a_minute_with_their_storylines() -> None:
+    """Every replica reads them; without new articles there are none to write."""
+    store, index = MemoryStore(), FakeIndex()
+    runner, repository = detector_over(store), EventRepository(store)
+    index.burst(17)
+    index.burst(5, start=10)
+    for n in range(5):
+        index.add(11 + n, "ferry strike quay")
+    assert await repository.top_stories() == []
+
+    await runner.poll(index, at(20))
+    stories = await repository.top_stories()
+    index.add(20, "ferry strike quay")
+    await runner.poll(index, at(20.5))
+    same = await repository.top_stories()
+    await runner.poll(index, at(21))
+    later = await repository.top_stories()
+
+    assert [(s.event.size, s.is_event, s.story_id) for s in stories] == [
+        (22, True, stories[0].event.id),
+        (5, False, ""),
+    ]
+    assert same == stories
+    assert [s.event.size for s in later] == [22, 6]

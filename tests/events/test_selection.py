@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import Event
 from aggregator.events.repository import EventRepository
 from aggregator.events.selection import (
@@ -18,6 +19,7 @@ from aggregator.events.selection import (
     EventOrder,
     OwnSources,
     growth,
+    largest_stories,
     page_key,
     severity,
     sort_events,
@@ -111,8 +113,8 @@ HOUR_AGO = EVENT_MS - HOUR_MS
         ({"timeline": ((HOUR_AGO, 30),)}, "fading"),
         ({"timeline": ((EVENT_MS, 10),), "peak": 300}, "breaking"),
         ({"timeline": ((EVENT_MS, 9),), "peak": 300}, "emerging"),
-        ({"timeline": ((EVENT_MS, 3),), "peak": 6}, "breaking"),
-        ({"timeline": ((EVENT_MS, 2),), "peak": 6}, "emerging"),
+        ({"timeline": ((EVENT_MS, 2),), "peak": 6}, "breaking"),
+        ({"timeline": ((EVENT_MS, 2),), "peak": 7}, "emerging"),
         ({"timeline": ((HOUR_AGO, 5), (EVENT_MS, 10)), **OLD}, "growing"),
         ({"timeline": ((HOUR_AGO, 6), (EVENT_MS, 11)), **OLD}, "running"),
         ({"timeline": ((EVENT_MS, 9),), **OLD}, "running"),
@@ -120,7 +122,7 @@ HOUR_AGO = EVENT_MS - HOUR_MS
     ],
 )
 def test_each_threshold_from_both_sides(fields: dict[str, Any], expected: str) -> None:
-    """Two hours since detection; 10 items in an hour or half the peak; twice the hour before."""
+    """Two hours since detection; 10 items in an hour or a third of the peak; twice the hour before."""
     assert severity(event("e1", "Bridge", **fields), EVENT_MS) == expected
 
 
@@ -268,6 +270,27 @@ async def test_growth_and_surprise_list_open_events() -> None:
     assert ids(await repository.list_events(order="growth", now_ms=EVENT_MS)) == ["e"]
     assert ids(await repository.list_events(order="surprise", now_ms=EVENT_MS, limit=1)) == ["e"]
     assert ids(await repository.list_events(order="size")) == ["fast", "e"]
+
+
+def test_the_largest_stories_of_some_hours_that_match() -> None:
+    """Items and voices since then; stories without any are left out."""
+
+    def story(event: Event) -> TopStory:
+        return TopStory(event, event.first_seen_ms, is_event=False, needed=0)
+
+    wide = burst("wide", (10, 12), languages=("en",))
+    long = burst("long", (10, 4), (200, 90), languages=("de",), voices=3)
+    past = burst("past", (200, 50), languages=("en",))
+    stories = [story(event) for event in (past, long, wide)]
+
+    def largest(hours: float, lang: str = "") -> list[tuple[str, int, int]]:
+        found = largest_stories(stories, EventFilter(lang=lang), EVENT_MS - round(hours * HOUR_MS))
+        return [(each.story.event.id, each.items, each.voices) for each in found]
+
+    assert largest(4) == [("past", 50, 50), ("wide", 12, 12), ("long", 94, 6)]
+    assert largest(1) == [("wide", 12, 12), ("long", 4, 3)]
+    assert largest(4, "de") == [("long", 94, 6)]
+    assert largest(0.1) == []
 
 
 def test_an_order_that_changes_with_time_has_no_page_keys() -> None:

@@ -47,6 +47,7 @@ ADMITTED_ROLES = {
     "postRelated": "reader editor admin",
     "explain": "reader editor admin",
     "listEvents": "reader editor admin",
+    "listTopStories": "reader editor admin",
     "streamEvents": "reader editor admin",
     "atomFeed": "reader editor admin",
     "jsonFeed": "reader editor admin",

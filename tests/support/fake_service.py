@@ -35,6 +35,7 @@ from aggregator.errors import AggregatorError, NoText, NotFound
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.desks import Desks
 from aggregator.events.detection.model import LearnedHistory, LearningStatus
+from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import EditorAction, Event
 from aggregator.events.newsroom import apply_action
 from aggregator.events.repository import EventRepository
@@ -347,6 +348,10 @@ class FakeEvents:
         self.last_query: dict[str, object] = {}
         self.event_ids: dict[int, str] = {}
         self.learning_status: LearningStatus | None = None
+        self.stories: list[TopStory] = []
+
+    async def top_stories(self) -> list[TopStory]:
+        return self.stories
 
     async def learned_history(self) -> LearnedHistory | None:
         return None

@@ -95,6 +95,7 @@ class Cluster(msgspec.Struct, array_like=True, gc=False):
     counted_items   members that count towards the burst rule; sightings: duplicates that do not
     norm            weighted norm of the sums, computed at ``norm_size`` members in ``norm_minute``
     new_items       members that joined since the cluster was last examined for merges
+    since_ms        time of the first item of this cluster and of those merged into it
     """
 
     key: int
@@ -108,6 +109,7 @@ class Cluster(msgspec.Struct, array_like=True, gc=False):
     norm_minute: int = -NORM_STALE_MINUTES
     event_id: str | None = None
     new_items: int = 0
+    since_ms: int = 0
 
 
 MergePredicate = Callable[[Cluster, Cluster], bool]
@@ -148,7 +150,7 @@ class ClusterIndex:
     def create(self, member: WindowItem, suffix: str = "") -> Cluster:
         """Return a new, empty cluster, whose id depends on its first item and a division's ``suffix``."""
         seed = f"{member.first_version}:{member.id}{suffix}".encode("utf-8", "surrogatepass")
-        cluster = Cluster(self.next_key, xxhash.xxh3_64_hexdigest(seed))
+        cluster = Cluster(self.next_key, xxhash.xxh3_64_hexdigest(seed), since_ms=member.at_ms)
         self.next_key += 1
         self._assign_slot(cluster)
         return cluster
@@ -247,6 +249,7 @@ class ClusterIndex:
         self._postings.add(self._mark_changed(into), into.term_sums, sums)
         into.sightings += other.sightings
         into.counted_items += other.counted_items
+        into.since_ms = min(into.since_ms, other.since_ms)
         into.norm_minute = -NORM_STALE_MINUTES
         self._release_slot(other)
         self.changed_keys[into.key] = None

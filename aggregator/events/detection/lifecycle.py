@@ -185,13 +185,29 @@ class OpenEvents:
 
     # -- transitions ---------------------------------------------------------------------------
 
+    def describe(self, cluster: Cluster, clock_ms: int) -> DetectedEvent:
+        """The event of a cluster; of one that is none, what it would be if it fired now."""
+        event = self.event_of_cluster(cluster)
+        return event.to_event() if event else self._open(cluster, clock_ms, 0.0, "emerging").to_event()
+
+    def _open(
+        self, cluster: Cluster, clock_ms: int, expected: float, status: EventStatus = "breaking"
+    ) -> OpenEvent:
+        event = OpenEvent(
+            cluster.id, cluster.key, clock_ms, expected, "", status, sightings=cluster.sightings
+        )
+        for member in sorted(cluster.members.values(), key=lambda m: (m.at_ms, m.number)):
+            event.add(member, self._voice_of(member.source))
+        event.peak = min(cluster.counted_items, event.size)  # see add_items
+        self._describe(event)
+        return event
+
     def fire(self, cluster: Cluster, clock_ms: int, expected: float) -> None:
         """Make the cluster an event."""
-        event = OpenEvent(cluster.id, cluster.key, clock_ms, expected, "", sightings=cluster.sightings)
+        event = self._open(cluster, clock_ms, expected)
         cluster.event_id = event.id
         self.by_id[event.id] = event
-        self.add_items(cluster, sorted(cluster.members.values(), key=lambda m: (m.at_ms, m.number)))
-        self._describe(event)
+        self._mark_grown(event)
         event.reason = self._format_reason(event, cluster)
         event.announced_size = event.size
         self._transitions.append(("fired", clock_ms, event))

@@ -24,7 +24,7 @@ from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.model import LearningStatus
 from aggregator.events.event import Event, plain_title
-from aggregator.events.selection import growth, is_handled, severity
+from aggregator.events.selection import RankedStory, growth, is_handled, severity
 from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items
 from aggregator.http.app_keys import SERVICE
 from aggregator_client import wire
@@ -74,6 +74,22 @@ def event_out(event: Event, now_ms: int) -> wire.EventOut:
         story_id=event.story_id or event.id,
         actions=[fields_of(action, wire.ActionOut) for action in event.actions],
         note_count=len(event.notes),
+    )
+
+
+def top_story_out(ranked: RankedStory) -> responses.TopStoryOut:
+    """One of the largest stories."""
+    story, event = ranked.story, ranked.story.event
+    return fields_of(
+        event,
+        responses.TopStoryOut,
+        title=plain_title(event.title),
+        items=ranked.items,
+        voices=ranked.voices,
+        since=to_datetime(story.since_ms),
+        event_id=event.id if story.is_event else None,
+        storyline_id=story.story_id or None,
+        needed=story.needed or None,
     )
 
 

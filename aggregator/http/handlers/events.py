@@ -14,12 +14,26 @@ from aggregator.analysis.article_id import validate_id
 from aggregator.app import Service
 from aggregator.contract import encoding
 from aggregator.contract.decoding import ErrorCollector, to_plain_text, to_single_line, to_unix_ms
-from aggregator.contract.requests import ActionIn, EventFilterQuery, EventsQuery, ReadMarkIn, SavedFilterQuery
-from aggregator.contract.responses import ReadMarkOut, StoryOut
+from aggregator.contract.requests import (
+    ActionIn,
+    EventFilterQuery,
+    EventsQuery,
+    ReadMarkIn,
+    SavedFilterQuery,
+    TopStoriesQuery,
+)
+from aggregator.contract.responses import ReadMarkOut, StoryOut, TopStoriesOut
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.desks import Desk, Desks
 from aggregator.events.event import EditorAction
-from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key
+from aggregator.events.selection import (
+    PAGED_ORDERS,
+    EventFilter,
+    EventOrder,
+    PageKey,
+    largest_stories,
+    page_key,
+)
 from aggregator.events.user_state import ReadMark
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
@@ -27,6 +41,7 @@ from aggregator.http.endpoint import parse_pairs
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_views import load_storyline
 from aggregator.queries.search import ResultKey
+from aggregator.time_units import HOUR_MS
 from aggregator_client.wire import EventDetailOut, EventOut, EventsOut
 
 Key = TypeVar("Key")
@@ -64,6 +79,17 @@ async def list_(service: Service, query: EventsQuery) -> EventsOut:
     next_cursor = encode_cursor(page_key(page[-1], page[-1].id, query.sort), query.sort) if has_next else None
     learning = event_views.learning_out(await service.events.repository.learning(now_ms))
     return EventsOut([event_views.event_out(event, now_ms) for event in page], next_cursor, learning)
+
+
+async def list_top_stories(service: Service, query: TopStoriesQuery) -> TopStoriesOut:
+    """List the largest stories of the last hours, usual or not, and those that may become events."""
+    event_filter = await build_filter(
+        service.events.desks, EventFilterQuery(lang=query.lang, watch=query.desk)
+    )
+    stories = await service.events.repository.top_stories()
+    found = largest_stories(stories, event_filter, service.clock() - query.hours * HOUR_MS)
+    building = sorted((s for s in found if s.story.needed), key=lambda s: -s.items)
+    return TopStoriesOut(*(list(map(event_views.top_story_out, s[: query.limit])) for s in (found, building)))
 
 
 async def get(service: Service, id_: str) -> EventDetailOut | web.Response:

@@ -16,7 +16,7 @@ from aggregator.app import Service
 from aggregator.contract.requests import EventFilterQuery, SavedFilterQuery
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
-from aggregator.events.selection import SEVERITIES, EventOrder, Severity
+from aggregator.events.selection import SEVERITIES, EventOrder, Severity, largest_stories
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.auth import base_url
 from aggregator.http.handlers.events import build_filter
@@ -24,10 +24,12 @@ from aggregator.http.pages import PAGES, cards, conditional_response
 from aggregator.http.pages.cards import Card
 from aggregator.http.pages.desks import may_edit
 from aggregator.index.article_stream import ArticleStream
+from aggregator.time_units import HOUR_MS
 from aggregator_client.wire import VerdictName, doc
 
 MAX_EVENTS = 100
 MAX_VERDICTS = 40
+TOP_HOURS, MAX_TOP_STORIES, MAX_BUILDING_UP = 4, 10, 5
 # With a filter, the latest articles are taken from so many.
 MAX_FILTERED = 200
 # Without any change, rates, deleted articles, edited filters and desks are shown at most this much later.
@@ -72,6 +74,8 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     event_ids = await service.events.repository.event_ids_of([item.first_version for item in articles])
     settings, now_ms = service.settings, service.clock()
     only_ours = None if query.ours is None else query.ours == "yes"
+    stories = [] if query.kiosk else await service.events.repository.top_stories()
+    largest = largest_stories(stories, event_filter, now_ms - TOP_HOURS * HOUR_MS)
     lists = cards.event_lists(
         events, now_ms, query.sort, query.severity, service.events.own_sources, only_ours
     )
@@ -82,6 +86,8 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         user=caller_name(request),
         learning=await service.events.repository.learning(now_ms),
         lists=lists,
+        top_stories=largest[:MAX_TOP_STORIES],
+        building_up=sorted((s for s in largest if s.story.needed), key=lambda s: -s.items)[:MAX_BUILDING_UP],
         verdicts=[(item, event_ids.get(item.first_version)) for item in articles],
         view=view(query, (*lists.open, *lists.closed), desks),
         verdict=query.verdict,

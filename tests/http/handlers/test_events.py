@@ -10,7 +10,8 @@ import pytest
 from aggregator.contract.encoding import to_datetime
 from aggregator.errors import Conflict
 from aggregator.events.detection.model import LearningStatus
-from tests.support.factories import event
+from aggregator.events.detection.top_stories import TopStory
+from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import START_MS, Client, FakeService
 
 pytestmark = pytest.mark.integration
@@ -77,6 +78,30 @@ async def test_a_storyline_has_its_events_and_their_headlines_by_day(
     assert all(len(d["day"]) == 10 and d["items"] for d in body["developments"])
     assert (first["story_id"], first["previous"], first["next"]) == ("e1", None, "e2")
     assert (await client.get("/v1/stories/none")).status == 404
+
+
+async def test_top_stories_match_a_language_and_a_desk(client: Client, service: FakeService) -> None:
+    """With the event and the storyline, and how many articles are missing."""
+    bridge = event("e1", "**Bridge** closed", languages=("en",))
+    ferry = event("e2", "Ferry strike", languages=("de",), timeline=((EVENT_MS, 8),), headline_id="f1")
+    service.fake_events.stories = [
+        TopStory(bridge, EVENT_MS - 7_200_000, is_event=True, needed=0, story_id="e0"),
+        TopStory(ferry, EVENT_MS, is_event=False, needed=16),
+    ]
+
+    body = await (await client.get("/v1/top-stories")).json()
+    german = await (await client.get("/v1/top-stories?lang=de&hours=1")).json()
+    recent = await (await client.get("/v1/top-stories?hours=1&limit=1")).json()
+
+    first, second = body["stories"]
+    assert (first["title"], first["items"], first["voices"]) == ("Bridge closed", 16, 2)
+    assert (first["event_id"], first["storyline_id"], first["needed"]) == ("e1", "e0", None)
+    assert (second["event_id"], second["storyline_id"], second["needed"]) == (None, None, 16)
+    assert first["since"] < second["since"] and second["headline_id"] == "f1"
+    assert [story["title"] for story in body["building_up"]] == ["Ferry strike"]
+    assert [story["title"] for story in german["stories"]] == ["Ferry strike"]
+    assert [(story["title"], story["items"]) for story in recent["stories"]] == [("Bridge closed", 12)]
+    assert (await client.get("/v1/top-stories?desk=none")).status == 404
 
 
 async def test_unknown_event_is_404(client: Client) -> None:

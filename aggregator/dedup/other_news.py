@@ -28,7 +28,7 @@ from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
 from aggregator.analysis.text.decisive import decisive_difference
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence
 from aggregator.dedup.event_model import title_similarity, title_terms
-from aggregator.dedup.wording import SharedWording, shared_wording
+from aggregator.dedup.wording import SharedWording, headline_shingles, shared_wording
 
 Reason = Literal["", "figures", "names", "headline", "column", "own news", "page", "part", "passage"]
 
@@ -74,11 +74,11 @@ def other_news(later: Comparable, earlier: Comparable, evidence: Evidence, hours
 def _share_more_than_the_headline(a: Comparable, b: Comparable, overlap: OverlapEstimate) -> bool:
     """False for a column that appears under one headline again and again, with other short texts."""
     shorter, longer = sorted((a, b), key=lambda article: article.text_words)
-    if not shorter.text_words or longer.text_words >= HEADLINE_COUNTS_BELOW_WORDS or a.lang == "ko":
+    if not shorter.text_words or longer.text_words >= HEADLINE_COUNTS_BELOW_WORDS:
         return True  # a bare headline; or the sketch of one has no headline
-    own = min(a.sketch, b.sketch, key=lambda sketch: sketch.size)
-    in_headline = max(0, own.size - shorter.text_words)
-    return overlap.shared - in_headline >= AGREEING * (own.size - in_headline)
+    own = min(a, b, key=lambda article: article.sketch.size)
+    in_headline = len(headline_shingles(own))
+    return overlap.shared - in_headline >= AGREEING * (own.sketch.size - in_headline)
 
 
 @dataclass(frozen=True)

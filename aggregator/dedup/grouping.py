@@ -33,8 +33,8 @@ def unite(
 ) -> tuple[Outcome, list[ArticleRecord]]:
     """The outcome in the oldest group and the canonical articles, oldest first, of groups that are one.
 
-    The duplicate copies each of them, also that of its own group, figures included, under a headline that
-    does not differ in a decisive word. No articles: the outcome stays.
+    The duplicate copies each, also that of its own group, with its figures and the decisive words of its
+    headline. No articles: the outcome stays.
     """
     heads = [c for c in candidates if c.canonical[1] == c.record.first_version]
     if outcome.match is None or policy.name != "verified" or len(heads) < 2:

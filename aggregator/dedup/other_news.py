@@ -100,10 +100,12 @@ class _Pair:
 
     @cached_property
     def _is_about_other(self) -> bool:
-        """Whether a headline is about the other article; True if one is missing."""
-        if not (self.later.title and self.earlier.title):
-            return True
-        return max(_coverage(self.earlier, self.later), _coverage(self.later, self.earlier)) >= AGREEING
+        """Whether a headline is about the other article, whose headline apart; True if one is missing."""
+        a, b = self.later, self.earlier
+        in_both = title_terms(a.title, a.lang) & title_terms(b.title, a.lang)  # the name of a series
+        return (
+            not (a.title and b.title) or max(_coverage(a, b, in_both), _coverage(b, a, in_both)) >= AGREEING
+        )
 
     @cached_property
     def _in_earlier(self) -> SharedWording:
@@ -161,8 +163,8 @@ def is_same_text(a: Comparable, b: Comparable) -> bool:
     return may_be and estimate_overlap(a.sketch, b.sketch).shared >= least
 
 
-def _coverage(headline_of: Comparable, other: Comparable) -> float:
-    """Share, 0..1, of the terms of a headline among the other article's top terms."""
+def _coverage(headline_of: Comparable, other: Comparable, but: frozenset[str] = frozenset()) -> float:
+    """Share, 0..1, of the terms of a headline, ``but`` some, among the other article's top terms."""
     wanted = title_terms(headline_of.title, other.lang)
     terms = {term for term, _ in other.terms}
-    return sum(term in terms for term in wanted) / max(MIN_TERMS, len(wanted))
+    return sum(term in terms for term in wanted - but) / max(MIN_TERMS, len(wanted))

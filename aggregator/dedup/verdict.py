@@ -187,10 +187,7 @@ def related_candidates(
 
 
 def _best_match(new: Comparable, matches: Sequence[Candidate], policy: Policy) -> tuple[Candidate, MatchRule]:
-    """The closest match (ties: the earliest); under "verified" of the group with most votes.
-
-    Matches under the headline of ``new`` vote alone, if there are any.
-    """
+    """The closest match, then the earliest; "verified": in the group with most votes, one headline first."""
     earliest_first = sorted(matches, key=lambda c: c.record.number)
     if policy.name == "hamming":
         return min(earliest_first, key=lambda c: c.evidence.distance), "hamming"

@@ -28,7 +28,7 @@ from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
 from aggregator.analysis.text.decisive import decisive_difference
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence
 from aggregator.dedup.event_model import title_similarity, title_terms
-from aggregator.dedup.wording import SharedWording, headline_shingles, shared_wording
+from aggregator.dedup.wording import SharedWording, count_of_headline, shared_wording
 
 Reason = Literal["", "figures", "names", "headline", "column", "own news", "page", "part", "passage"]
 
@@ -77,7 +77,7 @@ def _share_more_than_the_headline(a: Comparable, b: Comparable, overlap: Overlap
     if not shorter.text_words or longer.text_words >= HEADLINE_COUNTS_BELOW_WORDS:
         return True  # a bare headline; or the sketch of one has no headline
     own = min(a, b, key=lambda article: article.sketch.size)
-    in_headline = len(headline_shingles(own))
+    in_headline = count_of_headline(own)
     return overlap.shared - in_headline >= AGREEING * (own.sketch.size - in_headline)
 
 

@@ -28,7 +28,7 @@ from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
 from aggregator.dedup.other_news import MOST, Reason, other_news, stands_under_many_headlines
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import exchanged
-from aggregator.dedup.wording import headline_shingles, headline_units, shared_wording
+from aggregator.dedup.wording import count_of_headline, headline_units, shared_wording
 from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, RelatedItem, WeightedTerms
 
 # A match whose containment is lower than that of the closest by more has no vote on the group.
@@ -115,7 +115,7 @@ def compare_with_readers_versions(
     members = [record.sketch for record in kept[:MAX_KEPT_MEMBERS]]
     # An equal headline, which only a short text's sketch includes, does not count.
     is_equal = headline_similarity(subject, canonical) >= EQUAL_HEADLINES
-    skip = len(headline_shingles(subject)) / max(1, subject.sketch.size) if is_equal else 0.0
+    skip = count_of_headline(subject) / max(1, subject.sketch.size) if is_equal else 0.0
     adds = 1.0 - shared_wording(subject.sketch, [canonical.sketch, *members], width, skip).words
     if not subject.text_words:  # too few shingles for a share: by the words of the headlines
         readers = {word for record in (canonical, *kept) for word in headline_units(record)}

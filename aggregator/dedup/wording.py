@@ -72,6 +72,11 @@ def headline_shingles(article: Comparable) -> set[int]:
     return set(build_sketch(units, shingle_width(article.lang)).sample.tolist())
 
 
+def count_of_headline(article: Comparable) -> int:
+    """How many shingles of the sketch only the headline has: none if the text begins with it."""
+    return min(len(headline_shingles(article)), max(0, article.sketch.size - article.text_words))
+
+
 def headline_units(article: Comparable) -> list[str]:
     """What shingles of the headline are runs of, without the name of the outlet."""
     return tokenizer.shingle_units(core_headline(article.title), article.lang)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aggregator.analysis.analyzer import Analyzer, shingle_width
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import build_sketch
-from aggregator.dedup.wording import SharedWording, shared_wording
+from aggregator.dedup.wording import SharedWording, count_of_headline, headline_shingles, shared_wording
 from aggregator.domain import NO_SKETCH, Article, Sketch
 
 ANALYZER = Analyzer(load_models())
@@ -196,3 +196,18 @@ def test_a_headline_that_is_not_in_the_text_says_nothing(lang: str) -> None:
     own = sketch(title, f"{notice} " * 8, lang)  # long enough that the headline is no part of it
 
     assert shared_wording(own, [own], shingle_width(lang)).headline is None
+
+
+def test_shingles_of_a_headline_alone() -> None:
+    """Those that a short text's sketch has of its headline; none if the text repeats it."""
+    title, text = (
+        "Ferry to the northern islands is sold",
+        "The council took the higher of two offers on Monday.",
+    )
+    apart, repeated = (
+        ANALYZER.analyze(Article(id="", title=title, text=body, lang="en"))
+        for body in (text, f"{title}\n{text}")
+    )
+
+    assert 0 < count_of_headline(apart) <= len(headline_shingles(apart))
+    assert count_of_headline(repeated) <= 2

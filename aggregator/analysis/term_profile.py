@@ -25,7 +25,8 @@ import numpy.typing as npt
 import xxhash
 
 from aggregator.analysis.text import tokenizer
-from aggregator.analysis.text.normalization import strip_desk_prefix
+from aggregator.analysis.text.lexicon import table
+from aggregator.analysis.text.normalization import core_headline
 from aggregator.domain import WeightedTerms
 
 MINOR_TERMS = 16
@@ -122,14 +123,20 @@ def _hashes(term: str) -> tuple[int, int]:
     return long, short + _SHORT_PREFIX
 
 
+@lru_cache(maxsize=64)
+def calendar_terms(lang: str) -> frozenset[str]:
+    """The terms of weekdays, months and the like in a language."""
+    return frozenset(term for word in table("calendar", lang) for term in tokenizer.tokenize(word, lang))
+
+
 def story_terms(title: str, lang: str, terms: WeightedTerms, mask: int) -> tuple[tuple[str, float], ...]:
-    """Story terms of an article and their weights, the headline's first; without numbers.
+    """Story terms of an article and their weights, the headline's first; without numbers and the calendar.
 
     An article with neither a headline nor an opening has its heaviest terms.
     """
-    headline = tokenizer.tokenize(strip_desk_prefix(title), lang)
-    weights = dict.fromkeys((term for term in headline if not term.isdecimal()), 1.0)
+    headline, calendar = tokenizer.tokenize(core_headline(title), lang), calendar_terms(lang)
+    weights = dict.fromkeys((term for term in headline if not term.isdecimal() and term not in calendar), 1.0)
     for i, (term, _) in enumerate(terms):
-        if mask >> i & 1 and not term.isdecimal():
+        if mask >> i & 1 and not term.isdecimal() and term not in calendar:
             weights.setdefault(term, OPENING_WEIGHT)
     return tuple(weights.items()) or tuple(terms)

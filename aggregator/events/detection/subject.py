@@ -21,7 +21,6 @@ from math import ceil
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection.clustering import Cluster, WindowItem, latest_counted_items
 from aggregator.events.detection.routine import (
-    CALENDAR_TERMS,
     CAPITALIZED_SHARE,
     MAX_WINDOW_ITEMS,
     occurrences_inside,
@@ -116,8 +115,8 @@ def is_known(rate: float) -> bool:
 
 
 def may_be_subject(term: str) -> bool:
-    """Whether a term is outside the calendar, statistics and figures."""
-    return not (term in CALENDAR_TERMS or term in _FIGURES or any(char.isdigit() for char in term))
+    """Whether a term is outside statistics and figures."""
+    return not (term in _FIGURES or any(char.isdigit() for char in term))
 
 
 def is_rare_word(term: str, members: Sequence[WindowItem], rates: TermRates) -> bool:

@@ -349,9 +349,11 @@ def build_api_keys(settings: Settings, store: Store, clock: Clock) -> ApiKeys:
 def build_burst_rule(settings: Settings) -> BurstRule:
     """The burst rule of the settings."""
     return BurstRule(
-        items=settings.burst_items,
+        items=BurstRule().items if settings.burst_items == "auto" else int(settings.burst_items),
+        adapts=settings.burst_items == "auto" and settings.event_rule != "literal",
         window_ms=int(settings.burst_window_hours * HOUR_MS),
-        min_sources=settings.min_sources,
+        min_sources=0 if settings.min_sources == "auto" else int(settings.min_sources),
+        alerts_per_day=settings.alerts_per_day,
         sensitivity=settings.sensitivity,
         mode=cast("RuleMode", settings.event_rule),
     )

@@ -46,6 +46,13 @@ def _non_empty_text() -> dict[str, Any]:
     return {"check": lambda v: bool(v.strip()) and v.isprintable(), "expects": "non-empty printable text"}
 
 
+def _auto_or(low: int, high: int) -> dict[str, Any]:
+    return {
+        "check": lambda v: v == "auto" or (v.isdecimal() and low <= int(v) <= high),
+        "expects": f"auto or a number from {low} to {high}",
+    }
+
+
 def _is_http_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
@@ -249,13 +256,24 @@ class Settings:
         "(fingerprints within 7 bits of one article, the rule of the paper).",
         **_one_of(*EVENT_RULES),
     )
-    burst_items: int = _option(
-        15,
-        "Number of similar articles within burst_window_hours above which an event fires.",
-        **_in_range(2, 10_000),
+    burst_items: str = _option(
+        "auto",
+        "Number of similar articles within burst_window_hours above which an event fires; auto: 15, or fewer "
+        "by the volume of a language with 5 or more sources.",
+        **_auto_or(2, 10_000),
+    )
+    alerts_per_day: float = _option(
+        2.0,
+        "Number of alerts a day in a language above which burst_items=auto asks for more.",
+        **_in_range(0.1, 1000),
     )
     burst_window_hours: float = _option(4.0, "Length of the burst window.", **_in_range(0.1, 168))
-    min_sources: int = _option(1, "Minimum number of distinct sources of an event.", **_in_range(1, 1000))
+    min_sources: str = _option(
+        "auto",
+        "Minimum number of distinct sources of an event; auto: 1, but with 5 or more sources in a language "
+        "each counts with at most a third of burst_items, or what it publishes in three hours.",
+        **_auto_or(1, 1000),
+    )
     source_families: bool = _option(
         False,
         "Let min_sources count outlets that publish the same texts (the families on /sources) as one source.",
@@ -403,6 +421,7 @@ def resolve(
         in_file = config is not None and origins[name] == config.origin(name)
         try:
             parse = _check_type if in_file else _parse_value
+            raw = str(raw) if option.default == "auto" else raw  # a number in a file
             value = parse(raw, type(option.default))
         except ValueError:
             problems.append(f"{where}: {shown} is not {_type_name(option, in_file=in_file)}.")

@@ -159,13 +159,14 @@ async def build(store: Store) -> AsyncIterator[Build]:
 
 
 def test_the_default_settings_are_the_documented_rule() -> None:
-    """More than 15 items within 4 hours."""
-    assert build_burst_rule(Settings()) == BurstRule()
+    """More than 15 items within 4 hours, or fewer; exactly 15 under the literal rule."""
+    assert build_burst_rule(Settings()) == BurstRule(adapts=True, min_sources=0)
+    assert not build_burst_rule(Settings(event_rule="literal")).adapts
 
 
 def test_every_setting_of_the_rule_is_used() -> None:
     """A window may be a fraction of an hour."""
-    settings = Settings(burst_items=5, burst_window_hours=0.5, min_sources=3, sensitivity=2.0)
+    settings = Settings(burst_items="5", burst_window_hours=0.5, min_sources="3", sensitivity=2.0)
 
     assert build_burst_rule(settings) == BurstRule(
         items=5, window_ms=HOUR_MS // 2, min_sources=3, sensitivity=2.0

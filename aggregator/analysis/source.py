@@ -28,6 +28,15 @@ _ACCOUNT_HOSTS = frozenset(
 _SHARED_HOSTS = frozenset(
     ("apple.news", "bit.ly", "feedproxy.google.com", "msn.com", "news.google.com", "t.co", "youtu.be")
 )
+# Hosts that give each account a name of its own.
+_ACCOUNT_SUFFIXES = (
+    "blogspot.com",
+    "github.io",
+    "livejournal.com",
+    "substack.com",
+    "tumblr.com",
+    "wordpress.com",
+)
 _MARKERS = frozenset({"c", "channel", "company", "groups", "in", "profile", "pub", "r", "s", "u", "user"})
 _NO_ACCOUNT = frozenset(
     {"articles", "clip", "embed", "hashtag", "i", "joinchat", "live", "p", "photo", "playlist", "posts"}
@@ -64,6 +73,19 @@ def site_of(url: str) -> str:
         return "" if host in _SHARED_HOSTS else host
     account = next((segment for segment in path if segment not in _MARKERS), "")
     return "" if account in _NO_ACCOUNT or account.endswith(".php") or not path[1:] else f"{host}/{account}"
+
+
+def site_group(name: str) -> str:
+    """What the sources of one site share: its registered domain; "" for an account of a shared host.
+
+    >>> site_group("sport.gazette.example"), site_group("news.gazette.co.uk"), site_group("t.me/gazette")
+    ('gazette.example', 'gazette.co.uk', '')
+    """
+    host, _, account = name.partition("/")
+    labels = host.split(".")
+    if account or host in _ACCOUNT_HOSTS | _SHARED_HOSTS or host.endswith(_ACCOUNT_SUFFIXES):
+        return ""
+    return ".".join(labels[-3 if len(labels[-1]) == 2 and len(labels[-2:][0]) <= 3 else -2 :])
 
 
 def spelled_as(name: str, sources: Iterable[str]) -> str | None:

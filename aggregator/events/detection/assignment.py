@@ -128,7 +128,7 @@ class ClusterAssignment:
             for neighbor in neighbors:
                 self.add(cluster, neighbor)
             self._hamming_mode.seeds.append(member)
-            self._open_events.fire(cluster, clock_ms, 0.0)
+            self._open_events.fire(cluster, clock_ms, 0.0, self._rule.items)
 
     def _nearest_cluster(
         self, member: WindowItem, duplicate_cluster: Cluster | None

@@ -46,8 +46,13 @@ TOTAL_TOLERANCE_RATIO = 0.05
 KNOWN_VOLUME_SHARE = 0.3
 # Share of the documents of the fullest day below which the first days are a trial. A weekend has 0.1.
 TRIAL_VOLUME_SHARE = 0.05
-# Cannot collide: no term is the empty string.
+# Cannot collide: no term is the empty string, or begins with this character.
 ALL_DOCUMENTS = ""
+
+
+def documents_in(lang: str) -> str:
+    """The term that every document of a language holds."""
+    return f"\0{lang}"
 
 
 class TermCache(dict[str, float]):

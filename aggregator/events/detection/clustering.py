@@ -65,6 +65,7 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     cosine       similarity to its cluster when it joined, 0..1; ``cluster_key`` -1: no cluster
     space        only fingerprints of one space are comparable
     desk_prefix  what was removed from the start of the headline as it was sent ("UPDATE 2-")
+    is_usual     whether its source publishes here on most days (``voices.py``)
     """
 
     number: int
@@ -81,6 +82,7 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     lang: str = ""
     space: str = ""
     desk_prefix: str = ""
+    is_usual: bool = False
 
     @property
     def headline_terms(self) -> list[str]:

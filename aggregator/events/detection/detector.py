@@ -7,7 +7,7 @@ updates the events. No function reads a clock: equal calls give equal bytes (``d
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 
 from aggregator.analysis.term_frequencies import TermRates
@@ -15,13 +15,14 @@ from aggregator.analysis.text.normalization import split_headline
 from aggregator.domain import StreamItem
 from aggregator.events.detection import expectation, routine, state
 from aggregator.events.detection.assignment import ClusterAssignment, HammingMode
-from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
+from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline, documents_in
 from aggregator.events.detection.clustering import Cluster, ClusterIndex, WindowItem
 from aggregator.events.detection.expectation import ColdStart, TermWeights
 from aggregator.events.detection.items import UndatedArticles, placed_ms, plausible_date_ms, to_window_item
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.merging import ClusterMerger
 from aggregator.events.detection.model import (
+    HISTORY_DAYS,
     BurstRule,
     DetectedEvent,
     EditorOverrides,
@@ -32,7 +33,8 @@ from aggregator.events.detection.model import (
 from aggregator.events.detection.routine import SeriesMemory
 from aggregator.events.detection.state import DetectorState
 from aggregator.events.detection.subject import BUSY_DAY_ITEMS, fills_template, has_named_subject
-from aggregator.time_units import HOUR_MS, MINUTE_MS
+from aggregator.events.detection.voices import MIN_ITEMS, Story, Voices
+from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 
 class BurstDetector:
@@ -55,7 +57,7 @@ class BurstDetector:
         self.hamming_mode = HammingMode() if rule.mode == "literal" else None
         self.undated = UndatedArticles()
         self.series = SeriesMemory()
-        self.families = SourceFamilies()
+        self.families, self.voices = SourceFamilies(), Voices()
         parts = self.clusters, self.open_events, self.term_weights
         self.assignment = ClusterAssignment(rule, *parts, self.hamming_mode)
         self.merger = ClusterMerger(*parts, self._check_burst)
@@ -86,6 +88,9 @@ class BurstDetector:
         if item.published_at_ms is None and self.undated.is_bulk(now_ms, self.baseline):
             return
         member = to_window_item(item, now_ms, self.clock_ms, self.rule.window_ms)
+        at_ms = placed_ms(item, now_ms)
+        self.voices.observe(item.lang, item.source, (at_ms if item.backfill else now_ms) // HOUR_MS)
+        member.is_usual = self.voices.is_usual(item.lang, item.source)
         if self.hamming_mode is not None:
             self._add_to_window(member)
             self.assignment.assign_by_hamming_distance(member, self.clock_ms)
@@ -95,7 +100,7 @@ class BurstDetector:
             if cluster.event_id is None:
                 self._check_burst(cluster)
         else:
-            self._observe_late(member, placed_ms(item, now_ms), duplicate_cluster)
+            self._observe_late(member, at_ms, duplicate_cluster)
 
     def tick(self, now_ms: int) -> None:
         """Advance the clock without an item, and merge; a time over one window behind resets the clock."""
@@ -121,6 +126,9 @@ class BurstDetector:
         if is_new_minute:
             self.term_weights.refresh(self.clock_ms)
             self.clusters.begin_minute(now_ms // MINUTE_MS)
+            if self.rule.adapts:
+                main = max(self.voices.documents, key=self._documents_in, default="")
+                self.term_weights.set_min_burst_documents(self._items_needed(main) // 2 + 1)
         oldest_ms = now_ms - self.rule.window_ms
         while self.window and self.window[0].at_ms < oldest_ms:
             self._remove_from_window(self.window.popleft())
@@ -176,8 +184,15 @@ class BurstDetector:
 
     @property
     def learned_history(self) -> LearnedHistory:
-        """What the baseline knows, for the learning status."""
-        return LearnedHistory(self.baseline.known_hour, dict(self.baseline.documents_by_hour))
+        """What the detector knows, and how many items it asks for."""
+        languages = sorted(self.voices.documents, key=self._documents_in, reverse=True)
+        needed = [self._items_needed(lang, with_ceiling=True) for lang in languages[:1]]
+        return LearnedHistory(
+            self.baseline.known_hour,
+            dict(self.baseline.documents_by_hour),
+            needed=max(needed, default=self.rule.items),
+            reasons=tuple(map(self._reason_of, filter(self.voices.counts_voices, languages))),
+        )
 
     def _capture(self) -> DetectorState:
         """The state; it shares objects with the parts, so it must be encoded before they change."""
@@ -201,6 +216,8 @@ class BurstDetector:
             undated=self.undated,
             bursts=self.series.bursts,
             families=self.families,
+            voices=self.voices,
+            min_burst_documents=self.term_weights.min_burst_documents,
         )
 
     def _restore(self, state: DetectorState) -> None:
@@ -208,7 +225,8 @@ class BurstDetector:
         self.clock_ms = state.clock_ms
         self.undated = state.undated
         self.series.bursts = state.bursts
-        self.families = state.families
+        self.families, self.voices = state.families, state.voices
+        self.term_weights.set_min_burst_documents(state.min_burst_documents)
         self.clusters.begin_minute(state.clock_ms // MINUTE_MS)
         self.clusters.restore(state.clusters, state.next_cluster_key)
         self.clusters.changed_keys = dict.fromkeys(state.changed_clusters)
@@ -268,7 +286,7 @@ class BurstDetector:
 
     def _observe_late(self, member: WindowItem, at_ms: int, duplicate_cluster: Cluster | None) -> None:
         """Learn from a late or backfilled article; it joins events only, uncounted."""
-        terms = (*member.terms, ALL_DOCUMENTS)
+        terms = (*member.terms, ALL_DOCUMENTS, documents_in(member.lang))
         if self.baseline.add_late(at_ms // HOUR_MS, terms, self.clock_ms // HOUR_MS):
             self.term_weights.invalidate(terms)
         if not self.open_events.by_id:
@@ -284,7 +302,8 @@ class BurstDetector:
         else:
             self.window.insert(bisect_right(self.window, member.at_ms, key=lambda m: m.at_ms), member)
         if member.is_counted:
-            self.baseline.add(member.at_ms // HOUR_MS, (*member.terms, ALL_DOCUMENTS))
+            terms = (*member.terms, ALL_DOCUMENTS, documents_in(member.lang))
+            self.baseline.add(member.at_ms // HOUR_MS, terms)
             self.term_weights.add(member)
 
     def remove_article(self, item_id: str, first_version: int) -> None:
@@ -298,43 +317,78 @@ class BurstDetector:
 
     # -- clusters and events --------------------------------------------------------------------
 
+    def items_needed(self, cluster: Cluster) -> int:
+        """The number of items that the cluster has to exceed now."""
+        return self._items_needed(_language_of(cluster), with_ceiling=True)
+
+    def _items_needed(self, lang: str, *, with_ceiling: bool = False) -> int:
+        rule = self.rule
+        if not rule.adapts:
+            return rule.items
+        missing = self.baseline.missing_share(self.clock_ms // HOUR_MS)
+        needed = self.voices.items_needed(lang, rule.items, missing)
+        if with_ceiling:
+            larger = self.series.peaks(lang, self.clock_ms - HISTORY_DAYS * DAY_MS)
+            enough = int(HISTORY_DAYS * rule.alerts_per_day)
+            needed = min(rule.items, max(needed, *larger[enough : enough + 1], 0))
+        return needed
+
+    def _reason_of(self, lang: str) -> str:
+        """Why a language needs its number of items, and how many stories of the last week had more."""
+        needed, week_ms = self._items_needed(lang, with_ceiling=True), self.clock_ms - HISTORY_DAYS * DAY_MS
+        sources, a_day = len(self.voices.by_language[lang]), self.voices.a_day(self.voices.documents[lang])
+        larger = [sum(peak > n for peak in self.series.peaks(lang, week_ms)) for n in (needed, needed + 2)]
+        return (
+            f"{lang}: more than {needed} items, with {sources} sources and {a_day:.0f} articles a day; last "
+            f"week {larger[0]} stories had more, {larger[1]} more than {needed + 2}"
+        )
+
+    def _documents_in(self, lang: str) -> int:
+        return sum(self.voices.documents[lang].values())
+
     def _check_burst(self, cluster: Cluster) -> None:
-        hour = self.clock_ms // HOUR_MS
-        expected = self._expected_if_exceeded(cluster, hour)
+        if cluster.counted_items <= (MIN_ITEMS if self.rule.adapts else self.rule.items):
+            return
+        hour, lang = self.clock_ms // HOUR_MS, _language_of(cluster)
+        story = self._measure(cluster, lang, hour)
         if (
-            expected is None
+            story is None
             or routine.is_routine(cluster, self.window)
             or fills_template(
                 cluster,
-                expected,
+                story.expected,
                 self.cold_start.rates,
                 lambda term: self.baseline.days_with(term, BUSY_DAY_ITEMS, hour),
             )
             or not has_named_subject(cluster, self.window, self.cold_start.rates)
         ):
             return
-        in_series = self.series.expected_items(cluster, self.series.record(cluster, self.clock_ms))
-        if expectation.exceeds_expectation(cluster.counted_items, in_series, self.rule):
-            self.open_events.fire(cluster, self.clock_ms, max(expected, in_series))
+        began_ms = self.series.record(cluster, story.items, lang, self.clock_ms)
+        in_series = self.series.expected_items(cluster, began_ms)
+        needed = self._items_needed(lang, with_ceiling=True)
+        if story.items > needed and expectation.exceeds_expectation(story.items, in_series, self.rule):
+            expected = max(story.expected, in_series)
+            self.open_events.fire(cluster, self.clock_ms, expected, needed, story.new_items)
 
-    def _expected_if_exceeded(self, cluster: Cluster, hour: int) -> float | None:
-        """The expected number of items if the cluster exceeds both the rule and that number, else None."""
-        items, rule, family_of = cluster.counted_items, self.rule, self.families.family_of
-        if items <= rule.items:
-            return None
-        if rule.min_sources > 1:
-            counted = (member.source for member in cluster.members.values() if member.is_counted)
-            if len({family_of.get(source, source) for source in counted}) < rule.min_sources:
-                return None
+    def _measure(self, cluster: Cluster, lang: str, hour: int) -> Story | None:
+        """What counts of a cluster, if it exceeds both the rule and what is expected of it, else None."""
+        rule, needed = self.rule, self._items_needed(lang)
         expected = expectation.expected_items(cluster, self.baseline, hour)
-        if not expectation.exceeds_expectation(items, expected, rule):
-            return None  # most calls end here, without the cost of the volume
+        if cluster.counted_items <= needed or not expectation.exceeds_expectation(
+            cluster.counted_items, expected, rule
+        ):
+            return None  # most calls end here
+        members = [member for member in cluster.members.values() if member.is_counted]
+        story = self.voices.count(members, lang, needed, hour, self.families.family_of)
+        items = len(members) if rule.min_sources == 1 else story.items
+        if items <= needed or story.voices < rule.min_sources:
+            return None
         expected *= expectation.volume_ratio(cluster, self.baseline, self.term_weights.window_count, hour)
         required = expected + max(0.0, expected - expectation.REGULAR_TOPIC_ITEMS)
+        required = max(required, self.cold_start.expected_items(cluster, expected))
         if not expectation.exceeds_expectation(items, required, rule):
             return None
-        on_first_day = self.cold_start.expected_items(cluster, expected)
-        return expected if expectation.exceeds_expectation(items, on_first_day, rule) else None
+        return story._replace(items=items, expected=expected)
 
     # -- editor overrides ----------------------------------------------------------------------
 
@@ -357,6 +411,12 @@ class BurstDetector:
                 for member in list(cluster.members.values()):
                     self.window.remove(member)
                     self._remove_from_window(member)
+
+
+def _language_of(cluster: Cluster) -> str:
+    """The language of most of its items."""
+    languages = Counter(member.lang for member in cluster.members.values() if member.is_counted)
+    return languages.most_common(1)[0][0] if languages else ""
 
 
 def _run(steps: Iterator[None]) -> None:

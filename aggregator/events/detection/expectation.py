@@ -1,11 +1,11 @@
 """Expectation of a cluster: the items usual for it at this time of the week; burst weights of terms.
 
-The expectation is scaled by the present volume of the stream: when the whole stream is ten times as fast (a
-backlog is delivered, a source was added), ten times the usual number is routine for a cluster::
+The expectation is scaled by the present volume of the other documents in the languages of the cluster: when
+all of them are ten times as fast, ten times the usual number is routine::
 
     every day  at this hour  similar items, so that 4.0 are expected in 4 h
     today      09:21         16 within 4 h = 4 x 4.0: clearly more -> fires
-    today      09:21 instead the rest of the stream has 1.1 times its usual volume: 4.4 expected, no event
+    today      09:21 instead the rest in its language has 1.1 times its usual volume: 4.4 expected, no event
 
 **The first day** (``ColdStart``). With ``TermRates``, while less than a day is known (2 to 4 also while the
 history has fewer documents than 0.3 of a day), less of it for several sources:
@@ -20,16 +20,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from math import exp
+from math import exp, inf
 
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection import subject
 from aggregator.events.detection.baseline import (
-    ALL_DOCUMENTS,
     KNOWN_VOLUME_SHARE,
     SMOOTHING_DOCUMENTS,
     Baseline,
     TermCache,
+    documents_in,
 )
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster, WindowItem
 from aggregator.events.detection.model import HOURS_PER_DAY, BurstRule
@@ -40,9 +40,8 @@ EXCESS_RATIO = 4.0
 # The expectation of a cluster is the mean of those of its terms, weighted by the cube of a term's share of
 # the items: the template that all items have in common decides, not the names that fill it.
 SHARE_POWER = 3
-# A term that is usual nowhere decides alone when nearly all items hold it: "quake" next to a country.
-RARE_TERM_DOCUMENTS = 0.25
-RARE_TERM_SHARE = 0.8
+# Of the terms that so many items hold, the rarest is a limit: "quake" next to a country.
+COMMON_TERM_SHARE = 0.8
 # A topic of which more than this number of items is usual varies by seasons (results, auctions): each further
 # usual item requires twice the excess.
 REGULAR_TOPIC_ITEMS = 4.0
@@ -64,7 +63,7 @@ MAX_CORE_SHARE = 0.5
 def expected_items(cluster: Cluster, baseline: Baseline, hour: int) -> float:
     """Return the items per window that are usual for the common terms of the cluster, at usual volume."""
     weighted = total = 0.0
-    rarest = RARE_TERM_DOCUMENTS
+    rarest = inf
     largest_sum = MAX_TERM_WEIGHT * len(cluster.members)
     expectations = baseline.expectations(hour)
     for term, weight in cluster.term_sums.items():
@@ -73,21 +72,23 @@ def expected_items(cluster: Cluster, baseline: Baseline, hour: int) -> float:
         power = share**SHARE_POWER
         weighted += power * expected
         total += power
-        if share >= RARE_TERM_SHARE and expected < rarest:
+        if share >= COMMON_TERM_SHARE and expected < rarest:
             rarest = expected
-    if rarest < RARE_TERM_DOCUMENTS:
-        return rarest
-    return weighted / total if total else 0.0
+    return min(rarest, weighted / total) if total else 0.0
 
 
 def volume_ratio(
     cluster: Cluster, baseline: Baseline, window_count: Callable[[str], int], hour: int
 ) -> float:
-    """Return the volume of the stream without the most common term, in multiples of the usual, from 1.0."""
+    """Return the volume of its languages beside its story, in multiples of the usual, from 1.0."""
     largest = max(cluster.term_sums.values())
     common_term = max([term for term, total in cluster.term_sums.items() if total == largest])
-    observed = window_count(ALL_DOCUMENTS) - window_count(common_term)
-    expected = baseline.expected(ALL_DOCUMENTS, hour) - baseline.expected(common_term, hour)
+    # Fragments of the story hold its most common term too.
+    observed = -max(cluster.counted_items, window_count(common_term))
+    expected = -baseline.expected(common_term, hour)
+    for lang in {member.lang for member in cluster.members.values() if member.is_counted}:
+        observed += window_count(documents_in(lang))
+        expected += baseline.expected(documents_in(lang), hour)
     return max(1.0, (observed + SMOOTHING_DOCUMENTS) / (max(0.0, expected) + SMOOTHING_DOCUMENTS))
 
 
@@ -173,7 +174,7 @@ class ColdStart:
 class TermWeights:
     """Counts and weights of the terms in the window, as of ``refresh``; ``weigh``: weight of a term now.
 
-    ``min_burst_documents``: minimum number of documents of a bursting term, over half the rule's number.
+    ``min_burst_documents``: minimum number of documents of a bursting term, over half of an event's.
     """
 
     def __init__(self, rule: BurstRule, baseline: Baseline, cold_start: ColdStart) -> None:
@@ -193,7 +194,7 @@ class TermWeights:
         if self._cold_start.remaining:
             self._is_bursting.clear()  # every expectation depends on the number of documents
         counts, invalidate = self._window_counts, self._weight_cache.pop
-        for term in (*member.terms, ALL_DOCUMENTS):
+        for term in _counted_terms(member):
             count = counts[term] = counts.get(term, 0) + 1
             if count >= self.min_burst_documents:
                 self._frequent.add(term)
@@ -205,7 +206,7 @@ class TermWeights:
         self._cold_start.remove(member)
         if self._cold_start.remaining:
             self._is_bursting.clear()
-        for term in (*member.terms, ALL_DOCUMENTS):
+        for term in _counted_terms(member):
             remaining = self._window_counts[term] - 1
             if remaining >= self.min_burst_documents - 1:
                 self._is_bursting.pop(term, None)
@@ -216,6 +217,13 @@ class TermWeights:
             else:
                 del self._window_counts[term]
             self._weight_cache.pop(term, None)
+
+    def set_min_burst_documents(self, documents: int) -> None:
+        """Change what a bursting term needs, when an event needs another number of items."""
+        if documents != self.min_burst_documents:
+            self.min_burst_documents = documents
+            self._frequent = {term for term, count in self._window_counts.items() if count >= documents}
+            self._is_bursting.clear()
 
     def _compute_weight(self, term: str) -> float:
         in_general = self._cold_start.expected(term) if self._cold_start.remaining else 0.0
@@ -259,3 +267,8 @@ class TermWeights:
         frequent = self._frequent & terms.keys()
         known = self._is_bursting
         return {term for term in frequent if (known[term] if term in known else self.is_bursting(term))}
+
+
+def _counted_terms(member: WindowItem) -> Iterable[str]:
+    """The terms of a document; that of its volume only if its source is usual here."""
+    return (*member.terms, documents_in(member.lang)) if member.is_usual else member.terms

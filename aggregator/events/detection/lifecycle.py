@@ -39,6 +39,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
 
     pending_numbers, released_numbers   articles that joined and left, not yet in a drained change
     announced_size   size when it fired or last doubled
+    needed           number of items that it had to exceed
     surface_forms    term -> word shown for it; "" for a term that is not shown, since no headline contains it
     voices           voice -> time of its latest item
     """
@@ -69,6 +70,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     surface_forms: dict[str, str] = {}
     released_numbers: list[int] = []
     voices: dict[str, int] = {}
+    needed: int = 0
 
     def add(self, member: WindowItem, voice: str) -> None:
         """Add one item of the cluster."""
@@ -202,13 +204,16 @@ class OpenEvents:
         self._describe(event)
         return event
 
-    def fire(self, cluster: Cluster, clock_ms: int, expected: float) -> None:
-        """Make the cluster an event."""
+    def fire(
+        self, cluster: Cluster, clock_ms: int, expected: float, needed: int, new_source_items: int = 0
+    ) -> None:
+        """Make the cluster, which exceeds ``needed`` items, an event."""
         event = self._open(cluster, clock_ms, expected)
+        event.needed = needed
         cluster.event_id = event.id
         self.by_id[event.id] = event
         self._mark_grown(event)
-        event.reason = self._format_reason(event, cluster)
+        event.reason = self._format_reason(event, cluster, new_source_items)
         event.announced_size = event.size
         self._transitions.append(("fired", clock_ms, event))
 
@@ -286,7 +291,7 @@ class OpenEvents:
         items = self._clusters.by_key[event.cluster_key].counted_items
         if event.status == "breaking" and items * 2 <= event.peak:
             event.status = "fading"
-        elif event.status == "fading" and items > self._rule.items and items * 2 > event.peak:
+        elif event.status == "fading" and items > event.needed and items * 2 > event.peak:
             event.status = "breaking"
         else:
             return
@@ -307,18 +312,20 @@ class OpenEvents:
             event.surface_forms = description.surface_forms(event.terms, cluster.members.values())
         event.profile = description.build_profile(cluster, self._idf)
 
-    def _format_reason(self, event: OpenEvent, cluster: Cluster) -> str:
+    def _format_reason(self, event: OpenEvent, cluster: Cluster, new_source_items: int) -> str:
         minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
         sources = len(event.sources)
         outlets = f" from {sources} source{'s' * (sources != 1)}" if sources else ""  # none is named
         about = ", ".join(event.surface_forms[term] or term for term in event.terms[:3])
         items = f"{cluster.counted_items} items{outlets} in {_format_duration(minutes)} about {about}"
-        hours, limit = f"{self._rule.window_ms / HOUR_MS:g} h", f"more than {self._rule.items}"
+        hours, limit = f"{self._rule.window_ms / HOUR_MS:g} h", f"more than {event.needed}"
         if self._rule.mode == "literal":
             return f"{items}, within {RADIUS_BITS} bits of one of them; {limit} in {hours} make an event."
         none = event.expected < NEGLIGIBLE_DOCUMENTS
         usual = "none is usual" if none else f"{event.expected:.1f} are usual"
-        return f"{items}, where {usual} in {hours}; {limit} make an event."
+        new = f"{new_source_items} of {cluster.counted_items} items from sources first seen today; "
+        marked = new if 2 * new_source_items > cluster.counted_items else ""
+        return f"{items}, where {usual} in {hours}; {marked}{limit} make an event."
 
     def _mark_grown(self, event: OpenEvent) -> None:
         self.needs_headline[event.id] = self._updated[event.id] = None

@@ -40,14 +40,18 @@ HABIT_DAYS = 14
 class BurstRule:
     """A cluster fires with more than ``items`` items in ``window_ms``; an item of exactly that age counts.
 
-    min_sources   distinct sources that a firing cluster needs
+    adapts        fewer items suffice where stories are smaller (``voices.py``)
+    min_sources   distinct sources that a firing cluster needs; 0: voices are counted (``voices.py``)
+    alerts_per_day  above this number, more items are needed, as far as ``adapts`` lowered it
     sensitivity   a cluster must have 4 / sensitivity times its expectation
     mode          "stories", or "literal": more than ``items`` items within 7 bits of one (Hu & You 2017)
     """
 
     items: int = 15
+    adapts: bool = False
     window_ms: int = 4 * HOUR_MS
     min_sources: int = 1
+    alerts_per_day: float = 2.0
     sensitivity: float = 1.0
     mode: RuleMode = "stories"
 
@@ -197,12 +201,16 @@ class LearningStatus:
 class LearnedHistory(msgspec.Struct, array_like=True, frozen=True):
     """What a baseline knows, without terms; ``known_hour``: the first, since 1970; None: no document.
 
+    ``needed``: items that an event of the main language exceeds; ``reasons``: why, by language.
+
     Each of the last seven periods of 24 h counts by its hours with documents, fully from FULL_DAY_HOURS or
     the most of any period on, since an outlet may publish in office hours only.
     """
 
     known_hour: int | None
     documents_by_hour: dict[int, int]
+    needed: int = 15
+    reasons: tuple[str, ...] = ()
 
     def status(self, now_ms: int) -> LearningStatus:
         """Return the status at a time in ms since 1970 UTC."""

@@ -17,7 +17,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 
 import msgspec
 
@@ -58,13 +58,6 @@ MAX_WINDOW_ITEMS = 2_000
 MAX_CACHED_HEADLINES = 1_024
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _FUNCTION_WORDS = frozenset(("the", "and", "for", "with", "from", "its", "says"))
-# Terms of the calendar, as English word stems: they say when something is, not what it is about.
-_CALENDAR_WORDS = """
-    januari februari march april may june juli august septemb octob novemb decemb jan feb mar apr jun
-    jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue wed
-    thu fri pct week month quarter year annual
-"""
-CALENDAR_TERMS = frozenset(_CALENDAR_WORDS.split())
 MAX_ENTRIES = 4_000
 MAX_AGE_MS = 400 * DAY_MS
 # Younger bursts are in the baseline, or are the same story.
@@ -169,12 +162,13 @@ def _words(title: str) -> tuple[str, ...]:
 
 
 class Burst(msgspec.Struct, array_like=True):
-    """One burst: start, most counted items and common terms of a cluster. The order is the saved format."""
+    """One burst: start, most items, common terms and language of a cluster. The order is the saved format."""
 
     cluster_key: int
     at_ms: int
     peak: int
     terms: list[str]
+    lang: str = ""
 
 
 class SeriesMemory:
@@ -183,13 +177,13 @@ class SeriesMemory:
     def __init__(self) -> None:
         self.bursts: list[Burst] = []
 
-    def record(self, cluster: Cluster, now_ms: int) -> int:
+    def record(self, cluster: Cluster, items: int, lang: str, now_ms: int) -> int:
         """Add the burst of this cluster, or raise the peak of its own; returns when it began, in ms."""
         burst = self._burst_of(cluster.key, now_ms - DAY_MS)
         if burst is not None:
-            burst.peak = max(burst.peak, cluster.counted_items)
+            burst.peak = max(burst.peak, items)
             return burst.at_ms
-        self.bursts.append(Burst(cluster.key, now_ms, cluster.counted_items, common_terms(cluster)))
+        self.bursts.append(Burst(cluster.key, now_ms, items, common_terms(cluster), lang))
         if len(self.bursts) > MAX_ENTRIES or self.bursts[0].at_ms < now_ms - MAX_AGE_MS:
             del self.bursts[0]
         return now_ms
@@ -199,6 +193,11 @@ class SeriesMemory:
         burst = self._burst_of(cluster_key)
         if burst is not None:
             burst.peak = max(burst.peak, peak)
+
+    def peaks(self, lang: str, since_ms: int) -> list[int]:
+        """The most items of each burst in a language since then, largest first."""
+        found = takewhile(lambda burst: burst.at_ms >= since_ms, reversed(self.bursts))
+        return sorted((burst.peak for burst in found if burst.lang == lang), reverse=True)
 
     def _burst_of(self, cluster_key: int, since_ms: int = 0) -> Burst | None:
         """Latest burst of a cluster; one that began before ``since_ms`` may be missed."""
@@ -226,11 +225,9 @@ class SeriesMemory:
 
 
 def common_terms(cluster: Cluster) -> list[str]:
-    """Return the terms that most items hold, without those of the calendar, in a fixed order."""
+    """Return the terms that most items hold, in a fixed order."""
     required = COMMON_TERM_SHARE * MAX_TERM_WEIGHT * len(cluster.members)
-    return sorted(
-        t for t, total in cluster.term_sums.items() if total >= required and t not in CALENDAR_TERMS
-    )
+    return sorted(term for term, total in cluster.term_sums.items() if total >= required)
 
 
 def _time_of_day_distance(a_ms: int, b_ms: int) -> int:

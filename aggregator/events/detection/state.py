@@ -14,6 +14,7 @@ from aggregator.events.detection.items import UndatedArticles
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.model import SourceFamilies
 from aggregator.events.detection.routine import Burst
+from aggregator.events.detection.voices import Voices
 
 FORMAT_BYTE = b"\x03"
 # List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
@@ -45,6 +46,8 @@ class DetectorState(msgspec.Struct, array_like=True):
     undated: UndatedArticles = msgspec.field(default_factory=UndatedArticles)
     bursts: list[Burst] = []
     families: SourceFamilies = SourceFamilies()
+    voices: Voices = msgspec.field(default_factory=Voices)
+    min_burst_documents: int = 0
 
 
 _state_decoder = msgspec.msgpack.Decoder(DetectorState)

@@ -59,7 +59,7 @@ def top_stories(detector: BurstDetector) -> Iterator[TopStory]:
 
 def _needed(detector: BurstDetector, cluster: Cluster) -> int:
     """The items with which a cluster fires that has half of them; 0 where it would be usual."""
-    rule, needed = detector.rule, detector.rule.items + 1
+    rule, needed = detector.rule, detector.items_needed(cluster) + 1
     if cluster.event_id is not None or not needed / 2 <= cluster.counted_items < needed:
         return 0
     expected = expectation.expected_items(cluster, detector.baseline, detector.clock_ms // HOUR_MS)

@@ -80,11 +80,13 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         events, now_ms, query.sort, query.severity, service.events.own_sources, only_ours
     )
     desks = {desk.id: desk.name for desk in await service.events.desks.values()}
+    history = await service.events.repository.learned_history()
+    needed = history.needed if history else settings.burst_items
     return request.app[PAGES].render(
         "front.html",
         page="events",
         user=caller_name(request),
-        learning=await service.events.repository.learning(now_ms),
+        learning=history.status(now_ms) if history else None,
         lists=lists,
         top_stories=largest[:MAX_TOP_STORIES],
         building_up=sorted((s for s in largest if s.story.needed), key=lambda s: -s.items)[:MAX_BUILDING_UP],
@@ -95,7 +97,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         read_mark=read_mark,
         kiosk=query.kiosk,
         tour=settings.demo and not query.kiosk,
-        rule=f"more than {settings.burst_items} similar items within {settings.burst_window_hours:g} hours",
+        rule=f"more than {needed} similar items within {settings.burst_window_hours:g} hours",
         window=f"{settings.burst_window_hours:g} h",
         event_filter=event_filter,
         stream_url="/v1/events/stream" + filter_query(query),

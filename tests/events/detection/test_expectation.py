@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aggregator.analysis.models import load_term_rates
 from aggregator.analysis.term_frequencies import RateTable, TermRates
 from aggregator.analysis.text import tokenizer
-from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
+from aggregator.events.detection.baseline import Baseline, documents_in
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.expectation import ColdStart, TermWeights
 from aggregator.events.detection.model import BurstRule, SourceFamilies
@@ -95,15 +95,17 @@ def test_sensitivity_scales_the_excess_that_fires() -> None:
     assert found == {1.0: [(138, 19.2)], 2.0: [(69, 19.2)]}
 
 
-def send_routine_week(stream: DetectorStream, families: int, last_hour: int) -> None:
+def send_routine_week(
+    stream: DetectorStream, families: int, last_hour: int, source: str = "wire.example"
+) -> None:
     """Send one item an hour from each of some templates for 7 days, then ``last_hour`` of each in an hour."""
     templates = [f"notice{f} filing{f} holding{f}" for f in range(families)]
     for hour in range(7 * 24):
         for f, template in enumerate(templates):
-            stream.send(hour * 60 + f, template)
+            stream.send(hour * 60 + f, template, source="wire.example")
     for i in range(last_hour):
         for template in templates:
-            stream.send(7 * 24 * 60 + i * 60 / last_hour, template)
+            stream.send(7 * 24 * 60 + i * 60 / last_hour, template, source=source)
 
 
 @pytest.mark.integration
@@ -330,21 +332,21 @@ def test_cached_weights_are_those_of_the_current_counts(
     baseline = Baseline(RULE.window_ms)
     weights, fresh = weights_over(baseline), weights_over(baseline)
     for document in given_documents:
-        weights.add(window_item(1, " ".join(document)))
+        weights.add(window_item(1, " ".join(document), is_usual=True))
         weights.bursting_terms(TERMS)
         for term in TERMS:
             weights.weigh(term)
     for document in given_documents[:removed]:
-        weights.remove(window_item(1, " ".join(document)))
+        weights.remove(window_item(1, " ".join(document), is_usual=True))
         weights.bursting_terms(TERMS)
 
     remaining = given_documents[removed:]
     for document in remaining:
-        fresh.add(window_item(1, " ".join(document)))
+        fresh.add(window_item(1, " ".join(document), is_usual=True))
     for term in TERMS:
         assert weights.window_count(term) == sum(term in document for document in remaining)
         assert weights.weigh(term) == baseline.weight(term, weights.window_count(term), NOW_HOUR)
-    assert weights.window_count(ALL_DOCUMENTS) == len(remaining)
+    assert weights.window_count(documents_in("")) == len(remaining)
     assert weights.bursting_terms(TERMS) == fresh.bursting_terms(TERMS)
     assert weights.bursting_terms(TERMS) == {term for term in TERMS if weights.is_bursting(term)}
 

@@ -262,20 +262,13 @@ def test_the_memory_is_saved_and_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [burst.terms for burst in stream.detector.series.bursts] == [["estmark", "ferry"]]
 
 
-def test_words_of_the_calendar_are_not_common_terms() -> None:
-    """Sales of May return as sales of June."""
-    stream = DetectorStream()
-    send_series(stream, 0, 20, ("march", "retail", "sale"))
-    assert [burst.terms for burst in stream.detector.series.bursts] == [["retail", "sale"]]
-
-
 def test_old_entries_expire() -> None:
     """After 400 days, when the next burst is recorded."""
     memory, stream = SeriesMemory(), DetectorStream()
     send_series(stream, 0, 20)
     (cluster,) = stream.detector.clusters.by_key.values()
-    memory.record(cluster, START_MS)
+    memory.record(cluster, 16, "en", START_MS)
     cluster.key += 1
-    memory.record(cluster, START_MS + 401 * DAY_MS)
+    memory.record(cluster, 16, "en", START_MS + 401 * DAY_MS)
     assert [burst.at_ms for burst in memory.bursts] == [START_MS + 401 * DAY_MS]
     assert memory.expected_items(cluster, START_MS + 401 * DAY_MS + MINUTE_MS) == 0.0

@@ -1,0 +1,139 @@
+"""Voices: who published in which language in the last 7 days, and how many items of a story count.
+
+Where at least ``MIN_VOICES`` sources are known in a language, no voice counts with more items than a third
+of those that an event needs, or than it usually publishes in three hours: a wire is not silenced. Two sources
+are one voice by two kinds of evidence: the same site, first seen here within an hour, the same headline. This
+holds only for sources first seen today, on a desk with a week of history, that published nothing else: agency
+copy in known outlets is several voices.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from math import ceil, pow
+from typing import NamedTuple
+
+import msgspec
+
+from aggregator.analysis.source import site_group
+from aggregator.analysis.text.normalization import normalize, source_key
+from aggregator.events.detection.clustering import WindowItem
+from aggregator.events.detection.model import HISTORY_DAYS, HOURS_PER_DAY
+
+MIN_VOICES = 5
+# (factor, exponent): a story of factor * documents_a_day ** exponent items is large.
+LARGE_STORY = (0.68, 0.3)
+MIN_ITEMS = 3
+_PART = 3  # of the items needed; parts of a day that a voice may fill
+_PARTS_OF_DAY = 8
+
+
+class Story(NamedTuple):
+    """Items of a story that count, its voices, its items of sources first seen today, and what is usual."""
+
+    items: int
+    voices: int
+    new_items: int
+    expected: float = 0.0
+
+
+class Voices(msgspec.Struct, array_like=True):
+    """Documents of the last 7 days by language, source and day; the first hour of each source; known days."""
+
+    by_language: dict[str, dict[str, dict[int, int]]] = {}
+    documents: dict[str, dict[int, int]] = {}  # by language and day
+    first_hours: dict[str, int] = {}
+    days: set[int] = set()
+    today: int = 0
+
+    def observe(self, lang: str, source: str, hour: int) -> None:
+        """Count a document of this hour: of its arrival, or for which it is declared."""
+        day, key = hour // HOURS_PER_DAY, source_key(source)
+        if day > self.today:
+            self._expire(day - HISTORY_DAYS)
+            self.today, self.days = day, {d for d in self.days if d >= day - HISTORY_DAYS}
+        elif day < self.today - HISTORY_DAYS:
+            return
+        self.days.add(day)
+        days = self.by_language.setdefault(lang, {}).setdefault(key, {})
+        total = self.documents.setdefault(lang, {})
+        days[day], total[day] = days.get(day, 0) + 1, total.get(day, 0) + 1
+        self.first_hours[key] = min(hour, self.first_hours.get(key, hour))
+
+    def _expire(self, oldest: int) -> None:
+        for lang, sources in self.by_language.items():
+            kept = {
+                source: {d: n for d, n in days.items() if d >= oldest} for source, days in sources.items()
+            }
+            self.by_language[lang] = {source: days for source, days in kept.items() if days}
+            self.documents[lang] = {d: n for d, n in self.documents[lang].items() if d >= oldest}
+        names = {source for sources in self.by_language.values() for source in sources}
+        self.first_hours = {source: hour for source, hour in self.first_hours.items() if source in names}
+
+    def counts_voices(self, lang: str) -> bool:
+        """Whether enough sources are known; else items are counted, as of one wire."""
+        return len(self.by_language.get(lang, ())) >= MIN_VOICES
+
+    def is_usual(self, lang: str, source: str) -> bool:
+        """Whether the source published on half of the known days before today."""
+        days = self.by_language.get(lang, {}).get(source_key(source), {})
+        return 2 * len(days.keys() - {self.today}) >= max(2, len(self.days) - 1)
+
+    def items_needed(self, lang: str, most: int, missing_share: float) -> int:
+        """Items that an event exceeds, at most ``most``, which holds without a history.
+
+        Large stories grow with the volume, but more slowly.
+        """
+        if not self.counts_voices(lang):
+            return most
+        factor, exponent = LARGE_STORY
+        large = max(MIN_ITEMS, ceil(factor * pow(self.a_day(self.documents[lang]), exponent)))
+        return min(most, large + int(missing_share * max(0, most - large)))
+
+    def count(
+        self, members: Iterable[WindowItem], lang: str, needed: int, hour: int, families: Mapping[str, str]
+    ) -> Story:
+        """Count the items of a story; ``families``: sources that are one voice by their texts."""
+        by_source: dict[str, list[WindowItem]] = {}
+        voices: dict[str, str] = {}
+        for member in members:
+            key = source_key(member.source)
+            by_source.setdefault(key, []).append(member)
+            voices[key] = source_key(families.get(member.source, key))
+        new = []
+        if len(self.days) >= HISTORY_DAYS:
+            new = [key for key in by_source if self.first_hours.get(key, hour) > hour - HOURS_PER_DAY]
+        alone = [key for key in new if self._documents_of(key) <= len(by_source[key])]
+        for i, key in enumerate(alone):
+            voices[key] = next((voices[a] for a in alone[:i] if self._is_one(a, key, by_source)), voices[key])
+        items: Counter[str] = Counter()
+        for key, own in by_source.items():
+            items[voices[key]] += len(own)
+        most, known = max(2, needed // _PART), self.by_language.get(lang, {})
+        counted = sum(
+            min(n, max(most, round(self.a_day(known.get(voice, {})) / _PARTS_OF_DAY)))
+            for voice, n in items.items()
+        )
+        return Story(
+            counted if self.counts_voices(lang) else items.total(),
+            len(items),
+            sum(len(by_source[key]) for key in new),
+        )
+
+    def a_day(self, documents: Mapping[int, int]) -> float:
+        """Documents a day before today; of today on the first day."""
+        past = sum(n for day, n in documents.items() if day != self.today)
+        return past / (len(self.days) - 1) if len(self.days) > 1 else documents.get(self.today, 0)
+
+    def _documents_of(self, key: str) -> int:
+        return sum(sum(sources[key].values()) for sources in self.by_language.values() if key in sources)
+
+    def _is_one(self, a: str, b: str, items: Mapping[str, list[WindowItem]]) -> bool:
+        """Whether two kinds of evidence make two sources one voice; accounts of one host never are."""
+        site = site_group(a)
+        if not site or not site_group(b):
+            return False
+        same_hour = abs(self.first_hours[a] - self.first_hours[b]) <= 1
+        titles = [{normalize(member.title) for member in items[key]} for key in (a, b)]
+        return (site == site_group(b)) + same_hour + (not titles[0].isdisjoint(titles[1])) >= 2

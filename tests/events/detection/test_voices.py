@@ -1,0 +1,120 @@
+"""Voices: sources known in a language, what is one voice, and how many items are many."""
+
+from __future__ import annotations
+
+import pytest
+
+from aggregator.events.detection.clustering import WindowItem
+from aggregator.events.detection.model import HOURS_PER_DAY, BurstRule
+from aggregator.events.detection.voices import Voices
+from aggregator.time_units import HOUR_MS
+from tests.events.detection.window_items import window_item
+from tests.support.detector_stream import START_MS, DetectorStream
+
+NOW_HOUR = START_MS // HOUR_MS
+RULE = BurstRule(adapts=True, min_sources=0)
+
+
+def known_desk(sources: int = 10, a_day: int = 50, days: int = 7, lang: str = "en") -> Voices:
+    """A desk whose outlets published ``a_day`` documents on each of the last days."""
+    voices = Voices()
+    for day in range(days, -1, -1):
+        for i in range(a_day):
+            voices.observe(lang, f"outlet{i % sources}.example", NOW_HOUR - HOURS_PER_DAY * day)
+    return voices
+
+
+def story(voices: Voices, sources: list[str], title: str = "") -> list[WindowItem]:
+    """One item of each source, which publishes it now."""
+    for source in sources:
+        voices.observe("en", source, NOW_HOUR)
+    return [
+        window_item(i, "harbour", source=source, lang="en", title=title or f"Title {i}")
+        for i, source in enumerate(sources)
+    ]
+
+
+def count(voices: Voices, members: list[WindowItem], needed: int = 6) -> tuple[int, int, int]:
+    """(items that count, voices, items of new sources)."""
+    return voices.count(members, "en", needed, NOW_HOUR, {})[:3]
+
+
+OUTLETS = [f"outlet{i}.example" for i in range(10)]
+UNKNOWN = [f"unknown{i}.example" for i in range(16)]
+
+
+@pytest.mark.parametrize(
+    ("sources", "title", "expected"),
+    [
+        (UNKNOWN, "", (16, 16, 16)),  # several, but all of them new
+        (UNKNOWN, "Harbour bridge falls", (2, 1, 16)),  # bots: one text within an hour
+        ([f"{name}.host.example" for name in "abcdefghijklmnop"], "", (2, 1, 16)),  # one site within an hour
+        ([f"t.me/{name}" for name in "abcdefghijklmnop"], "Bridge falls", (16, 16, 16)),  # accounts
+        (OUTLETS, "Harbour bridge falls", (10, 10, 0)),  # agency copy
+        (["outlet1.example"] * 40, "", (2, 1, 0)),
+    ],
+)
+def test_what_counts_of_a_story(sources: list[str], title: str, expected: tuple[int, int, int]) -> None:
+    """On a desk with a week of history."""
+    voices = known_desk()
+    assert count(voices, story(voices, sources, title)) == expected
+
+
+def test_without_a_week_of_history_new_sources_are_voices() -> None:
+    """All sources of a new store are first seen within the same hour."""
+    voices = known_desk(days=2)
+    assert count(voices, story(voices, UNKNOWN, "Harbour bridge falls")) == (16, 16, 0)
+
+
+def test_a_wire_counts_with_what_it_usually_publishes() -> None:
+    """Beside ten outlets, one that publishes 240 a day tells a story of 20 items alone."""
+    voices = known_desk()
+    for day in range(7, -1, -1):
+        for _ in range(240):
+            voices.observe("en", "wire.example", NOW_HOUR - HOURS_PER_DAY * day)
+    assert count(voices, story(voices, ["wire.example"] * 20)) == (20, 1, 0)
+
+
+def test_fewer_items_are_many_on_a_smaller_desk() -> None:
+    """Never more than at most, and that many where no history or no voices are known."""
+    needed = [known_desk(a_day=n).items_needed("en", 15, 0.0) for n in (50, 160, 500, 2_000)]
+    assert needed == [3, 4, 5, 7]
+    assert known_desk(a_day=2_000).items_needed("en", 5, 0.0) == 5
+    assert known_desk(a_day=50).items_needed("en", 15, 1.0) == 15
+    assert known_desk(sources=4).items_needed("en", 15, 0.0) == 15
+    assert known_desk().items_needed("fr", 15, 0.0) == 15
+
+
+def send_days(stream: DetectorStream, days: int = 8, a_day: int = 48) -> None:
+    """Send other news of ten outlets."""
+    for i in range(days * a_day):
+        minute = (i / a_day - days) * 24 * 60
+        stream.send(minute, f"topic{i} other{i}", source=f"outlet{i % 10}.example", lang="en")
+
+
+def test_a_small_desk_has_events_of_few_items_and_marks_new_sources() -> None:
+    """The reason says the number, and which sources nobody knew."""
+    stream = DetectorStream(RULE)
+    send_days(stream)
+    for i in range(8):
+        stream.send(i, source=f"outlet{i}.example", lang="en")
+    for i in range(8):
+        stream.send(i, "ferry estmark sinks", source=f"unknown{i}.example", lang="en")
+
+    known, unknown = stream.fired
+    assert known.size == 4
+    assert "more than 3 make an event" in known.reason
+    assert "first seen" not in known.reason
+    assert "4 of 4 items from sources first seen today" in unknown.reason
+
+
+def test_more_items_are_needed_above_the_alerts_of_a_day() -> None:
+    """Of a language: the largest stories of the last week have the alerts."""
+    rule = BurstRule(adapts=True, min_sources=0, alerts_per_day=1 / 7)
+    stream = DetectorStream(rule)
+    send_days(stream)
+    for day in range(4):
+        for i in range(4 if day < 2 else 7):
+            stream.send(day * 24 * 60 + i, f"fire{day} town{day}", source=f"outlet{i}.example", lang="en")
+
+    assert [event.size for event in stream.fired] == [4, 5]

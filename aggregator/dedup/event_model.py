@@ -28,7 +28,7 @@ from aggregator.dedup.copy_rule import Comparable, Evidence
 def title_similarity(a: str, a_lang: str, b: str, b_lang: str) -> float:
     """Cosine of the counted index terms of two headlines, 0..1; 0 when one of them has no terms."""
     first, second = _term_counts(a, a_lang), _term_counts(b, b_lang)
-    product = sum(n * second[term] for term, n in first.items())
+    product = sum(first[term] * second[term] for term in first.keys() & second.keys())
     # One square root of the product: headlines of 2 and of 10 terms can then meet a boundary exactly.
     return product / math.sqrt(_squared_norm(first) * _squared_norm(second)) if product else 0.0
 

@@ -142,7 +142,7 @@ def stands_under_many_headlines(subject: Comparable, earlier: Sequence[Comparabl
 
     Three, its own included, and most of them must not occur in the text.
     """
-    if not subject.title:
+    if not subject.title or len(earlier) < MIN_HEADLINES - 1:
         return False
     unlike: list[Comparable] = [subject]
     for other in earlier:
@@ -156,8 +156,9 @@ def stands_under_many_headlines(subject: Comparable, earlier: Sequence[Comparabl
 
 def is_same_text(a: Comparable, b: Comparable) -> bool:
     """Whether two texts without their headlines, which short sketches include, are nearly equal."""
-    shared = estimate_overlap(a.sketch, b.sketch).shared
-    return shared >= SAME_TEXT * (max(a.text_words, b.text_words) - 2) and min(a.text_words, b.text_words) > 2
+    least = SAME_TEXT * (max(a.text_words, b.text_words) - 2)
+    may_be = min(a.text_words, b.text_words) > 2 and min(a.sketch.size, b.sketch.size) >= least
+    return may_be and estimate_overlap(a.sketch, b.sketch).shared >= least
 
 
 def _coverage(headline_of: Comparable, other: Comparable) -> float:

@@ -52,9 +52,9 @@ class Candidate:
 def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> Outcome:
     """Return the outcome for ``subject`` among ``candidates``; their order does not matter."""
     near = [c.evidence.distance for c in candidates if c.evidence.distance <= policy.related_bits]
-    is_article = policy.name != "verified" or not stands_under_many_headlines(
-        subject, [c.record for c in candidates if c.evidence.same_outlet]
-    )
+    outlet = [c for c in candidates if c.evidence.same_outlet]
+    pages = [c.record for c in outlet if c.evidence.overlap.shared or c.record.short]
+    is_article = policy.name != "verified" or not stands_under_many_headlines(subject, pages)
     if not is_article:  # then the headline decides
         candidates = [c for c in candidates if headline_similarity(subject, c.record) >= EQUAL_HEADLINES]
     exact = [c for c in candidates if is_exact_copy(subject, c.record, c.evidence, policy)]
@@ -263,6 +263,8 @@ def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Polic
         return evidence.distance <= policy.duplicate_bits, ""
     if policy.name == "same-event":
         return same_event_probability(a, b, evidence) >= MIN_PROBABILITY, ""
+    if evidence.overlap.containment < policy.containment_floor:
+        return False, ""
     headlines = cache(lambda: headline_similarity(a, b))  # needed up to three times, seldom at all
     if not policy.copy_rule.is_copy_or_summary(evidence, headlines):
         return False, ""

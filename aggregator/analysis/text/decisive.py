@@ -65,27 +65,28 @@ def reversal(a: Sequence[str], b: Sequence[str], lang: str) -> str:
     else:
         counts = [sum(n for word, n in own.items() if word in negations) for own in (first, second)]
     negated = counts[0] != counts[1]
-    sides = [
-        [[_is_any(own, side, lang) for side in pair] for own in (first, second)] for pair in _opposites(lang)
-    ]
-    opposed = any(mine != other and {*mine} == {*other} == {True, False} for mine, other in sides)
+    opposed = bool(first and second) and any(
+        (one := _is_any(first, a_side, lang)) != _is_any(first, b_side, lang)
+        and _is_any(second, a_side, lang) != one == _is_any(second, b_side, lang)
+        for a_side, b_side in _opposites(lang)
+    )
     if opposed and (not negated or lang in _UNSEPARATED_LANGUAGES):
         return "opposite"
     return "negation" if negated and not opposed else ""
 
 
-def _is_any(words: Iterable[str], side: Sequence[str], lang: str) -> bool:
+def _is_any(words: Counter[str], side: tuple[frozenset[str], tuple[str, ...]], lang: str) -> bool:
     """Whether any word is on one side of a pair of opposites: equal, or with a prefix "up*"."""
+    listed, prefixes = side
     if lang in _UNSEPARATED_LANGUAGES:
-        return any(part in word for word in words for part in side)
-    prefixes = tuple(part[:-1] for part in side if part[-1] == "*")
-    return any(word in side or word.startswith(prefixes) for word in words)
+        return any(part in word for word in words for part in listed)
+    return not listed.isdisjoint(words) or any(prefixes and word.startswith(prefixes) for word in words)
 
 
 @lru_cache(maxsize=128)
-def _opposites(lang: str) -> list[list[list[str]]]:
-    pairs = (pair.split("|") for pair in table("opposite", lang))
-    return [[list(map(without_umlauts, side.split(","))) for side in pair] for pair in pairs]
+def _opposites(lang: str) -> list[list[tuple[frozenset[str], tuple[str, ...]]]]:
+    pairs = ([without_umlauts(s).split(",") for s in pair.split("|")] for pair in table("opposite", lang))
+    return [[(frozenset(s), tuple(w[:-1] for w in s if w[-1] == "*")) for s in sides] for sides in pairs]
 
 
 def _differ(a: Sequence[str], b: Sequence[str]) -> bool:

@@ -44,13 +44,14 @@ def same_name(a: str, b: str) -> bool:
     return len(first) == len(second) and all(map(_same_word, first, second))
 
 
+@lru_cache(maxsize=4096)
 def _latin(name: str) -> str:
     folded = fold(name).replace("ä", "ae").replace("ö", "oe").replace("ü", "ue")
     return folded if _IDEOGRAPHS.search(folded) else anyascii(unaccented(folded)).lower().replace("'", "")
 
 
 def _same_word(a: str, b: str) -> bool:
-    a, b = _without_umlauts(a), _without_umlauts(b)
+    a, b = (word.replace("ae", "a").replace("oe", "o").replace("ue", "u") for word in (a, b))
     if a == b:
         return True
     if min(len(a), len(b)) < MIN_LETTERS or not (a.isalpha() and b.isalpha() and a.isascii() and b.isascii()):
@@ -63,10 +64,7 @@ def _same_word(a: str, b: str) -> bool:
     )
 
 
-def _without_umlauts(word: str) -> str:
-    return word.replace("ae", "a").replace("oe", "o").replace("ue", "u")
-
-
+@lru_cache(maxsize=4096)
 def _sound(word: str) -> str:
     for spelling, sound in _SOUNDS:
         word = word.replace(spelling, sound)

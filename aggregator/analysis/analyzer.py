@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from aggregator.analysis import shingles
@@ -151,12 +150,16 @@ class Analyzer:
         of_title, of_text = figures(headline, lang), figures(text, lang)
         in_headline = None
         if in_text.terms is None and len(word_hashes) == len(units):  # a term for each unit
-            in_headline = np.zeros(len(units), np.bool_)
-            term_of_unit = vocabulary.words.columns[1][unit_ids[len(unit_ids) - len(in_text.units) :]]
-            in_headline[len(units) - len(in_text.units) :] = np.isin(term_of_unit, title_terms)
+            in_headline = vocabulary.are_among(
+                vocabulary.words.columns[1][unit_ids[-len(units) :]], title_terms
+            )
+            in_headline[: len(units) - len(in_text.units)] = False
         with_title = len(units) > len(in_text.units)
         marks = [*filter(is_marked, of_title), *letter_marks(headline)] if with_title else []
         marks += [*filter(is_marked, of_text), *letter_marks(text)]
+        own_headline = (
+            float(vocabulary.are_among(title_terms, text_terms).mean()) if len(title_terms) else 1.0
+        )
         numbers = list(dict.fromkeys(of_title + of_text))[:MAX_FIGURES]
         letters = nfkc(f"{headline if with_title else ''} {text[:_KEY_SAMPLE_CHARS]}").casefold()
         analysis = Analysis(
@@ -175,7 +178,7 @@ class Analyzer:
             opening_mask=mask,
             text_key=xxhash.xxh32_intdigest(_NO_LETTERS.sub("", letters).encode("utf-8", "surrogatepass")),
             text_words=min(len(in_text.units), MAX_TEXT_WORDS),
-            own_headline=_share_as_stored(np.isin(title_terms, text_terms)),
+            own_headline=round(own_headline * TERM_WEIGHT_STEPS) / TERM_WEIGHT_STEPS,
         )
         return analysis, words
 
@@ -256,16 +259,9 @@ def select_compared(title: tokenizer.SplitText, text: tokenizer.SplitText) -> tu
     return title.words + text.words, title.units + text.units
 
 
-def _share_as_stored(flags: npt.NDArray[np.bool_]) -> float:
-    return round(float(flags.mean()) * TERM_WEIGHT_STEPS) / TERM_WEIGHT_STEPS if len(flags) else 1.0
-
-
 def _check_length(text: str) -> None:
     """Raise InputTooLarge above ``MAX_TEXT_CHARS``, counted after normalization."""
-    if text.isascii():
-        length = len(text)
-    else:
-        length = sum(len(nfkc(text[i : i + _CHUNK_CHARS])) for i in range(0, len(text), _CHUNK_CHARS))
+    length = sum(len(nfkc(text[i : i + _CHUNK_CHARS])) for i in range(0, len(text), _CHUNK_CHARS))
     if length > MAX_TEXT_CHARS:
         raise InputTooLarge(
             f"text has {length:,} characters after Unicode normalization; the limit is {MAX_TEXT_CHARS:,}: "

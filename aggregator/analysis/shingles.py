@@ -115,36 +115,37 @@ def build_sketch(words: Sequence[str], width: int = SHINGLE_WORDS) -> Sketch:
 
 
 def sketch_of_word_hashes(
-    word_hashes: npt.NDArray[np.uint64], width: int, is_headline_term: npt.NDArray[np.bool_] | None = None
+    word_hashes: npt.NDArray[np.uint64], width: int, in_headline: npt.NDArray[np.bool_] | None = None
 ) -> Sketch:
     """Return the sketch of a text from the ``word_hash`` of each word, (n,) uint64.
 
-    ``is_headline_term``, (n,): the words of the text that are terms of the headline too.
+    ``in_headline``, (n,): the words of the text that are terms of the headline too.
     """
     opening_length = OPENING_WORDS if width < SHINGLE_CHARACTERS else OPENING_CHARACTERS
     hashes = hashes_in_order(word_hashes, width)
     width = min(width, len(word_hashes))
-    marks = np.arange(len(hashes)) * POSITIONS // max(1, len(hashes))
-    marks[: max(0, min(opening_length, len(word_hashes)) - width + 1)] |= OPENING_MARK
-    if is_headline_term is not None:
-        for i in range(width):
-            marks[is_headline_term[i : i + len(hashes)]] |= HEADLINE_MARK
-    return sketch_from_hashes(sorted_distinct(hashes), hashes, marks.astype(np.uint8))
+    if in_headline is not None:  # from here of shingles
+        in_headline = np.logical_or.reduce([in_headline[i : i + len(hashes)] for i in range(max(1, width))])
+    opening = min(opening_length, len(word_hashes)) - width + 1
+    return sketch_from_hashes(sorted_distinct(hashes), hashes, opening, in_headline)
 
 
 def sketch_from_hashes(
     hashes: npt.NDArray[np.uint64],
-    in_order: npt.NDArray[np.uint64] | None = None,
-    marks: npt.NDArray[np.uint8] | None = None,
+    in_order: npt.NDArray[np.uint64],
+    opening: int = 0,
+    in_headline: npt.NDArray[np.bool_] | None = None,
 ) -> Sketch:
-    """Sketch of sorted distinct hashes, (n,) uint64; of all hashes in order, (m,), ``marks``, if known."""
+    """Sketch of sorted distinct hashes, (n,) uint64, and all in order, (m,), the ``opening`` ones first."""
     kept = hashes[: sample_size(len(hashes))]
-    kept_marks = np.zeros(len(kept), np.uint8)
-    if in_order is not None and marks is not None and len(kept):
-        (sampled,) = (in_order <= kept[-1]).nonzero()
-        sampled = sampled[::-1]  # the first occurrence is written last
-        kept_marks[kept.searchsorted(in_order[sampled])] = marks[sampled]
-    return Sketch(size=len(hashes), sample=(kept >> np.uint64(32)).astype(np.uint32), marks=kept_marks)
+    positions = np.zeros(len(kept), np.int64)  # where each first occurs
+    sampled = (in_order <= kept[-1:]).nonzero()[0][::-1]  # the first occurrence is written last
+    positions[kept.searchsorted(in_order[sampled])] = sampled
+    marks = (positions * POSITIONS // max(1, len(in_order))).astype(np.uint8)
+    marks[positions < opening] |= OPENING_MARK
+    if in_headline is not None:
+        marks[in_headline[positions]] |= HEADLINE_MARK
+    return Sketch(size=len(hashes), sample=(kept >> np.uint64(32)).astype(np.uint32), marks=marks)
 
 
 def sketch_keys(sketch: Sketch, count: int = MAX_SKETCH_KEYS) -> tuple[int, ...]:

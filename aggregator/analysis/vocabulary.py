@@ -50,14 +50,15 @@ class InternTable(dict[str, int]):
         self.strings: list[str] = []
         self.max_new: int | None = None  # strings that one ``ids_of`` may add; None: any number
         self._attributes_of = attributes_of
-        self._cache = _empty_cache(_INITIAL_CAPACITY)
+        # Hash and id of the string looked up last that maps to the slot.
+        self._cache = np.zeros((_INITIAL_CAPACITY * _SLOTS_PER_ENTRY, 2), np.int64)
 
     def __missing__(self, string: str) -> int:
         attributes = self._attributes_of(string)
         id_ = len(self.strings)
         if id_ == len(self.columns[0]):
             self.columns = tuple(np.concatenate([c, np.empty_like(c)]) for c in self.columns)
-            self._cache = _empty_cache(len(self.columns[0]))
+            self._cache = np.zeros((len(self.columns[0]) * _SLOTS_PER_ENTRY, 2), np.int64)
         for column, value in zip(self.columns, attributes, strict=True):
             column[id_] = value
         self.strings.append(string)
@@ -89,11 +90,6 @@ class InternTable(dict[str, int]):
             raise TooManyNewStrings
 
 
-def _empty_cache(capacity: int) -> npt.NDArray[np.int64]:
-    """Return (slots, 2) zeros: hash and id of the string looked up last that maps to the slot."""
-    return np.zeros((capacity * _SLOTS_PER_ENTRY, 2), np.int64)
-
-
 class Vocabulary:
     """Interned words and terms of one language for one model; only grows. Not thread-safe."""
 
@@ -116,6 +112,12 @@ class Vocabulary:
         terms = self.words.columns[1][units[:first]]
         kept: InternIds = terms[terms != NO_TERM]  # stop words have no term
         return kept
+
+    def are_among(self, terms: InternIds, chosen: InternIds) -> npt.NDArray[np.bool_]:
+        """Which of ``terms``, (n,), NO_TERM included, are among the ``chosen``, (m,)."""
+        flags = np.zeros(len(self.terms) + 1, np.bool_)
+        flags[chosen] = True
+        return flags.take(terms)
 
     def count_terms(self, terms: InternIds) -> tuple[InternIds, Counts, FloatArray]:
         """Distinct terms in order of first occurrence, their counts and tf-idf, not normalized; all (n,)."""
@@ -175,9 +177,6 @@ class Vocabulary:
         return hashes[kept]
 
     def _word_attributes(self, word: str) -> tuple[int, int, bool]:
-        terms = tokenizer.terms_of_words([word], self._lang)
-        return (
-            shingles.word_hash(spelling.compared_form(word, self._lang)),
-            self.terms[terms[0]] if terms else NO_TERM,
-            spelling.is_part_of_figure(word, self._lang),
-        )
+        terms, form = tokenizer.terms_of_words([word], self._lang), spelling.compared_form(word, self._lang)
+        term = self.terms[terms[0]] if terms else NO_TERM
+        return shingles.word_hash(form), term, spelling.is_part_of_figure(word, self._lang, form)

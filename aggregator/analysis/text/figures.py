@@ -196,7 +196,6 @@ def _marks_before(window: str, lang: str) -> tuple[str, str]:
     return (comparison[1] if comparison else "") + sign.removeprefix("+"), currency
 
 
-@lru_cache(maxsize=4096)
 def _marks_after(window: str, lang: str, currency: str) -> tuple[str, int, str]:
     """Sign, power of ten and unit behind a number."""
     rest, sign, exponent = _plain(window), "", 0

@@ -23,7 +23,7 @@ SAMPLE_CHARS = 500
 SCRIPT_SAMPLE_CHARS = 200
 
 _ENGLISH_WORDS = "the and of that with from were this which have has been their said would"
-_ENGLISH_WORD = re.compile(rf"\b(?:{_ENGLISH_WORDS.replace(' ', '|')})\b", re.IGNORECASE)
+_ENGLISH_WORD = re.compile(rf"\b(?:{_ENGLISH_WORDS.replace(' ', '|')})\b")
 # English stop words that are not stop words of the 56 other languages of stopwordsiso.
 ENGLISH_ONLY_WORDS = (
     "about after against any because before being between but can could did does during him his how "
@@ -85,17 +85,15 @@ _SCRIPTS = {
     "am": "\u1200-\u139f", "km": "\u1780-\u17ff",
 }  # fmt: skip
 _SCRIPT_RUNS = re.compile("|".join(f"(?P<{lang}>[{chars}]+)" for lang, chars in _SCRIPTS.items()))
-_BEYOND_LATIN = re.compile(
-    "[\u0370-\u1dff\u1f00-\u1fff\u3005-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
-)
+_ANY_SCRIPT = re.compile(f"[{''.join(_SCRIPTS.values())}]")
 _SHARED_SCRIPT_LETTERS = re.compile("[A-Za-z\u00c0-\u024f\u0400-\u052f\u0600-\u06ff\u0900-\u09ff]+")
-_LETTER = re.compile(r"[^\W\d_]")
+_LETTERS = re.compile(r"[^\W\d_]+")
 
 _CYRILLIC_OR_LATIN = frozenset({"az", "bs", "kk", "ro", "sh", "sr", "tk", "tt", "uz"})
 _CYRILLIC_LANGUAGES = _CYRILLIC_OR_LATIN | {
     "ab", "av", "ba", "be", "bg", "ce", "cu", "cv", "kv", "ky", "mk", "mn", "os", "ru", "tg", "uk",
 }  # fmt: skip
-_CYRILLIC_LETTER = re.compile("[\u0400-\u052f]")
+_CYRILLIC_LETTERS = re.compile("[\u0400-\u052f]+")
 
 # (language that the script is taken for, rarer language of the same script).
 _RARER_LANGUAGES_OF_SCRIPT = frozenset({("he", "yi"), ("am", "ti"), ("bo", "dz")})
@@ -117,7 +115,7 @@ def detect_language(text: str, declared: str | None = None) -> str:
     A valid ``declared`` tag (``en-US``, ``zh_Hant``) is returned unless the text plainly contradicts it.
     """
     tagged = language_from_tag(declared) if declared else None
-    start = _LETTER.search(text)
+    start = _LETTERS.search(text)
     if start is None:
         return tagged or UNDETERMINED
     sample = text[start.start() : start.start() + SAMPLE_CHARS]
@@ -141,10 +139,11 @@ def _contradicts_tag(declared: str, script: str | None, sample: str) -> bool:
         return script != declared and (script, declared) not in _RARER_LANGUAGES_OF_SCRIPT
     if too_short or declared in _SCRIPTS:
         return not too_short
-    is_cyrillic = 2 * len(_CYRILLIC_LETTER.findall(sample)) > len(_LETTER.findall(sample))
+    cyrillic = "".join(_CYRILLIC_LETTERS.findall(sample))
+    is_cyrillic = cyrillic != "" and 2 * len(cyrillic) > len("".join(_LETTERS.findall(sample)))
     if declared not in _CYRILLIC_OR_LATIN and is_cyrillic != (declared in _CYRILLIC_LANGUAGES):
         return True
-    english_words = len(set(map(str.lower, _ENGLISH_WORD.findall(sample))))
+    english_words = len(set(_ENGLISH_WORD.findall(sample.lower())))
     if english_words >= 3 if declared == "en" else english_words < 3:
         return False  # the words agree with the tag; only the few other texts need the statistics
     scores = _identifier().scores(nfkc(sample))
@@ -170,7 +169,7 @@ def language_from_tag(tag: str) -> str | None:
 
 def language_from_script(sample: str) -> str | None:
     """Language of the predominant script, None if several share it. Han with 10 % kana is Japanese."""
-    if sample.isascii() or not _BEYOND_LATIN.search(sample):
+    if sample.isascii() or not _ANY_SCRIPT.search(sample):
         return None
     counts = dict.fromkeys(_SCRIPTS, 0)
     for run in _SCRIPT_RUNS.finditer(sample):
@@ -196,7 +195,7 @@ def _is_plainly_english(sample: str) -> bool:
         words = in_ascii.lower().encode("ascii").translate(_NON_WORD_BLANKING_TABLE).decode("ascii").split()
         found = [word for word in words if word in _ENGLISH_MARKER_WORDS]
     else:
-        found = [word.lower() for word in _ENGLISH_WORD.findall(sample)]
+        found = _ENGLISH_WORD.findall(sample.lower())
     return len(found) * 10 > sample.count(" ") and len(set(found)) >= 4
 
 

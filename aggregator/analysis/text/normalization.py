@@ -81,7 +81,7 @@ _LONG_MARK_RUN = re.compile(f"({_MARK}{{{MAX_MARK_RUN}}}){_MARK}+")
 
 def nfkc(text: str) -> str:
     """``text`` in NFKC, with runs of combining marks cut at ``MAX_MARK_RUN``: sorting them is quadratic."""
-    if _MAYBE_MARK.search(text[::MAX_MARK_RUN]):  # a longer run contains one of these characters
+    if _MAYBE_MARK.search(sample := text[::MAX_MARK_RUN]) and re.search(_MARK, sample):  # a long run has one
         text = _LONG_MARK_RUN.sub(r"\1", text)
     return unicodedata.normalize("NFKC", text)
 
@@ -186,6 +186,7 @@ def serbian_in_latin(folded: str) -> str:
     return folded if folded.isascii() else folded.translate(_SERBIAN_TO_LATIN)
 
 
+_MAY_HAVE_ACCENT = re.compile("[\xc0-\u024f\u0370-\u03ff\u093c\u1e00-\u1fff]")
 _DIGITS = "一二两三四五六七八九"
 _NUMERAL = re.compile(f"(?:[{_DIGITS}]千零?)?(?:[{_DIGITS}]百零?)?(?:[{_DIGITS}]?十)?[{_DIGITS}]?")
 _YEAR = re.compile(f"[{_DIGITS}〇零]{{4}}年")
@@ -233,7 +234,8 @@ def _base_letters() -> dict[int, str]:
 
 def unaccented(folded: str) -> str:
     """A folded text with Latin and Greek letters without accents: ``erdogan`` for ``erdoğan``."""
-    return folded if folded.isascii() else folded.translate(_base_letters())
+    is_plain = folded.isascii() or not _MAY_HAVE_ACCENT.search(folded)
+    return folded if is_plain else folded.translate(_base_letters())
 
 
 def restore_umlauts(word: str) -> str:

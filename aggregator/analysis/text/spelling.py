@@ -26,6 +26,7 @@ _LATIN_LOOK_ALIKES, _CYRILLIC_LOOK_ALIKES = "acehikmoptxyj", "асеһікмор
 _TO_LATIN = str.maketrans(_CYRILLIC_LOOK_ALIKES, _LATIN_LOOK_ALIKES)
 _TO_CYRILLIC = str.maketrans(_LATIN_LOOK_ALIKES, _CYRILLIC_LOOK_ALIKES)
 _LATIN, _CYRILLIC = re.compile("[a-z]"), re.compile("[\u0400-\u04ff]")
+_PLAIN = re.compile("[\u0430-\u044f]+|[\u4e00-\u9fff]+")  # nothing to be replaced
 _JOINED_SCALE = re.compile(r"(?<!\d)(\d+)([a-z]{1,2})")
 _MIN_TENS = 20
 _MAX_NUMBER, _MAX_DIGITS = 10**9, 15  # numbers that are read further
@@ -34,13 +35,13 @@ _MAX_NUMBER, _MAX_DIGITS = 10**9, 15  # numbers that are read further
 def without_umlauts(word: str) -> str:
     """A word without accents, and with ä, ae and a alike, whatever its language: it may be unknown."""
     plain = unaccented(word)
-    return _UMLAUT_DIGRAPH.sub("", plain) if "e" in plain else plain
+    return _UMLAUT_DIGRAPH.sub("", plain) if "ae" in plain or "oe" in plain or "ue" in plain else plain
 
 
 def compared_form(word: str, lang: str) -> str:
     """The spelling of one word: not empty, without spaces."""
-    form = without_umlauts(word)
-    if not word.isascii():
+    form = word if (is_plain := _PLAIN.fullmatch(word)) else without_umlauts(word)
+    if not is_plain and not word.isascii():
         form = _NASAL.sub("\u0902", _OPTIONAL_POINTS.sub("", form))
         if form.endswith("ة"):
             form = f"{form[:-1]}ه"
@@ -83,12 +84,11 @@ def numbers(lang: str) -> dict[str, str]:
     return {without_umlauts(word): value for word, value in words.items()}
 
 
-def is_part_of_figure(word: str, lang: str) -> bool:
-    """Whether a word may join its neighbors: a number, a unit, a sign, a letter of an abbreviation."""
+def is_part_of_figure(word: str, lang: str, form: str) -> bool:
+    """Whether a word of this ``compared_form`` may join its neighbors: a number, unit, sign or initial."""
     return lang not in _UNMERGED_LANGUAGES and (
-        compared_form(word, lang).isdigit()
+        form.isdigit()
         or unaccented(word) in _joining_words(lang)
-        or without_umlauts(word) in numbers(lang)
         or (len(word) == 1 and lang in _ABBREVIATING_LANGUAGES and word.isalpha())
         or (word[0].isdigit() and _JOINED_SCALE.fullmatch(word) is not None)
     )
@@ -97,18 +97,20 @@ def is_part_of_figure(word: str, lang: str) -> bool:
 @lru_cache(maxsize=128)
 def _joining_words(lang: str) -> frozenset[str]:
     units = {part for unit in table("unit", lang) for part in unit.split()}
-    link = set(table("and", lang)) if lang in _LINKING_LANGUAGES else set()
-    return frozenset(units | link | set(table("scale", lang)) | set(table("minus", lang)))
+    links = set(table("and", lang)) if lang in _LINKING_LANGUAGES else set()
+    links |= {word for word, value in numbers(lang).items() if not value.isdigit()}
+    return frozenset(units | links | set(table("scale", lang)) | set(table("minus", lang)))
 
 
 def normalize_spelling(words: Sequence[str], lang: str) -> list[str]:
     """The words, and Korean syllables, in the spelling in which texts are compared."""
     if lang == "ko":
         return list("".join(words))
+    forms = {word: compared_form(word, lang) for word in words}
     compared: list[str] = []
-    for joins, group in groupby(words, key=lambda word: is_part_of_figure(word, lang)):
+    for joins, group in groupby(words, key=lambda word: is_part_of_figure(word, lang, forms[word])):
         run = list(group)
-        compared += join_figures(run, lang) if joins else [compared_form(word, lang) for word in run]
+        compared += join_figures(run, lang) if joins else map(forms.__getitem__, run)
     return compared
 
 

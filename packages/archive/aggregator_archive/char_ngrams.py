@@ -21,7 +21,7 @@ from aggregator.dedup.other_news import Reason, other_news
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import exchange_figures
 from aggregator.dedup.verdict import compare_pair, headline_similarity
-from aggregator.domain import OPENING_MARK, POSITIONS, Sketch
+from aggregator.domain import Sketch
 
 NGRAM_CHARS = 8
 # A text has about five times as many n-grams as word shingles, so counts of shared shingles scale by five.
@@ -39,9 +39,8 @@ _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 def char_ngram_sketch(words: Sequence[str]) -> Sketch:
     """Sketch of the distinct n-grams of ``NGRAM_CHARS`` characters of the words written without spaces."""
     hashes = char_ngram_hashes("".join(words))
-    marks = np.arange(len(hashes)) * POSITIONS // max(1, len(hashes))
-    marks[: max(1, len("".join(words[:OPENING_WORDS])) - NGRAM_CHARS + 1)] |= OPENING_MARK
-    return shingles.sketch_from_hashes(shingles.sorted_distinct(hashes), hashes, marks.astype(np.uint8))
+    opening = max(1, len("".join(words[:OPENING_WORDS])) - NGRAM_CHARS + 1)
+    return shingles.sketch_from_hashes(shingles.sorted_distinct(hashes), hashes, opening)
 
 
 def char_ngram_hashes(text: str) -> npt.NDArray[np.uint64]:

@@ -58,8 +58,9 @@ def test_a_compared_word_is_a_word(text: str, lang: str) -> None:
     found = compared(text, lang)
 
     assert all(word and " " not in word for word in found)
-    plain = [word for word in words(text, lang) if lang != "ko" and not is_part_of_figure(word, lang)]
-    assert [compared_form(word, lang) for word in plain] == [
+    forms = {word: compared_form(word, lang) for word in words(text, lang) if lang != "ko"}
+    plain = [word for word, form in forms.items() if not is_part_of_figure(word, lang, form)]
+    assert [forms[word] for word in plain] == [
         form for word in plain for form in normalize_spelling([word], lang)
     ]
 

@@ -186,7 +186,7 @@ def serbian_in_latin(folded: str) -> str:
     return folded if folded.isascii() else folded.translate(_SERBIAN_TO_LATIN)
 
 
-_MAY_HAVE_ACCENT = re.compile("[\xc0-\u024f\u0370-\u03ff\u093c\u1e00-\u1fff]")
+_ACCENTED = re.compile("[\xc0-\u024f\u0370-\u03ff\u093c\u1e00-\u1fff]")
 _DIGITS = "一二两三四五六七八九"
 _NUMERAL = re.compile(f"(?:[{_DIGITS}]千零?)?(?:[{_DIGITS}]百零?)?(?:[{_DIGITS}]?十)?[{_DIGITS}]?")
 _YEAR = re.compile(f"[{_DIGITS}〇零]{{4}}年")
@@ -223,8 +223,7 @@ def write_out_umlauts(text: str) -> str:
 @cache
 def _base_letters() -> dict[int, str]:
     """Latin and Greek letters with accents or strokes -> the letters without; nukta -> nothing."""
-    pairs = "đ=d ħ=h ı=i ł=l ø=o þ=th ð=d œ=oe æ=ae ŧ=t \u093c="
-    letters = {ord(pair[0]): pair[2:] for pair in pairs.split()}
+    letters = {ord(p[0]): p[2:] for p in "đ=d ħ=h ı=i ł=l ø=o þ=th ð=d œ=oe æ=ae ŧ=t \u093c=".split()}  # noqa: SIM905
     for code in (*range(0xC0, 0x250), *range(0x370, 0x400), *range(0x1E00, 0x2000)):
         base = "".join(c for c in unicodedata.normalize("NFD", chr(code)) if not unicodedata.combining(c))
         if base != chr(code):
@@ -234,8 +233,7 @@ def _base_letters() -> dict[int, str]:
 
 def unaccented(folded: str) -> str:
     """A folded text with Latin and Greek letters without accents: ``erdogan`` for ``erdoğan``."""
-    is_plain = folded.isascii() or not _MAY_HAVE_ACCENT.search(folded)
-    return folded if is_plain else folded.translate(_base_letters())
+    return folded if folded.isascii() or not _ACCENTED.search(folded) else folded.translate(_base_letters())
 
 
 def restore_umlauts(word: str) -> str:

@@ -119,16 +119,16 @@ def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:
 SAME_LENGTH_RATIO = 0.8
 # Headlines at least as similar (0..1) name the same subject.
 EQUAL_HEADLINES = 0.9
-# A teaser shares so much of its wording, and of its opening, with its story.
-SUMMARY_SHARE = 0.5
+# So much of its wording, and of its opening, a teaser shares with its story.
+HALF = 0.5
 
 
 def may_be_summary(overlap: OverlapEstimate) -> bool:
     """Whether one text has the beginning of the other: a teaser if they have one headline, however short."""
     return (
         overlap.size_ratio < SAME_LENGTH_RATIO
-        and overlap.containment >= SUMMARY_SHARE
-        and overlap.common_opening >= SUMMARY_SHARE
+        and overlap.containment >= HALF
+        and overlap.common_opening >= HALF
     )
 
 

@@ -8,7 +8,7 @@ printed word, a word of the segmenter in Chinese, or a character of another scri
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 
@@ -23,7 +23,6 @@ from aggregator.analysis.text.spelling import normalize_spelling
 
 # Only this much of each text is compared and shown: about ten pages.
 MAX_COMPARED_CHARS = 30_000
-UNNUMBERED = -1  # passage number of a shingle of the other text that is in no passage yet
 _CHARACTER = rf"[{UNSPACED_SCRIPTS}][{COMBINING_MARKS}]*"
 _TOKEN = re.compile(rf"{_CHARACTER}|[^\s{UNSPACED_SCRIPTS}]+")
 _RUN = re.compile(rf"(?:{_CHARACTER})+|[^\s{UNSPACED_SCRIPTS}]+")
@@ -53,7 +52,7 @@ def diff_texts(a: str, b: str, lang_a: str, lang_b: str) -> tuple[list[DiffSpan]
     first, second = list(_split_tokens(a, lang_a)), list(_split_tokens(b, lang_b))
     # Both texts must use the same shingle width; articles of different scripts share none anyway.
     width = shingle_width(lang_a)
-    passage_of = _mark_passages(first, {s: UNNUMBERED for s, _ in _shingles(second, width)}, width)
+    passage_of = _mark_passages(first, dict.fromkeys(s for s, _ in _shingles(second, width)), width)
     _mark_passages(second, passage_of, width)
     figures_a, figures_b = located_figures(a, lang_a), located_figures(b, lang_b)
     _mark_figures(first, figures_a, figures_b)
@@ -79,9 +78,9 @@ def _shingles(tokens: Sequence[_Token], width: int) -> list[tuple[tuple[str, ...
 
 
 def _mark_passages(
-    tokens: list[_Token], known_passages: dict[tuple[str, ...], int], width: int
+    tokens: list[_Token], known_passages: Mapping[tuple[str, ...], int | None], width: int
 ) -> dict[tuple[str, ...], int]:
-    """Number the shared passages of ``tokens``; UNNUMBERED ones of ``known_passages`` get the next number."""
+    """Number the shared passages of ``tokens``; those without a number get the next one."""
     passage_of: dict[tuple[str, ...], int] = {}
     covered_to, passage, next_passage = -1, 0, 0
     for shingle, positions in _shingles(tokens, width):
@@ -89,7 +88,7 @@ def _mark_passages(
             continue
         known = known_passages[shingle]
         if min(positions) > covered_to:  # a new passage starts
-            passage = next_passage if known == UNNUMBERED else known
+            passage = next_passage if known is None else known
             next_passage += 1
         covered_to = max(positions)
         for position in range(min(positions), covered_to + 1):

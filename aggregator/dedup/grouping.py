@@ -22,8 +22,6 @@ from aggregator.dedup.verdict import Candidate, compare_pair, cosine, headline_s
 from aggregator.domain import ArticleRecord, Outcome
 
 IsCopy = Callable[[ArticleRecord, ArticleRecord], bool]  # the later and the earlier one
-# At 0.7 the groups of SpotSigs stay as precise, below they do not.
-UNITING_CONTAINMENT = 0.7
 # One that left a group is compared with so many others that left it, the latest.
 MAX_COMPARED = 32
 
@@ -33,8 +31,8 @@ def unite(
 ) -> tuple[Outcome, list[ArticleRecord]]:
     """The outcome in the oldest group and the canonical articles, oldest first, of groups that are one.
 
-    The duplicate copies each of them, also that of its own group, figures included, under a headline that
-    does not differ in a decisive word. No articles: the outcome stays.
+    The duplicate copies each, also that of its own group, with its figures and the decisive words of its
+    headline. No articles: the outcome stays.
     """
     heads = [c for c in candidates if c.canonical[1] == c.record.first_version]
     if outcome.match is None or policy.name != "verified" or len(heads) < 2:
@@ -42,7 +40,7 @@ def unite(
     copied = [
         c.record
         for c in sorted(heads, key=lambda c: c.canonical[1])
-        if c.evidence.overlap.containment >= UNITING_CONTAINMENT
+        if c.evidence.overlap.containment >= policy.strong_containment
         and not figures_changed(subject.figures, c.record.figures)
         and not decisive_difference(subject.title, c.record.title, subject.lang)
         and compare_pair(subject, c.record, c.evidence, policy)[0]

@@ -28,7 +28,7 @@ from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
 from aggregator.analysis.text.decisive import decisive_difference
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence
 from aggregator.dedup.event_model import title_similarity, title_terms
-from aggregator.dedup.wording import SharedWording, shared_wording
+from aggregator.dedup.wording import SharedWording, count_of_headline, shared_wording
 
 Reason = Literal["", "figures", "names", "headline", "column", "own news", "page", "part", "passage"]
 
@@ -74,11 +74,11 @@ def other_news(later: Comparable, earlier: Comparable, evidence: Evidence, hours
 def _share_more_than_the_headline(a: Comparable, b: Comparable, overlap: OverlapEstimate) -> bool:
     """False for a column that appears under one headline again and again, with other short texts."""
     shorter, longer = sorted((a, b), key=lambda article: article.text_words)
-    if not shorter.text_words or longer.text_words >= HEADLINE_COUNTS_BELOW_WORDS or a.lang == "ko":
+    if not shorter.text_words or longer.text_words >= HEADLINE_COUNTS_BELOW_WORDS:
         return True  # a bare headline; or the sketch of one has no headline
-    own = min(a.sketch, b.sketch, key=lambda sketch: sketch.size)
-    in_headline = max(0, own.size - shorter.text_words)
-    return overlap.shared - in_headline >= AGREEING * (own.size - in_headline)
+    own = min(a, b, key=lambda article: article.sketch.size)
+    in_headline = count_of_headline(own)
+    return overlap.shared - in_headline >= AGREEING * (own.sketch.size - in_headline)
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,12 @@ class _Pair:
 
     @cached_property
     def _is_about_other(self) -> bool:
-        """Whether a headline is about the other article; True if one is missing."""
-        if not (self.later.title and self.earlier.title):
-            return True
-        return max(_coverage(self.earlier, self.later), _coverage(self.later, self.earlier)) >= AGREEING
+        """Whether a headline is about the other article, whose headline apart; True if one is missing."""
+        a, b = self.later, self.earlier
+        in_both = title_terms(a.title, a.lang) & title_terms(b.title, a.lang)  # the name of a series
+        return (
+            not (a.title and b.title) or max(_coverage(a, b, in_both), _coverage(b, a, in_both)) >= AGREEING
+        )
 
     @cached_property
     def _in_earlier(self) -> SharedWording:
@@ -161,8 +163,8 @@ def is_same_text(a: Comparable, b: Comparable) -> bool:
     return may_be and estimate_overlap(a.sketch, b.sketch).shared >= least
 
 
-def _coverage(headline_of: Comparable, other: Comparable) -> float:
-    """Share, 0..1, of the terms of a headline among the other article's top terms."""
+def _coverage(headline_of: Comparable, other: Comparable, but: frozenset[str] = frozenset()) -> float:
+    """Share, 0..1, of the terms of a headline, ``but`` some, among the other article's top terms."""
     wanted = title_terms(headline_of.title, other.lang)
     terms = {term for term, _ in other.terms}
-    return sum(term in terms for term in wanted) / max(MIN_TERMS, len(wanted))
+    return sum(term in terms for term in wanted - but) / max(MIN_TERMS, len(wanted))

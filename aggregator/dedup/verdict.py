@@ -16,22 +16,21 @@ from aggregator.analysis.analyzer import shingle_width
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.decisive import reversal
-from aggregator.analysis.text.normalization import core_headline, source_key
+from aggregator.analysis.text.normalization import source_key
 from aggregator.dedup.copy_rule import (
     EQUAL_HEADLINES,
+    HALF,
     Comparable,
     Evidence,
     figures_changed,
 )
 from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability, title_similarity
-from aggregator.dedup.other_news import Reason, other_news, stands_under_many_headlines
+from aggregator.dedup.other_news import MOST, Reason, other_news, stands_under_many_headlines
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import exchanged
-from aggregator.dedup.wording import shared_wording
+from aggregator.dedup.wording import count_of_headline, headline_units, shared_wording
 from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, RelatedItem, WeightedTerms
 
-# An article that begins otherwise is a copy if it shares wording with copies that so many outlets printed.
-CONFIRMING_OUTLETS = 2
 # A match whose containment is lower than that of the closest by more has no vote on the group.
 VOTING_CONTAINMENT_MARGIN = 0.1
 
@@ -99,16 +98,16 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
 
 def compare_with_readers_versions(
     outcome: Outcome,
-    subject: Analysis,
-    canonical: ArticleRecord,
-    kept: Sequence[ArticleRecord],
+    subject: Comparable,
+    canonical: Comparable,
+    kept: Sequence[Comparable],
     policy: Policy,
     same_outlet: bool,
 ) -> Outcome:
     """A duplicate's outcome with what it adds to the articles of its group that readers have.
 
-    ``canonical``: of its group; ``kept``: other members that were kept. What shares too little with the
-    canonical article is no duplicate, but follows it.
+    ``canonical``: of its group; ``kept``: other members that were kept. An outlet's later version that shares
+    less than half with the canonical article is no duplicate, but follows it.
     """
     match = outcome.match
     assert match is not None
@@ -116,40 +115,34 @@ def compare_with_readers_versions(
     members = [record.sketch for record in kept[:MAX_KEPT_MEMBERS]]
     # An equal headline, which only a short text's sketch includes, does not count.
     is_equal = headline_similarity(subject, canonical) >= EQUAL_HEADLINES
-    skip = 1 - (subject.text_words - width + 1) / max(1, subject.sketch.size) if is_equal else 0.0
+    skip = count_of_headline(subject) / max(1, subject.sketch.size) if is_equal else 0.0
     adds = 1.0 - shared_wording(subject.sketch, [canonical.sketch, *members], width, skip).words
     if not subject.text_words:  # too few shingles for a share: by the words of the headlines
-        readers = {word for record in (canonical, *kept) for word in _headline_words(record)}
-        own = _headline_words(subject)
+        readers = {word for record in (canonical, *kept) for word in headline_units(record)}
+        own = headline_units(subject)
         adds = sum(word not in readers for word in own) / max(1, len(own))
     adds = 0.0 if match.rule == "exact" else round(adds, 2)
     if policy.name == "same-event":  # its duplicates have words of their own
         return replace(outcome, adds=adds)
     may_follow = same_outlet and match.rule != "exact" and policy.name == "verified"
-    if may_follow and estimate_overlap(subject.sketch, canonical.sketch).containment < FOLLOWS_BELOW:
+    if may_follow and estimate_overlap(subject.sketch, canonical.sketch).containment < HALF:
         return replace(outcome, verdict="related", match=None, keep=True, follows=match.canonical_id)
     words, canonical_words = subject.text_words, canonical.text_words
     fuller = (
         words > canonical_words
         and words >= (enough := min(canonical_words + FULLER_WORDS, FULLER_RATIO * canonical_words))
         and 2 * adds * words >= enough - canonical_words  # not what a kept member has already
-        and shared_wording(canonical.sketch, [subject.sketch], width).words >= FULLER_CONTAINS
+        and shared_wording(canonical.sketch, [subject.sketch], width).words >= MOST
     )
     is_update = same_outlet and (outcome.updated_figures or outcome.reversed)
     keep = adds >= policy.keep_if_adds or fuller or is_update
     return replace(outcome, adds=adds, fuller=fuller, keep=keep)
 
 
-# An outlet's later version that shares less with the canonical article is no copy of it, but follows it.
-FOLLOWS_BELOW = 0.5
 # At least so many kept members of a group, those that share most wording, count as read.
 MAX_KEPT_MEMBERS = 8
 # A fuller version has so many words more, or so many times as many, and contains most of the canonical text.
-FULLER_WORDS, FULLER_RATIO, FULLER_CONTAINS = 60, 1.3, 0.6
-
-
-def _headline_words(article: Comparable) -> list[str]:
-    return tokenizer.shingle_units(core_headline(article.title), article.lang)
+FULLER_WORDS, FULLER_RATIO = 60, 1.3
 
 
 def is_reversed(later: Comparable, earlier: Comparable) -> bool:
@@ -173,11 +166,11 @@ def confirmed_by_group(subject: Analysis, candidates: Sequence[Candidate], polic
 
 
 def confirming_groups(prints: Iterable[tuple[int, str | int]]) -> set[int]:
-    """Return the groups that enough outlets printed; ``prints``: group and outlet of each article."""
+    """Return the groups that two outlets printed; ``prints``: group and outlet of each article."""
     outlets: dict[int, set[str | int]] = defaultdict(set)
     for group, outlet in prints:
         outlets[group].add(outlet)
-    return {group for group, names in outlets.items() if len(names) >= CONFIRMING_OUTLETS}
+    return {group for group, names in outlets.items() if len(names) > 1}
 
 
 def related_candidates(
@@ -194,10 +187,7 @@ def related_candidates(
 
 
 def _best_match(new: Comparable, matches: Sequence[Candidate], policy: Policy) -> tuple[Candidate, MatchRule]:
-    """The closest match (ties: the earliest); under "verified" of the group with most votes.
-
-    Matches under the headline of ``new`` vote alone, if there are any.
-    """
+    """The closest match, then the earliest; "verified": in the group with most votes, one headline first."""
     earliest_first = sorted(matches, key=lambda c: c.record.number)
     if policy.name == "hamming":
         return min(earliest_first, key=lambda c: c.evidence.distance), "hamming"

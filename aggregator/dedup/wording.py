@@ -14,7 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.shingles import IGNORED_LOW_BITS, MAX_UINT32
+from aggregator.analysis.analyzer import HEADLINE_COUNTS_BELOW_WORDS, shingle_width
+from aggregator.analysis.shingles import IGNORED_LOW_BITS, MAX_UINT32, build_sketch
+from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.normalization import core_headline
+from aggregator.analysis.text.spelling import normalize_spelling
+from aggregator.dedup.copy_rule import Comparable
 from aggregator.domain import HEADLINE_MARK, POSITIONS, Sketch
 
 # Parts of a text, if each has enough sampled shingles.
@@ -31,48 +36,59 @@ class SharedWording:
     beginning  share of the shingles of its first words, 0..1
     """
 
-    words: float
-    headline: float | None
-    beginning: float
+    words: float = 0.0
+    headline: float | None = None
+    beginning: float = 0.0
 
 
-NOTHING_SHARED = SharedWording(0.0, None, 0.0)
-
-
-def shared_wording(
-    subject: Sketch, others: Sequence[Sketch], shingle_width: int, skip: float = 0.0
-) -> SharedWording:
-    """How much of ``subject`` at least one of ``others`` has; ``shingle_width``: words of a shingle.
+def shared_wording(subject: Sketch, others: Sequence[Sketch], width: int, skip: float = 0.0) -> SharedWording:
+    """How much of ``subject`` at least one of ``others`` has; ``width``: words of a shingle.
 
     ``skip``: the share of its beginning, up to 1, that does not count.
     """
     sketches = [sketch for sketch in others if len(sketch.sample)]
     if not sketches or not len(subject.sample):
-        return NOTHING_SHARED
+        return SharedWording()
     # Up to the smallest of the largest hashes all samples are complete.
     limits = [int(s.sample[-1]) if len(s.sample) < s.size else MAX_UINT32 for s in (subject, *sketches)]
     count = int(subject.sample.searchsorted(np.uint32(min(limits)), side="right"))
     counted = subject.marks[:count] % POSITIONS >= POSITIONS * skip
     own, marks = subject.sample[:count][counted] >> IGNORED_LOW_BITS, subject.marks[:count][counted]
     if not len(own):
-        return NOTHING_SHARED
+        return SharedWording()
     is_common = np.isin(own, np.concatenate([s.sample for s in sketches]) >> IGNORED_LOW_BITS)
     return SharedWording(
-        _share_of_words(is_common, marks, shingle_width),
+        _share_of_words(is_common, marks, width),
         _share(is_common, marks & HEADLINE_MARK != 0),
         _share(is_common, marks % POSITIONS < POSITIONS * BEGINNING_SHINGLES / subject.size) or 0.0,
     )
 
 
-def _share_of_words(
-    is_common: npt.NDArray[np.bool_], marks: npt.NDArray[np.uint8], shingle_width: int
-) -> float:
+def headline_shingles(article: Comparable) -> set[int]:
+    """The shingles of the headline that are in the sketch: those of a short text (``select_compared``)."""
+    if article.sketch.size >= HEADLINE_COUNTS_BELOW_WORDS:
+        return set()
+    units = normalize_spelling(headline_units(article), article.lang)
+    return set(build_sketch(units, shingle_width(article.lang)).sample.tolist())
+
+
+def count_of_headline(article: Comparable) -> int:
+    """How many shingles of the sketch only the headline has: none if the text begins with it."""
+    return min(len(headline_shingles(article)), max(0, article.sketch.size - article.text_words))
+
+
+def headline_units(article: Comparable) -> list[str]:
+    """What shingles of the headline are runs of, without the name of the outlet."""
+    return tokenizer.shingle_units(core_headline(article.title), article.lang)
+
+
+def _share_of_words(is_common: npt.NDArray[np.bool_], marks: npt.NDArray[np.uint8], width: int) -> float:
     parts = max(1, min(MAX_PARTS, len(marks) // MIN_SHINGLES_PER_PART))
     part_of = (marks % POSITIONS).astype(np.int64) * parts // POSITIONS
     counts = np.bincount(part_of, minlength=parts)
     common = np.bincount(part_of[is_common], minlength=parts)
     shares = common[counts > 0] / counts[counts > 0]
-    return float((shares ** (1 / shingle_width)).mean())
+    return float((shares ** (1 / width)).mean())
 
 
 def _share(is_common: npt.NDArray[np.bool_], chosen: npt.NDArray[np.bool_]) -> float | None:

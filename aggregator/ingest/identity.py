@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import xxhash
 
-from aggregator.analysis.analyzer import HEADLINE_COUNTS_BELOW_WORDS, shingle_width
 from aggregator.analysis.article_id import MAX_ID_BYTES
-from aggregator.analysis.shingles import build_sketch, estimate_overlap
+from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.source import site_of
-from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.normalization import source_key
-from aggregator.analysis.text.spelling import normalize_spelling
-from aggregator.dedup.copy_rule import Comparable
 from aggregator.dedup.event_model import title_similarity
+from aggregator.dedup.wording import headline_shingles
 from aggregator.domain import Analysis, Article, ArticleRecord
 from aggregator.index import Snapshot
 from aggregator.index.bindings import bindings_under, is_owned
@@ -40,7 +37,7 @@ def has_common_text(former: ArticleRecord, later: Analysis) -> bool:
     if former.text_hash == later.text_hash:
         return True
     overlap = estimate_overlap(former.sketch, later.sketch)
-    headlines = _headline_shingles(former), _headline_shingles(later)
+    headlines = headline_shingles(former), headline_shingles(later)
     own = min(former.sketch.size - len(headlines[0]), later.sketch.size - len(headlines[1]))
     if own < MIN_SHINGLES:
         similarity = title_similarity(former.title, former.lang, later.title, later.lang)
@@ -79,11 +76,3 @@ def id_within_source(source: str, id_: str) -> str:
     joined = f"{source}:{id_}"
     encoded = joined.encode("utf-8", "surrogatepass")
     return joined if len(encoded) <= MAX_ID_BYTES else "source:" + xxhash.xxh3_128_hexdigest(encoded)
-
-
-def _headline_shingles(article: Comparable) -> set[int]:
-    """The shingles of the headline that are in the sketch: those of a short text (``select_compared``)."""
-    if article.sketch.size >= HEADLINE_COUNTS_BELOW_WORDS:
-        return set()
-    words = normalize_spelling(tokenizer.split_text(article.title, article.lang).words, article.lang)
-    return set(build_sketch(words, shingle_width(article.lang)).sample.tolist())

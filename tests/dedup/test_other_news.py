@@ -137,6 +137,36 @@ def test_a_page_without_its_article(lang: str) -> None:
     assert difference(second, first) == "copy"
 
 
+@pytest.mark.parametrize(
+    ("lang", "line", "first", "second"),
+    [
+        (
+            "en",
+            "Follow the regatta off Brine with us all day, every heat and every result. New to our service? "
+            "Try it free for two weeks and start at once on any screen, without breaks while the boats are "
+            "out. All heats of the season wait in the archive, with the crews, the times and the weather.",
+            "Regatta LIVE: harbour pilots threaten to strike over night duty",
+            "LIVE: regatta crews sleep ashore in tents",
+        ),
+        (
+            "es",
+            "Siga con nosotros la regata de Brine durante todo el día, con cada manga y cada resultado. "
+            "Pruebe nuestro servicio gratis dos semanas y empiece ahora mismo en cualquier pantalla, sin "
+            "pausas mientras los barcos navegan. Todas las mangas de la temporada esperan en el archivo.",
+            "Regata en directo: los prácticos del puerto amenazan con una huelga nocturna",
+            "Directo: regata, tripulaciones duermen tierra",
+        ),
+    ],
+)
+def test_a_live_page_is_not_about_the_name_of_its_series(
+    lang: str, line: str, first: str, second: str
+) -> None:
+    """Two headlines of one outlet over a standing line share that name, also with the line."""
+    a, b = article(first, line, lang=lang), article(second, line, lang=lang)
+
+    assert difference(b, a, same_outlet=True) == difference(a, b, same_outlet=True) == "page"
+
+
 @LANGUAGES
 def test_an_outlet_renames_its_article(lang: str) -> None:
     """One of the headlines is about the text."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aggregator.analysis.analyzer import Analyzer, shingle_width
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import build_sketch
-from aggregator.dedup.wording import NOTHING_SHARED, SharedWording, shared_wording
+from aggregator.dedup.wording import SharedWording, count_of_headline, headline_shingles, shared_wording
 from aggregator.domain import NO_SKETCH, Article, Sketch
 
 ANALYZER = Analyzer(load_models())
@@ -64,15 +64,15 @@ def test_texts_without_common_words_share_nothing(first: int, second: int) -> No
     found = shared(prose(1, first), prose(2, second))
 
     assert found.words <= 0.06
-    assert found == NOTHING_SHARED or first * second > 128
+    assert found == SharedWording() or first * second > 128
 
 
 def test_nothing_is_shared_with_nothing() -> None:
     """No other text, an empty one, or an empty subject."""
     some = build_sketch(prose(1, 50))
 
-    assert shared_wording(some, [], 3) == shared_wording(some, [NO_SKETCH], 3) == NOTHING_SHARED
-    assert shared_wording(NO_SKETCH, [some], 3) == NOTHING_SHARED
+    assert shared_wording(some, [], 3) == shared_wording(some, [NO_SKETCH], 3) == SharedWording()
+    assert shared_wording(NO_SKETCH, [some], 3) == SharedWording()
     assert shared_wording(some, [NO_SKETCH, some], 3).words == 1
 
 
@@ -196,3 +196,18 @@ def test_a_headline_that_is_not_in_the_text_says_nothing(lang: str) -> None:
     own = sketch(title, f"{notice} " * 8, lang)  # long enough that the headline is no part of it
 
     assert shared_wording(own, [own], shingle_width(lang)).headline is None
+
+
+def test_shingles_of_a_headline_alone() -> None:
+    """Those that a short text's sketch has of its headline; none if the text repeats it."""
+    title, text = (
+        "Ferry to the northern islands is sold",
+        "The council took the higher of two offers on Monday.",
+    )
+    apart, repeated = (
+        ANALYZER.analyze(Article(id="", title=title, text=body, lang="en"))
+        for body in (text, f"{title}\n{text}")
+    )
+
+    assert 0 < count_of_headline(apart) <= len(headline_shingles(apart))
+    assert count_of_headline(repeated) <= 2

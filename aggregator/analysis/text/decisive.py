@@ -25,6 +25,7 @@ MIN_COMMON_WORDS = 0.5  # of the shorter headline: below, no single word is deci
 _UNSEPARATED_LANGUAGES = frozenset(["zh", "ja", "ko", "th"])
 _CAPITALIZED_NOUNS = frozenset(["de", "lb"])
 MAX_ALIGNED_WORDS = 60
+MIN_CUT_CHARACTERS = 80  # of a headline that a feed cuts, in the middle of a word
 MAX_CAPITALIZED = 0.7  # of the words of a headline: above, capitals do not tell names
 _FIGURE = re.compile(r"([<>≤≥]?)(?P<sign>-?)([^\d<>≤≥-]{0,20})(?P<number>\d[\d.]*)(%?)")
 _WORD = re.compile(r"[^\W_]+")
@@ -36,6 +37,8 @@ def decisive_difference(a_title: str, b_title: str, lang: str) -> str:
     A figure or name that only one of them has separates nothing: a headline may say less.
     """
     a, b = sorted((core_headline(a_title), core_headline(b_title)))
+    if len(a) >= MIN_CUT_CHARACTERS and b.startswith(a) and (a[-1] + b[len(a) :][:1]).isalpha():
+        return ""  # cut within a word
     if lang in ("zh", "ja"):
         a, b = numerals_in_digits(a), numerals_in_digits(b)
     if _differ(letter_marks(a), letter_marks(b)):

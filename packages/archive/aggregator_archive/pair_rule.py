@@ -100,8 +100,7 @@ class PairRule:
         if article.uses_char_ngrams:  # of which the words of the headline cannot be told by number
             article = replace(article, title="")
         same_outlet = is_same_outlet(article.source, copied.source)
-        # Of the types that it names it reads what ``Comparable`` has.
-        return compare_with_readers_versions(outcome, article, copied, [], policy, same_outlet).keep  # type: ignore[arg-type]
+        return compare_with_readers_versions(outcome, article, copied, [], policy, same_outlet).keep
 
     def _decide_one(self, row: int, candidate_rows: Rows) -> list[int]:
         subject = self._read_row(row)

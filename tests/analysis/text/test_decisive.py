@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from aggregator.analysis.text.decisive import decisive_difference, reversal
 from tests.analysis.text.any_text import ANY_TEXT, DIFFICULT_TEXT
 
+# A headline that a feed may cut.
+LONG = "Ferry between Brine and Orlow stops for the whole winter as the old harbour mayor"
+
 
 @pytest.mark.parametrize(
     ("lang", "one", "other", "difference"),
@@ -23,6 +26,9 @@ from tests.analysis.text.any_text import ANY_TEXT, DIFFICULT_TEXT
         ("en", "Police detain three men", "Police question three men", "opposite"),
         ("en", "Mayor is guilty, court says", "Mayor is not guilty, court says", "negation"),
         ("en", "Ideas for the weekend in Brine", "Ideas for the weekend in Orlow", "names"),
+        ("en", "Mayor of Brine meets Brown", "Mayor of Brine meets Brownlow", "names"),
+        ("en", f"{LONG} meets Brown", f"{LONG} meets Brooks", "names"),
+        ("en", f"{LONG}: wait of 1", f"{LONG}: wait of 15", "figures"),
         ("de", "Brücke in Brine öffnet am Montag", "Brücke in Brine schließt am Montag", "opposite"),
         ("de", "Minister tritt zurück", "Minister tritt nicht zurück", "negation"),
         ("fr", "Le pont ouvre lundi", "Le pont ferme lundi", "opposite"),
@@ -65,6 +71,8 @@ def test_headlines_that_differ(lang: str, one: str, other: str, difference: str)
         ("de", "Zwölf Verletzte in München", "12 Verletzte in Muenchen"),
         ("zh", "公交车祸致五人死亡十二人受伤", "公交车祸致5人死亡12人受伤"),
         ("tr", "Erdoğan köprüyü açtı", "Erdogan kopruyu acti"),
+        ("en", f"{LONG} meets Brown", f"{LONG} meets Brownlow and others"),
+        ("fr", f"{LONG} au secours de Zoé Lamb", f"{LONG} au secours de Zoé Lambert"),
         ("", "", ""),
     ],
 )

@@ -34,3 +34,15 @@ async def test_each_copy_is_paired_with_the_most_similar_earlier_article() -> No
     counts = count(stream.stored)
     assert counts["all"] == {"copies": 3, "found": 3, "needless": 0, "missed": []}
     assert (counts["like headlines"]["copies"], counts["long"]["copies"]) == (2, 2)
+
+
+async def test_bare_headlines_with_other_numbers_are_no_copies() -> None:
+    """Columns of another day count apart."""
+    stream = DuplicateStream(Analyzer({"xx": HashedModel()}), Policy())
+    column = "Ten things to know about the ferries and bridges of Brine before trade opens on June {}"
+    days = {"a": 3, "b": 3, "c": 4}
+    await stream.send([Article(id_, title=column.format(day), lang="en") for id_, day in days.items()])
+
+    counts = count(stream.stored)
+    assert (counts["all"]["copies"], counts["like headlines"]["copies"]) == (1, 1)
+    assert counts["other numbers"]["missed"] == [("c", "b")]

@@ -152,8 +152,19 @@ def test_the_command_keeps_analyses_and_writes_alerts(
 
     assert outputs[0] == outputs[1] and len(list((tmp_path / "kept").iterdir())) == 2
     assert len(json.loads((tmp_path / "alerts.json").read_text())) == 2
+    marks = write(tmp_path / "marks.jsonl", [{"file": "en.jsonl", "id": "Har10-5", "mark": "news"}])
+    assert run_command(*arguments, "--marks", str(marks)) == 0
+    assert "news 1" in capsys.readouterr().out
     more = ("--more", str(files[0]), "3", "--more-hours", "1", "--page", str(tmp_path / "page.html"))
     assert run_command(*arguments, *aligned, *more) == 0
     assert "3 an hour of en.jsonl" in capsys.readouterr().out
     assert (tmp_path / "page.html").read_text().count("<tr>") == 2
     assert run_command(*arguments, "--align", "noon,noon") == 2
+
+
+@pytest.mark.parametrize("name", ["subjects_headlines_en", "more_subjects_headlines_en"])
+def test_committed_lists_of_subjects_are_known_events(name: str) -> None:
+    """Each is due after its day begins."""
+    known = read_known_events(Path(__file__).parents[3] / f"packages/lab/lists/{name}.json")
+
+    assert len(known) >= 20 and all(k.t16_ms and k.t16_ms > k.day_ms for k in known)

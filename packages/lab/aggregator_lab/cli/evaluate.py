@@ -233,7 +233,7 @@ def desk(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation.events import read_known_events
 
     more = args.more or []
-    jsonl.check_readable([*args.files, *more[:1]])
+    jsonl.check_readable([*args.files, *args.marks, *more[:1]])
     moments = [parse_time_ms(moment) for moment in args.align.split(",")] if args.align else []
     if None in moments or not all(number.isdecimal() for number in more[1:]):
         raise InvalidInput("--align: RFC 3339 times, --more: a file and a number.")
@@ -245,11 +245,7 @@ def desk(args: argparse.Namespace, settings: Settings) -> int:
             span_ms = moments[0] - args.more_hours * HOUR_MS, moments[0] + args.more_hours * HOUR_MS
         streams.append(mixing.more_headlines(read(Path(more[0])), int(more[1]), *span_ms))
     known = [event for file in args.events for event in read_known_events(Path(file))]
-    marks = {
-        (m["file"], m["id"]): m["mark"]
-        for file in args.marks
-        for m in json.loads(Path(file).read_text("utf-8"))
-    }
+    marks = {(str(m.get("file")), str(m.get("id"))): str(m.get("mark")) for m in read_rows(args.marks)}
     result = protocol.run(streams, build_burst_rule(settings), known, marks)
     alerts = [result.alert_json(alert) for alert in result.alerts]
     if args.alerts:

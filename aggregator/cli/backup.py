@@ -137,7 +137,7 @@ def _print_next_steps(manifest: Manifest, now_ms: int) -> None:
             f"{ACCEPT_COMMAND} confirms the clock of this machine."
         )
     print(
-        "Next: `aggregator doctor --audit 200` under the settings of the service; then start the service and "
+        "Next: `aggregator doctor --audit` under the settings of the service; then start the service and "
         f"let crawlers repeat what they sent since {manifest.created}. API keys that were revoked since then "
         "are valid again (`aggregator keys list`)."
     )

@@ -41,12 +41,10 @@ from aggregator.errors import (
     EXIT_UNAVAILABLE,
     AggregatorError,
     ConfigurationError,
-    DamagedValue,
     exit_code,
 )
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.integrity_check import IntegrityReport, check_integrity
-from aggregator.index.upkeep.recall_check import RecallReport, check_recall
 from aggregator.policy_file import load_policies
 from aggregator.runtime.addresses import command, describe_store, service_url
 from aggregator.settings import Settings, is_loopback
@@ -68,7 +66,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """Run all checks, print the findings, and return the highest exit code."""
     findings = list(_suppress_consequential(finding for check in CHECKS for finding in check(settings)))
     if args.audit:
-        findings += asyncio.run(_check_recall(settings, args.audit))
+        findings += asyncio.run(_audit(settings))
     if args.json:
         print(json.dumps([dataclasses.asdict(finding) for finding in findings]))
     else:
@@ -232,8 +230,8 @@ def _check_contents(settings: Settings) -> Iterator[Finding]:
         yield wrong(CONTENTS_SUBJECT, str(error), exit_code(error))
 
 
-async def _check_recall(settings: Settings, sample: int) -> list[Finding]:
-    """Verify all that each index stores, then compare a sample of its articles with all of them."""
+async def _audit(settings: Settings) -> list[Finding]:
+    """Read and compare all that each index stores."""
     findings: list[Finding] = []
     running = with_running_store_url(settings)
     async with open_service(running) as service:
@@ -243,13 +241,6 @@ async def _check_recall(settings: Settings, sample: int) -> list[Finding]:
             integrity = await check_integrity(service.articles.index, space, service.clock())
             if integrity.records or integrity.postings:
                 findings.append(_integrity_finding(integrity))
-            try:
-                report = await check_recall(service.articles.index, space, sample, service.clock())
-            except DamagedValue as error:
-                findings.append(wrong("audit", str(error), EXIT_PARTIAL_FAILURE))
-                continue
-            if report.stored:
-                findings.append(_recall_finding(space, report))
     return findings or [note("audit", "Nothing is stored yet.")]
 
 
@@ -269,23 +260,6 @@ def _integrity_finding(report: IntegrityReport) -> Finding:
         return ok("audit", f"{report.space}: {read}: all agree.")
     remedy = "see 'Damaged data in the store' in docs/runbook.md."
     return wrong("audit", f"{report.space}: {read}: {problems}; {remedy}", EXIT_PARTIAL_FAILURE)
-
-
-def _recall_finding(space: str, report: RecallReport) -> Finding:
-    missed = ", ".join(f"{count} at {radius}" for radius, count in enumerate(report.missed) if count)
-    lost, unfound = report.inconsistent_entries, report.not_self_retrievable
-    problems = {
-        f"look-ups missed {missed} bits": missed,
-        f"{lost} entries are missing from some of their buckets": lost,
-        f"{unfound} new articles are not found by their own look-up": unfound,
-    }
-    compared = f"{space}: {report.sampled} of {report.stored} articles compared with all"
-    largest = f"Largest bucket: {report.largest_bucket_entries}."
-    if not report.ok:
-        found = "; ".join(sentence for sentence, count in problems.items() if count)
-        return wrong("audit", f"{compared}: {found}. {largest}", EXIT_PARTIAL_FAILURE)
-    recall = f"recall 1.0 at every radius (0 to 7 bits, {report.neighbor_pairs} pairs)"
-    return ok("audit", f"{compared}: {recall}. {largest}")
 
 
 def _check_service(settings: Settings) -> Iterator[Finding]:

@@ -257,9 +257,9 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
     Command(
         "doctor", "report what is configured, reachable and loaded, and what is wrong",
         (arg("--json", action="store_true", help="print JSON"),
-         arg("--audit", type=positive_int, metavar="N",
-             help="compare N stored articles per index with all others at every distance; exit code 1 if "
-             "the index misses one")),
+         arg("--audit", action="store_true",
+             help="read all that is stored and compare every entry of the index with its article; exit code "
+             "1 if one is damaged, wrong or missing")),
         settings=tuple(SETTING_FIELDS),
     ),
 )  # fmt: skip

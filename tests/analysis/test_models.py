@@ -13,7 +13,7 @@ from aggregator.analysis.models import BUNDLED_DIR, load_model, load_models
 from aggregator.analysis.simhash import fingerprint_from_sums, hamming_distance
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import ModelError
-from aggregator.fit import model_card
+from aggregator_lab.fit import model_card
 
 BUNDLED_GROUPS = ("en", "ru", "zh")
 MODELS = load_models()

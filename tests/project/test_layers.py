@@ -50,8 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "app": SERVICES - {"contract"},
     "http": SERVICES,
     "runtime": SERVICES | {"http"},
-    "fit": {"analysis"},
-    "cli": SERVICES | {"backup", "http", "runtime", "fit"},
+    "cli": SERVICES | {"backup", "http", "runtime"},
     "__main__": {"cli"},
 }
 # Distributions beside the server, in packages/: each may import the whole server, and those in its row.

@@ -34,7 +34,7 @@ def test_every_dependency_is_locked_with_a_hash() -> None:
     """Locked versions satisfy pyproject.toml and have hashes; the file names no package index."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    lines = [*project["dependencies"], *extras["chinese"], *extras["fit"]]
+    lines = [*project["dependencies"], *extras["chinese"]]
     requirements = [Requirement(line) for line in lines if not line.startswith("newsdedup")]
     entries = re.split(r"\n(?=\S)", LOCK.strip())
     locked = {

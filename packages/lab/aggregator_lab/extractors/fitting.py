@@ -108,7 +108,7 @@ def fit_extractor_file(
     files = [str(path) for path in paths]
     check_readable(files)
     check_writable(Path(out))
-    from aggregator.fit import texts_of_group, with_progress
+    from aggregator_lab.fit import texts_of_group, with_progress
 
     read = list(with_progress(texts_of_group(files, group), progress))
     texts, languages = [text for text, _ in read], [lang for _, lang in read]
@@ -120,7 +120,7 @@ def fit_extractor_file(
 def _fit_idf(texts: Sequence[str], languages: Sequence[str], group: str) -> FittedIdf:
     from sklearn.feature_extraction.text import TfidfTransformer
 
-    from aggregator.fit import FitSettings, count_terms
+    from aggregator_lab.fit import FitSettings, count_terms
 
     counts, vocabulary = count_terms(map(tokenize, texts, languages), group, FitSettings())
     if not vocabulary:
@@ -142,8 +142,8 @@ def _center(
 
 
 def _fold(center: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
-    """Return the matrix (d, 64) and the offset (64,) of "direction" centering (``aggregator.fit``)."""
-    from aggregator.fit import FitSettings, initial_hyperplanes
+    """Return the matrix (d, 64) and the offset (64,) of "direction" centering (``aggregator_lab.fit``)."""
+    from aggregator_lab.fit import FitSettings, initial_hyperplanes
 
     normals = initial_hyperplanes(FitSettings(components=len(center)))
     matrix = normals - np.outer(center, center @ normals)
@@ -151,8 +151,8 @@ def _fold(center: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], npt
 
 
 def model_card(model: FittedModel, file: Path, limits: str) -> str:
-    """The card of a model file, as that of ``aggregator.fit``."""
-    from aggregator.fit import render_card
+    """The card of a model file, as that of ``aggregator_lab.fit``."""
+    from aggregator_lab.fit import render_card
 
     about, extractor = dict(model.metadata), model.extractor
     rows = [

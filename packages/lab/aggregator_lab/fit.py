@@ -1,4 +1,4 @@
-"""Fit of a feature model to a corpus, offline, with scikit-learn (extra ``fit``); serving imports none of it.
+"""Fit of a feature model to a corpus, offline, with scikit-learn; serving imports none of it.
 
 TF-IDF (``CountVectorizer`` and ``TfidfTransformer`` of scikit-learn) over the index terms of the service, its
 principal axes and 64 hyperplanes; everything after the TF-IDF is folded into one matrix:
@@ -29,24 +29,18 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.model_file import check_writable
 from aggregator.analysis.simhash import FINGERPRINT_BITS, hyperplanes
 from aggregator.analysis.text.language import detect_language, language_group
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
-from aggregator.errors import ConfigurationError, InvalidInput
+from aggregator.errors import InvalidInput
 from aggregator.jsonl import check_readable, read_rows
-
-try:
-    from scipy import sparse
-    from sklearn.decomposition import PCA
-    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
-except ImportError as error:
-    raise ConfigurationError(
-        "Fitting needs scikit-learn, which is not installed; run `pip install 'newsdedup[fit]'`."
-    ) from error
 
 Matrix = npt.NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.models import load_model
 from aggregator.analysis.simhash import fingerprint_from_sums, hamming_distance, hashed_sums
 from aggregator.errors import InvalidInput, ModelError
-from aggregator.fit import FitResult, FitSettings, fit, fit_file
+from aggregator_lab.fit import FitResult, FitSettings, fit, fit_file
 
 _WORD_LISTS = """
 river rain flood levee water bridge evacuate boats storm sandbags banks crest gauge mud
@@ -196,7 +196,7 @@ def test_terms_of_most_articles_are_chosen() -> None:
 def test_axes_are_fitted_to_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above PCA_ARTICLES the axes are computed from evenly spaced articles, idf from all."""
     whole = fit(CORPUS, "en", FitSettings(terms=120, components=64))
-    monkeypatch.setattr("aggregator.fit.PCA_ARTICLES", 150)
+    monkeypatch.setattr("aggregator_lab.fit.PCA_ARTICLES", 150)
     sampled = fit(CORPUS, "en", FitSettings(terms=120, components=64))
 
     assert np.array_equal(sampled.model.idf, whole.model.idf)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.models import load_model
 from tests.cli.helpers import OTHER, ROWS, article_body, run, write_jsonl
 from tests.lab.extractors.corpus import mixed_texts
-from tests.support.hang_limit import HANG_LIMIT_S
 
 
 @pytest.mark.integration
@@ -76,16 +73,3 @@ def test_another_extractor_is_fitted_with_its_card(
 
     assert run("fit", corpus, *options, "--components", "64") == 2
     assert "--components is an option of the features tfidf-pca only" in capsys.readouterr().err
-
-
-@pytest.mark.integration
-def test_a_missing_scikit_learn_is_named_with_the_extra() -> None:
-    """The server is installed without it."""
-    script = (
-        "import sys; sys.modules['sklearn'] = None; from aggregator.__main__ import main; sys.exit(main())"
-    )
-    command = [sys.executable, "-c", script, "fit", "-", "--group", "en", "--out", "en.model"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False)
-
-    assert ended.returncode == 2
-    assert "run `pip install 'newsdedup[fit]'`" in ended.stderr and ended.stderr.count("\n") == 1

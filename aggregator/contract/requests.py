@@ -242,9 +242,7 @@ class EventFilterQuery(SavedFilterQuery, forbid_unknown_fields=True):
 class TopStoriesQuery(Struct, forbid_unknown_fields=True):
     """Query of the largest stories."""
 
-    hours: Annotated[
-        int, doc("Count the items of the last hours, at most of the window.", 2, ge=1, le=24)
-    ] = 4
+    hours: Annotated[int, doc("Hours, at most those of the window.", 2, ge=1, le=24)] = 4
     lang: Annotated[LanguageTag, doc("Only stories with an item in this language.", "en")] = ""
     desk: Annotated[str, doc("Id of a desk or watch to match.", "1ac4d0f935b5", max_length=40)] = ""
     limit: Annotated[int, doc("Maximum number of stories.", 20, ge=1, le=60)] = 10

@@ -45,6 +45,8 @@ from aggregator.events.selection import (
     EventOrder,
     OwnSources,
     PageKey,
+    RankedStory,
+    largest_stories,
     page_key,
     sort_events,
 )
@@ -350,8 +352,8 @@ class FakeEvents:
         self.learning_status: LearningStatus | None = None
         self.stories: list[TopStory] = []
 
-    async def top_stories(self) -> list[TopStory]:
-        return self.stories
+    async def top_stories(self, event_filter: EventFilter, since_ms: int) -> list[RankedStory]:
+        return largest_stories(self.stories, event_filter, since_ms)
 
     async def learned_history(self) -> LearnedHistory | None:
         return None

@@ -48,13 +48,10 @@ def top_stories(detector: BurstDetector) -> Iterator[TopStory]:
             found.append((-story_size(len(voices), cluster.counted_items), cluster.key))
     for _, key in sorted(found)[:MAX_TOP_STORIES]:
         cluster = detector.clusters.by_key[key]
-        is_event = cluster.event_id is not None
-        if is_event or not is_routine(cluster, detector.window):
-            event = detector.open_events.describe(cluster, detector.clock_ms)
+        if cluster.event_id is not None or not is_routine(cluster, detector.window):
+            event = replace(detector.open_events.describe(cluster, detector.clock_ms), items=(), cosines=())
             since_ms = min(cluster.since_ms, event.first_seen_ms)
-            yield TopStory(
-                replace(event, items=(), cosines=()), since_ms, is_event, _needed(detector, cluster)
-            )
+            yield TopStory(event, since_ms, cluster.event_id is not None, _needed(detector, cluster))
 
 
 def _needed(detector: BurstDetector, cluster: Cluster) -> int:

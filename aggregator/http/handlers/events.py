@@ -12,28 +12,12 @@ from aiohttp import web
 
 from aggregator.analysis.article_id import validate_id
 from aggregator.app import Service
-from aggregator.contract import encoding
+from aggregator.contract import encoding, requests, responses
 from aggregator.contract.decoding import ErrorCollector, to_plain_text, to_single_line, to_unix_ms
-from aggregator.contract.requests import (
-    ActionIn,
-    EventFilterQuery,
-    EventsQuery,
-    ReadMarkIn,
-    SavedFilterQuery,
-    TopStoriesQuery,
-)
-from aggregator.contract.responses import ReadMarkOut, StoryOut, TopStoriesOut
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.desks import Desk, Desks
 from aggregator.events.event import EditorAction
-from aggregator.events.selection import (
-    PAGED_ORDERS,
-    EventFilter,
-    EventOrder,
-    PageKey,
-    largest_stories,
-    page_key,
-)
+from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key
 from aggregator.events.user_state import ReadMark
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
@@ -57,7 +41,7 @@ ALLOWED_FIELD = {**REQUIRED_FIELD, "mute": "scope", "choose_headline": "item"}
 ACTION_FIELDS = tuple(dict.fromkeys(ALLOWED_FIELD.values()))
 
 
-async def list_(service: Service, query: EventsQuery) -> EventsOut:
+async def list_(service: Service, query: requests.EventsQuery) -> EventsOut:
     """List breaking events. By default the most recently seen first."""
     now_ms = service.clock()
     is_paged = query.sort in PAGED_ORDERS
@@ -81,15 +65,15 @@ async def list_(service: Service, query: EventsQuery) -> EventsOut:
     return EventsOut([event_views.event_out(event, now_ms) for event in page], next_cursor, learning)
 
 
-async def list_top_stories(service: Service, query: TopStoriesQuery) -> TopStoriesOut:
+async def list_top_stories(service: Service, query: requests.TopStoriesQuery) -> responses.TopStoriesOut:
     """List the largest stories of the last hours, usual or not, and those that may become events."""
-    event_filter = await build_filter(
-        service.events.desks, EventFilterQuery(lang=query.lang, watch=query.desk)
+    wanted = await build_filter(
+        service.events.desks, requests.EventFilterQuery(lang=query.lang, watch=query.desk)
     )
-    stories = await service.events.repository.top_stories()
-    found = largest_stories(stories, event_filter, service.clock() - query.hours * HOUR_MS)
-    building = sorted((s for s in found if s.story.needed), key=lambda s: -s.items)
-    return TopStoriesOut(*(list(map(event_views.top_story_out, s[: query.limit])) for s in (found, building)))
+    since_ms = service.clock() - query.hours * HOUR_MS
+    found = await service.events.repository.top_stories(wanted, since_ms)
+    chosen = found, [ranked for ranked in found if ranked.story.needed]
+    return responses.TopStoriesOut(*(list(map(event_views.top_story_out, s[: query.limit])) for s in chosen))
 
 
 async def get(service: Service, id_: str) -> EventDetailOut | web.Response:
@@ -106,19 +90,19 @@ async def get(service: Service, id_: str) -> EventDetailOut | web.Response:
     return event_views.event_detail_out(event, service.clock(), articles, previous, following)
 
 
-async def get_story(service: Service, id_: str) -> StoryOut:
+async def get_story(service: Service, id_: str) -> responses.StoryOut:
     """Get a storyline: events of one topic over days, with key developments by day."""
     return event_views.story_out(await load_storyline(service, id_), service.clock())
 
 
-async def post_action(request: web.Request, service: Service, id_: str, body: ActionIn) -> EventOut:
+async def post_action(request: web.Request, service: Service, id_: str, body: requests.ActionIn) -> EventOut:
     """Apply an editor's action to an event; returns the changed event."""
     body.actor = caller_name(request) or body.actor  # where keys are required, that of the key
     event = await service.events.editor_actions.apply(_to_action(body, id_, service.clock()))
     return event_views.event_out(event, service.clock())
 
 
-def _to_action(body: ActionIn, event_id: str, now_ms: int) -> EditorAction:
+def _to_action(body: requests.ActionIn, event_id: str, now_ms: int) -> EditorAction:
     """The validated action. Raises InvalidInput naming the fields."""
     given = {name: getattr(body, name) for name in ACTION_FIELDS}
     found = ErrorCollector()
@@ -142,15 +126,15 @@ def _to_action(body: ActionIn, event_id: str, now_ms: int) -> EditorAction:
     return EditorAction(action=body.action, actor=actor, at_ms=now_ms, event=event_id, **given)
 
 
-async def get_read_mark(request: web.Request) -> ReadMarkOut:
+async def get_read_mark(request: web.Request) -> responses.ReadMarkOut:
     """Get which events the user of the caller's key has seen."""
     return _read_mark_out(await request.app[SERVICE].events.read_marks.get(_user(request)) or ReadMark())
 
 
-async def post_read_mark(request: web.Request, service: Service) -> ReadMarkOut:
+async def post_read_mark(request: web.Request, service: Service) -> responses.ReadMarkOut:
     """Mark events as seen by the user of the caller's key. A time in the future counts as now."""
     user = _user(request)
-    body = await bodies.read_struct(request, ReadMarkIn)
+    body = await bodies.read_struct(request, requests.ReadMarkIn)
     looked_ms = min(to_unix_ms(body.looked_at, "looked_at") or 0, service.clock())
     return _read_mark_out(await service.events.read_marks.advance(user, looked_ms, body.seen))
 
@@ -165,11 +149,13 @@ def _user(request: web.Request) -> str:
     return user
 
 
-def _read_mark_out(mark: ReadMark) -> ReadMarkOut:
-    return ReadMarkOut(encoding.to_datetime(mark.looked_ms) if mark.looked_ms else None, list(mark.seen))
+def _read_mark_out(mark: ReadMark) -> responses.ReadMarkOut:
+    return responses.ReadMarkOut(
+        encoding.to_datetime(mark.looked_ms) if mark.looked_ms else None, list(mark.seen)
+    )
 
 
-async def build_filter(desks: Desks, query: EventFilterQuery) -> EventFilter:
+async def build_filter(desks: Desks, query: requests.EventFilterQuery) -> EventFilter:
     """The filter of a query and of the desk it names. Raises NotFound for an unknown one."""
     return EventFilter(
         query.term.strip(),
@@ -181,18 +167,18 @@ async def build_filter(desks: Desks, query: EventFilterQuery) -> EventFilter:
     )
 
 
-def parse_filter(query_string: str) -> SavedFilterQuery:
+def parse_filter(query_string: str) -> requests.SavedFilterQuery:
     """The filter of the field ``query`` of a body, with or without "?". Raises InvalidInput."""
     pairs = parse_qsl(query_string.removeprefix("?"), keep_blank_values=True)
     try:
-        return parse_pairs(pairs, SavedFilterQuery)
+        return parse_pairs(pairs, requests.SavedFilterQuery)
     except InvalidInput as error:
         for part in (error, *error.others):
             part.path = ("query",)
         raise
 
 
-def canonical_query_string(query: SavedFilterQuery) -> str:
+def canonical_query_string(query: requests.SavedFilterQuery) -> str:
     """The canonical query string of a filter, without empty values."""
     values = msgspec.structs.asdict(query)
     return urlencode([(name, value) for name, value in values.items() if value])
@@ -212,7 +198,7 @@ def watch_query(desk: Desk) -> str | None:
     if desk.without or any(len(values) > 1 for values in lists):
         return None
     term, source, lang = ("".join(values) for values in lists)
-    return canonical_query_string(SavedFilterQuery(term, source, lang, desk.min_size, desk.status))
+    return canonical_query_string(requests.SavedFilterQuery(term, source, lang, desk.min_size, desk.status))
 
 
 # A cursor is the sort key of the last entry of a page, base64-encoded; one of another order than that of time

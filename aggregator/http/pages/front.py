@@ -16,7 +16,7 @@ from aggregator.app import Service
 from aggregator.contract.requests import EventFilterQuery, SavedFilterQuery
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
-from aggregator.events.selection import SEVERITIES, EventOrder, Severity, largest_stories
+from aggregator.events.selection import SEVERITIES, EventOrder, Severity
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.auth import base_url
 from aggregator.http.handlers.events import build_filter
@@ -74,8 +74,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     event_ids = await service.events.repository.event_ids_of([item.first_version for item in articles])
     settings, now_ms = service.settings, service.clock()
     only_ours = None if query.ours is None else query.ours == "yes"
-    stories = [] if query.kiosk else await service.events.repository.top_stories()
-    largest = largest_stories(stories, event_filter, now_ms - TOP_HOURS * HOUR_MS)
+    largest = await service.events.repository.top_stories(event_filter, now_ms - TOP_HOURS * HOUR_MS)
     lists = cards.event_lists(
         events, now_ms, query.sort, query.severity, service.events.own_sources, only_ours
     )
@@ -89,7 +88,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         learning=history.status(now_ms) if history else None,
         lists=lists,
         top_stories=largest[:MAX_TOP_STORIES],
-        building_up=sorted((s for s in largest if s.story.needed), key=lambda s: -s.items)[:MAX_BUILDING_UP],
+        building_up=[ranked for ranked in largest if ranked.story.needed][:MAX_BUILDING_UP],
         verdicts=[(item, event_ids.get(item.first_version)) for item in articles],
         view=view(query, (*lists.open, *lists.closed), desks),
         verdict=query.verdict,

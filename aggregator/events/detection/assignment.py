@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from aggregator.domain import StreamItem
 from aggregator.events.detection.clustering import (
     JOIN_RELATED_COSINE,
-    MIN_ITEMS_TO_MERGE,
     RADIUS_BITS,
     Cluster,
     ClusterIndex,
@@ -140,11 +139,11 @@ class ClusterAssignment:
         return (cluster, cosine) if is_kept else (None, 0.0)
 
     def _is_rest_of_other_event(self, cluster: Cluster, member: WindowItem) -> bool:
-        """Whether the cluster is the last items of an event that was about something else than the item."""
+        """Whether the cluster is what is left of an event that was about something else than the item."""
         event = self._open_events.event_of_cluster(cluster)
         return (
             event is not None
-            and len(cluster.members) < MIN_ITEMS_TO_MERGE
+            and event.status == "fading"
             and self._open_events.similarity(event, member) < JOIN_RELATED_COSINE
         )
 

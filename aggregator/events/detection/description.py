@@ -49,14 +49,6 @@ def heaviest_terms(sums: Mapping[str, int], weigh: TermWeigher) -> list[str]:
     return [term for _, term in sorted(heaviest)[:KEY_TERMS_PER_CLUSTER]]
 
 
-def top_term(cluster: Cluster, weigh: TermWeigher) -> str:
-    """Return the first of ``heaviest_terms``, faster; "" for a cluster without terms."""
-    weights = list(map(mul, cluster.term_sums.values(), map(weigh, cluster.term_sums)))
-    largest = max(weights, default=0.0)
-    equal = (term for weight, term in zip(weights, cluster.term_sums, strict=True) if weight == largest)
-    return min(equal, default="")
-
-
 def typical_headline(cluster: Cluster, weigh: TermWeigher) -> WindowItem:
     """Return the item whose headline describes the cluster best (``rank_headlines``)."""
     members = list(cluster.members.values())
@@ -74,33 +66,12 @@ class KeyTermCache:
     def __init__(self, term_weights: TermWeights) -> None:
         self._term_weights = term_weights
         self._top_terms: dict[int, list[str]] = {}
-        self._top_term: dict[int, str] = {}
-        self._top_bursting_term: dict[int, str] = {}
 
     def top_terms(self, cluster: Cluster) -> list[str]:
         """See ``heaviest_terms``."""
         found = self._top_terms.get(cluster.key)
         if found is None:
             found = self._top_terms[cluster.key] = heaviest_terms(cluster.term_sums, self._term_weights.weigh)
-        return found
-
-    def top_term(self, cluster: Cluster) -> str:
-        """See the function ``top_term``, which is faster than ``top_terms``."""
-        if terms := self._top_terms.get(cluster.key):
-            return terms[0]
-        found = self._top_term.get(cluster.key)
-        if found is None:
-            found = self._top_term[cluster.key] = top_term(cluster, self._term_weights.weigh)
-        return found
-
-    def top_bursting_term(self, cluster: Cluster) -> str:
-        """Return the first of ``top_terms`` among those that burst, or ""; three times as fast."""
-        found = self._top_bursting_term.get(cluster.key)
-        if found is None:
-            weigh = self._term_weights.weigh
-            bursting = self._term_weights.bursting_terms(cluster.term_sums)
-            weights = [(-cluster.term_sums[term] * weigh(term), term) for term in bursting]
-            found = self._top_bursting_term[cluster.key] = min(weights)[1] if weights else ""
         return found
 
     def support_merge(self, a: Cluster, b: Cluster) -> bool:
@@ -115,8 +86,6 @@ class KeyTermCache:
     def invalidate(self, cluster: Cluster) -> None:
         """Forget the terms of a cluster whose items changed."""
         self._top_terms.pop(cluster.key, None)
-        self._top_term.pop(cluster.key, None)
-        self._top_bursting_term.pop(cluster.key, None)
 
 
 def surface_forms(terms: Sequence[str], members: Iterable[WindowItem]) -> dict[str, str]:

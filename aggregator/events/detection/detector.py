@@ -121,7 +121,10 @@ class BurstDetector:
         """Advance the clock in steps; a later ``observe`` at ``now_ms`` finds nothing left of this work."""
         if now_ms <= self.clock_ms:
             return
-        is_new_minute = now_ms // MINUTE_MS > self.clock_ms // MINUTE_MS
+        next_minute_ms = (self.clock_ms // MINUTE_MS + 1) * MINUTE_MS
+        if next_minute_ms < now_ms and self.open_events.any_waits:
+            yield from self.advance_clock_steps(next_minute_ms)
+        is_new_minute = now_ms >= next_minute_ms
         self.clock_ms = now_ms
         if is_new_minute:
             self.term_weights.refresh(self.clock_ms)
@@ -134,7 +137,7 @@ class BurstDetector:
             self._remove_from_window(self.window.popleft())
         if is_new_minute:
             yield from self._merge_changed_clusters()
-            yield from self.open_events.run_minute_steps()
+            yield from self.open_events.run_minute_steps(now_ms)
             self._apply_overrides()
 
     def set_overrides(self, overrides: EditorOverrides) -> None:
@@ -366,7 +369,11 @@ class BurstDetector:
         began_ms = self.series.record(cluster, story.items, lang, self.clock_ms)
         in_series = self.series.expected_items(cluster, began_ms)
         needed = self._items_needed(lang, with_ceiling=True)
-        if story.items > needed and expectation.exceeds_expectation(story.items, in_series, self.rule):
+        if (
+            story.items > needed
+            and expectation.exceeds_expectation(story.items, in_series, self.rule)
+            and not self.merger.divide(cluster, self.clock_ms)
+        ):
             expected = max(story.expected, in_series)
             self.open_events.fire(cluster, self.clock_ms, expected, needed, story.new_items)
 

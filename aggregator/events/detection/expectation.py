@@ -186,6 +186,7 @@ class TermWeights:
         self._weight_cache = TermCache(self._compute_weight)
         self.hour = 0
         self.weigh = self._weight_cache.__getitem__
+        self.idf = baseline.idf
         self.min_burst_documents = rule.items // 2 + 1
 
     def add(self, member: WindowItem) -> None:

@@ -2,7 +2,8 @@
 
 On a timeline (15 items, 4 h; the status is checked once a minute)::
 
-    12:00  16 items within 4 h                  breaking, change "fired"
+    12:00  16 items within 4 h                  breaking, change "fired"; only with the next minute if it
+                                                shares a key term with another event, and may join that one
     12:40  32 items in total                    change "doubled"; again at 64
     13:10  peak of 40 items within 4 h
     15:01  20 items                             fading: half the peak
@@ -38,7 +39,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     """Mutable counterpart of ``DetectedEvent``. The order of the fields is part of the saved state.
 
     pending_numbers, released_numbers   articles that joined and left, not yet in a drained change
-    announced_size   size when it fired or last doubled
+    announced_size   size when it was announced or last doubled; 0: not announced yet
     needed           number of items that it had to exceed
     surface_forms    term -> word shown for it; "" for a term that is not shown, since no headline contains it
     voices           voice -> time of its latest item
@@ -106,7 +107,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
         for bucket_ms, count in other.timeline.items():
             self.timeline[bucket_ms] = self.timeline.get(bucket_ms, 0) + count
         self.pending_numbers += other.pending_numbers
-        self.absorbed += [other.id, *other.absorbed]
+        self.absorbed += [other.id, *other.absorbed] if other.announced_size else other.absorbed
 
     def remove_item(self, id_: str, at_ms: int | None) -> None:
         """Remove an article, if the event lists it; from the timeline too, unless its time is unknown."""
@@ -166,6 +167,24 @@ class OpenEvents:
         """Return the event that this cluster became, if it did."""
         return None if cluster.event_id is None else self.by_id[cluster.event_id]
 
+    def fired_apart(self, *clusters: Cluster) -> bool:
+        """Whether all these clusters are events, detected over an hour apart: hardly fragments of one."""
+        times = [e.detected_at_ms for cluster in clusters if (e := self.event_of_cluster(cluster))]
+        return len(times) == len(clusters) and max(times) - min(times) > HOUR_MS
+
+    def clusters_of_young(self, cluster: Cluster) -> list[int]:
+        """The clusters of the other events detected in the minute before that of ``cluster``, if it waits."""
+        event = self.event_of_cluster(cluster)
+        if event is None or event.announced_size:
+            return []
+        since_ms = event.detected_at_ms - MINUTE_MS
+        return [e.cluster_key for e in self.by_id.values() if e is not event and e.detected_at_ms >= since_ms]
+
+    @property
+    def any_waits(self) -> bool:
+        """Whether an event is to be announced at the next minute."""
+        return not all(event.announced_size for event in self.by_id.values())
+
     def similarity(self, event: OpenEvent, member: WindowItem) -> float:
         """Return how similar an item is to what the event was about when it broke, 0..1."""
         return description.similarity(event.profile, member.terms, self._idf)
@@ -179,8 +198,8 @@ class OpenEvents:
         reported = {change.event.id for change in transitions}
         updates = [
             EventChange("updated", event.last_seen_ms, event.to_event(), *_drain_pending_numbers(event))
-            for event in (self.by_id[e] for e in self._updated if e in self.by_id)
-            if event.id not in reported
+            for event in self._still_open(self._updated)
+            if event.id not in reported and event.announced_size
         ]
         self._transitions, self._updated = [], {}
         return transitions + updates
@@ -214,6 +233,11 @@ class OpenEvents:
         self.by_id[event.id] = event
         self._mark_grown(event)
         event.reason = self._format_reason(event, cluster, new_source_items)
+        others = {term for other in self.by_id.values() if other is not event for term in other.terms}
+        if self._rule.mode == "literal" or others.isdisjoint(event.terms):
+            self._announce(event, clock_ms)
+
+    def _announce(self, event: OpenEvent, clock_ms: int) -> None:
         event.announced_size = event.size
         self._transitions.append(("fired", clock_ms, event))
 
@@ -239,15 +263,19 @@ class OpenEvents:
         event = self.by_id[cluster.event_id or ""]
         event.absorb(absorbed)
         event.peak = max(event.peak, min(cluster.counted_items, event.size))  # see add_items
+        if absorbed.announced_size:
+            if absorbed.status == "breaking" and not event.announced_size:
+                event.announced_size = event.size  # one alert for the story
+            self._transitions.append(("merged", clock_ms, absorbed))
         absorbed.status, absorbed.merged_into, absorbed.pending_numbers = "closed", event.id, []
-        self._transitions.append(("merged", clock_ms, absorbed))
         self._mark_grown(event)
 
     def close(self, event_id: str, clock_ms: int, into: str | None = None) -> None:
         """Close an event without items in the window, or merged by editors ``into`` one that is not open."""
         event = self.by_id.pop(event_id)
         event.status, event.merged_into = "closed", into
-        self._transitions.append(("closed" if into is None else "merged", clock_ms, event))
+        if event.announced_size:
+            self._transitions.append(("closed" if into is None else "merged", clock_ms, event))
 
     def release_items(self, cluster: Cluster, members: Iterable[WindowItem]) -> None:
         """Remove items that leave the cluster of an event; without effect for a cluster that is no event."""
@@ -273,13 +301,16 @@ class OpenEvents:
 
     # -- once a minute -------------------------------------------------------------------------
 
-    def run_minute_steps(self) -> Iterator[None]:
-        """Update the status of all events, then the headline of each that grew; one step per headline."""
+    def run_minute_steps(self, clock_ms: int) -> Iterator[None]:
+        """Update all events, the headlines of those that grew in steps; announce those that waited."""
         for event in self.by_id.values():
             self._update_status(event)
         for event in self._still_open(self.needs_headline):
             self._describe(event)
             yield
+        for event in self.by_id.values():
+            if not event.announced_size:
+                self._announce(event, clock_ms)
         self.needs_headline = {}
 
     def refresh_headlines(self) -> None:

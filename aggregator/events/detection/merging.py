@@ -4,32 +4,32 @@ A cluster that grew is merged with those whose centroid or bursting terms conver
 **Fragments** (one names the town, one the victims) belong together if their key terms burst in the same
 documents (bursty features: Fung, Yu, Yu & Lu 2005); two events must also share half of their key terms.
 
-**Division.** A cluster is divided when the items with one of its key terms and those without it have no key
-terms in common but a connecting one::
+**Division.** A cluster is divided, and two are not merged, when their items tell two stories of one kind::
 
-    cluster of 130 items   key terms "bank" (97 %), "clothier" (48 %), "governor" (22 %)
-    with "clothier"      bank, clothier, offer, suit
-    without it           bank, governor, rates, pound       only "bank" in common: two clusters
+    40 items, "quake" in 26        terms that exclude each other: "Marrowdale" (13), "Kelpmouth" (12)
+    with "Marrowdale" alone        Norland, Hallam            20 items
+    with "Kelpmouth" alone         Tavinia                    20 items, no name in common: two stories
 
 *Outliers*, items that hold no term of which 0.9 of the documents are in the cluster, leave the event.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, combinations, islice
 
 from aggregator.events.detection.clustering import (
-    JOIN_RELATED_COSINE,
     MAX_TERM_WEIGHT,
     MIN_ITEMS_TO_MERGE,
     Cluster,
     ClusterIndex,
+    MergePredicate,
     TermWeigher,
     WindowItem,
 )
 from aggregator.events.detection.description import (
+    KEY_TERMS_PER_CLUSTER,
     KeyTermCache,
     heaviest_terms,
     terms_support_merge,
@@ -37,16 +37,18 @@ from aggregator.events.detection.description import (
 from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.model import EditorOverrides
+from aggregator.events.detection.routine import CAPITALIZED_SHARE, occurrences_inside
 
 # Share of the documents with the rarer key term that must hold the other too.
 MERGE_SHARE = 0.2
-# A part below this share of the items is a side of the topic, not a topic.
-MIN_PART_ITEMS = 5
-MIN_PART_SHARE = 0.15
-# Fewer items do not show two topics.
-MIN_CLUSTER_ITEMS = 16
-# Cosine of the two parts without the connecting term up to which they are two topics.
-MAX_PARTS_COSINE = 0.1
+# A story has this share of the items, at least and at most these numbers of them; fewer are a side of one.
+MIN_PART_ITEMS, MIN_PART_SHARE, ENOUGH_ITEMS = 5, 1 / 3, 8
+# Share of the items with a term of one story that the other story may hold too.
+MAX_COMMON_SHARE = 0.05
+# Share of the items that hold no term of either story.
+MAX_REST_SHARE = 0.2
+# Share of the items of a story that hold what marks it, or of both that hold a name which connects them.
+FAIR_SHARE = 0.25
 
 # A term is own to a cluster that has this share of its documents in the window, and at least three of them.
 OWN_TERM_SHARE = 0.9
@@ -54,12 +56,18 @@ MIN_OWN_TERM_ITEMS = 3
 # More items without an own term are not outliers: the cluster has no subject of its own.
 MAX_STRAY_SHARE = 0.25
 
+Stories = tuple[list[WindowItem], list[WindowItem]]
+
 
 def find_merge_partner(
-    clusters: ClusterIndex, cluster: Cluster, term_weights: TermWeights, key_terms: KeyTermCache
+    clusters: ClusterIndex,
+    cluster: Cluster,
+    term_weights: TermWeights,
+    key_terms: KeyTermCache,
+    may_merge: MergePredicate,
 ) -> Cluster | None:
     """The cluster with the largest share of common documents (the older on a tie), if any qualifies."""
-    own_term = key_terms.top_term(cluster)
+    own_term, *_ = *key_terms.top_terms(cluster), ""
     if not term_weights.is_bursting(own_term):
         return None
     own_count, sums = term_weights.window_count(own_term), cluster.term_sums
@@ -78,15 +86,13 @@ def find_merge_partner(
             own_terms & other.term_sums.keys(), term_weights.expected
         ):
             continue
-        other_term = key_terms.top_bursting_term(other)
-        if not other_term:
-            continue
+        other_term = key_terms.top_terms(other)[0]
         share = share_of(sums.get(other_term, 0) + other.term_sums.get(own_term, 0), other_term)
         if (
             share >= MERGE_SHARE
             and share > best_share
-            and key_terms.top_term(other) == other_term
-            and key_terms.support_merge(cluster, other)
+            and term_weights.is_bursting(other_term)
+            and may_merge(cluster, other)
             and not (cluster.event_id and other.event_id and not key_terms.agree(cluster, other))
         ):
             best, best_share = other, share
@@ -112,7 +118,8 @@ class ClusterMerger:
         for key in sorted(self._clusters.changed_keys):
             yield from self._merge_with_candidates(key, key_terms, clock_ms)
         for key in sorted(self._clusters.changed_keys):
-            self._divide(key, key_terms, overrides, clock_ms)
+            if key in self._clusters.by_key:
+                self._divide(key, overrides, clock_ms)
 
     def merge(self, into: Cluster, absorbed: Cluster, clock_ms: int) -> None:
         """Move all items of ``absorbed`` into ``into``; if both are events, that of ``absorbed`` closes."""
@@ -123,100 +130,201 @@ class ClusterMerger:
         if absorbed_event is not None:
             self._open_events.absorb(into, absorbed_event, clock_ms)
         elif into.event_id is not None:
-            self._open_events.add_items(into, self._related_items(into, moved))
+            self._open_events.add_items(into, moved)
         else:
             self._check_burst(into)
 
     def _merge_with_candidates(self, key: int, key_terms: KeyTermCache, clock_ms: int) -> Iterator[None]:
         clusters, weights = self._clusters, self._term_weights
+        mixed: list[tuple[Cluster, Cluster, Stories]] = []
+
+        def may_merge(a: Cluster, b: Cluster) -> bool:
+            if not key_terms.support_merge(a, b) or (
+                self._open_events.fired_apart(a, b) and not key_terms.agree(a, b)
+            ):
+                return False
+            members = [*a.members.values(), *b.members.values()]
+            stories = find_division(members, weights.idf)
+            if stories is not None:
+                mixed.append((a, b, stories))
+            return stories is None
+
         while (cluster := clusters.by_key.get(key)) is not None and len(
             cluster.members
         ) >= MIN_ITEMS_TO_MERGE:
             other = clusters.find_merge_candidate(
-                cluster, key_terms.top_terms(cluster), weights.weigh, key_terms.support_merge
-            ) or find_merge_partner(clusters, cluster, weights, key_terms)
+                cluster, key_terms.top_terms(cluster), weights.weigh, may_merge
+            ) or find_merge_partner(clusters, cluster, weights, key_terms, may_merge)
+            if other is None:
+                young = map(clusters.by_key.__getitem__, self._open_events.clusters_of_young(cluster))
+                other = next((each for each in young if may_merge(cluster, each)), None)
             yield
             if other is None:
-                return
+                break
             into, absorbed = self._survivor(cluster, other)
             self.merge(into, absorbed, clock_ms)
             key_terms.invalidate(into)
             key = into.key
+        for a, b, stories in mixed:
+            if a.key in clusters.by_key and b.key in clusters.by_key:
+                self._tell_apart(a, b, stories)
+                key_terms.invalidate(a)
+                key_terms.invalidate(b)
 
-    def _divide(self, key: int, key_terms: KeyTermCache, overrides: EditorOverrides, clock_ms: int) -> None:
+    def _divide(self, key: int, overrides: EditorOverrides, clock_ms: int) -> None:
         cluster = self._clusters.by_key[key]
-        if len(cluster.members) < MIN_CLUSTER_ITEMS:
-            return
         if any(into == cluster.event_id for into, _ in overrides.merges.values()):
             return  # by an editor
-        weights = self._term_weights
         if cluster.event_id is not None:
-            self._remove_outliers(cluster, clock_ms)
-            key_terms.invalidate(cluster)
-        part = find_division(cluster, key_terms.top_terms(cluster), weights.weigh, weights.expected)
-        if part is None:
-            return
-        self._open_events.release_items(cluster, part)
-        divided = self._clusters.create(part[0], f":{clock_ms}")
-        for member in part:
-            self._clusters.remove_item(member)
-            self._clusters.add_item(divided, member)
-        key_terms.invalidate(cluster)
-        for each in (cluster, divided):
-            if each.event_id is None:
+            outliers = find_outliers(cluster, self._term_weights.window_count)
+            for member in outliers:
+                self._move([member], cluster, self._clusters.create(member, f":{clock_ms}"))
+            self.divide(cluster, clock_ms)
+            self._open_events.refresh_headlines()
+        elif len(cluster.members) >= ENOUGH_ITEMS:
+            self._assign_again([cluster], clock_ms)
+            self._check_burst(cluster)
+
+    def divide(self, cluster: Cluster, clock_ms: int) -> bool:
+        """Divide a cluster that tells more than one story; returns whether it did."""
+        stories = find_division(list(cluster.members.values()), self._term_weights.idf)
+        if stories is None:
+            return False
+        other = self._clusters.create(stories[1][0], f":{clock_ms}")
+        self._move(stories[1], cluster, other)
+        self._assign_again([cluster, other], clock_ms)
+        for each in (cluster, other):
+            if not self.divide(each, clock_ms) and each.event_id is None:
                 self._check_burst(each)
+        return True
 
-    def _remove_outliers(self, cluster: Cluster, clock_ms: int) -> None:
-        outliers = find_outliers(cluster, self._term_weights.window_count)
-        if not outliers:
-            return
-        self._open_events.release_items(cluster, outliers)
-        for member in outliers:
+    def _tell_apart(self, a: Cluster, b: Cluster, stories: Stories) -> None:
+        """Give each of two clusters the items of the story of which it has the larger share."""
+        own = [sum(member.cluster_key == a.key for member in story) / len(story) for story in stories]
+        if own[0] < own[1]:
+            a, b = b, a
+        for story, cluster, other in ((stories[0], a, b), (stories[1], b, a)):
+            self._move([member for member in story if member.cluster_key == other.key], other, cluster)
+        for cluster in (a, b):
+            if cluster.key in self._clusters.by_key and cluster.event_id is None:
+                self._check_burst(cluster)
+
+    def _assign_again(self, near: Iterable[Cluster], clock_ms: int) -> None:
+        """Let the items of small clusters that hold a key term of these join the nearest cluster now."""
+        clusters, weigh = self._clusters, self._term_weights.weigh
+        terms = [term for cluster in near for term in heaviest_terms(cluster.term_sums, weigh)]
+        members = [
+            member
+            for cluster in clusters.with_any_term(terms)
+            if len(cluster.members) < MIN_PART_ITEMS and cluster.event_id is None
+            for member in cluster.members.values()
+        ]
+        for member in members:
+            clusters.remove_item(member)
+        for member in members:
+            cluster, member.cosine = clusters.nearest(member.terms, weigh)
+            clusters.add_item(cluster or clusters.create(member, f":{clock_ms}"), member)
+            if cluster is not None and cluster.event_id is not None:
+                self._open_events.add_items(cluster, [member])
+
+    def _move(self, members: Sequence[WindowItem], cluster: Cluster, other: Cluster) -> None:
+        """Move items from one cluster to another, and from event to event."""
+        self._open_events.release_items(cluster, members)
+        for member in members:
             self._clusters.remove_item(member)
-            self._clusters.add_item(self._clusters.create(member, f":{clock_ms}"), member)
-        self._open_events.refresh_headlines()
-
-    def _related_items(self, cluster: Cluster, moved: Iterable[WindowItem]) -> Iterator[WindowItem]:
-        """The moved items similar to their new cluster: its event does not list unrelated ones."""
-        for member in moved:
-            member.cosine = self._clusters.cosine(member.terms, cluster, self._term_weights.weigh)
-            if member.cosine >= JOIN_RELATED_COSINE:
-                yield member
+            self._clusters.add_item(other, member)
+        if other.event_id is not None:
+            self._open_events.add_items(other, members)
 
     def _survivor(self, a: Cluster, b: Cluster) -> tuple[Cluster, Cluster]:
-        """(survivor, absorbed): the event detected first survives, else the larger, else the older one."""
+        """(survivor, absorbed): the older event, unless it is half as large now as one that is announced."""
 
-        def rank(cluster: Cluster) -> tuple[float, int, int]:
-            event = self._open_events.event_of_cluster(cluster)
-            return event.detected_at_ms if event else float("inf"), -len(cluster.members), cluster.key
+        def rank(cluster: Cluster, other: Cluster) -> tuple[bool, bool, float, int, int]:
+            event, rival = map(self._open_events.event_of_cluster, (cluster, other))
+            may_yield = event and rival and (rival.announced_size or event.status == "fading")
+            is_remnant = bool(may_yield) and 2 * cluster.counted_items < other.counted_items
+            at_ms = event.detected_at_ms if event else 0
+            return event is None, is_remnant, at_ms, -len(cluster.members), cluster.key
 
-        return (a, b) if rank(a) < rank(b) else (b, a)
+        return (a, b) if rank(a, b) < rank(b, a) else (b, a)
 
 
-def find_division(
-    cluster: Cluster, top_terms: Sequence[str], weigh: TermWeigher, expected: Callable[[str], float]
-) -> list[WindowItem] | None:
-    """Return the smaller of two topics, in order of joining, or None; ``expected``: usual documents."""
-    members = list(cluster.members.values())
-    min_items = max(MIN_PART_ITEMS, MIN_PART_SHARE * len(members))
-    for term in top_terms:
-        if cluster.term_sums[term] > MAX_TERM_WEIGHT * (len(members) - min_items):
-            continue  # too many items hold it, without counting them
-        inside = [member for member in members if term in member.terms]
-        if not min_items <= len(inside) <= len(members) - min_items:
+def find_division(members: Sequence[WindowItem], idf: TermWeigher) -> Stories | None:
+    """The items of each of two stories, the earlier one first; None if all tell one story.
+
+    Two of the rarest terms that exclude each other begin a story each; the terms that occur with one of them
+    alone extend it. Kinds of events share their words, not their names.
+    """
+    if len(members) < 2 * MIN_PART_ITEMS:
+        return None
+    needed = max(MIN_PART_ITEMS, min(ENOUGH_ITEMS, len(members) * MIN_PART_SHARE))
+    counts = Counter(term for member in members for term in member.terms)
+    rarest = sorted((t for t in counts if counts[t] >= MIN_PART_ITEMS), key=lambda t: (-idf(t), t))
+    holders = {term: _holders(term, members) for term in rarest[: 2 * KEY_TERMS_PER_CLUSTER]}
+    pairs = [pair for pair in combinations(holders, 2) if _exclude(*map(holders.__getitem__, pair))]
+    if not pairs:
+        return None
+    frequent = sorted((t for t in counts if counts[t] >= MIN_OWN_TERM_ITEMS), key=lambda t: (-counts[t], t))
+    holders |= {term: _holders(term, members) for term in frequent}
+    for pair in sorted(pairs, key=lambda pair: (-min(counts[pair[0]], counts[pair[1]]), pair)):
+        seeds = list(pair)
+        for term in frequent:  # further stories
+            if counts[term] >= MIN_PART_ITEMS and all(_exclude(holders[term], holders[t]) for t in seeds):
+                seeds.append(term)
+        stories = [set(holders[term]) for term in seeds]
+        owner = {term: i for i, term in enumerate(seeds)}
+        for term in frequent:
+            if term not in owner and (story := _extend_one(stories, holders[term])) is not None:
+                owner[term] = story
+        several = {i for i, count in Counter(chain.from_iterable(stories)).items() if count > 1}
+        a, b = (story - several for story in stories[:2])
+        rest = len(members) - len(set().union(*stories) - several)
+        if min(len(a), len(b)) < needed or rest > MAX_REST_SHARE * len(members):
             continue
-        outside = [member for member in members if term not in member.terms]
-        part = min(outside, inside, key=len)
-        sums: Counter[str] = Counter()
-        for member in part:
-            sums.update(member.terms)
-        rest = {t: total - sums.get(t, 0) for t, total in cluster.term_sums.items() if total != sums.get(t)}
-        connecting = set(heaviest_terms(sums, weigh)).intersection(heaviest_terms(rest, weigh))
-        if terms_support_merge(connecting, expected):
+        common = [t for t in frequent if t not in owner and _mark(holders[t], a) and _mark(holders[t], b)]
+        names = [_shows_name(term, members) for term in pair]
+        if any(_shows_name(term, members) for term in common):
             continue
-        if _cosine(_weighted(sums, weigh), _weighted(rest, weigh), connecting) <= MAX_PARTS_COSINE:
-            return part
+        if not all(names):  # the more the stories share, the more each needs of its own
+            own = [sum(owner[t] == i and _mark(holders[t], s) for t in owner) for i, s in enumerate((a, b))]
+            if min(own) < min(1 + len(common), 3 if False in names else 2):
+                continue
+            if rest > MAX_REST_SHARE / 2 * len(members):
+                continue
+        earlier, later = sorted((a, b), key=lambda story: (sum(story) / len(story), min(story)))
+        return [members[i] for i in sorted(earlier)], [members[i] for i in sorted(later)]
     return None
+
+
+def _extend_one(stories: Sequence[set[int]], held: set[int]) -> int | None:
+    """Add the items with a term to the story that it occurs in; None if it is none, or not one alone."""
+    best = max(range(len(stories)), key=lambda i: len(held & stories[i]))
+    foreign = held.intersection(set().union(*stories[:best], *stories[best + 1 :]))
+    if not held & stories[best] or len(foreign) > MAX_COMMON_SHARE * len(held):
+        return None
+    stories[best].update(held - foreign)
+    return best
+
+
+def _mark(held: set[int], story: set[int]) -> bool:
+    """Whether a fair share of the items of a story hold a term."""
+    return len(held & story) >= max(MIN_OWN_TERM_ITEMS, FAIR_SHARE * len(story))
+
+
+def _holders(term: str, members: Sequence[WindowItem]) -> set[int]:
+    return {i for i, member in enumerate(members) if term in member.terms}
+
+
+def _exclude(a: set[int], b: set[int]) -> bool:
+    return len(a & b) <= MAX_COMMON_SHARE * min(len(a), len(b))
+
+
+def _shows_name(term: str, members: Sequence[WindowItem]) -> bool | None:
+    """Whether capital letters show a name; None where they do not tell, as in Chinese, or on all nouns."""
+    found = [word[0].isupper() for word in islice(occurrences_inside(term, members), ENOUGH_ITEMS)]
+    if not found or 2 * sum(member.lang == "de" for member in members) > len(members):
+        return None
+    return sum(found) >= CAPITALIZED_SHARE * len(found)
 
 
 def find_outliers(cluster: Cluster, window_count: Callable[[str], int]) -> list[WindowItem]:
@@ -229,14 +337,3 @@ def find_outliers(cluster: Cluster, window_count: Callable[[str], int]) -> list[
     }
     outliers = [member for member in cluster.members.values() if own.isdisjoint(member.terms)]
     return outliers if len(outliers) <= MAX_STRAY_SHARE * len(cluster.members) else []
-
-
-def _weighted(sums: Mapping[str, int], weigh: TermWeigher) -> dict[str, float]:
-    return {term: weight * weigh(term) for term, weight in sums.items()}
-
-
-def _cosine(a: dict[str, float], b: dict[str, float], without: set[str]) -> float:
-    squares_a = sum(w * w for t, w in a.items() if t not in without)
-    squares_b = sum(w * w for t, w in b.items() if t not in without)
-    dot = sum(w * b[t] for t, w in a.items() if t in b and t not in without)
-    return dot / math.sqrt(squares_a * squares_b) if dot else 0.0

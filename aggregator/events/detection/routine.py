@@ -71,6 +71,7 @@ MIN_JACCARD = 0.5
 MIN_RETURNS_OF_ONE_TERM = 2
 
 
+@lru_cache(maxsize=MAX_CACHED_STYLES)
 def shows_names(title: str) -> bool:
     """Whether capital letters show names in this headline: it is written as a sentence."""
     words: list[str] = _TOKEN.findall(title)

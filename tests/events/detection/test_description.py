@@ -83,7 +83,7 @@ term_sums = st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(
 
 
 @given(term_sums)
-def test_the_fast_top_term_is_the_first_of_all(sums: dict[str, int]) -> None:
+def test_the_heaviest_terms_are_the_first_of_all(sums: dict[str, int]) -> None:
     """Also on ties, which the term decides; a cluster without terms has none."""
     cluster = Cluster(1, "s1", term_sums=sums)
 
@@ -91,22 +91,6 @@ def test_the_fast_top_term_is_the_first_of_all(sums: dict[str, int]) -> None:
 
     assert len(terms) == min(KEY_TERMS_PER_CLUSTER, len(sums))
     assert terms == sorted(sums, key=lambda term: (-sums[term] * len(term), term))[:KEY_TERMS_PER_CLUSTER]
-    assert description.top_term(cluster, lambda term: float(len(term))) == (terms[0] if terms else "")
-
-
-@given(term_sums, st.lists(st.sampled_from(["a", "b", "ab", "ba", "c"]), max_size=40))
-def test_the_top_bursting_term_is_the_first_that_bursts(sums: dict[str, int], in_window: list[str]) -> None:
-    """It is the top term if that bursts; "" if no term does. Repeated calls agree."""
-    baseline = Baseline(4 * HOUR_MS)
-    weights = TermWeights(BurstRule(), baseline, ColdStart(None, baseline))
-    for words in in_window:
-        weights.add(window_item(1, words))
-    cache, cluster = KeyTermCache(weights), Cluster(1, "s1", term_sums=sums)
-
-    ordered = sorted(sums, key=lambda term: (-sums[term] * weights.weigh(term), term))
-
-    assert cache.top_bursting_term(cluster) == next(filter(weights.is_bursting, ordered), "")
-    assert cache.top_bursting_term(cluster) == cache.top_bursting_term(cluster)
 
 
 def test_the_headline_has_the_common_terms() -> None:
@@ -136,15 +120,14 @@ def test_an_invalidated_cluster_gets_new_terms() -> None:
     baseline = Baseline(4 * HOUR_MS)
     weights = TermWeights(BurstRule(), baseline, ColdStart(None, baseline))
     cache, cluster = KeyTermCache(weights), cluster_of(window_item(1, "storm"))
-    assert (cache.top_terms(cluster), cache.top_term(cluster)) == (["storm"], "storm")
-    assert cache.top_bursting_term(cluster) == ""
+    assert cache.top_terms(cluster) == ["storm"]
 
     cluster.term_sums["aground"] = 900
-    assert (cache.top_terms(cluster), cache.top_term(cluster)) == (["storm"], "storm")
+    assert cache.top_terms(cluster) == ["storm"]
     cache.invalidate(cluster)
 
-    assert (cache.top_terms(cluster), cache.top_term(cluster)) == (["aground", "storm"], "aground")
-    assert cache.top_term(cluster_of(window_item(2, "ferry"), key=2)) == "ferry"
+    assert cache.top_terms(cluster) == ["aground", "storm"]
+    assert cache.top_terms(cluster_of(window_item(2, "ferry"), key=2)) == ["ferry"]
 
 
 def test_clusters_agree_with_half_of_their_key_terms_in_common() -> None:

@@ -186,26 +186,6 @@ def test_the_last_items_of_an_event_take_in_nothing_else(words: str, joins: bool
     assert (stream.detector.events[0].size > 18) is joins
 
 
-def test_an_event_does_not_list_unrelated_items_of_a_merged_cluster() -> None:
-    """They count with their cluster; items, size and peak of the event do not include them."""
-    stream = DetectorStream()
-    for minute in range(18):
-        stream.send(minute)
-    stream.send(19, "museum painting stolen")
-    stream.send(20, "museum painting stolen")
-    stream.send(20, "museum painting stolen director silent harbour")
-    bridge, museum = (s for s in stream.detector.clusters.by_key.values() if len(s.members) > 1)
-
-    stream.detector.merger.merge(bridge, museum, stream.detector.clock_ms)
-    stream.tick(21)
-
-    (event,) = stream.detector.events
-    assert bridge.counted_items == 21
-    assert event.items == (*(f"a{n}" for n in range(1, 19)), "a21")
-    assert (event.size, event.peak) == (19, 19)
-    assert event.cosines[-1] < 0.9  # to the merged cluster, not to its former one
-
-
 def test_work_in_steps_gives_the_same_state_as_one_call() -> None:
     """The start of a minute in which many clusters grew takes several steps."""
     whole, stepped, stream = BurstDetector(RULE), BurstDetector(RULE), DetectorStream()

@@ -80,7 +80,7 @@ def test_lists_are_limited_while_counts_go_on(monkeypatch: pytest.MonkeyPatch) -
 def test_an_absorbed_event_leaves_its_items_and_its_own_absorbed_ones() -> None:
     """Counts and times of both, intervals added, articles of both announced with the next change."""
     event, other = opened(10, 20), opened(5, 15, id_="e2")
-    other.absorbed, other.sightings = ["e3"], 2
+    other.absorbed, other.sightings, other.announced_size = ["e3"], 2, 2
 
     event.absorb(other)
 
@@ -216,6 +216,59 @@ def test_converging_clusters_become_one_event() -> None:
     last = [c.event for c in stream.changes if c.event.id == survivor.id][-1]
     assert last.size == 100
     assert absorbed.detected_at_ms >= survivor.detected_at_ms
+
+
+def send_two_that_share_a_term(stream: DetectorStream) -> None:
+    """Two events within half a minute; some items of the second hold a key term of the first."""
+    stream.send_burst(18, step=0.01, words="bridge collapse lorry")
+    for i in range(18):
+        stream.send(0.2 + i / 100, "ferry drivers rescued divers" + " bridge" * (i % 3 == 2))
+
+
+def test_an_event_waits_for_others_of_its_story_before_it_is_announced() -> None:
+    """Two fragments fire within a minute and are merged: one alert. Nobody heard of the second one."""
+    stream = DetectorStream()
+    send_two_that_share_a_term(stream)
+    assert len(stream.detector.events) == 2 and len(stream.fired) == 1
+    stream.send_burst(60, start=0.5, step=0.005, words="bridge collapse lorry ferry drivers rescued divers")
+
+    stream.tick(1)
+
+    (event,) = stream.detector.events
+    assert (event.size, event.absorbed, len(stream.fired)) == (96, (), 1)
+    assert stream.events_of_kind("merged") == []
+
+
+def test_an_event_that_stays_alone_is_announced_with_the_next_minute() -> None:
+    """Also if no article comes until its items are old."""
+    stream = DetectorStream()
+    send_two_that_share_a_term(stream)
+    assert len(stream.fired) == 1
+
+    stream.tick(600)
+
+    assert [(c.at_ms - START_MS) // MINUTE_MS for c in stream.changes if c.kind == "fired"] == [0, 1]
+    assert [c.event.size for c in stream.changes if c.kind == "closed"] == [18, 18]
+
+
+@pytest.mark.parametrize(("start", "survivor"), [(250, 1), (242, 0)])
+def test_what_is_there_now_decides_which_event_survives(start: int, survivor: int) -> None:
+    """Six items of an old event do not swallow 20 new ones; fourteen do, since it is no remnant."""
+    stream = DetectorStream()
+    stream.send_burst(16, words="harbour bridge collapse")
+    stream.send_burst(20, start=start, step=0.01, words="ferry passengers rescued pier")
+    old, new = (
+        stream.detector.clusters.by_key[e.cluster_key] for e in stream.detector.open_events.by_id.values()
+    )
+    events = [old.event_id, new.event_id]
+
+    into, absorbed = stream.detector.merger._survivor(old, new)
+    stream.detector.merger.merge(into, absorbed, stream.detector.clock_ms)
+    stream.changes += stream.detector.drain_changes()
+
+    assert [event.id for event in stream.detector.events] == [events[survivor]]
+    (closed,) = stream.events_of_kind("merged")
+    assert closed.merged_into == events[survivor]
 
 
 def test_a_deleted_article_is_removed_from_its_event() -> None:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from aggregator.events.detection import description, merging
-from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, MIN_ITEMS_TO_BE_MERGED, Cluster
+from aggregator.analysis.text import tokenizer
+from aggregator.events.detection import merging
+from aggregator.events.detection.clustering import (
+    MAX_TERM_WEIGHT,
+    MIN_ITEMS_TO_BE_MERGED,
+    Cluster,
+    WindowItem,
+)
 from aggregator.events.detection.description import KeyTermCache, heaviest_terms
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.lifecycle import OpenEvent
@@ -47,10 +55,10 @@ def test_fragments_that_only_burst_at_the_same_time_stay_apart() -> None:
 def partner_by_exhaustive_search(detector: BurstDetector, cluster: Cluster) -> Cluster | None:
     """``find_merge_partner`` without its shortcuts."""
     weights, weight_share = detector.term_weights, MAX_TERM_WEIGHT * MERGE_SHARE
-    own_term = description.top_term(cluster, weights.weigh)
+    own_term = heaviest_terms(cluster.term_sums, weights.weigh)[0]
     best, best_share = None, 0.0
     for other in detector.clusters.by_key.values():
-        other_term = description.top_term(other, weights.weigh)
+        other_term = heaviest_terms(other.term_sums, weights.weigh)[0]
         if other is cluster or len(other.members) < MIN_ITEMS_TO_BE_MERGED:
             continue
         if other.event_id and cluster.event_id and not KeyTermCache(weights).agree(cluster, other):
@@ -89,8 +97,9 @@ def test_the_merge_partner_is_that_of_an_exhaustive_search() -> None:
             item_words = rng.sample(rng.choice(topics), rng.choice([1, 1, 1, 2]))
             detector.observe(item := stream.item(i / 4, " ".join(item_words)), item.arrived_ms)
             for cluster in detector.clusters.by_key.values():
+                weights, key_terms = detector.term_weights, KeyTermCache(detector.term_weights)
                 found = merging.find_merge_partner(
-                    detector.clusters, cluster, detector.term_weights, KeyTermCache(detector.term_weights)
+                    detector.clusters, cluster, weights, key_terms, key_terms.support_merge
                 )
                 assert found is partner_by_exhaustive_search(detector, cluster)
                 partners += found is not None
@@ -98,35 +107,109 @@ def test_the_merge_partner_is_that_of_an_exhaustive_search() -> None:
     assert partners
 
 
-USUAL = {"bank": 2.0}
+def quake(place: str, country: str) -> list[str]:
+    """Twelve headlines on one quake; one names both the place and the country."""
+    return [
+        f"Strong quake shakes {country}, roofs fall in {place}", f"Quake in {place} kills dozens",
+        f"Death toll of {place} quake rises", f"Hospital in {place} damaged by quake",
+        f"{country} asks for help after quake", f"Quake cuts power in {country}",
+        f"Rescue teams reach {place}", f"Families dig for victims in {place}",
+        f"Aftershock scares people in {place}", f"Schools closed in {country} after quake",
+        f"Flights to {country} cancelled after quake", f"What we know about the {place} quake",
+    ]  # fmt: skip
 
 
-def weigh(term: str) -> float:
-    return 1.0
+STORIES: dict[str, tuple[list[str], ...]] = {
+    "en": (quake("Marrow", "Norland"), quake("Kelpton", "Tavinia"), quake("Aldery", "Zambora")),
+    "de": tuple(
+        [
+            f"Beben in {place} ({country}): {part}"
+            for part in ("Tote", "Hilfe", "Suche", "Strom", "Lage", "Not")
+        ]
+        for place, country in (("Marrau", "Nordland"), ("Kelpstadt", "Tavinien"))
+    ),
+    "zh": tuple(
+        [f"{country}{place}地震{part}" for part in ("死亡", "救援", "停电", "余震", "医院", "学校")]
+        for place, country in (("玉树", "青海"), ("札幌", "北海道"))
+    ),
+}
 
 
-def division(*parts: tuple[int, str], usual: dict[str, float]) -> list[str] | None:
-    """Ids of the smaller topic of a cluster with these numbers of items of these words."""
-    words = [words for count, words in parts for _ in range(count)]
-    cluster = cluster_of(*(window_item(i, f"{text} own{i}") for i, text in enumerate(words)))
-    part = find_division(
-        cluster, heaviest_terms(cluster.term_sums, weigh), weigh, lambda term: usual.get(term, 0.0)
-    )
-    return None if part is None else [member.id for member in part]
+def told(stories: Iterable[list[str]], lang: str = "en", by_turns: bool = True) -> list[WindowItem]:
+    """Items of these stories, by turns or one after the other; ids begin with the number of the story."""
+    rows = [
+        (i if by_turns else 0, k, i, title)
+        for k, titles in enumerate(stories)
+        for i, title in enumerate(titles)
+    ]
+    items = []
+    for number, (_, k, i, title) in enumerate(sorted(rows)):
+        terms = dict.fromkeys(tokenizer.tokenize(title, lang), 255)
+        items.append(window_item(number, title=title, terms=terms, id=f"{k}-{i}", lang=lang))
+    return items
 
 
-def test_the_smaller_of_two_topics_that_share_one_usual_word_is_found() -> None:
-    """Two key terms in common, or one that is otherwise unused, hold a cluster together."""
-    clothier, governor = (12, "bank clothier offer"), (6, "bank governor rates")
-    assert division(clothier, governor, usual=USUAL) == [f"a{i}" for i in range(12, 18)]
-    assert division(clothier, governor, usual={}) is None
-    assert division(clothier, (6, "bank offer rates"), usual={**USUAL, "offer": 1.0}) is None
+def idf(items: Sequence[WindowItem]) -> Callable[[str], float]:
+    """The rarity of terms in these items."""
+    counts = Counter(term for item in items for term in item.terms)
+    return lambda term: 1 / counts[term]
 
 
-def test_a_few_items_are_a_side_of_the_topic() -> None:
-    """A part has at least 5 items and 15 % of the cluster."""
-    assert division((14, "bank clothier offer"), (4, "bank governor rates"), usual=USUAL) is None
-    assert division((45, "bank clothier offer"), (6, "bank governor rates"), usual=USUAL) is None
+def divided(items: Sequence[WindowItem]) -> list[set[str]] | None:
+    """The stories (numbers of ``told``) of each part."""
+    found = find_division(items, idf(items))
+    return None if found is None else [{item.id[0] for item in part} for part in found]
+
+
+@pytest.mark.parametrize("by_turns", [True, False])
+@pytest.mark.parametrize("lang", list(STORIES))
+def test_two_stories_of_one_kind_are_told_apart_by_their_names(lang: str, by_turns: bool) -> None:
+    """They share what happens in every quake; each alone is one story, and a few items are a side of it."""
+    one, other = STORIES[lang][:2]
+
+    assert divided(told([one, other], lang, by_turns)) == [{"0"}, {"1"}]
+    assert divided(told([one], lang)) is None
+    assert divided(told([other], lang)) is None
+    assert divided(told([one, other[:4]], lang)) is None
+
+
+def test_three_stories_are_divided_one_by_one() -> None:
+    """Two at a time."""
+    parts = divided(told(STORIES["en"]))
+
+    assert parts is not None and parts[0] != parts[1]
+    assert [len(part) for part in parts] == [1, 1]
+
+
+def test_a_common_name_holds_the_sides_of_a_story_together() -> None:
+    """A rescue and an inquiry about one ship; so do two words for one thing, which no name marks."""
+    rescue = [f"Ferry Aldwyn: divers {word} cabins" for word in ("search", "reach", "open", "map", "leave")]
+    inquiry = [
+        f"Ferry Aldwyn: court {word} captain" for word in ("hears", "frees", "fines", "calls", "jails")
+    ]
+    phones = [
+        f"Parents with {word} are cold, study says" for word in ("smartphones", "devices") for _ in range(8)
+    ]
+
+    assert divided(told([rescue, inquiry])) is None
+    assert divided(told([phones[:8], phones[8:]])) is None
+
+
+@pytest.mark.parametrize("minutes", [0.05, 4])
+def test_two_stories_of_one_kind_are_two_events_with_an_alert_each(minutes: float) -> None:
+    """They come by turns, within a minute or over hours; no item is counted in the wrong one."""
+    stream = DetectorStream()
+    stories = [[title for title in titles for _ in range(2)] for titles in STORIES["en"][:2]]
+    for i in range(24):
+        for k, titles in enumerate(stories):
+            terms = tuple((term, 1.0) for term in tokenizer.tokenize(titles[i], "en"))
+            stream.send((i + k / 2) * minutes, title=titles[i], terms=terms, lang="en", id=f"{k}-{i}")
+    stream.tick(24 * minutes + 1)
+    stream.tick(24 * minutes + 2)
+
+    events = stream.detector.events
+    assert sorted("".join({id_[0] for id_ in event.items}) for event in events) == ["0", "1"]
+    assert len(stream.fired) == 2
 
 
 def test_items_of_another_topic_leave_the_event() -> None:

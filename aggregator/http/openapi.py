@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
+from importlib import resources
 from typing import Any
 
 import msgspec
@@ -13,111 +15,14 @@ import msgspec
 from aggregator import __version__
 from aggregator.http.auth import PROBE_PATHS
 from aggregator.http.endpoint import JSON_TYPE, Endpoint
-from aggregator_client.wire import TEXT, LineProblem, Problem
+from aggregator_client.wire import LineProblem, Problem
 
 NDJSON_TYPE, FORM_TYPE = "application/x-ndjson", "application/x-www-form-urlencoded"
 SCHEMA_REF = "#/components/schemas/{name}"
-DESCRIPTION = """\
-Detect duplicate and related news articles, and breaking events.
-
-Storing articles is idempotent: sending an id again returns the same verdict. An id in a path is
-percent-encoded ("example.org%2Fa%3Fx%3D1"); unescaped slashes work too, unless the id ends in /copies,
-/related or /provenance. Bodies are UTF-8 JSON, plain or with Content-Encoding gzip; their Content-Type is
-ignored. Where access keys are required, send "Authorization: Bearer KEY"; the role of the key determines its
-permissions. Times are RFC 3339 with an offset. Unknown fields and query parameters are rejected. Every error
-is a problem (RFC 9457) with a one-sentence detail and a stable code.
-"""
-
-
-IDEMPOTENCY_PARAMETER = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "description": (
-        "A key of the client's choice, such as a UUID. Repeating the request with it within 24 h returns the "
-        "first answer; sending it with another request is 422, and 409 before the first has finished."
-    ),
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-~]+$"},
-    "example": "8e03978e-40d5-43dd-bc93-6894a57f9324",
-}
-_PERMISSION_DESCRIPTIONS = {
-    "key": "any key",
-    "crawler": "a key with the role crawler or admin",
-    "reader": "a key with the role reader, editor or admin",
-    "editor": "a key with the role editor or admin",
-    "admin": "a key with the role admin",
-}
-
-# Example requests: bodies by operation and name. ``tests/http/test_openapi_examples.py`` sends every one.
-_EDITED_TEXT = TEXT.replace("The swimming hall", "Good news for swimmers: the swimming hall")
-
-_POOL = {
-    "id": "pool-1",
-    "source": "Brackwater Gazette",
-    "url": "https://gazette.example/pool",
-    "title": "Brackwater swimming hall opens again",
-    "text": TEXT,
-    "published_at": "2026-11-20T08:00:00Z",
-}
-_DESK = {
-    "name": "Harbour desk",
-    "terms": ["ferry", "harbour"],
-    "languages": ["en"],
-    "alert_size": 20,
-    "quiet_from": "22:30",
-    "quiet_until": "06:00",
-    "time_zone": "Europe/Berlin",
-}
-
-BODY_EXAMPLES: dict[str, dict[str, Any]] = {
-    "postArticle": {
-        "article": _POOL,
-        "copy": {"id": "pool-2", "source": "Coastline News", "text": _EDITED_TEXT},
-        "page": {"url": "https://radio.example/pool", "html": f"<html><body><p>{TEXT}</p></body></html>"},
-    },
-    "postBatch": {"line": _POOL},
-    "postRelated": {
-        "readingList": {"ids": ["pool-1", "pool-2", "pool-9"]},
-        "content": {"title": "Swimmers get their hall back", "text": _EDITED_TEXT},
-    },
-    "explain": {
-        "stored": {"a": "pool-1", "b": "pool-2"},
-        "content": {"a": "pool-1", "b": {"title": "Swimmers get their hall back", "text": _EDITED_TEXT}},
-    },
-    "postReadMark": {"events": {"seen": ["pool-1"]}, "all": {"looked_at": "2026-11-20T08:40:00Z"}},
-    "postWatch": {"watch": {"name": "floods", "query": "term=flood&min_size=20"}},
-    "postAction": {
-        "acknowledge": {"action": "acknowledge", "actor": "Ada"},
-        "note": {"action": "note", "actor": "Ada", "text": "Called the pool: opens at noon."},
-        "assign": {"action": "assign", "actor": "Ada", "assignee": "Ben"},
-        "status": {"action": "set_work_status", "actor": "Ada", "work_status": "on_it"},
-        "mute": {"action": "mute", "actor": "Ada", "scope": "story"},
-        "unmute": {"action": "unmute", "actor": "Ada"},
-    },
-    "postDesk": {"desk": _DESK},
-    "putDesk": {"desk": {**_DESK, "alert_size": 30}},
-    "postTarget": {
-        "webhook": {"kind": "webhook", "address": "https://hooks.example/desk"},
-        "chat": {"kind": "webhook", "address": "https://chat.example/hook", "format": "slack"},
-    },
-    "postWebhook": {
-        "all": {"url": "https://hooks.example/news"},
-        "filtered": {"url": "https://hooks.example/floods", "query": "term=flood&min_size=20"},
-    },
-    "postWebhookAction": {"suspend": {"action": "disable"}, "resume": {"action": "enable"}},
-    "createDesk": {"form": {"action": "preview", "name": "Harbour desk", "terms": "ferry, harbour"}},
-    "changeDesk": {"form": {"action": "preview", "name": "Harbour desk", "terms": "ferry"}},
-    "createWebhook": {"form": {"action": "add", "url": "https://hooks.example/page"}},
-    "changeWebhook": {"form": {"action": "disable"}},
-    "lookupPasted": {"form": {"q": TEXT}},
-    "comparePasted": {"form": {"a": "pool-1", "b": TEXT}},
-    "signIn": {"form": {"key": "k9f3.0123456789abcdef", "next": "/"}},
-}
-# Ids that the service assigns are shown by the form that they have.
-PATH_EXAMPLES = {
-    "articles": "pool-1", "events": "pool-1", "stories": "pool-1", "sources": "Brackwater Gazette",
-    "watches": "1ac4d0f935b5", "desks": "5d0c1e8a77b2", "webhooks": "9b7f3c21d0e4", "static": "page.css",
-}  # fmt: skip
+# Descriptions and example requests; ``tests/http/test_openapi_examples.py`` sends every body.
+_TEXTS = json.loads(resources.files(__package__).joinpath("openapi_texts.json").read_text(encoding="utf-8"))
+DESCRIPTION, IDEMPOTENCY_PARAMETER = _TEXTS["description"], _TEXTS["idempotency_parameter"]
+BODY_EXAMPLES, PATH_EXAMPLES = _TEXTS["bodies"], _TEXTS["paths"]
 
 
 def build_document(endpoints: Sequence[Endpoint], base_path: str = "") -> dict[str, Any]:
@@ -170,7 +75,7 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
     else:
         operation["security"] = [{"key": []}]
         operation["description"] = (
-            f"Where access keys are required: {_PERMISSION_DESCRIPTIONS[endpoint.permission]}."
+            f"Where access keys are required: {_TEXTS['permissions'][endpoint.permission]}."
         )
     parameters = _path_parameters(endpoint) + _query_parameters(endpoint, components)
     if endpoint.idempotency_key:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntFlag, auto
+from math import inf
 from typing import Literal
 
 import numpy as np
@@ -18,8 +19,9 @@ import numpy.typing as npt
 from aggregator.errors import AggregatorError
 from aggregator.time_units import DAY_MS, HOUR_MS
 
-# published: the time that the source states; day: it states a day only; arrived: when the crawler sent it.
-TimeBasis = Literal["published", "day", "arrived"]
+# published: the time that the source states; day: it states a day only; arrived: when the crawler sent it;
+# claimed: as arrived, since the source is not known for dates that long before.
+TimeBasis = Literal["published", "day", "claimed", "arrived"]
 VerdictName = Literal["new", "related", "duplicate"]
 MatchRule = Literal["exact", "hamming", "overlap", "title"]
 
@@ -29,6 +31,7 @@ TERM_WEIGHT_STEPS = 255
 
 NUMBER_RANDOM_BITS = 22
 MAX_TEXT_WORDS = 0xFFFF
+LATE_MS, DAY_AND_OFFSET_MS = 4 * HOUR_MS, 36 * HOUR_MS
 
 
 def article_number_at(now_ms: int, low_bits: int = 0) -> int:
@@ -41,16 +44,19 @@ def arrival_ms_of(number: int) -> int:
     return number >> NUMBER_RANDOM_BITS
 
 
-def publication_time(published_ms: int | None, arrived_ms: int) -> tuple[int, TimeBasis]:
+def publication_time(published_ms: int | None, arrived_ms: int, max_ms: float = inf) -> tuple[int, TimeBasis]:
     """The time by which an article is ordered, and how well it is known.
 
-    A date after the arrival is ignored. Midnight UTC is a day without a time: the arrival counts on that day.
+    A date after the arrival is ignored. Midnight UTC is a day without a time: the arrival counts until that
+    day is over everywhere. A date over ``max_ms`` before it is a claim, and the arrival counts: ``LATE_MS``,
+    or what is believed of the source (``ExtractionHealth``); without limit if it was declared as past.
     """
-    if published_ms is None or published_ms > arrived_ms:
+    is_day = published_ms is not None and published_ms % DAY_MS == 0
+    if published_ms is None or arrived_ms < published_ms + is_day * DAY_AND_OFFSET_MS:
         return arrived_ms, "arrived"
-    if published_ms % DAY_MS == 0:
-        return (arrived_ms, "arrived") if arrived_ms < published_ms + DAY_MS else (published_ms, "day")
-    return published_ms, "published"
+    if arrived_ms - published_ms > max_ms:
+        return arrived_ms, "claimed"
+    return published_ms, "day" if is_day else "published"
 
 
 class Problem(IntFlag):
@@ -61,23 +67,22 @@ class Problem(IntFlag):
     cut = auto()  # the text ends within a sentence, or refers to its continuation
     markup = auto()  # tags or entities in the text
     other_language = auto()  # than declared
-    late = auto()  # arrived more than LATE_MS after its publication, and is no backfill
+    late = auto()  # arrived more than LATE_MS after its publication, and is no backfill of a desk
     no_time = auto()  # dated by day
     undated = auto()
     reused_id = auto()  # the id stood for another article before
 
 
-NO_PROBLEM, LATE_MS = Problem(0), 4 * HOUR_MS
+NO_PROBLEM = Problem(0)
 
 
 def date_problem(article: Article, arrived_ms: int) -> Problem:
     """The problem of an article's date, by its arrival."""
     if article.published_at_ms is None:
         return Problem.undated
-    if article.published_at_ms % DAY_MS == 0:
-        return Problem.no_time
-    is_late = arrived_ms - article.published_at_ms > LATE_MS and not article.backfill
-    return Problem.late if is_late else NO_PROBLEM
+    _, basis = publication_time(article.published_at_ms, arrived_ms, LATE_MS)
+    is_late = basis == "claimed" and (article.is_bound or not article.backfill)
+    return Problem(Problem.late * is_late | Problem.no_time * (article.published_at_ms % DAY_MS == 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,7 @@ class Article:
     lang: str | None = None  # as declared by the crawler, e.g. "en", "en-US", "zh-Hant"
     policy: str = ""  # name of the policy profile that the request chose
     backfill: bool = False  # declared as part of an archive or backlog: counts for no event
+    is_bound: bool = False  # sent with a key bound to its source
     known_lang: str = ""  # of an equal text that is stored: nothing is detected (``ingest/equal_texts.py``)
 
 
@@ -167,8 +173,7 @@ class ArticleRecord:
     """The stored record of one version of an article, keyed by its number.
 
     ``first_version`` is the number of the first version of the id, which duplicates refer to.
-    ``opening_mask``, ``backfill`` and ``problems`` are stored in the article stream only: a record that was
-    read has 0 and False.
+    ``problems`` are stored in the article stream only: a record that was read has none.
     """
 
     number: int
@@ -352,8 +357,8 @@ class Answer:
 class StreamItem:
     """One entry of the article stream, which the detector reads in commit order.
 
-    ``canonical_first``: the group that a duplicate belongs to. Of a deleted article only ``number``,
-    ``first_version`` and ``id`` are set. ``terms``: story terms.
+    ``canonical_first``: the group that a duplicate belongs to; ``terms``: story terms. Of a deleted article
+    only ``number``, ``first_version``, ``id`` and hashes of its story terms and language marker are set.
     """
 
     number: int
@@ -375,6 +380,7 @@ class StreamItem:
     terms: tuple[tuple[str, float], ...] = ()
     backfill: bool = False
     problems: int = 0
+    deleted_terms: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,7 +91,12 @@ def test_a_record_arrived_when_its_version_did() -> None:
         (None, NOON, (NOON, "arrived")),
         (NOON + 1, NOON, (NOON, "arrived")),  # a clock that is ahead
         (MIDNIGHT, NOON, (NOON, "arrived")),  # a day without a time, which arrived on that day
-        (MIDNIGHT, NOON + DAY_MS, (MIDNIGHT, "day")),
+        (
+            MIDNIGHT,
+            MIDNIGHT + 36 * HOUR_MS - 1,
+            (MIDNIGHT + 36 * HOUR_MS - 1, "arrived"),
+        ),
+        (MIDNIGHT, MIDNIGHT + 36 * HOUR_MS, (MIDNIGHT, "day")),
         (MIDNIGHT + 1, NOON, (MIDNIGHT + 1, "published")),
     ],
 )
@@ -101,6 +108,23 @@ def test_the_arrival_replaces_a_time_that_is_missing_or_impossible(
 
 
 @pytest.mark.parametrize(
+    ("age_ms", "believed_ms", "basis"),
+    [
+        (LATE_MS, LATE_MS, "published"),
+        (LATE_MS + 1, LATE_MS, "claimed"),
+        (9 * HOUR_MS, 10 * HOUR_MS, "published"),
+        (20 * DAY_MS, inf, "published"),
+        (4 * DAY_MS - NOON % DAY_MS, LATE_MS, "claimed"),
+    ],
+)
+def test_a_date_long_before_the_arrival_is_a_claim(age_ms: int, believed_ms: float, basis: str) -> None:
+    """The arrival counts, unless the source is known for such dates, or what is past was declared."""
+    at_ms, found = publication_time(NOON - age_ms, NOON, believed_ms)
+
+    assert (found, at_ms) == (basis, NOON if basis == "claimed" else NOON - age_ms)
+
+
+@pytest.mark.parametrize(
     ("published_ms", "backfill", "expected"),
     [
         (None, False, Problem.undated),
@@ -108,6 +132,7 @@ def test_the_arrival_replaces_a_time_that_is_missing_or_impossible(
         (NOON - LATE_MS, False, NO_PROBLEM),
         (NOON - LATE_MS - 1, False, Problem.late),
         (NOON - LATE_MS - 1, True, NO_PROBLEM),
+        (MIDNIGHT - 3 * DAY_MS, False, Problem.late | Problem.no_time),
         (NOON + HOUR_MS, False, NO_PROBLEM),
     ],
 )

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import ParamSpec, TypeVar
 
 import msgspec
@@ -187,6 +187,8 @@ def to_article(body: ArticleIn, *, for_storage: bool = True) -> Article:
     elif url:
         found.run(canonical_url, url)
     published_at = body.published_at if body.published_at and body.published_at.year > 1 else None
+    if published_at and published_at.time() == time.min:  # a date without a time, at any offset
+        published_at = published_at.replace(tzinfo=UTC)
     published_at_ms = found.run(to_unix_ms, published_at, "published_at")
     found.raise_all()
     return Article(

@@ -14,7 +14,7 @@ from msgspec import Struct
 from aggregator_client.wire import ArticleRef, EventOut, doc
 
 TargetKind = Literal["webhook", "mail"]
-TimeBasis = Literal["published", "day", "arrived"]
+TimeBasis = Literal["published", "day", "claimed", "arrived"]
 OutletKind = Literal["first", "own", "copy", "same time"]
 EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
 
@@ -247,13 +247,14 @@ class ChangesOut(Struct):
 class StepOut(Struct):
     """One article of a text's lineage.
 
-    ``basis``: "published" (stated by the outlet), "day" (it states a day only) or "arrived" (neither: when it
-    was sent here). ``copied_from`` was published strictly earlier.
+    ``basis``: "published" (stated by the outlet), "day" (it states a day only), "claimed" (it states a time
+    so long before the arrival as it is not known for: the arrival counts) or "arrived" (nothing is stated).
+    ``copied_from`` was published strictly earlier.
     """
 
     article: Annotated[ArticleRef, doc("The article; null: none is stored.")]
     at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
-    basis: Annotated[TimeBasis, doc("Whether the outlet states time, day, or neither.", "published")]
+    basis: Annotated[TimeBasis, doc("How the time is known: published, day, claimed, arrived.", "published")]
     lag_minutes: Annotated[float, doc("Minutes after the first publication, 0 or more.", 42.0)]
     copied_from: Annotated[str | None, doc("Id of the article that it repeats; null: none.", "pool-1")]
     resemblance: Annotated[float | None, doc("Resemblance to that article, 0 to 1; null without one.", 0.55)]
@@ -263,7 +264,7 @@ class StepOut(Struct):
 class ProvenanceOut(Struct):
     """Who published a text first, and who repeated it; at most 100 articles are compared.
 
-    ``certain``: outlets stated the times, and no other has the same one.
+    ``certain``: outlets stated different times, and the first arrived here first or was declared as past.
     """
 
     id: Annotated[str, doc("Id of the article.", "pool-1")]
@@ -284,7 +285,7 @@ class OutletOut(Struct):
     source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
     article: Annotated[ArticleRef, doc("The article; null: none is stored.")]
     at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
-    basis: Annotated[TimeBasis, doc("Whether the outlet states time, day, or neither.", "published")]
+    basis: Annotated[TimeBasis, doc("How the time is known: published, day, claimed, arrived.", "published")]
     lag_minutes: Annotated[float, doc("Minutes after the first publication, 0 or more.", 42.0)]
     kind: Annotated[OutletKind, doc("Whether it was first, wrote its own text, or copied.", "own")]
     original: Annotated[ArticleRef | None, doc("First publication of the text, if another outlet's.")]
@@ -364,6 +365,7 @@ class SourceDetailOut(SourceOut):
 
     checked: Annotated[int, doc("Its newest articles in the window, at most 200.", 200)]
     problems: Annotated[dict[str, float], doc("Share of these with each problem, 0 to 1.", {"cut": 0.02})]
+    late_by_hours: Annotated[float | None, doc("Hours by which all come late; null: they differ.", 5.0)]
     copied_from: Annotated[list[PartnerOut], doc("The outlets that it copied most, at most 10.")]
     copied_by: Annotated[list[PartnerOut], doc("The outlets that copied it most, at most 10.")]
     shared_by_family: Annotated[FamilyOut | None, doc("Texts that its family shares; null: it has none.")]

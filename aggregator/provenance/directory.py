@@ -20,7 +20,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from aggregator.analysis.text.normalization import source_key
 from aggregator.concurrency import YieldControl, yield_control
+from aggregator.domain import LATE_MS
 from aggregator.errors import DamagedValue, NotFound
 from aggregator.index import Index
 from aggregator.provenance.statistics import Family, SourceCounter, SourcesReport, SourceStatistics
@@ -52,7 +54,7 @@ class SourceDirectory:
         self._store = store
         self._version: bytes | None = None
         self._report = EMPTY
-        self._by_name: dict[str, SourceStatistics] = {}
+        self._by_key: dict[str, SourceStatistics] = {}
 
     async def report(self) -> SourcesReport:
         """The newest report; an empty one, with ``computed_ms`` 0, before the first."""
@@ -60,20 +62,26 @@ class SourceDirectory:
         if version != self._version:
             version, data = await self._store.read([VERSION_KEY, SOURCES_KEY])
             self._report = _decode(data)
-            self._by_name = {source.name: source for source in self._report.sources}
+            self._by_key = {source_key(source.name): source for source in self._report.sources}
             self._version = version
         return self._report
 
     async def get(self, name: str) -> tuple[SourceStatistics, Family | None]:
         """An outlet and its family. Raises NotFound."""
         report = await self.report()
-        found = self._by_name.get(name)
+        found = self._by_key.get(source_key(name))
         if found is None:
             raise NotFound(
-                f"No statistics are known of the source {name[:200]!r}: names are exact, and a new source "
+                f"No statistics are known of the source {name[:200]!r}: names are whole, and a new source "
                 "is counted within some minutes."
             )
         return found, report.families[found.family] if found.family is not None else None
+
+    async def believed_ms(self) -> Callable[[str], float]:
+        """How long before its arrival a date of each source is believed, in ms."""
+        await self.report()
+        of = self._by_key
+        return lambda name: of[key].extraction.believed_ms if (key := source_key(name)) in of else LATE_MS
 
     async def write(self, report: SourcesReport) -> None:
         """Replace the report; two writers at once are harmless."""
@@ -115,12 +123,13 @@ def select(report: SourcesReport, text: str, order: SourceOrder, offset: int, li
 
 def families_among(report: SourcesReport, outlets: Collection[str]) -> list[tuple[str, ...]]:
     """The members among ``outlets`` of each family that has two or more of them."""
-    present = [tuple(name for name in family.members if name in outlets) for family in report.families]
+    keys = set(map(source_key, outlets))
+    present = [tuple(n for n in family.members if source_key(n) in keys) for family in report.families]
     return [members for members in present if len(members) > 1]
 
 
 LEASE_KEY = b"{provenance}leader"
-COLLECT_INTERVAL_S = 30.0
+COLLECT_INTERVAL_S = 10.0
 ITEMS_PER_READ = 100
 READS_PER_LEASE = 200  # a renewal takes two round trips
 PAUSE_FACTOR = 50
@@ -129,7 +138,7 @@ PAUSE_FACTOR = 50
 class SourceCollector(PeriodicTask):
     """One replica's part of the statistics.
 
-    ``family_of``: source -> first member of its family; ``failing``: sources that fail, by problem.
+    ``family_of``: key of a source -> first member of its family; ``failing``: sources that fail, by problem.
     """
 
     def __init__(
@@ -170,7 +179,7 @@ class SourceCollector(PeriodicTask):
 
     async def _refresh_families(self) -> None:
         report = await self.directory.report()
-        self.family_of = {name: family.members[0] for family in report.families for name in family.members}
+        self.family_of = {source_key(n): f.members[0] for f in report.families for n in f.members}
         self.failing = Counter(name for source in report.sources for name in source.extraction.failing)
 
     async def _read_new(self) -> None:

@@ -6,14 +6,16 @@ samples, so among nearly equal ones the earliest counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from aggregator.analysis.shingles import estimate_overlap, estimate_overlaps
 from aggregator.analysis.text.figures import figures
+from aggregator.analysis.text.normalization import source_key
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.dedup.diff import DiffSpan, diff_texts
-from aggregator.domain import ArticleRecord, TimeBasis, arrival_ms_of, publication_time
+from aggregator.domain import LATE_MS, ArticleRecord, TimeBasis, arrival_ms_of, publication_time
 
 # Resemblances that differ by less are equal (scripts/bench provenance).
 RESEMBLANCE_TOLERANCE = 0.01
@@ -32,9 +34,10 @@ class Publication:
     basis: TimeBasis
 
     @classmethod
-    def of(cls, record: ArticleRecord) -> Publication:
-        """The publication of a stored article."""
-        return cls(record, *publication_time(record.published_at_ms, arrival_ms_of(record.first_version)))
+    def of(cls, record: ArticleRecord, believed_ms: float = LATE_MS) -> Publication:
+        """The publication of a stored article, whose source is believed so far; any date declared as past."""
+        limit_ms, arrived_ms = inf if record.backfill else believed_ms, arrival_ms_of(record.first_version)
+        return cls(record, *publication_time(record.published_at_ms, arrived_ms, limit_ms))
 
     @property
     def source(self) -> str:
@@ -106,8 +109,8 @@ class Lineage:
 
     @property
     def sources(self) -> set[str]:
-        """The outlets that published it, "" among them if one is unknown."""
-        return {step.publication.source for step in self.steps}
+        """The keys of the outlets that published it, "" among them if one is unknown."""
+        return {source_key(step.publication.source) for step in self.steps}
 
     @property
     def outlets(self) -> int:
@@ -116,15 +119,22 @@ class Lineage:
 
     @property
     def is_first_certain(self) -> bool:
-        """Whether no other outlet published at the same time, and the outlets stated the times."""
-        others = [step.publication for step in self.steps if step.publication.source != self.first.source]
+        """Whether the outlets stated different times, and the first arrived first or was declared as past."""
+        first, own = self.first.record, source_key(self.first.source)
+        others = [s.publication for s in self.steps if source_key(s.publication.source) != own]
         known = all(p.basis == "published" for p in [self.first, *others])
-        return not others or (known and others[0].at_ms > self.first.at_ms)
+        arrived = first.backfill or all(first.first_version < p.record.first_version for p in others)
+        return not others or (known and arrived and others[0].at_ms > self.first.at_ms)
 
 
-def trace(records: Iterable[ArticleRecord], tolerance: float = RESEMBLANCE_TOLERANCE) -> Lineage:
-    """The lineage of the articles of one duplicate group; at least one."""
-    publications = sorted(map(Publication.of, records), key=lambda publication: publication.order)
+def trace(
+    records: Iterable[ArticleRecord],
+    tolerance: float = RESEMBLANCE_TOLERANCE,
+    believed_ms: Callable[[str], float] = lambda source: LATE_MS,
+) -> Lineage:
+    """The lineage of the articles of one duplicate group, at least one; ``believed_ms`` by source."""
+    found = [Publication.of(record, believed_ms(record.source)) for record in records]
+    publications = sorted(found, key=lambda publication: publication.order)
     steps = []
     for position, publication in enumerate(publications):
         earlier = [p for p in publications[:position] if p.at_ms < publication.at_ms]

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal
 
+from aggregator.analysis.text.normalization import source_key
 from aggregator.domain import ArticleRecord
 from aggregator.index import Index
 from aggregator.index.codec.record_codec import decompress_text
+from aggregator.provenance.directory import SourceDirectory
 from aggregator.provenance.lineage import Changes, Lineage, Publication, Step, changes_between, trace
 
 MAX_COPIES = 100  # articles of one text that are compared
@@ -49,7 +51,7 @@ class ProvenanceQueries:
     """Answers who published a text or an event first."""
 
     def __init__(self, index: Index) -> None:
-        self._index = index
+        self._index, self._sources = index, SourceDirectory(index.store)
 
     async def of_article(self, id_: str) -> Lineage:
         """The lineage of the text of a stored article. Raises NotFound, Expired, StoreUnavailable."""
@@ -57,7 +59,7 @@ class ProvenanceQueries:
         shown = records[:MAX_COPIES]
         if all(record.id != id_ for record in shown):
             shown += [record for record in records if record.id == id_]
-        lineage = await asyncio.to_thread(trace, shown)
+        lineage = await asyncio.to_thread(trace, shown, believed_ms=await self._sources.believed_ms())
         return await self._with_changes(replace(lineage, truncated=len(records) > MAX_COPIES))
 
     async def of_event(self, article_ids: Sequence[str]) -> EventProvenance:
@@ -66,8 +68,10 @@ class ProvenanceQueries:
         groups: dict[int, list[ArticleRecord]] = {}
         for article in stored.values():
             groups.setdefault(article.group, []).append(article.record)
-        by_time = attrgetter("order")
-        lineages = await asyncio.to_thread(lambda: [trace(records) for records in groups.values()])
+        by_time, believed_ms = attrgetter("order"), await self._sources.believed_ms()
+        lineages = await asyncio.to_thread(
+            lambda: [trace(records, believed_ms=believed_ms) for records in groups.values()]
+        )
         publications = sorted((step.publication for text in lineages for step in text.steps), key=by_time)
         first_of_text = {step.record.number: text.first for text in lineages for step in text.steps}
         several = [text for text in lineages if len(text.sources) > 1]
@@ -108,14 +112,14 @@ def _outlet_entries(
     """One entry per outlet, in order of its first article; ``publications`` in order of time."""
     by_source: dict[str, list[Publication]] = {}
     for publication in publications:
-        by_source.setdefault(publication.source, []).append(publication)
+        by_source.setdefault(source_key(publication.source), []).append(publication)
     firsts = ((own, first_of_text[own[0].record.number]) for own in by_source.values())
     return [_outlet_entry(own, publications[0], original) for own, original in firsts]
 
 
 def _outlet_entry(own: Sequence[Publication], first: Publication, original: Publication) -> OutletEntry:
     publication, lag_ms = own[0], own[0].at_ms - first.at_ms
-    if original.source == publication.source:
+    if source_key(original.source) == source_key(publication.source):
         return OutletEntry(publication, lag_ms, len(own), "first" if publication is first else "own")
     kind: OutletKind = "copy" if original.at_ms < publication.at_ms else "same time"
     return OutletEntry(publication, lag_ms, len(own), kind, original)

@@ -23,7 +23,7 @@ from statistics import median
 import msgspec
 import numpy as np
 
-from aggregator.provenance.extraction import ExtractionHealth, health_of_outlets
+from aggregator.provenance.extraction import ExtractionHealth
 from aggregator.provenance.window import UNNAMED, Publications
 from aggregator.time_units import DAY_MS
 
@@ -244,22 +244,17 @@ class SourceCounter:
             sorted(members, key=rank.__getitem__) for members in find_families(self.texts, self.shared)
         ]
         family_of = {outlet: n for n, members in enumerate(families) for outlet in members}
-        health = health_of_outlets(window.outlet, window.first_version, window.problems, len(window.outlets))
         return SourcesReport(
             computed_ms,
             since_ms,
             len(window),
             int(articles[UNNAMED]) if len(articles) else 0,
-            tuple(
-                self._source(n, int(articles[n]), int(undated[n]), family_of.get(n), health[n]) for n in shown
-            ),
+            tuple(self._source(n, int(articles[n]), int(undated[n]), family_of.get(n)) for n in shown),
             self._families(families, family_of),
             len(ranked) > MAX_SOURCES,
         )
 
-    def _source(
-        self, outlet: int, articles: int, undated: int, family: int | None, extraction: ExtractionHealth
-    ) -> SourceStatistics:
+    def _source(self, outlet: int, articles: int, undated: int, family: int | None) -> SourceStatistics:
         counts = self._counts.get(outlet) or _Counts()
         return SourceStatistics(
             name=self._window.outlets[outlet],
@@ -273,7 +268,7 @@ class SourceCounter:
             copied_from=self._partners(counts.copied_from),
             copied_by=self._partners(counts.copied_by),
             family=family,
-            extraction=extraction,
+            extraction=self._window.health[outlet],
         )
 
     def _families(self, families: list[list[int]], family_of: dict[int, int]) -> tuple[Family, ...]:

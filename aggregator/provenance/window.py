@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.domain import StreamItem, arrival_ms_of, publication_time
+from aggregator.analysis.text.normalization import source_key
+from aggregator.domain import NUMBER_RANDOM_BITS, Problem, StreamItem, arrival_ms_of, publication_time
+from aggregator.provenance.extraction import ExtractionHealth, health_of_outlets
 from aggregator.time_units import DAY_MS
 
 MAX_ARTICLES = 500_000
@@ -22,8 +24,8 @@ UNNAMED = 0  # outlet number of articles without a source, and of outlets beyond
 class Publications:
     """Current versions of the articles of a window, by duplicate group, then by time; arrays of one length.
 
-    ``outlet``: position in ``outlets``, UNNAMED is ""; ``is_dated``: whether the outlet stated the time;
-    ``problems``: bits of ``Problem``.
+    ``outlet``: position in ``outlets``, UNNAMED is "", and in ``health``; ``is_dated``: whether the outlet
+    stated the time, and is believed.
     """
 
     group: npt.NDArray[np.uint64]
@@ -31,8 +33,8 @@ class Publications:
     at_ms: npt.NDArray[np.int64]
     is_dated: npt.NDArray[np.bool_]
     first_version: npt.NDArray[np.uint64]
-    problems: npt.NDArray[np.uint16]
     outlets: tuple[str, ...]
+    health: list[ExtractionHealth]
 
     def __len__(self) -> int:
         return len(self.group)
@@ -46,7 +48,7 @@ class PublicationWindow:
         self._arrived_ms, self._first_version, self._group = array("q"), array("Q"), array("Q")
         self._at_ms, self._outlet = array("q"), array("I")
         self._is_dated, self._problems = array("b"), array("H")
-        self._outlets = {"": UNNAMED}
+        self._outlets, self._names = {"": UNNAMED}, [""]  # by ``source_key``; as first spelled
         self._deleted: set[int] = set()
 
     def __len__(self) -> int:
@@ -88,33 +90,40 @@ class PublicationWindow:
         if self._deleted:
             gone = np.fromiter(self._deleted, np.uint64, len(self._deleted))
             current = current[~np.isin(first[current], gone)]
-        group, at_ms = np.array(self._group, np.uint64)[current], np.array(self._at_ms, np.int64)[current]
-        order = np.lexsort((first[current], at_ms, group))
+        first, group = first[current], np.array(self._group, np.uint64)[current]
+        at_ms, outlet = np.array(self._at_ms, np.int64)[current], np.array(self._outlet, np.uint32)[current]
+        problems = np.array(self._problems, np.uint16)[current]
+        delay_ms = (first >> NUMBER_RANDOM_BITS).astype(np.int64) - at_ms
+        health = health_of_outlets(outlet, first, problems, delay_ms, len(self._names))
+        believed_ms = np.array([each.believed_ms for each in health])[outlet]
+        is_claimed = (problems & Problem.late > 0) & (delay_ms > believed_ms)
+        at_ms += delay_ms * is_claimed
+        order = np.lexsort((first, at_ms, group))
         return Publications(
             group[order],
-            np.array(self._outlet, np.uint32)[current][order],
+            outlet[order],
             at_ms[order],
-            np.array(self._is_dated, np.bool_)[current][order],
-            first[current][order],
-            np.array(self._problems, np.uint16)[current][order],
-            tuple(self._outlets),
+            (np.array(self._is_dated, np.bool_)[current] & ~is_claimed)[order],
+            first[order],
+            tuple(self._names),
+            health,
         )
 
     def _outlet_number(self, name: str) -> int:
-        number = self._outlets.get(name)
-        if number is None:
-            if len(self._outlets) >= self._max_outlets:
-                return UNNAMED
-            number = self._outlets[name] = len(self._outlets)
-        return number
+        key = source_key(name)
+        if key not in self._outlets and len(self._outlets) < self._max_outlets:
+            self._outlets[key] = len(self._outlets)
+            self._names.append(name)
+        return self._outlets.get(key, UNNAMED)
 
     def _drop(self, count: int) -> None:
         """Forget the ``count`` oldest entries, and the names and deletions that only they used."""
         columns = (self._arrived_ms, self._first_version, self._group, self._at_ms)
         for column in (*columns, self._outlet, self._is_dated, self._problems):
             del column[:count]
-        names, used = list(self._outlets), sorted(set(self._outlet) | {UNNAMED})
+        used = sorted(set(self._outlet) | {UNNAMED})
         renumbered = {old: new for new, old in enumerate(used)}
-        self._outlets = {names[old]: new for old, new in renumbered.items()}
+        self._names = [self._names[old] for old in used]
+        self._outlets = {source_key(name): new for new, name in enumerate(self._names)}
         self._outlet = array("I", [renumbered[old] for old in self._outlet])
         self._deleted.intersection_update(self._first_version)

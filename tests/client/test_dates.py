@@ -267,3 +267,11 @@ def test_an_article_keeps_everything_but_a_date_that_cannot_be_read() -> None:
     assert with_parsed_date({**article, "published_at": "soon"}) == ({"title": "Ferry aground"}, True)
     for blank in (None, "", "  "):
         assert with_parsed_date({**article, "published_at": blank}) == ({"title": "Ferry aground"}, False)
+
+
+@pytest.mark.parametrize(
+    "text", ["Fri, 27 Nov 2026 00:00:00 +0100", "2026-11-27T00:00:00-05:00", "27 Nov 2026"]
+)
+def test_midnight_at_any_offset_is_a_date_without_a_time(text: str) -> None:
+    """The service takes midnight UTC for one."""
+    assert parse_feed_date(text) == datetime(2026, 11, 27, tzinfo=UTC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -273,3 +274,18 @@ def test_names_and_values_may_be_equal() -> None:
     article = decode_article(b'{"title": "id", "source": "text", "text": "\\"text\\": 1, \\"text\\": 2\\n"}')
 
     assert (article.title, article.source) == ("id", "text")
+
+
+@pytest.mark.parametrize(
+    ("stated", "read"),
+    [
+        ("2026-11-27T00:00:00+05:30", "2026-11-27T00:00:00Z"),
+        ("2026-11-27T00:00:00.000-08:00", "2026-11-27T00:00:00Z"),
+        ("2026-11-27T00:00:01+01:00", "2026-11-26T23:00:01Z"),
+    ],
+)
+def test_midnight_at_any_offset_is_a_date_without_a_time(stated: str, read: str) -> None:
+    """The day that the outlet states."""
+    article = decode_article(json.dumps({"id": "a", "title": "A", "published_at": stated}).encode())
+
+    assert article.published_at_ms == datetime.fromisoformat(read).timestamp() * 1000

@@ -17,7 +17,7 @@ def record(
     text: str,
     *,
     published_min: float | None = None,
-    arrived_min: float = 10_000.0,
+    arrived_min: float = 100.0,
     source: str | None = None,
     title: str = "",
 ) -> ArticleRecord:

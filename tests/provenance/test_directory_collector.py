@@ -183,7 +183,7 @@ async def test_every_replica_knows_the_families() -> None:
     await leader.run_once()
     await follower.run_once()
 
-    assert (follower.runs, follower.family_of) == (0, {"A": "A", "B": "A"})
+    assert (follower.runs, follower.family_of) == (0, {"a": "A", "b": "A"})
     assert leader.family_of == follower.family_of
 
 

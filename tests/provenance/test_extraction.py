@@ -12,7 +12,7 @@ from datetime import datetime
 
 import pytest
 
-from aggregator.domain import Problem, StreamItem
+from aggregator.domain import NO_PROBLEM, Problem, StreamItem
 from aggregator.provenance.extraction import (
     CHECKED_ARTICLES,
     MIN_CHECKED,
@@ -21,6 +21,7 @@ from aggregator.provenance.extraction import (
 )
 from aggregator.provenance.statistics import SourceStatistics
 from aggregator.store.memory import MemoryStore
+from aggregator.time_units import HOUR_MS
 from tests.provenance.items import deletion, item, report_on
 from tests.support.development_data import DATA
 from tests.support.factories import core
@@ -99,3 +100,41 @@ def described(month: SourceStatistics) -> str:
     health = month.extraction
     shares = ", ".join(f"{name} {share:.0%}" for name, share in health.shares.items() if share)
     return f"{month.name} {month.articles:>4} {shares} {'FAILS: ' if health.failing else ''}{health.failing}"
+
+
+def dated(n: int, delay_min: float, problems: Problem = NO_PROBLEM) -> StreamItem:
+    """The n-th article of the Radio, this many minutes after its date."""
+    late = Problem.late if delay_min > 240 else Problem(0)
+    return dataclasses.replace(item(n, "Radio", minute=n - delay_min), problems=problems or late)
+
+
+@pytest.mark.parametrize(
+    ("delays", "believed_h", "late_by_h"),
+    [
+        ([3.0] * 30, 4.0, None),
+        ([300.0 + n for n in range(30)], 10.87, 5.0),
+        ([60.0 * n for n in range(30)], 54.0, None),
+        ([5.0] * 28 + [30_000.0] * 2, 4.0, None),
+        ([300.0] * 9, 4.0, None),
+    ],
+)
+def test_a_source_is_believed_up_to_twice_its_usual_delay(
+    delays: list[float], believed_h: float, late_by_h: float | None
+) -> None:
+    """A few forged dates are no record; dates that are late by the same hours are reported."""
+    found = health_of(*(dated(n, delay) for n, delay in enumerate(delays)))["Radio"]
+
+    assert found.believed_ms / HOUR_MS == pytest.approx(believed_h, abs=0.1)
+    assert found.late_by_hours == late_by_h
+
+
+def test_what_was_declared_as_past_says_nothing_of_delays() -> None:
+    """It is long before its arrival and not late; undated articles neither."""
+    declared = [dated(n, 30_000, Problem.cut) for n in range(30)]
+
+    assert (
+        health_of(*declared, *(with_problems(90 + n, "Radio", Problem.undated) for n in range(30)))[
+            "Radio"
+        ].dated
+        == 0
+    )

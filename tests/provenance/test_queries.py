@@ -16,7 +16,7 @@ MINUTE_MS = 60_000
 
 def at(minutes: float) -> int:
     """A publication time before the arrival of all articles."""
-    return START_MS - 1000 * MINUTE_MS + round(minutes * MINUTE_MS)
+    return START_MS - 100 * MINUTE_MS + round(minutes * MINUTE_MS)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def test_the_first_publisher_of_a_text_may_arrive_last(built: Core) -> Non
 
     assert [step.record.id for step in found.steps] == ["first", "late", "later"]
     assert [step.parent for step in found.steps] == [None, 0, 1]
-    assert found.outlets == 3 and found.is_first_certain and not found.truncated
+    assert found.outlets == 3 and not found.is_first_certain and not found.truncated
     assert found.steps[0].changes is None
     assert found.steps[1].changes is not None and found.steps[1].changes.texts is not None
     assert found.steps[2].changes is not None and found.steps[2].changes.same_text

@@ -95,8 +95,9 @@ class FakeService:
         self.settings = settings or Settings(store_url="memory")
         self.store = FakeStore()
         index: Any = SimpleNamespace(
-            articles=self, stream=self, spaces=("en.0000",), arrival_counts=self, shadow_spaces=()
+            articles=self, stream=self, spaces=("en.0000",), arrival_counts=self, store=MemoryStore()
         )
+        index.shadow_spaces = ()
         index.lookup = SimpleNamespace(lookups=0, entries_read=0, largest_bucket_entries=0)
         self.analysis = SimpleNamespace(serving=SimpleNamespace(restarts=0))
         self.articles = SimpleNamespace(

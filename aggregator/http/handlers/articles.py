@@ -220,7 +220,7 @@ def _decode_article(request: web.Request, data: bytes, query: IngestQuery) -> Ar
     """The article with the source of the key and what the query declares for all articles."""
     article = auth.bind_source(request, decode_article(data))
     if query.backfill:
-        article = replace(article, backfill=True)
+        article = replace(article, backfill=True, is_bound=bool(auth.caller_sources(request)))
     return replace(article, policy=query.policy) if query.policy and not article.policy else article
 
 

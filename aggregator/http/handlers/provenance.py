@@ -70,6 +70,7 @@ async def get_source(request: web.Request, name: str) -> out.SourceDetailOut:
         **_source_fields(source, report),
         checked=source.extraction.checked,
         problems=source.extraction.shares,
+        late_by_hours=source.extraction.late_by_hours,
         copied_from=_partners_out(source.copied_from, list[out.PartnerOut]),
         copied_by=_partners_out(source.copied_by, list[out.PartnerOut]),
         shared_by_family=_partners_out(family, out.FamilyOut | None),

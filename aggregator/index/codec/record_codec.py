@@ -73,6 +73,8 @@ class RecordRow(msgspec.Struct, frozen=True, array_like=True):
     minor_terms: bytes
     text_words: int
     own_headline: int  # in 255ths
+    opening_mask: int
+    backfill: bool
 
 
 _record_decoder = msgspec.msgpack.Decoder(RecordRow)
@@ -102,6 +104,8 @@ def encode_record(record: ArticleRecord) -> bytes:
         text_key=record.text_key,
         text_words=record.text_words,
         own_headline=round(record.own_headline * TERM_WEIGHT_STEPS),
+        opening_mask=record.opening_mask,
+        backfill=record.backfill,
     )
     return append_checksum(_encode(row), record.number)
 
@@ -175,6 +179,8 @@ def _complete_record(
         text_key=row.text_key,
         text_words=row.text_words,
         own_headline=row.own_headline / TERM_WEIGHT_STEPS,
+        opening_mask=row.opening_mask,
+        backfill=row.backfill,
     )
 
 

@@ -7,7 +7,7 @@ without a date counts as published when it arrives, one with a wrong date is hou
 | --- | --- |
 | ``datetime`` with an offset | that time |
 | list of one value | that value |
-| ``date``, a text that is only a date | midnight UTC, which the service takes for a date without time |
+| ``date``, a text that is only a date, midnight at any offset | midnight UTC: a date without time |
 | ``time.struct_time``, also as nine numbers | UTC, as feedparser gives them, unless it has an offset |
 | number, or its text | seconds (10^8 to 10^10) or milliseconds (10^11 to 10^13) since 1970 |
 | text | see below; all of it, from the date on, must have a meaning |
@@ -31,6 +31,7 @@ import unicodedata
 from calendar import month_abbr, month_name
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from datetime import time as clock
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -114,7 +115,8 @@ def parse_feed_date(value: object, zone: tzinfo | None = None) -> datetime | Non
     """
     try:
         found = _read(value, zone)
-        found = found and found.astimezone(UTC)
+        if found:
+            found = found.replace(tzinfo=UTC) if found.time() == clock.min else found.astimezone(UTC)
     except (ValueError, TypeError, OverflowError):
         return None
     return found if found and MIN_YEAR <= found.year <= MAX_YEAR else None

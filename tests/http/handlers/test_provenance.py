@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ async def post(client: Client, id_: str, text: str, source: str, minute: int, ti
     """Post an article that was published in this minute."""
     body: dict[str, Any] = {"id": id_, "text": text, "source": source, "title": title}
     response = await client.post(
-        "/v1/articles", json={**body, "published_at": f"2026-11-20T08:{minute:02}:00Z"}
+        "/v1/articles?backfill=true", json={**body, "published_at": f"2026-11-20T08:{minute:02}:00Z"}
     )
     assert response.status in (200, 201)
 
@@ -170,3 +171,21 @@ async def test_unknown_sources_and_orders(client: Client) -> None:
     assert (await client.get("/sources/none")).status == 404
     assert (await client.get("/v1/sources?sort=size")).status == 400
     assert (await client.get("/sources?limit=5")).status == 400
+
+
+async def test_a_later_copy_with_a_forged_date_is_no_first(client: Client) -> None:
+    """The outlet claims a date; what arrived before it stays first, and both times are shown."""
+    now = datetime.now(UTC)
+    for source, age in (("Good", timedelta(hours=1)), ("Evil", timedelta(days=20))):
+        body = {"id": source, "text": TEXT, "source": source, "published_at": (now - age).isoformat()}
+        assert (await client.post("/v1/articles", json=body)).status in (200, 201)
+    found = await (await client.get("/v1/articles/Good/provenance")).json()
+    page = await (await client.get("/articles/Good/provenance")).text()
+
+    assert found["first"]["id"] == "Good" and not found["certain"]
+    assert [(step["basis"], step["copied_from"]) for step in found["steps"]] == [
+        ("published", None),
+        ("claimed", "Good"),
+    ]
+    assert found["steps"][1]["at"] == found["steps"][1]["article"]["arrived_at"]
+    assert "by arrival here; claims" in page and "The order is uncertain" in page

@@ -32,10 +32,10 @@ from aggregator.index.codec.sketches import encode_sketch_sample
 from aggregator.store.decoding import append_checksum
 
 PINNED_RECORD = bytes.fromhex(
-    "04dc001005a2656ecf0123456789abcdefc410000102030405060708090a0b0c0d0e0fce00c0ffeec2c002c4"
+    "04dc001205a2656ecf0123456789abcdefc410000102030405060708090a0b0c0d0e0fce00c0ffeec2c002c4"
     "0b020012bea78f5843898909c402ff66c4041100000095a4706f7274aa506f7274206f70656e73b868747470"
     "733a2f2f6578616d706c652e6f72672f706f7274a74578616d706c65ad686172626f75720a6372616e65c402"
-    "6040c400cd012c3378757f6f"
+    "6040c400cd012c3300c22e56f4b9"
 )
 
 
@@ -85,7 +85,7 @@ def test_minor_terms_are_stored_behind_the_marks() -> None:
     """Golden value. The words of the text and its headline's share in 255ths follow."""
     made = replace(record(build_sketch(["nine", "ships", "called", "today"])), minor_terms=b"\x80\xc5\x8a")
     data = encode_record(made)
-    assert data[:-4].hex() == PINNED_RECORD[:-10].hex() + "c40380c58a" + "cd012c33"
+    assert data[:-4].hex() == PINNED_RECORD[:-12].hex() + "c40380c58a" + "cd012c3300c2"
     assert decode_record(data, "en.0001", 7).minor_terms == made.minor_terms
 
 
@@ -122,7 +122,7 @@ def test_a_headline_repeated_in_the_url_is_compressed() -> None:
 
 def with_cut_texts(data: bytes) -> bytes:
     """A stored record, number 7, with compressed texts that lack their last byte."""
-    texts = msgspec.msgpack.decode(data[1:-4])[-5]  # the marks, the minor terms and two numbers follow
+    texts = msgspec.msgpack.decode(data[1:-4])[-7]  # the marks, the minor terms and four numbers follow
     cut = data.replace(bytes([0xC4, len(texts)]) + texts, bytes([0xC4, len(texts) - 1]) + texts[:-1])
     assert cut != data
     return append_checksum(cut[1:-4], 7)

@@ -169,8 +169,11 @@ async def _check_detector(service: Service) -> list[Finding]:
     finding = note if lag > LAG_NOTE_ABOVE_ARTICLES else ok
     findings = [finding("events", f"The detector is {shown} articles behind since its last checkpoint.")]
     if service.settings.event_rule != "literal":  # which compares with no history
-        learning = await service.events.repository.learning(service.clock()) or LearningStatus(0.0)
+        history = await service.events.repository.learned_history()
+        learning = history.status(service.clock()) if history else LearningStatus(0.0)
         sentence = f"{learning}.".capitalize()
+        if history and history.late:
+            findings.append(ok("events", f"Late articles that changed what is usual: {history.late}."))
         if learning.is_complete:
             findings.append(ok("events", sentence))
         else:

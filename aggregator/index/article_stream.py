@@ -17,10 +17,11 @@ from typing import Any
 import msgspec
 
 from aggregator.analysis.term_profile import story_terms
-from aggregator.domain import ArticleRecord, StreamItem, VerdictName, arrival_ms_of
+from aggregator.domain import ArticleRecord, StreamItem, VerdictName, WeightedTerms, arrival_ms_of
 from aggregator.index import keys
 from aggregator.index.bindings import Binding
 from aggregator.index.codec.record_codec import decode_record_summary_uncached
+from aggregator.index.keys import term_hash
 from aggregator.index.segments import Segments
 from aggregator.store.base import Store
 from aggregator.store.decoding import PLAIN, decode_formatted
@@ -38,9 +39,9 @@ class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
     matched_number: int | None
     canonical_first: int | None
     exact: bool
-    opening_mask: int
     backfill: bool
     problems: int = 0
+    deleted_terms: tuple[int, ...] = ()
 
 
 _entry_decoder = msgspec.msgpack.Decoder(StreamEntry)
@@ -50,6 +51,7 @@ _encode = msgspec.msgpack.Encoder().encode
 def encode_stream_entry(kind: str, binding: Binding, record: ArticleRecord | None = None) -> bytes:
     """The stored form of an entry; ``kind``: "article" or "deleted"; ``record``: that of the version."""
     match = binding.outcome.match
+    deleted = (*_story_terms(record), (f"\0{record.lang}", 1.0)) if record and kind == "deleted" else ()
     entry = StreamEntry(
         kind=kind,
         number=binding.number,
@@ -59,11 +61,15 @@ def encode_stream_entry(kind: str, binding: Binding, record: ArticleRecord | Non
         matched_number=match.number if match else None,
         canonical_first=match.canonical_first if match else None,
         exact=match is not None and match.rule == "exact",
-        opening_mask=record.opening_mask if record else 0,
         backfill=record is not None and record.backfill,
         problems=record.problems | binding.outcome.problems if record else 0,
+        deleted_terms=tuple([term_hash(term) for term, _ in deleted]),
     )
     return PLAIN + _encode(entry)
+
+
+def _story_terms(record: ArticleRecord) -> WeightedTerms:
+    return story_terms(record.title, record.lang, record.terms, record.opening_mask)
 
 
 def decode_stream_entry(data: bytes) -> StreamEntry:
@@ -80,10 +86,10 @@ def to_stream_item(
     """
     fields: dict[str, Any] = {}
     if record is not None:
-        fields = record_fields(decode_record_summary_uncached(record, space, entry.number))
+        stored = decode_record_summary_uncached(record, space, entry.number)
+        fields = record_fields(stored)
         if with_story_terms:
-            terms = story_terms(fields["title"], fields["lang"], fields["terms"], entry.opening_mask)
-            fields["terms"] = terms
+            fields["terms"] = _story_terms(stored)
     return StreamItem(
         number=entry.number,
         first_version=entry.first_version,
@@ -96,6 +102,7 @@ def to_stream_item(
         exact=entry.exact,
         backfill=entry.backfill,
         problems=entry.problems,
+        deleted_terms=entry.deleted_terms,
         **fields,
     )
 

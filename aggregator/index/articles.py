@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.dedup.grouping import IsCopy, leaving
 from aggregator.domain import ArticleRecord, Match, Outcome, StreamItem
+from aggregator.errors import DamagedValue
 from aggregator.index import keys
 from aggregator.index.article_stream import record_fields
 from aggregator.index.bindings import (
@@ -309,6 +311,9 @@ class Articles:
         promoted = new_canonical.binding if is_canonical and new_canonical else None
         to_index = bindings_to_index(known.binding, _remaining_members(known, group, canonical), promoted)
         records = await self._read_records(known.space, [*to_index, promoted] if promoted else to_index)
+        own = dict[int, ArticleRecord]()
+        with suppress(DamagedValue):
+            own = await self._read_records(known.space, [known.binding])
         leaders, indexed, leading = NO_LEADERS, list[ArticleRecord](), list[ArticleRecord]()
         if new_canonical is not None and is_canonical:
             leaders, indexed, leading = await self._examine(new_canonical, group, is_copy)
@@ -319,6 +324,7 @@ class Articles:
             [*indexed, *(records[b.number] for b in to_index if b.number in records)],
             [*leading, *(r for n, r in records.items() if promoted and n == promoted.number)],
             leaders,
+            own.get(known.binding.number),
         )
 
     async def _read_group(

@@ -152,18 +152,19 @@ class SegmentTransactions:
         records_to_index: Sequence[ArticleRecord],
         promoted: Sequence[ArticleRecord] = (),
         leaders: Mapping[str, Binding] = NO_LEADERS,
+        record: ArticleRecord | None = None,
     ) -> Transaction:
         """Delete an article; the duplicates of its ``group`` are repointed to ``new_canonical``.
 
         ``promoted``: the records of those that become canonical. ``leaders``: the canonical articles, by id,
-        of those that leave the group.
+        of those that leave the group. ``record``: that of the article, if it is still stored.
         """
         removed = current.binding
         writes: list[Write] = [
             self._removal_write(current.key),
             *self._reindex(records_to_index),
             *self._mark_dead(removed),
-            StreamAdd(self._tag + keys.STREAM, encode_stream_entry("deleted", removed)),
+            StreamAdd(self._tag + keys.STREAM, encode_stream_entry("deleted", removed, record)),
             *self._repoint_members(removed, group, new_canonical, leaders, promoted),
         ]
         if removed.outcome.match is None:

@@ -36,10 +36,10 @@ RECORD = ArticleRecord(
 
 def test_an_entry_is_completed_with_its_record() -> None:
     """Every field that a record and a stream item share has the value of the record, but the terms."""
-    stored = encode_record(RECORD)
+    stored = encode_record(replace(RECORD, opening_mask=0b10))
     item, record = (
         to_stream_item(
-            decode_stream_entry(encode_stream_entry("article", COPY, replace(RECORD, opening_mask=0b10))),
+            decode_stream_entry(encode_stream_entry("article", COPY, RECORD)),
             "en.0001",
             stored,
         ),

@@ -13,12 +13,15 @@ document the last week before it takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import reduce
 from math import ceil, log
 from operator import or_
 
 from aggregator.events.detection.model import HISTORY_DAYS, HOURS_PER_DAY
+from aggregator.index.keys import term_hash
 from aggregator.time_units import HOUR_MS
 
 SAME_WEEKDAY_WEIGHT = 2.0
@@ -77,7 +80,7 @@ class Baseline:
         self.window_hours = window_ms / HOUR_MS
         self._window_hours_ceil = max(1, ceil(self.window_hours))
         self.counts_by_hour: dict[int, dict[str, int]] = {}
-        self.documents_by_hour: dict[int, int] = {}
+        self.articles_by_hour: dict[int, array[int]] = {}
         self.first_hour: int | None = None
         self.known_hour: int | None = None
         self._document_frequencies: dict[str, int] = {}
@@ -98,25 +101,44 @@ class Baseline:
         # Assumed number of known hours before the window.
         self._long_run_hours = HOURS_PER_DAY
 
-    def add(self, hour: int, terms: Iterable[str]) -> None:
-        """Count one document; terms beyond ``MAX_TERMS_PER_HOUR`` are dropped."""
+    @property
+    def documents_by_hour(self) -> dict[int, int]:
+        """The documents of each hour."""
+        return {hour: len(articles) for hour, articles in self.articles_by_hour.items()}
+
+    def add(self, hour: int, terms: Iterable[str], article: int = 0) -> None:
+        """Count the document of an article; terms beyond ``MAX_TERMS_PER_HOUR`` are dropped."""
         if self.first_hour is None or hour < self.first_hour:
             self.first_hour, self._cache_hour = hour, -1
             self.known_hour = hour if self.known_hour is None else min(hour, self.known_hour)
-        self._count(hour, terms)
+        self._count(hour, terms, article)
 
-    def add_late(self, hour: int, terms: Sequence[str], clock_hour: int) -> bool:
-        """Count a document of an ``hour`` before the window; False if it is older than the history."""
-        if hour < clock_hour - HOURS_PER_WEEK - self._window_hours_ceil:
-            return False
+    def covers(self, hour: int, clock_hour: int) -> bool:
+        """Whether the history at ``clock_hour`` reaches back to an hour."""
+        return hour >= clock_hour - HOURS_PER_WEEK - self._window_hours_ceil
+
+    def add_late(self, hour: int, terms: Sequence[str], article: int = 0) -> None:
+        """Count the document of an article of an ``hour`` before the window."""
         if hour not in self.counts_by_hour:
             self._cache_hour = -1
-        self._count(hour, terms)
+        self._count(hour, terms, article)
         for term in terms:
             self._expected_cache.pop(term, None)
-        return True
 
-    def _count(self, hour: int, terms: Iterable[str]) -> None:
+    def forget(self, article: int, hashes: Container[int]) -> list[str]:
+        """Undo what an article taught, whose terms have these ``term_hash``; returns its terms."""
+        hour = next((h for h, articles in self.articles_by_hour.items() if article in articles), None)
+        if hour is None:
+            return []
+        counts, articles = self.counts_by_hour[hour], self.articles_by_hour[hour]
+        articles.remove(article)
+        terms = [term for term in counts if term == ALL_DOCUMENTS or term_hash(term) in hashes]
+        self._drop_hour(hour)
+        less = Counter(counts) - Counter(terms)
+        self.restore_hour(hour, dict(less), articles.tobytes())
+        return terms
+
+    def _count(self, hour: int, terms: Iterable[str], article: int) -> None:
         counts = self.counts_by_hour.get(hour)
         if counts is None:
             self._skip_silent_weeks(hour)
@@ -131,12 +153,11 @@ class Baseline:
             else:
                 continue
             totals[term] = totals.get(term, 0) + 1
-        self.documents_by_hour[hour] += 1
+        self.articles_by_hour[hour].append(article)
         self.document_count += 1
 
     def _create_hour(self, hour: int, counts: dict[str, int]) -> dict[str, int]:
-        self.counts_by_hour[hour] = counts
-        self.documents_by_hour[hour] = 0
+        self.counts_by_hour[hour], self.articles_by_hour[hour] = counts, array("Q")
         used = sum(self._bit_of_hour.values())
         self._bit_of_hour[hour] = ~used & (used + 1)  # the lowest free bit
         return counts
@@ -152,7 +173,7 @@ class Baseline:
         if latest - min(self.counts_by_hour) < HOURS_PER_DAY:
             return
         self.counts_by_hour = {h + shift: counts for h, counts in self.counts_by_hour.items()}
-        self.documents_by_hour = {h + shift: documents for h, documents in self.documents_by_hour.items()}
+        self.articles_by_hour = {h + shift: articles for h, articles in self.articles_by_hour.items()}
         self._bit_of_hour = {h + shift: bit for h, bit in self._bit_of_hour.items()}
 
     def expected(self, term: str, hour: int) -> float:
@@ -209,11 +230,11 @@ class Baseline:
         self.known_hour = find_known_hour(self.documents_by_hour, self.first_hour, self._window_hours_ceil)
         self._cache_hour = self.idf_hour = -1
 
-    def restore_hour(self, hour: int, counts: dict[str, int], documents: int) -> None:
+    def restore_hour(self, hour: int, counts: dict[str, int], articles: bytes) -> None:
         """Add one saved hour."""
         self._create_hour(hour, counts)
-        self.documents_by_hour[hour] = documents
-        self.document_count += documents
+        self.articles_by_hour[hour].frombytes(articles)
+        self.document_count += len(self.articles_by_hour[hour])
         totals, hours_of_term, bit = self._document_frequencies, self._hours_of_term, self._bit_of_hour[hour]
         for term, count in counts.items():
             totals[term] = totals.get(term, 0) + count
@@ -271,7 +292,7 @@ class Baseline:
                 self._hours_of_term[term] ^= bit
             else:
                 del self._document_frequencies[term], self._hours_of_term[term]
-        self.document_count -= self.documents_by_hour.pop(hour)
+        self.document_count -= len(self.articles_by_hour.pop(hour))
         self._cache_hour = -1
 
     def _windows_at_same_hour(self, hour: int) -> list[tuple[float, list[dict[str, int]], int]]:

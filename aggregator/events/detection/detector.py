@@ -11,14 +11,15 @@ from collections import Counter, deque
 from collections.abc import Iterator
 
 from aggregator.analysis.term_frequencies import TermRates
-from aggregator.analysis.text.normalization import split_headline
-from aggregator.domain import StreamItem
+from aggregator.analysis.text.normalization import source_key, split_headline
+from aggregator.domain import StreamItem, publication_time
 from aggregator.events.detection import expectation, routine, state
 from aggregator.events.detection.assignment import ClusterAssignment, HammingMode
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline, documents_in
 from aggregator.events.detection.clustering import Cluster, ClusterIndex, WindowItem
 from aggregator.events.detection.expectation import ColdStart, TermWeights
-from aggregator.events.detection.items import UndatedArticles, placed_ms, plausible_date_ms, to_window_item
+from aggregator.events.detection.items import UndatedArticles, deleted_hashes, to_window_item
+from aggregator.events.detection.late import LateArticles
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.merging import ClusterMerger
 from aggregator.events.detection.model import (
@@ -57,7 +58,7 @@ class BurstDetector:
         self.hamming_mode = HammingMode() if rule.mode == "literal" else None
         self.undated = UndatedArticles()
         self.series = SeriesMemory()
-        self.families, self.voices = SourceFamilies(), Voices()
+        self.families, self.voices, self.late = SourceFamilies(), Voices(), LateArticles()
         parts = self.clusters, self.open_events, self.term_weights
         self.assignment = ClusterAssignment(rule, *parts, self.hamming_mode)
         self.merger = ClusterMerger(*parts, self._check_burst)
@@ -68,7 +69,8 @@ class BurstDetector:
     def observe(self, item: StreamItem, now_ms: int) -> None:
         """Process one stream item that arrived at ``now_ms``; a deletion does not advance the clock."""
         if item.kind == "deleted":
-            self.remove_article(item.id, item.first_version)
+            self.remove_article(item.id, item.first_version, is_deleted=True)
+            self.term_weights.invalidate(self.baseline.forget(item.first_version, deleted_hashes(item)))
             return
         _run(self.advance_clock_steps(now_ms))
         if self.baseline.idf_is_stale():
@@ -76,19 +78,22 @@ class BurstDetector:
             self.term_weights.refresh(self.clock_ms)
         if self.overrides.is_removed(item) or self._apply_update(item):
             return
-        if item.backfill and plausible_date_ms(item) is None:
+        at_ms, basis = publication_time(item.published_at_ms, item.arrived_ms)
+        if item.backfill and basis == "arrived":
             return
         duplicate_cluster = self.assignment.cluster_of_duplicate(item)
+        key = source_key(item.source)
         if duplicate_cluster is not None and any(
-            m.source == item.source for m in duplicate_cluster.members.values()
+            source_key(m.source) == key for m in duplicate_cluster.members.values()
         ):
             duplicate_cluster.sightings += 1
             self.open_events.record_sighting(duplicate_cluster, now_ms)
             return
         if item.published_at_ms is None and self.undated.is_bulk(now_ms, self.baseline):
             return
-        member = to_window_item(item, now_ms, self.clock_ms, self.rule.window_ms)
-        at_ms = placed_ms(item, now_ms)
+        window_ms, known = self.rule.window_ms, self.voices.first_hours
+        at_ms = self.late.place(item, min(at_ms, now_ms), now_ms, window_ms, known)
+        member = to_window_item(item, at_ms, self.clock_ms, window_ms)
         self.voices.observe(item.lang, item.source, (at_ms if item.backfill else now_ms) // HOUR_MS)
         member.is_usual = self.voices.is_usual(item.lang, item.source)
         if self.hamming_mode is not None:
@@ -100,7 +105,7 @@ class BurstDetector:
             if cluster.event_id is None:
                 self._check_burst(cluster)
         else:
-            self._observe_late(member, at_ms, duplicate_cluster)
+            self._observe_late(item, member, at_ms, duplicate_cluster)
 
     def tick(self, now_ms: int) -> None:
         """Advance the clock without an item, and merge; a time over one window behind resets the clock."""
@@ -192,9 +197,10 @@ class BurstDetector:
         needed = [self._items_needed(lang, with_ceiling=True) for lang in languages[:1]]
         return LearnedHistory(
             self.baseline.known_hour,
-            dict(self.baseline.documents_by_hour),
+            self.baseline.documents_by_hour,
             needed=max(needed, default=self.rule.items),
             reasons=tuple(map(self._reason_of, filter(self.voices.counts_voices, languages))),
+            late=str(self.late),
         )
 
     def _capture(self) -> DetectorState:
@@ -213,7 +219,7 @@ class BurstDetector:
             first_hour=baseline.first_hour,
             idf_documents=baseline.idf_documents,
             hours=[
-                (h, baseline.documents_by_hour[h], counts) for h, counts in baseline.counts_by_hour.items()
+                (h, a.tobytes(), baseline.counts_by_hour[h]) for h, a in baseline.articles_by_hour.items()
             ],
             known_hour=baseline.known_hour,
             undated=self.undated,
@@ -221,6 +227,7 @@ class BurstDetector:
             families=self.families,
             voices=self.voices,
             min_burst_documents=self.term_weights.min_burst_documents,
+            late=self.late,
         )
 
     def _restore(self, state: DetectorState) -> None:
@@ -228,7 +235,7 @@ class BurstDetector:
         self.clock_ms = state.clock_ms
         self.undated = state.undated
         self.series.bursts = state.bursts
-        self.families, self.voices = state.families, state.voices
+        self.families, self.voices, self.late = state.families, state.voices, state.late
         self.term_weights.set_min_burst_documents(state.min_burst_documents)
         self.clusters.begin_minute(state.clock_ms // MINUTE_MS)
         self.clusters.restore(state.clusters, state.next_cluster_key)
@@ -252,8 +259,8 @@ class BurstDetector:
         for member in self.window:
             if member.is_counted:
                 self.term_weights.add(member)
-        for saved_hour, documents, counts in state.hours:
-            baseline.restore_hour(saved_hour, counts, documents)
+        for saved_hour, articles, counts in state.hours:
+            baseline.restore_hour(saved_hour, counts, articles)
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -287,14 +294,16 @@ class BurstDetector:
         self.clusters.renumber(member, item.number)
         return True
 
-    def _observe_late(self, member: WindowItem, at_ms: int, duplicate_cluster: Cluster | None) -> None:
-        """Learn from a late or backfilled article; it joins events only, uncounted."""
-        terms = (*member.terms, ALL_DOCUMENTS, documents_in(member.lang))
-        if self.baseline.add_late(at_ms // HOUR_MS, terms, self.clock_ms // HOUR_MS):
+    def _observe_late(self, item: StreamItem, member: WindowItem, at_ms: int, copied: Cluster | None) -> None:
+        """Learn from a late or backfilled article, if it may teach; it joins events only, uncounted."""
+        terms, hour = (*member.terms, ALL_DOCUMENTS, documents_in(member.lang)), at_ms // HOUR_MS
+        may_teach = self.baseline.covers(hour, self.clock_ms // HOUR_MS)
+        if may_teach and self.late.may_teach(item, at_ms, self.voices.first_hours):
+            self.baseline.add_late(hour, terms, member.first_version)
             self.term_weights.invalidate(terms)
         if not self.open_events.by_id:
             return  # of an archive, nearly all: half of the time of this call
-        cluster = self.assignment.find_event_cluster(member, duplicate_cluster)
+        cluster = self.assignment.find_event_cluster(member, copied)
         if cluster is not None:
             self._add_to_window(member)
             self.assignment.add(cluster, member)
@@ -306,13 +315,14 @@ class BurstDetector:
             self.window.insert(bisect_right(self.window, member.at_ms, key=lambda m: m.at_ms), member)
         if member.is_counted:
             terms = (*member.terms, ALL_DOCUMENTS, documents_in(member.lang))
-            self.baseline.add(member.at_ms // HOUR_MS, terms)
+            self.baseline.add(member.at_ms // HOUR_MS, terms, member.first_version)
             self.term_weights.add(member)
 
-    def remove_article(self, item_id: str, first_version: int) -> None:
-        """Remove an article that was deleted, or that an editor removed from its event."""
+    def remove_article(self, item_id: str, first_version: int, *, is_deleted: bool = False) -> None:
+        """Remove an article that an editor removed from its event, or that was deleted, which may end it."""
         members = [member for member in self.window if member.first_version == first_version]
-        self.open_events.remove_article(item_id, members[0].at_ms if members else None)
+        ended_ms = self.clock_ms if is_deleted and self.hamming_mode is None else None
+        self.open_events.remove_article(item_id, members[0].at_ms if members else None, ended_ms)
         for member in members:
             self.window.remove(member)
             self._remove_from_window(member)

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
+import xxhash
 
 from aggregator.events.detection import description
 from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
@@ -291,13 +292,19 @@ class OpenEvents:
         event.title, event.surface_forms = "", {}
         self._mark_grown(event)
 
-    def remove_article(self, article_id: str, at_ms: int | None) -> None:
-        """Remove an article with time ``at_ms`` (None: unknown); then call ``refresh_headlines``."""
-        for event in self.by_id.values():
-            if article_id in event.items:
-                event.remove_item(article_id, at_ms)
-                event.title, event.surface_forms = "", {}
-                self._mark_grown(event)
+    def remove_article(self, article_id: str, at_ms: int | None, ended_ms: int | None = None) -> None:
+        """Remove an article of ``at_ms``, if known; ``ended_ms``: close an event that is too small then.
+
+        Then call ``refresh_headlines``.
+        """
+        for event in [event for event in self.by_id.values() if article_id in event.items]:
+            event.remove_item(article_id, at_ms)
+            event.title, event.surface_forms = "", {}
+            self._mark_grown(event)
+            if ended_ms is not None and event.size <= event.needed:
+                cluster = self._clusters.by_key[event.cluster_key]
+                self.close(event.id, ended_ms)
+                cluster.event_id, cluster.id = None, xxhash.xxh3_64_hexdigest(cluster.id)
 
     # -- once a minute -------------------------------------------------------------------------
 

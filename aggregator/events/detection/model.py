@@ -201,7 +201,8 @@ class LearningStatus:
 class LearnedHistory(msgspec.Struct, array_like=True, frozen=True):
     """What a baseline knows, without terms; ``known_hour``: the first, since 1970; None: no document.
 
-    ``needed``: items that an event of the main language exceeds; ``reasons``: why, by language.
+    ``needed``: items that an event of the main language exceeds; ``reasons``: why, by language; ``late``: how
+    many articles that came late changed what is usual, by source.
 
     Each of the last seven periods of 24 h counts by its hours with documents, fully from FULL_DAY_HOURS or
     the most of any period on, since an outlet may publish in office hours only.
@@ -211,6 +212,7 @@ class LearnedHistory(msgspec.Struct, array_like=True, frozen=True):
     documents_by_hour: dict[int, int]
     needed: int = 15
     reasons: tuple[str, ...] = ()
+    late: str = ""
 
     def status(self, now_ms: int) -> LearningStatus:
         """Return the status at a time in ms since 1970 UTC."""

@@ -11,12 +11,13 @@ import msgspec
 
 from aggregator.events.detection.clustering import Cluster, WindowItem
 from aggregator.events.detection.items import UndatedArticles
+from aggregator.events.detection.late import LateArticles
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.model import SourceFamilies
 from aggregator.events.detection.routine import Burst
 from aggregator.events.detection.voices import Voices
 
-FORMAT_BYTE = b"\x03"
+FORMAT_BYTE = b"\x04"
 # List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
 ENTRIES_PER_CHUNK = 64
 _encoder = msgspec.msgpack.Encoder()
@@ -27,7 +28,7 @@ class DetectorState(msgspec.Struct, array_like=True):
 
     window    (cluster key or -1, first version) of each item, in order of time
     pending   items of no cluster (literal rule only); seeds: items that fired
-    hours     (hour since 1970, documents, documents by term)
+    hours     (hour since 1970, first versions of its documents, 8 bytes each, documents by term)
     """
 
     clock_ms: int
@@ -41,13 +42,14 @@ class DetectorState(msgspec.Struct, array_like=True):
     events: list[OpenEvent]
     first_hour: int | None
     idf_documents: int
-    hours: list[tuple[int, int, dict[str, int]]]
+    hours: list[tuple[int, bytes, dict[str, int]]]
     known_hour: int | None = None
     undated: UndatedArticles = msgspec.field(default_factory=UndatedArticles)
     bursts: list[Burst] = []
     families: SourceFamilies = SourceFamilies()
     voices: Voices = msgspec.field(default_factory=Voices)
     min_burst_documents: int = 0
+    late: LateArticles = msgspec.field(default_factory=LateArticles)
 
 
 _state_decoder = msgspec.msgpack.Decoder(DetectorState)

@@ -87,6 +87,7 @@ async def health(request: web.Request) -> web.StreamResponse:
         spaces=[(group_of(space), space) for space in service.articles.index.spaces],
         fallback_group=FALLBACK_GROUP,
         learning=history.status(now_ms) if history else None,
+        late=history.late if history else "",
         known=known_documents(history, now_ms),
         keys=keys,
         settings=service.settings,

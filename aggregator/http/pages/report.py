@@ -56,6 +56,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     previous, following = await service.events.repository.story_neighbors(event)
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     page = await _item_page(service, loaded.items, query)
+    history = await service.events.repository.learned_history()
     days = {at_ms // DAY_MS for at_ms, _ in event.timeline}
     return html_response(
         request,
@@ -77,6 +78,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         item_page=page,
         stored_count=len(loaded.items),
         copy_count=len(loaded.items) - len(fold_copies(loaded.items)),
+        late=history.late if history else "",
         view=query.view,
         view_url=partial(_url, event),
         page_url=partial(_url, event, query.view),

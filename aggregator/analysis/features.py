@@ -76,7 +76,7 @@ class FeatureModel:
                 self.recipe,
                 LOG_TF_WEIGHT,
                 str(HASH_SEED),
-                *(array.tobytes() for array in _stored_arrays(self).values()),
+                *(array.tobytes() for array in stored_arrays(self).values()),
             ),
             "_row_of_term": {term: row for row, term in enumerate(self.vocabulary)},
             "_max_idf": float(self.idf.max()),
@@ -114,18 +114,6 @@ class FeatureModel:
         """The matrix row and the idf of a term; for an unknown term -1 and the largest idf."""
         row = self._row_of_term.get(term, -1)
         return row, float(self.idf[row]) if row >= 0 else self._max_idf
-
-    def save(self, path: Path | str) -> None:
-        """Write the model to one file atomically. Raises ModelError."""
-        fields = {
-            "kind": "folded-pca",
-            "group": self.group,
-            "recipe": self.recipe,
-            "term_weight": LOG_TF_WEIGHT,
-            "content_hash": self.content_hash,
-            "metadata": dict(self.metadata),
-        }
-        model_file.write(Path(path), fields, _stored_arrays(self))
 
     @classmethod
     def restore(cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays) -> FeatureModel:
@@ -201,7 +189,8 @@ def tf_weights(counts: npt.NDArray[np.int64]) -> FloatArray:
     return np.array([_log_tf(count) for count in counts.tolist()])
 
 
-def _stored_arrays(model: FeatureModel) -> dict[str, npt.NDArray[Any]]:
+def stored_arrays(model: FeatureModel) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of its file, which the content hash covers."""
     vocabulary = model_file.pack_strings(model.vocabulary)
     matrix = model.matrix.astype(np.float16)
     return {"vocabulary": vocabulary, "idf": model.idf, "matrix": matrix, "offset": model.offset}

@@ -8,16 +8,13 @@
     ...       the arrays in that order, C order, little-endian, without padding
     32        SHA-256 of all bytes before it
 
-Every invalid file raises a ModelError that names the file and the remedy.
+Every invalid file raises a ModelError that names the file and the remedy. The lab writes them.
 """
 
 from __future__ import annotations
 
-import errno
-import os
 import struct
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from hashlib import sha256
 from math import prod
 from pathlib import Path
@@ -30,57 +27,20 @@ import numpy.typing as npt
 from aggregator.errors import ModelError
 
 FORMAT_VERSION = 1
-_MAGIC = b"AGGMODEL"
-_PREFIX = struct.Struct("<8sHI")
+MAGIC = b"AGGMODEL"
+PREFIX = struct.Struct("<8sHI")
 _CHECKSUM_BYTES = 32
 _TRUNCATED, _CORRUPT = "truncated", "damaged, its checksum does not match"
-_ALLOWED_DTYPES = frozenset({"|u1", "<u2", "<u4", "<f2", "<f4", "<f8"})
+ALLOWED_DTYPES = frozenset({"|u1", "<u2", "<u4", "<f2", "<f4", "<f8"})
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-class _Header(msgspec.Struct):
+class Header(msgspec.Struct):
+    """The header: informative fields, and name, type and shape of each array."""
+
     fields: dict[str, Any]
     arrays: list[tuple[str, str, list[int]]]
-
-
-def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write a model file atomically. Raises ModelError, and ValueError for arrays of another type."""
-    for name, array in arrays.items():
-        if array.dtype.str not in _ALLOWED_DTYPES:
-            raise ValueError(f"A model file cannot hold arrays of type {array.dtype.str}, as {name!r} is.")
-    header = _Header(dict(fields), [(name, a.dtype.str, list(a.shape)) for name, a in arrays.items()])
-    encoded = msgspec.msgpack.encode(header)
-    body = _PREFIX.pack(_MAGIC, FORMAT_VERSION, len(encoded)) + encoded
-    body += b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values())
-    temporary = _temporary_path(path)
-    try:
-        temporary.write_bytes(body + sha256(body).digest())
-        temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise _write_error(path, error) from error
-
-
-def check_writable(path: Path) -> None:
-    """Raise ModelError if ``write`` would fail."""
-    temporary = _temporary_path(path)
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        temporary.touch()
-        temporary.unlink()
-    except OSError as error:
-        raise _write_error(path, error) from error
-
-
-def _temporary_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.{os.getpid()}.tmp")
-
-
-def _write_error(path: Path, error: OSError) -> ModelError:
-    return ModelError(f"{path}: the model cannot be written here ({error.strerror}); choose another path.")
 
 
 def read(path: Path) -> tuple[dict[str, Any], Arrays]:
@@ -116,25 +76,25 @@ def unpack_strings(array: npt.NDArray[Any]) -> tuple[str, ...]:
     return tuple(array.tobytes().decode("utf-8").split("\n"))
 
 
-def _parse_header(path: Path, content: bytes) -> tuple[_Header, int]:
-    if content[: len(_MAGIC)] != _MAGIC[: len(content)] or not content:
+def _parse_header(path: Path, content: bytes) -> tuple[Header, int]:
+    if content[: len(MAGIC)] != MAGIC[: len(content)] or not content:
         raise ModelError(f"{path}: this is not a feature model; use a file written by `aggregator fit`.")
-    if len(content) < _PREFIX.size:
+    if len(content) < PREFIX.size:
         raise _damage(path, _TRUNCATED)
-    _, version, length = _PREFIX.unpack_from(content)
+    _, version, length = PREFIX.unpack_from(content)
     if version != FORMAT_VERSION:
         raise ModelError(
             f"{path}: the model has format version {version}, but this program reads version "
             f"{FORMAT_VERSION}; fit it again with `aggregator fit`."
         )
-    end = _PREFIX.size + length
+    end = PREFIX.size + length
     if len(content) < end:
         raise _damage(path, _TRUNCATED)
     try:
-        header = msgspec.msgpack.decode(content[_PREFIX.size : end], type=_Header)
+        header = msgspec.msgpack.decode(content[PREFIX.size : end], type=Header)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _damage(path, _CORRUPT) from error
-    if any(dtype not in _ALLOWED_DTYPES or min(shape, default=0) < 0 for _, dtype, shape in header.arrays):
+    if any(dtype not in ALLOWED_DTYPES or min(shape, default=0) < 0 for _, dtype, shape in header.arrays):
         raise _damage(path, _CORRUPT)
     return header, end
 

@@ -58,11 +58,6 @@ def feature_hash(name: str) -> int:
     return xxh3_64_intdigest(name.encode("utf-8", "surrogatepass"), HASH_SEED)
 
 
-def hyperplanes(count: int) -> FloatArray:
-    """The normals, (count, 64) of +-1.0: the hash signs of the features ``pca:0``, ``pca:1``, ..."""
-    return hash_signs(f"pca:{j}" for j in range(count))
-
-
 def l2_normalize(vector: FloatArray) -> FloatArray:
     """A nonzero vector, (n,), divided by its L2 norm."""
     # fsum is correctly rounded; a numpy sum depends on the machine's vector instructions.

@@ -20,6 +20,7 @@ from aggregator.analysis.simhash import feature_hash, fingerprint_from_sums, ham
 from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenizer_recipe
 from aggregator.errors import ModelError
 from aggregator_lab.evaluation.related import term_weights
+from aggregator_lab.model_writing import save, write
 
 TERMS = (*(f"term{i}" for i in range(30)), "洪水", "überfall")
 TOKENS = st.lists(st.sampled_from([*TERMS, "unheard", "of"]), max_size=60)
@@ -136,8 +137,8 @@ def test_the_id_depends_on_everything_that_changes_bits() -> None:
 
 def test_save_and_load(tmp_path: Path) -> None:
     """A loaded model equals the saved one, and saving a model twice gives equal bytes."""
-    MODEL.save(tmp_path / "a.model")
-    MODEL.save(tmp_path / "b.model")
+    save(MODEL, tmp_path / "a.model")
+    save(MODEL, tmp_path / "b.model")
     loaded = load_model(tmp_path / "a.model")
     assert isinstance(loaded, FeatureModel)
 
@@ -174,7 +175,7 @@ def assert_rejected(path: Path, because: str) -> None:
 def test_any_truncation_is_rejected(tmp_path: Path) -> None:
     """A file cut at any position is rejected with the remedy."""
     path = tmp_path / "en.model"
-    MODEL.save(path)
+    save(MODEL, path)
     whole = path.read_bytes()
     for length in (1, 5, 8, 10, 13, 14, 40, 300, len(whole) // 2, len(whole) - 33, len(whole) - 1):
         path.write_bytes(whole[:length])
@@ -192,7 +193,7 @@ def test_foreign_files_are_rejected(tmp_path: Path, content: bytes) -> None:
 def test_any_flipped_byte_is_rejected(tmp_path: Path) -> None:
     """Damage of the header, the arrays or the checksum itself is detected."""
     path = tmp_path / "en.model"
-    MODEL.save(path)
+    save(MODEL, path)
     whole = path.read_bytes()
     for position in range(10, len(whole), 97):
         damaged = bytearray(whole)
@@ -207,7 +208,7 @@ def test_another_format_version_is_rejected(tmp_path: Path, monkeypatch: pytest.
     """The error for a file of a later program names both versions."""
     path = tmp_path / "en.model"
     monkeypatch.setattr(model_file, "FORMAT_VERSION", 99)
-    MODEL.save(path)
+    save(MODEL, path)
     monkeypatch.undo()
     assert_rejected(path, "format version 99, but this program reads version 1; fit it again")
 
@@ -215,25 +216,25 @@ def test_another_format_version_is_rejected(tmp_path: Path, monkeypatch: pytest.
 def test_another_recipe_is_rejected(tmp_path: Path) -> None:
     """A model fitted on other index terms would give fingerprints that are not comparable."""
     path = tmp_path / "en.model"
-    make_model(recipe="tokens/0 by hand").save(path)
+    save(make_model(recipe="tokens/0 by hand"), path)
     assert_rejected(path, "fitted for index terms 'tokens/0 by hand'.*fit it again")
 
 
 def test_an_unknown_term_weight_is_rejected(tmp_path: Path) -> None:
     """A model fitted with another function of tf would give other fingerprints."""
     path = tmp_path / "en.model"
-    MODEL.save(path)
+    save(MODEL, path)
     fields, arrays = model_file.read(path)
-    model_file.write(path, fields | {"term_weight": "sqrt(tf)"}, arrays)
+    write(path, fields | {"term_weight": "sqrt(tf)"}, arrays)
     assert_rejected(path, r"with weights 'sqrt\(tf\)'.*fit it again")
 
 
 def test_content_that_differs_from_its_hash_is_rejected(tmp_path: Path) -> None:
     """A valid file with exchanged parts is not the model that its hash identifies."""
     path = tmp_path / "en.model"
-    MODEL.save(path)
+    save(MODEL, path)
     fields, arrays = model_file.read(path)
-    model_file.write(path, fields | {"group": "zh", "recipe": tokenizer_recipe("zh")}, arrays)
+    write(path, fields | {"group": "zh", "recipe": tokenizer_recipe("zh")}, arrays)
     assert_rejected(path, "does not match the content hash")
 
 
@@ -255,10 +256,10 @@ def test_inconsistent_parts_are_rejected(
 ) -> None:
     """The checksum shows only that a file is complete, not that its parts are consistent."""
     path = tmp_path / "en.model"
-    MODEL.save(path)
+    save(MODEL, path)
     fields, arrays = model_file.read(path)
     corrupt(fields, arrays)
-    model_file.write(path, fields, arrays)
+    write(path, fields, arrays)
     assert_rejected(path, "do not fit together")
 
 
@@ -271,7 +272,7 @@ def test_missing_file_and_directory(tmp_path: Path) -> None:
 def test_unwritable_target(tmp_path: Path) -> None:
     """Saving to an unwritable path gives one sentence and leaves no temporary file."""
     with pytest.raises(ModelError, match=r"cannot be written here .* choose another path"):
-        MODEL.save(tmp_path / "absent" / "en.model")
+        save(MODEL, tmp_path / "absent" / "en.model")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -290,9 +291,9 @@ def test_the_default_recipe_is_that_of_the_tokenizer() -> None:
 def test_a_model_of_another_orthography_is_rejected(tmp_path: Path) -> None:
     """For languages without a bundled model the recipe includes the orthography version."""
     path = tmp_path / "xx.model"
-    make_model(group="xx", recipe=tokenizer_recipe("xx")).save(path)
+    save(make_model(group="xx", recipe=tokenizer_recipe("xx")), path)
     loaded = load_model(path)
     assert isinstance(loaded, FeatureModel)
     assert loaded.recipe == tokenizer_recipe("xx") != TOKENIZER_RECIPE
-    make_model(group="xx").save(path)
+    save(make_model(group="xx"), path)
     assert_rejected(path, "fitted for index terms")

@@ -7,6 +7,7 @@ import pytest
 
 from aggregator.analysis import model_file
 from aggregator.errors import ModelError
+from aggregator_lab.model_writing import check_writable, write
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -19,7 +20,7 @@ def test_round_trip(tmp_path: Path) -> None:
         "nothing": np.zeros((0, 64), "<f4"),
     }
     fields = {"group": "en", "metadata": {"articles": 3, "share": 0.5, "note": "ü", "flags": [True, None]}}
-    model_file.write(tmp_path / "m", fields, arrays)
+    write(tmp_path / "m", fields, arrays)
     read_fields, read_arrays = model_file.read(tmp_path / "m")
 
     assert read_fields == fields
@@ -32,7 +33,7 @@ def test_round_trip(tmp_path: Path) -> None:
 
 def test_layout_is_as_documented(tmp_path: Path) -> None:
     """Magic, version 1 and header length are at the start; the last array ends 32 bytes before the end."""
-    model_file.write(tmp_path / "m", {}, {"a": np.array([1.5])})
+    write(tmp_path / "m", {}, {"a": np.array([1.5])})
     content = (tmp_path / "m").read_bytes()
 
     assert content[:10] == b"AGGMODEL\x01\x00"
@@ -43,7 +44,7 @@ def test_layout_is_as_documented(tmp_path: Path) -> None:
 def test_unsupported_dtypes_are_not_written(tmp_path: Path) -> None:
     """Object arrays would need pickle; other types have no use."""
     with pytest.raises(ValueError, match=r"cannot hold arrays of type .*, as 'a' is"):
-        model_file.write(tmp_path / "m", {}, {"a": np.array([object()])})
+        write(tmp_path / "m", {}, {"a": np.array([object()])})
     assert not (tmp_path / "m").exists()
 
 
@@ -52,8 +53,8 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
 
     with pytest.raises(ModelError, match="cannot be written here"):
-        model_file.write(tmp_path / "m", {}, {})
+        write(tmp_path / "m", {}, {})
     with pytest.raises(ModelError, match=r"cannot be written here \(Is a directory\)"):
-        model_file.check_writable(tmp_path / "m")
-    model_file.check_writable(tmp_path / "another")
+        check_writable(tmp_path / "m")
+    check_writable(tmp_path / "another")
     assert [path.name for path in tmp_path.iterdir()] == ["m"]

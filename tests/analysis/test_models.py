@@ -14,6 +14,7 @@ from aggregator.analysis.simhash import fingerprint_from_sums, hamming_distance
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import ModelError
 from aggregator_lab.fit import model_card
+from aggregator_lab.model_writing import save
 
 BUNDLED_GROUPS = ("en", "ru", "zh")
 MODELS = load_models()
@@ -138,7 +139,7 @@ def test_site_models_replace_bundled_ones(tmp_path: Path) -> None:
     site = FeatureModel(
         "xx", en.vocabulary[:100], en.idf[:100], en.matrix[:100], en.offset, tokenizer_recipe("xx")
     )
-    site.save(tmp_path / "site.model")
+    save(site, tmp_path / "site.model")
     models = load_models(tmp_path)
 
     assert models["xx"].id == site.id

@@ -15,7 +15,6 @@ from aggregator.analysis.simhash import (
     hamming_distance,
     hash_signs,
     hashed_sums,
-    hyperplanes,
 )
 
 FINGERPRINTS = st.integers(0, 2**64 - 1)
@@ -89,16 +88,6 @@ def test_weights_matter() -> None:
     assert simhash({"rain": 2.0, "snow": 1.0}) == feature_hash("rain")
     assert simhash({"rain": 1.0, "snow": 2.0}) == feature_hash("snow")
     assert simhash({}) == 0
-
-
-@given(st.lists(st.floats(-1, 1), min_size=1, max_size=20))
-def test_hyperplanes_are_the_hashes_of_the_components(x: list[float]) -> None:
-    """Simhash over named components equals the signs of the matrix product."""
-    sums = np.add.reduce(np.array(x)[:, None] * hyperplanes(len(x)), axis=0)
-
-    assert simhash({f"pca:{j}": value for j, value in enumerate(x)}) == fingerprint_from_sums(sums)
-    assert hyperplanes(len(x)).shape == (len(x), 64)
-    assert set(np.unique(hyperplanes(len(x)))) <= {-1.0, 1.0}
 
 
 def test_no_names_give_an_empty_sign_array() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aggregator.analysis import model_file
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.models import TERM_IDF_PATH, load_term_idf, load_term_rates
 from aggregator.analysis.term_frequencies import EQUAL_IDF, RateTable, TermIdf, TermRates, hash_term
 from aggregator.errors import ModelError
 from aggregator_lab.evaluation.related import term_weights
+from aggregator_lab.model_writing import write
 
 HASHES = np.array(sorted([hash_term("de", "haus"), hash_term("es", "casa")]), np.uint32)
 TABLE = TermIdf("recipe", {"de": "de", "es": "es", "gl": "es"}, HASHES, np.array([32, 32], np.uint8), 6.5)
@@ -30,7 +30,7 @@ def test_terms_are_found_by_language(lang: str, term: str, idf: float) -> None:
 def test_the_file_gives_an_equal_table(tmp_path: Path) -> None:
     """Of the same recipe only; anything else is rejected with the remedy."""
     fields = {name: getattr(TABLE, name) for name in ("recipe", "languages", "rare_idf")}
-    model_file.write(tmp_path / "xx.idf", fields, {"hashes": TABLE.hashes, "steps": TABLE.steps})
+    write(tmp_path / "xx.idf", fields, {"hashes": TABLE.hashes, "steps": TABLE.steps})
     assert TermIdf.load(tmp_path / "xx.idf", "recipe").content_hash == TABLE.content_hash
     with pytest.raises(ModelError, match="scripts/build-term-idf"):
         TermIdf.load(tmp_path / "xx.idf", "another recipe")

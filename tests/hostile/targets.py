@@ -69,6 +69,7 @@ from aggregator.store import pipelining
 from aggregator.store.decoding import decode_value
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import wall_clock_ms
+from aggregator_lab.model_writing import save
 from tests.support.factories import event
 from tests.support.index_layout import encode_posting
 
@@ -380,13 +381,14 @@ def _models(directory: Path) -> Iterator[bytes]:
     vocabulary = tuple(sorted({word.casefold().strip(".,") for word in TEXT.split()}))
     rng = np.random.default_rng(1)
     path = directory / "seed.model"
-    FeatureModel(
+    model = FeatureModel(
         "en",
         vocabulary,
         rng.random(len(vocabulary), np.float32) + np.float32(1),
         rng.normal(size=(len(vocabulary), 64)).astype(np.float16),
         np.zeros(64),
-    ).save(path)
+    )
+    save(model, path)
     for checksum in (b"s", b"-"):
         yield checksum + path.read_bytes()
 

@@ -16,6 +16,7 @@ from aggregator.errors import InvalidInput, ModelError
 from aggregator_lab.extractors.fitting import fit_extractor
 from aggregator_lab.extractors.hashing import HashingExtractor
 from aggregator_lab.extractors.model import FittedModel
+from aggregator_lab.model_writing import write
 from tests.lab.extractors.corpus import TEXTS, mixed_texts
 
 
@@ -93,7 +94,7 @@ def test_a_wrong_file_is_refused(
     path = tmp_path / "en.model"
     model.save(path)
     fields, arrays = model_file.read(path)
-    model_file.write(path, fields | changed, arrays)
+    write(path, fields | changed, arrays)
 
     with pytest.raises(ModelError, match=message):
         load_model(path)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -55,29 +55,13 @@ class ExtractorModel(Protocol):
 
 
 class Extractor(Protocol):
-    """An extension: fits and restores models of one kind of features."""
+    """An extension: restores models of one kind of features, which the lab fits."""
 
     @classmethod
     def restore_model(
         cls, path: Path, fields: Mapping[str, Any], arrays: model_file.Arrays
     ) -> ExtractorModel:
         """The model in a file with these contents, for ``load_model``; loaded before workers fork."""
-
-    @classmethod
-    def fit_file(
-        cls,
-        paths: Sequence[Path | str],
-        group: str,
-        out: Path | str,
-        *,
-        metadata: Mapping[str, Any],
-        limits: str,
-        progress: Callable[[int], None],
-    ) -> tuple[ExtractorModel, str, str]:
-        """Fit to articles in JSON lines files and write the model to ``out``; raises as ``fit.fit_file``.
-
-        Returns the model, its contents in a few words, and its card, which ends with ``limits``.
-        """
 
 
 Model = FeatureModel | HashedModel | ExtractorModel

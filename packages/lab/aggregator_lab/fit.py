@@ -35,12 +35,12 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
 from aggregator.analysis.features import FeatureModel
-from aggregator.analysis.model_file import check_writable
-from aggregator.analysis.simhash import FINGERPRINT_BITS, hyperplanes
+from aggregator.analysis.simhash import FINGERPRINT_BITS, hash_signs
 from aggregator.analysis.text.language import detect_language, language_group
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import InvalidInput
 from aggregator.jsonl import check_readable, read_rows
+from aggregator_lab.model_writing import check_writable, save
 
 Matrix = npt.NDArray[np.float64]
 
@@ -164,7 +164,7 @@ def fit_file(
         tokenize(text, lang) for text, lang in with_progress(texts_of_group(files, group), progress)
     )
     fitted = fit(token_lists, group, settings, metadata=metadata)
-    fitted.model.save(out)
+    save(fitted.model, out)
     return fitted
 
 
@@ -257,7 +257,7 @@ def _rotate_hyperplanes(normals: Matrix, projected: Matrix) -> Matrix:
 
 def initial_hyperplanes(settings: FitSettings) -> Matrix:
     """The (components, 64) normals that no corpus is needed for."""
-    normals = hyperplanes(settings.components)
+    normals = hash_signs(f"pca:{j}" for j in range(settings.components))
     if settings.hyperplanes == "hashed":
         return normals
     orthonormal, upper = np.linalg.qr(normals)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from aggregator.analysis.analyzer import space_name
 from aggregator.analysis.models import Model, extractor_class
@@ -13,6 +13,7 @@ from aggregator.cli.progress import ItemProgress
 from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.extensions import TFIDF_PCA
 from aggregator.settings import Settings
+from aggregator_lab.extractors.fitting import FittedByFile
 from aggregator_lab.fit import FitSettings, fit_file, model_card
 
 FIT_OPTIONS = ("terms", "components", "hyperplanes")
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             contents = f"{len(fitted.vocabulary)} terms, {rules.components} components"
             model = fitted
         else:
-            extractor = extractor_class(args.features)
+            extractor = cast("type[FittedByFile]", extractor_class(args.features))
             model, contents, card = extractor.fit_file(
                 args.files, args.group, out, limits=_OWN_LIMITS, **common
             )

@@ -36,6 +36,7 @@ from aggregator_lab.evaluation.metrics import recall_at, roc_auc
 from aggregator_lab.extractors.fitting import fit_extractor
 from aggregator_lab.extractors.model import FeatureExtractor, Features, FittedModel, StoredExtractor
 from aggregator_lab.fit import fit
+from aggregator_lab.model_writing import save
 
 
 class TfidfPcaExtractor:
@@ -174,7 +175,10 @@ class FittedFeatures:
         """Return the size of the model file, and of the weights that it needs."""
         with TemporaryDirectory() as directory:
             file = Path(directory) / "fitted.model"
-            self.model.save(file)
+            if isinstance(self.model, FittedModel):
+                self.model.save(file)
+            else:
+                save(self.model, file)
             return file.stat().st_size + self.extractor.package_bytes
 
 

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis import model_file
-from aggregator.analysis.model_file import check_writable
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import InvalidInput
 from aggregator.jsonl import check_readable
 from aggregator_lab.extractors.model import FittedIdf, FittedModel, StoredExtractor
+from aggregator_lab.model_writing import check_writable
 
 MIN_ARTICLES = FINGERPRINT_BITS + 1
 # Evenly spaced articles whose mean is the center: their vectors cost up to 50 ms each.
@@ -31,7 +31,7 @@ _CONTENTS = (
 
 
 class FittedByFile:
-    """Base of the extractors: what the command line and the service call (``analysis.models.Extractor``)."""
+    """Base of the extractors: what `aggregator fit` and the service (``analysis.models.Extractor``) call."""
 
     @property
     def package_bytes(self) -> int:

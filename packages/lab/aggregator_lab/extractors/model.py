@@ -28,6 +28,7 @@ from aggregator.analysis.simhash import FINGERPRINT_BITS, fingerprint_from_sums
 from aggregator.analysis.term_frequencies import TermIdf
 from aggregator.analysis.text.tokenizer import tokenizer_recipe
 from aggregator.errors import ConfigurationError, ModelError
+from aggregator_lab.model_writing import write
 
 _ARRAY_PREFIX = "features."
 Features = npt.NDArray[np.float32]
@@ -75,7 +76,7 @@ class StoredExtractor(FeatureExtractor, Protocol):
         """Return everything but the arrays that vectors depend on: numbers, strings and lists."""
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the fitted arrays by name, of the types that ``model_file.write`` takes."""
+        """Return the fitted arrays by name, of the types that ``model_writing.write`` takes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,7 +177,7 @@ class FittedModel:
             "matrix": self.matrix,
             "offset": self.offset,
         }
-        model_file.write(Path(path), fields, arrays | _prefixed_arrays(self.extractor))
+        write(Path(path), fields, arrays | _prefixed_arrays(self.extractor))
 
     @classmethod
     def restore(

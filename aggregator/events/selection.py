@@ -148,17 +148,11 @@ def largest_stories(
     return sorted(found, key=lambda found: (-story_size(found.voices, found.items), found.story.event.id))
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(NamedTuple):
     """Items of the timeline in the last hour and in the hour before, counted by buckets of 10 minutes."""
 
     last_hour: int
     hour_before: int
-
-    @property
-    def gained(self) -> int:
-        """Items per hour more than in the hour before; negative when fewer arrive."""
-        return self.last_hour - self.hour_before
 
 
 def growth(event: Event, now_ms: int) -> Growth:
@@ -225,6 +219,7 @@ def _key(event: Event, order: EventOrder, now_ms: int) -> tuple[float, ...]:
         case "surprise":
             return not is_handled(event), *urgency(event, now_ms)
         case "growth":
-            return (growth(event, now_ms).gained,)
+            last_hour, hour_before = growth(event, now_ms)
+            return (last_hour - hour_before,)
         case _:
             return (page_key(event, event.id, order)[0],)

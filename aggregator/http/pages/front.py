@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from aggregator.app import Service
+from aggregator.app import Service, build_burst_rule
 from aggregator.contract.requests import EventFilterQuery, SavedFilterQuery
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
@@ -80,7 +80,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     )
     desks = {desk.id: desk.name for desk in await service.events.desks.values()}
     history = await service.events.repository.learned_history()
-    needed = history.needed if history else settings.burst_items
+    needed = history.needed if history else build_burst_rule(settings).items
     return request.app[PAGES].render(
         "front.html",
         page="events",

@@ -12,7 +12,7 @@ import msgspec
 
 from aggregator import jsonl
 from aggregator.cli.common_options import check_profile, requested_profile
-from aggregator.cli.ingest_targets import ServerTarget, check_target_options, error_from_response
+from aggregator.cli.ingest_targets import check_target_options, client_errors_translated
 from aggregator.contract import encoding
 from aggregator.contract.decoding import to_article
 from aggregator.errors import EXIT_OK, InvalidInput, NotFound
@@ -20,7 +20,7 @@ from aggregator.runtime.addresses import service_url
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
 from aggregator_client import wire
-from aggregator_client.transport import JSON_TYPE
+from aggregator_client.line_sender import LineSender
 
 MAX_PASSAGES_SHOWN = 5
 
@@ -81,11 +81,9 @@ async def _compare_on_server(
     url = args.server or service_url(settings.host, settings.port)
     profile = requested_profile(args)
     body = msgspec.json.encode({"a": a, "b": b} | ({"policy": profile} if profile else {}))
-    async with ServerTarget.open(url, settings.key) as server:
-        status, answer = await server.request("POST", "/v1/explain", body, JSON_TYPE)
-    if status != 200:
-        raise error_from_response(status, answer, url)
-    result: dict[str, Any] = json.loads(answer)
+    with client_errors_translated():
+        async with LineSender.open(url, settings.key) as server:
+            result: dict[str, Any] = json.loads(await server.post("/v1/explain", body))
     return result
 
 

@@ -1,28 +1,23 @@
 """Targets of commands that send articles: a store opened in this process, or a running service.
 
 Both give one answer line per input line, in order. A line that was not processed because of load or an
-outage is sent again until it is (articles are idempotent by id); only a service that was never reached ends
-the command. A line that the service repeatedly answers with 500 is reported as failed.
+outage is processed again until it is (``line_sender.py`` of the client).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeVar
 from urllib.parse import urlencode
-
-import aiohttp
-import msgspec
 
 from aggregator import jsonl
 from aggregator.app import Service, open_service
 from aggregator.cli.common_options import check_profile, requested_profile
-from aggregator.cli.retry_forever import send_until_answered
 from aggregator.concurrency import CHUNK_ARTICLES, Prefetcher
 from aggregator.contract import encoding
 from aggregator.contract.decoding import decode_article
@@ -35,30 +30,23 @@ from aggregator.errors import (
     InputTooLarge,
     InvalidInput,
     NotFound,
+    RateLimited,
     StoreUnavailable,
 )
 from aggregator.jsonl import Line
 from aggregator.runtime.addresses import service_url
 from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.settings import Settings
-from aggregator_client import wire
-from aggregator_client.errors import ConfigurationError as InvalidUrl
-from aggregator_client.transport import (
-    NDJSON_TYPE,
-    authorization_headers,
-    check_http_url,
-    connection_error_reason,
-    has_too_many_lines,
-)
+from aggregator_client import errors as client_errors
+from aggregator_client import retry_forever
+from aggregator_client.line_sender import LineResult, LineSender, RepeatedInternalError
 from aggregator_client.wire import LineProblem
 
-READ_TIMEOUT_S = 600.0  # without any byte of the answer
-# Statuses of a whole answer that say nothing about the articles: slow body, rate limit.
-RETRYABLE_STATUSES = (408, 429)
-# Answers 500 to one line, or to a batch with it, until it is reported as failed.
-MAX_INTERNAL_ERRORS = 5
+RETRYABLE: tuple[type[AggregatorError], ...] = (StoreUnavailable, RateLimited)
 MAX_ANALYSIS_PROCESSES = 4
 PARALLEL_ABOVE_BYTES = 4_000_000  # input size from which on the start of analysis processes pays off
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +56,6 @@ class Reply:
     data: bytes
     verdict: str | None
     keep: bool = False
-
-
-class _RepeatedInternalError(Exception):
-    """A batch, or one of its lines, was answered 500 too often."""
-
-    def __str__(self) -> str:
-        return f"The service failed {MAX_INTERNAL_ERRORS} times at this line; its log says why."
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +76,11 @@ class BatchDefaults:
         values = {"dry_run": dry_run and "true", "policy": self.profile, "backfill": self.backfill and "true"}
         given = urlencode({name: value for name, value in values.items() if value})
         return f"?{given}" if given else ""
+
+
+async def until_available(step: Callable[[], Awaitable[T]]) -> T:
+    """Repeat ``step`` while the store is unavailable or the work limited."""
+    return await retry_forever.until_available(step, RETRYABLE)
 
 
 def check_target_options(args: argparse.Namespace) -> None:
@@ -130,7 +116,7 @@ async def open_target(
 def error_reply(line: Line, error: Exception) -> Reply:
     """The answer line for a line that was rejected."""
     problem = to_problem(error)
-    if isinstance(error, _RepeatedInternalError):
+    if isinstance(error, RepeatedInternalError):
         problem.detail = str(error)
     problem.instance = line.location
     return Reply(encode(LineProblem(line.number, problem)), None)
@@ -166,8 +152,8 @@ class LocalTarget:
         """One Reply per line, in order; waits while lines cannot be processed."""
         decoded = [_decode(line, self._defaults) for line in lines]
         articles = [article for article in decoded if isinstance(article, Article)]
-        answers: list[Answer | AggregatorError] = await send_until_answered(
-            articles, lambda rest: self._submit(rest, dry_run)
+        answers: list[Answer | AggregatorError] = await retry_forever.send_until_answered(
+            articles, lambda rest: self._submit(rest, dry_run), RETRYABLE
         )
         remaining = iter(answers)
         return [
@@ -218,13 +204,9 @@ class ServerTarget:
 
     throttled_s = 0.0  # this process does not pause
 
-    def __init__(
-        self, session: aiohttp.ClientSession, url: str, defaults: BatchDefaults = BatchDefaults()
-    ) -> None:
-        self._session = session
-        self._url = url
+    def __init__(self, sender: LineSender, defaults: BatchDefaults = BatchDefaults()) -> None:
+        self._sender = sender
         self._defaults = defaults
-        self._has_connected = False
 
     @classmethod
     @asynccontextmanager
@@ -232,126 +214,42 @@ class ServerTarget:
         cls, url: str, key: str = "", defaults: BatchDefaults = BatchDefaults()
     ) -> AsyncIterator[ServerTarget]:
         """A target that sends nothing yet. Raises ConfigurationError for an invalid URL."""
-        try:
-            checked_url = check_http_url(url)
-        except InvalidUrl as error:
-            raise ConfigurationError(f"server: {error}") from None
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=READ_TIMEOUT_S)
-        async with aiohttp.ClientSession(timeout=timeout, headers=authorization_headers(key)) as session:
-            yield cls(session, checked_url, defaults)
+        with client_errors_translated():
+            async with LineSender.open(url, key) as sender:
+                yield cls(sender, defaults)
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
         """As that of ``LocalTarget``."""
-        usable = [line for line in lines if line.error is None]
-        replies = iter(await self._send_batch(usable, Counter(), dry_run))
-        return [error_reply(line, line.error) if line.error is not None else next(replies) for line in lines]
-
-    async def _send_batch(self, lines: Sequence[Line], errors: Counter[str], dry_run: bool) -> list[Reply]:
-        try:
-            return await send_until_answered(
-                lines, lambda rest: self._post_batch(rest, errors, dry_run), lambda: self._has_connected
-            )
-        except (InputTooLarge, _RepeatedInternalError) as error:
-            # The server's limit is below the size of this batch, or the server fails at one of its lines.
-            if len(lines) == 1:
-                return [error_reply(lines[0], error)]
-            half = len(lines) // 2
-            return [
-                *await self._send_batch(lines[:half], errors, dry_run),
-                *await self._send_batch(lines[half:], errors, dry_run),
-            ]
-
-    async def _post_batch(
-        self, lines: Sequence[Line], errors: Counter[str], dry_run: bool
-    ) -> list[Reply | StoreUnavailable]:
-        """Post once; updates ``errors``, answers 500 by line. Raises if the batch as a whole failed."""
-        body = b"\n".join(line.data for line in lines) + b"\n"
-        path = "/v1/articles/batch" + self._defaults.query(dry_run)
-        status, answer = await self.request("POST", path, body, NDJSON_TYPE)
-        if status == 500:
-            _count_internal_errors(lines, errors)
-        if status != 200:
-            raise error_from_response(status, answer, self._url)
-        answered = answer.splitlines()
-        if has_too_many_lines(answered):
-            raise InputTooLarge("The batch has more lines than the server accepts.")
-        if len(answered) > len(lines):
-            raise StoreUnavailable(f"{self._url} answered {len(answered)} lines instead of {len(lines)}.")
-        replies = [_parse_reply(line, data) for line, data in zip(lines, answered, strict=False)]
-        _count_internal_errors(
-            [line for line, reply in zip(lines, replies, strict=False) if isinstance(reply, _LineFailed)],
-            errors,
-        )
-        missing = StoreUnavailable(f"{self._url} answered {len(answered)} of {len(lines)} lines.")
-        return [*replies, *[missing] * (len(lines) - len(answered))]
-
-    async def request(self, method: str, path: str, body: bytes, content_type: str) -> tuple[int, bytes]:
-        """Status and body. Raises StoreUnavailable if the server cannot be reached."""
-        headers = {"Content-Type": content_type}
-        try:
-            async with self._session.request(
-                method, self._url + path, data=body, headers=headers
-            ) as response:
-                self._has_connected = True
-                return response.status, await response.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise StoreUnavailable(
-                f"No service answers at {self._url} ({connection_error_reason(error)}); "
-                "start it with `aggregator serve`."
-            ) from error
-        except ValueError as error:
-            raise ConfigurationError(f"server: {self._url!r} is not a valid URL ({error}).") from error
+        usable = [line.data for line in lines if line.error is None]
+        with client_errors_translated():
+            answers = iter(await self._sender.send(usable, self._defaults.query(dry_run)))
+        return [
+            error_reply(line, line.error) if line.error is not None else _reply(line, next(answers))
+            for line in lines
+        ]
 
 
-class _ReplyFields(msgspec.Struct):
-    verdict: str | None = None
-    keep: bool = False
-    error: wire.Problem | None = None
-    detail: str = ""
-    code: str = ""
+def _reply(line: Line, answer: LineResult) -> Reply:
+    if isinstance(answer, client_errors.InputTooLarge):
+        return error_reply(line, InputTooLarge(str(answer)))
+    if isinstance(answer, RepeatedInternalError):
+        return error_reply(line, answer)
+    if answer.problem is None:
+        return Reply(answer.data, answer.verdict, answer.keep)
+    answer.problem.instance = line.location
+    return Reply(encode(LineProblem(line.number, answer.problem)), None)
 
 
-_decode_reply = msgspec.json.Decoder(_ReplyFields).decode
-
-
-class _LineFailed(StoreUnavailable):
-    """A line was answered 500; it is sent again like one that found no store."""
-
-
-def _count_internal_errors(lines: Sequence[Line], errors: Counter[str]) -> None:
-    errors.update(line.location for line in lines)
-    if any(errors[line.location] >= MAX_INTERNAL_ERRORS for line in lines):
-        raise _RepeatedInternalError
-
-
-def _parse_reply(line: Line, data: bytes) -> Reply | StoreUnavailable:
+@contextmanager
+def client_errors_translated() -> Iterator[None]:
+    """Errors of the client become those of the command line."""
     try:
-        fields = _decode_reply(data)
-    except msgspec.MsgspecError:  # the last line of an interrupted answer
-        return StoreUnavailable("The answer is incomplete.")
-    if fields.error is None:
-        return Reply(data, fields.verdict, fields.keep)
-    if fields.error.status in (503, 429):
-        return StoreUnavailable(fields.error.detail)
-    if fields.error.status == 500:
-        return _LineFailed(fields.error.detail)
-    fields.error.instance = line.location
-    return Reply(encode(LineProblem(line.number, fields.error)), None)
-
-
-def error_from_response(status: int, body: bytes, url: str) -> AggregatorError:
-    """The error for a request that was rejected as a whole."""
-    try:
-        problem = _decode_reply(body)
-    except msgspec.MsgspecError:
-        problem = _ReplyFields()
-    detail = problem.detail or f"{url} answered with status {status}; is it an aggregator?"
-    if status == 413:
-        return InputTooLarge(detail)
-    if problem.code == "unauthenticated":
-        return ConfigurationError(f"server: {url} requires a valid API key; set AGGREGATOR_KEY to one.")
-    if problem.code in ("not_found", "gone"):
-        return NotFound(detail)
-    if status >= 500 or status in RETRYABLE_STATUSES:
-        return StoreUnavailable(detail)
-    return ConfigurationError(f"server: {detail}")
+        yield
+    except client_errors.ConfigurationError as error:
+        raise ConfigurationError(f"server: {error}") from None
+    except client_errors.NotFound as error:
+        raise NotFound(str(error)) from None
+    except client_errors.InputTooLarge as error:
+        raise InputTooLarge(str(error)) from None
+    except client_errors.Unavailable as error:
+        raise StoreUnavailable(str(error)) from error.__cause__

@@ -16,8 +16,8 @@ from aggregator import jsonl
 from aggregator.analysis.analyzer import group_of
 from aggregator.app import Service, build_index, open_service
 from aggregator.cli.ingest import strip_labels
+from aggregator.cli.ingest_targets import until_available
 from aggregator.cli.progress import ItemProgress
-from aggregator.cli.retry_forever import until_available
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import Article, ArticleRecord, IndexLayout
 from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError, InvalidInput

@@ -11,8 +11,7 @@ from aggregator.analysis.features import HashedModel, IndexTerms
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.analysis.simhash import FloatArray
 from aggregator.app import AnalysisPools, build_dual_writer
-from aggregator.cli import retry_forever
-from aggregator.cli.retry_forever import until_available
+from aggregator.cli.ingest_targets import until_available
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, NotFound, Overloaded, StoreUnavailable, TakenDown
@@ -26,6 +25,7 @@ from aggregator.ingest.backfill import (
     count_without_text,
 )
 from aggregator.store.base import Put, Store
+from aggregator_client import retry_forever
 from tests.support.factories import Clock, edited, in_process, story
 from tests.support.wiring import build_core
 

@@ -8,9 +8,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 
-from aggregator.errors import AggregatorError, RateLimited, StoreUnavailable
-
-RETRYABLE: tuple[type[AggregatorError], ...] = (StoreUnavailable, RateLimited)
 # Pauses double from one success to the next.
 INITIAL_BACKOFF_S, MAX_BACKOFF_S = 0.2, 5.0
 LOG_AFTER_S, LOG_INTERVAL_S = 1.0, 60.0
@@ -22,22 +19,24 @@ R = TypeVar("R")
 log = logging.getLogger("aggregator.wait")
 
 
-async def until_available(step: Callable[[], Awaitable[T]]) -> T:
-    """Repeat ``step`` while it raises one of ``RETRYABLE``."""
+async def until_available(step: Callable[[], Awaitable[T]], retryable: tuple[type[Exception], ...]) -> T:
+    """Repeat ``step`` while it raises one of ``retryable``."""
 
-    async def attempt(_: Sequence[None]) -> list[T | StoreUnavailable]:
+    async def attempt(_: Sequence[None]) -> list[T | Exception]:
         return [await step()]
 
-    return (await send_until_answered([None], attempt, what="articles"))[0]
+    return (await send_until_answered([None], attempt, retryable, what="articles"))[0]
 
 
 async def send_until_answered(
     items: Sequence[T],
-    attempt: Callable[[Sequence[T]], Awaitable[Sequence[R | StoreUnavailable]]],
+    attempt: Callable[[Sequence[T]], Awaitable[Sequence[R | Exception]]],
+    retryable: tuple[type[Exception], ...],
+    *,
     may_wait: Callable[[], bool] = lambda: True,
     what: str = "",
 ) -> list[R]:
-    """Repeat ``attempt`` with the items that got one of ``RETRYABLE``, until all have another answer.
+    """Repeat ``attempt`` with the items that got one of ``retryable``, until all have another answer.
 
     ``may_wait``: asked after a failure before the first answer; False raises the failure. ``what``: waits, in
     the words of the log, by default the number of articles.
@@ -45,14 +44,15 @@ async def send_until_answered(
     results: dict[int, R] = {}
     pause_s, waiting_since_s, log_at_s = INITIAL_BACKOFF_S, None, 0.0
     while missing := [i for i in range(len(items)) if i not in results]:
-        failure: AggregatorError | None = None
+        failure: Exception | None = None
         answered = len(results)
+        answers: Sequence[R | Exception] = []
         try:
             answers = await attempt([items[i] for i in missing])
-        except RETRYABLE as error:
-            answers, failure = [], error
+        except retryable as error:
+            failure = error
         for i, answer in zip(missing, answers, strict=False):  # an interrupted answer lacks the last ones
-            if isinstance(answer, RETRYABLE):
+            if isinstance(answer, retryable):
                 failure = answer
             else:
                 results[i] = cast(R, answer)

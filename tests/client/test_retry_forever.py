@@ -15,9 +15,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from aggregator.cli import retry_forever
-from aggregator.cli.retry_forever import until_available
+from aggregator.cli.ingest_targets import until_available
 from aggregator.errors import EXIT_INTERRUPTED, InvalidInput, Overloaded, StoreUnavailable
+from aggregator_client import retry_forever
 from tests.cli.helpers import OTHER, ROOT, article_body, write_jsonl
 
 

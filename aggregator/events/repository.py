@@ -23,19 +23,11 @@ from typing import Literal
 import msgspec
 
 from aggregator.errors import DamagedValue, NotFound
+from aggregator.events import selection
 from aggregator.events.detection.model import ChangeKind, EditorOverrides, LearnedHistory, LearningStatus
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import Event, EventSummary
-from aggregator.events.selection import (
-    PAGED_ORDERS,
-    EventFilter,
-    EventOrder,
-    PageKey,
-    RankedStory,
-    largest_stories,
-    page_key,
-    sort_events,
-)
+from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key, sort_events
 from aggregator.store.base import Store
 from aggregator.store.decoding import decode_value
 from aggregator.store.optimistic import ValueFormat
@@ -199,11 +191,11 @@ class EventRepository:
         history = await self.learned_history()
         return history.status(now_ms) if history is not None else None
 
-    async def top_stories(self, event_filter: EventFilter, since_ms: int) -> list[RankedStory]:
+    async def top_stories(self, event_filter: EventFilter, since_ms: int) -> list[selection.RankedStory]:
         """The largest stories of the window with items since a time, as of about a minute ago."""
         value = (await self.store.read([TOP_STORIES_KEY]))[0]
         stories = decode_value(_stories_decoder, value, "The top stories") if value else []
-        return largest_stories(stories, event_filter, since_ms)
+        return selection.largest_stories(stories, event_filter, since_ms)
 
     async def changes(self, after: bytes = b"", count: int = 100) -> Sequence[tuple[bytes, ChangeRecord]]:
         """Up to ``count`` (position, change) after a position, oldest first; b"": from the oldest stored."""

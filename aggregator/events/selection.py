@@ -24,8 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp2, inf, log2, sqrt
-from typing import Literal, NamedTuple, cast, get_args
+from typing import Literal, NamedTuple, get_args
 from urllib.parse import parse_qsl
+
+import msgspec
 
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.analysis.text.tokenizer import tokenize
@@ -72,14 +74,7 @@ class EventFilter:
     @classmethod
     def parse(cls, text: str) -> EventFilter:
         """The filter of a saved query string, which was validated when it was saved."""
-        fields = dict(parse_qsl(text))
-        return cls(
-            term=fields.get("term", "").strip(),
-            source=fields.get("source", "").strip(),
-            lang=fields.get("lang", ""),
-            min_size=int(fields.get("min_size", 0)),
-            status=cast("EventStatus | None", fields.get("status")),
-        )
+        return msgspec.convert({k: value.strip() for k, value in parse_qsl(text)}, cls, strict=False)
 
     def matches(self, event: Event) -> bool:
         """Whether the event meets all conditions."""
@@ -135,15 +130,13 @@ class RankedStory(NamedTuple):
     voices: int
 
 
-def largest_stories(
-    stories: Iterable[TopStory], event_filter: EventFilter, since_ms: int
-) -> list[RankedStory]:
+def largest_stories(stories: Iterable[TopStory], wanted: EventFilter, since_ms: int) -> list[RankedStory]:
     """The stories that match and have items since a time, the largest first; a bucket counts at its start."""
     found = list[RankedStory]()
     for story in stories:
         items = story.event.items_between(since_ms, inf)
         voices = sum(count for at_ms, count in story.event.voices if at_ms > since_ms)
-        if items and event_filter.matches(Event.of(story.event)):
+        if items and wanted.matches(Event.of(story.event)):
             found.append(RankedStory(story, items, voices))
     return sorted(found, key=lambda found: (-story_size(found.voices, found.items), found.story.event.id))
 
@@ -198,15 +191,12 @@ def is_handled(event: Event) -> bool:
 
 def page_key(entry: Event | EventSummary, event_id: str, order: EventOrder = "time") -> PageKey:
     """Sort key of an event, larger first. Raises ValueError for an order without page keys."""
-    match order:
-        case "time":
-            return entry.last_seen_ms, entry.detected_at_ms, event_id
-        case "novelty":
-            return entry.detected_at_ms, entry.last_seen_ms, event_id
-        case "size":
-            return entry.size, entry.last_seen_ms, event_id
-        case _:
-            raise ValueError(f"The order {order} has no page keys.")
+    if order not in PAGED_ORDERS:
+        raise ValueError(f"The order {order} has no page keys.")
+    number = entry.size if order == "size" else entry.detected_at_ms
+    return (
+        (entry.last_seen_ms, number, event_id) if order == "time" else (number, entry.last_seen_ms, event_id)
+    )
 
 
 def sort_events(events: Iterable[Event], order: EventOrder, now_ms: int) -> list[Event]:

@@ -53,8 +53,8 @@ class BurstDetector:
         self.window: deque[WindowItem] = deque()
         self.cold_start = ColdStart(rates, self.baseline)
         self.term_weights = TermWeights(rule, self.baseline, self.cold_start)
-        weigh, idf = self.term_weights.weigh, self.baseline.idf
-        self.open_events = OpenEvents(rule, self.clusters, weigh, idf, self.voice_of)
+        self.open_events = OpenEvents(rule, self.clusters, self.term_weights.weigh, self.baseline.idf)
+        self.open_events.voice_of = self.voice_of
         self.hamming_mode = HammingMode() if rule.mode == "literal" else None
         self.undated = UndatedArticles()
         self.series = SeriesMemory()

@@ -146,21 +146,14 @@ def _bucket(at_ms: int) -> int:
 class OpenEvents:
     """Open events in order of detection, and their changes; ``idf``: weight of a term at any time.
 
-    ``voice_of``: the voice of a source, for which no two of its items count twice.
+    ``voice_of``: the voice of a source, the same for all that count once.
     """
 
-    def __init__(
-        self,
-        rule: BurstRule,
-        clusters: ClusterIndex,
-        weigh: TermWeigher,
-        idf: TermWeigher,
-        voice_of: Callable[[str], str],
-    ) -> None:
+    def __init__(self, rule: BurstRule, clusters: ClusterIndex, weigh: TermWeigher, idf: TermWeigher) -> None:
+        self.voice_of: Callable[[str], str] = str
         self.by_id: dict[str, OpenEvent] = {}
         self.needs_headline: dict[str, None] = {}
         self._rule, self._clusters, self._weigh, self._idf = rule, clusters, weigh, idf
-        self._voice_of = voice_of
         self._updated: dict[str, None] = {}
         self._transitions: list[tuple[ChangeKind, int, OpenEvent]] = []
 
@@ -209,17 +202,12 @@ class OpenEvents:
 
     def describe(self, cluster: Cluster, clock_ms: int) -> DetectedEvent:
         """The event of a cluster; of one that is none, what it would be if it fired now."""
-        event = self.event_of_cluster(cluster)
-        return event.to_event() if event else self._open(cluster, clock_ms, 0.0, "emerging").to_event()
+        return (self.event_of_cluster(cluster) or self._open(cluster, clock_ms, 0.0)).to_event()
 
-    def _open(
-        self, cluster: Cluster, clock_ms: int, expected: float, status: EventStatus = "breaking"
-    ) -> OpenEvent:
-        event = OpenEvent(
-            cluster.id, cluster.key, clock_ms, expected, "", status, sightings=cluster.sightings
-        )
+    def _open(self, cluster: Cluster, clock_ms: int, expected: float) -> OpenEvent:
+        event = OpenEvent(cluster.id, cluster.key, clock_ms, expected, "", sightings=cluster.sightings)
         for member in sorted(cluster.members.values(), key=lambda m: (m.at_ms, m.number)):
-            event.add(member, self._voice_of(member.source))
+            event.add(member, self.voice_of(member.source))
         event.peak = min(cluster.counted_items, event.size)  # see add_items
         self._describe(event)
         return event
@@ -246,7 +234,7 @@ class OpenEvents:
         """Add items that joined the cluster of an event, in this order."""
         event = self.by_id[cluster.event_id or ""]
         for member in members:
-            event.add(member, self._voice_of(member.source))
+            event.add(member, self.voice_of(member.source))
         # The cluster may also hold unrelated items, which the event does not list.
         event.peak = max(event.peak, min(cluster.counted_items, event.size))
         self._mark_grown(event)

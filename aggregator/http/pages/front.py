@@ -88,7 +88,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
         learning=history.status(now_ms) if history else None,
         lists=lists,
         top_stories=largest[:MAX_TOP_STORIES],
-        building_up=[ranked for ranked in largest if ranked.story.needed][:MAX_BUILDING_UP],
+        building_up=[s for s in largest[MAX_TOP_STORIES:] if s.story.needed][:MAX_BUILDING_UP],
         verdicts=[(item, event_ids.get(item.first_version)) for item in articles],
         view=view(query, (*lists.open, *lists.closed), desks),
         verdict=query.verdict,

@@ -118,6 +118,7 @@ def merge_into(into: Event, absorbed: Event) -> Event:
         timeline=tuple(sorted(timeline.items())),
         rate=max(timeline.values(), default=0),
         absorbed=_union(into.absorbed, (absorbed.id, *absorbed.absorbed)),
+        first=min(filter(None, (into.first, absorbed.first)), default=None),
         removed=_union(into.removed, absorbed.removed),
     )
 
@@ -135,6 +136,7 @@ def remove_item(event: Event, item: str) -> Event:
         title=", ".join(event.terms) if lost_headline else event.title,
         headline_id="" if lost_headline else event.headline_id,
         size=event.size - 1,
+        first=None if event.first and event.first[1] == item else event.first,
         items=tuple(i for i, _ in kept),
         cosines=tuple(c for _, c in kept),
         removed=(*event.removed, item),

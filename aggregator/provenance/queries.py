@@ -62,8 +62,13 @@ class ProvenanceQueries:
         lineage = await asyncio.to_thread(trace, shown, believed_ms=await self._sources.believed_ms())
         return await self._with_changes(replace(lineage, truncated=len(records) > MAX_COPIES))
 
-    async def of_event(self, article_ids: Sequence[str]) -> EventProvenance:
-        """Who had the event of these articles, in the order of joining, first. Raises StoreUnavailable."""
+    async def of_event(
+        self, article_ids: Sequence[str], first: tuple[int, str, str] | None = None
+    ) -> EventProvenance:
+        """Who had the event of these articles, in the order of joining, first. Raises StoreUnavailable.
+
+        ``first``: of the first article about it (its id is the second); what is earlier is left out.
+        """
         stored = await self._index.articles.get_many(article_ids[:MAX_EVENT_ITEMS])
         groups: dict[int, list[ArticleRecord]] = {}
         for article in stored.values():
@@ -73,13 +78,18 @@ class ProvenanceQueries:
             lambda: [trace(records, believed_ms=believed_ms) for records in groups.values()]
         )
         publications = sorted((step.publication for text in lineages for step in text.steps), key=by_time)
+        about = [p for p in publications if first and p.record.id == first[1]]
+        publications = publications[publications.index(about[0]) :] if about else publications
         first_of_text = {step.record.number: text.first for text in lineages for step in text.steps}
+        outlets = _outlet_entries(publications, first_of_text)
+        if outlets and not about:
+            outlets[0] = replace(outlets[0], kind="own")
         several = [text for text in lineages if len(text.sources) > 1]
         several.sort(key=lambda text: (-len(text.sources), text.first.order))
         texts = [await self._with_changes(text) for text in several]
         return EventProvenance(
-            publications[0] if publications else None,
-            tuple(_outlet_entries(publications, first_of_text)),
+            about[0] if about else None,
+            tuple(outlets),
             tuple(texts),
             len(publications),
             len(article_ids) > MAX_EVENT_ITEMS,

@@ -78,7 +78,9 @@ async def test_an_event_by_outlet(built: Core) -> None:
     await built.post("c1", own, source="C", published_at_ms=at(40))
     await built.post("c2", TEXT, source="C", published_at_ms=at(50))
     await built.post("d1", TEXT, source="D", published_at_ms=at(0))
-    found = await ProvenanceQueries(built.index).of_event(["b1", "a1", "c1", "c2", "d1", "deleted"])
+    found = await ProvenanceQueries(built.index).of_event(
+        ["b1", "a1", "c1", "c2", "d1", "deleted"], (0, "a1", "A")
+    )
 
     assert found.first is not None and found.first.source == "A"
     assert [(e.publication.source, e.kind, e.lag_ms // MINUTE_MS, e.articles) for e in found.outlets] == [
@@ -91,6 +93,19 @@ async def test_an_event_by_outlet(built: Core) -> None:
     assert [text.outlets for text in found.texts] == [4]
     assert not found.texts[0].is_first_certain
     assert found.articles == 5 and not found.truncated
+
+
+async def test_what_is_earlier_than_the_first_report_does_not_count(built: Core) -> None:
+    """A notice that shares one name came before; without a first report nobody is said to be first."""
+    await built.post("n1", story(7, 20), source="Notices", published_at_ms=at(0))
+    await built.post("a1", TEXT, source="A", published_at_ms=at(30))
+    queries = ProvenanceQueries(built.index)
+
+    found = await queries.of_event(["n1", "a1"], (0, "a1", "A"))
+    assert [(e.publication.source, e.kind, e.lag_ms) for e in found.outlets] == [("A", "first", 0)]
+    unsure = await queries.of_event(["n1", "a1"])
+    assert unsure.first is None
+    assert [(e.publication.source, e.kind) for e in unsure.outlets] == [("Notices", "own"), ("A", "own")]
 
 
 async def test_an_event_without_stored_articles(built: Core) -> None:

@@ -25,7 +25,8 @@ from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
 from aggregator.events.detection.clustering import Cluster, TermWeigher, WindowItem
 from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.items import terms_of_word
-from aggregator.events.detection.model import Profile
+from aggregator.events.detection.model import FirstReport, Profile
+from aggregator.events.detection.routine import MAX_CACHED_STYLES
 
 MIN_COMMON_TERMS = 2
 KEY_TERMS_PER_CLUSTER = 8
@@ -49,15 +50,35 @@ def heaviest_terms(sums: Mapping[str, int], weigh: TermWeigher) -> list[str]:
     return [term for _, term in sorted(heaviest)[:KEY_TERMS_PER_CLUSTER]]
 
 
-def typical_headline(cluster: Cluster, weigh: TermWeigher) -> WindowItem:
-    """Return the item whose headline describes the cluster best (``rank_headlines``)."""
-    members = list(cluster.members.values())
+def first_report(members: Iterable[WindowItem], key_terms: Collection[str]) -> FirstReport | None:
+    """The earliest item about the event: with two key terms that several others hold too; None: uncertain."""
+    keys = set(key_terms)
+    held = [(m, keys & m.terms.keys()) for m in sorted(members, key=lambda m: (m.at_ms, m.number))]
+    for member, terms in held:
+        alike = sum(len(terms & other) >= MIN_COMMON_TERMS for _, other in held)
+        if alike >= max(2 * MIN_COMMON_TERMS, len(held) // 4):
+            return member.at_ms, member.id, member.source
+    return None
+
+
+def typical_headline(cluster: Cluster, weigh: TermWeigher, kept: str = "") -> WindowItem:
+    """Return the item whose headline describes the cluster best: in its main language, whole if one is.
+
+    The item with the id ``kept`` is returned unless another one is ``CLEARLY`` better.
+    """
+    langs = Counter(member.lang for member in cluster.members.values())
+    lang = max(langs, key=lambda lang: (langs[lang], lang))
+    members = [member for member in cluster.members.values() if member.lang == lang]
+    members = [member for member in members if not _CUT.search(member.title)] or members
     weights = dict(zip(cluster.term_sums, map(weigh, cluster.term_sums), strict=True))
     candidates = [
         Candidate(m.desk_prefix + m.title, m.at_ms, {t: w * weights[t] for t, w in m.terms.items()})
         for m in members
     ]
-    return members[rank_headlines(candidates)[0]]
+    scores = _scores(candidates)
+    best = max(range(len(members)), key=lambda i: (scores[i], -members[i].at_ms, -i))
+    by_id = {member.id: i for i, member in enumerate(members)}
+    return members[by_id[kept] if kept in by_id and scores[best] < CLEARLY * scores[by_id[kept]] else best]
 
 
 class KeyTermCache:
@@ -121,14 +142,13 @@ def similarity(profile: Profile, terms: Mapping[str, int], idf: TermWeigher) -> 
 
 # Of headlines; the word lists are English.
 
-LENGTH_EXPONENT = 0.5
+CLEARLY = 1.5  # times the score of the present one
 FRESHNESS = 0.1
 BACKGROUND = DESK_COLUMN = QUESTION = 0.5
 REACTION = MARKET_REPORT = 0.6
 STATEMENT = 0.8
 TOLL = 1.3
 MIN_HEADLINE_WORDS = 4
-_CACHED_HEADLINES = 1 << 13
 
 
 def _pattern(pattern: str) -> re.Pattern[str]:
@@ -179,9 +199,15 @@ _ATTRIBUTED = re.compile(
     r"|reports?|ministry|army|military|government|interfax|tass|ria|kyodo|yonhap|xinhua|anadolu|reuters|afp|bbc|cnn)\b)"
     r"[A-Z][\w.' ]{2,40}$"
 )
+# Explainers too, at the start or behind a colon: "Terremoto: por qué no hubo tsunami".
 _QUESTION = re.compile(
-    r"[?？]|^(?:how|why|what|who|where|when|is|are|will|can|could|should|does)\b", re.IGNORECASE
+    r"[?？¿]|^(?:is|are|will|can|could|should|does)\b|(?:^|[:：] ?)(?:(?:how|why|what|who|where|when"
+    r"|por qué|qué|cómo|quiénes|quién|cuándo|dónde|lo que|claves|pourquoi|comment|qui|quand|où|ce que|ce qu"
+    r"|warum|wieso|weshalb|wie|was|wer|wo|wann|почему|зачем|как|что|кто|где|когда|чем)\b"
+    r"|为什么|为何|如何|怎么|谁|什么|解读|组图)",
+    re.IGNORECASE,
 )
+_CUT = re.compile(r"(?:\.\.\.|…)\W*$")
 _FACTORS = (
     (_QUESTION, QUESTION),
     (_REACTION, REACTION),
@@ -223,13 +249,12 @@ def _scores(candidates: Sequence[Candidate]) -> list[float]:
             dot += weight * centroid[term]
             squares += weight * weight
         freshness = 1 + FRESHNESS * (candidate.at_ms - first_ms) / span_ms
-        length = math.pow(squares or 1.0, LENGTH_EXPONENT / 2)
-        return dot / length * freshness * news_value(candidate.title)
+        return dot / math.sqrt(math.sqrt(squares or 1.0)) * freshness * news_value(candidate.title)
 
     return [score(candidate) for candidate in candidates]
 
 
-@lru_cache(maxsize=_CACHED_HEADLINES)
+@lru_cache(maxsize=MAX_CACHED_STYLES)
 def news_value(title: str) -> float:
     """Return how far a headline, as it was sent, states what happened: 1 for a plain one."""
     report = _REPORT_PREFIX.sub("", title.strip())

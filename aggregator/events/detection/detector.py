@@ -127,7 +127,7 @@ class BurstDetector:
         if now_ms <= self.clock_ms:
             return
         next_minute_ms = (self.clock_ms // MINUTE_MS + 1) * MINUTE_MS
-        if next_minute_ms < now_ms and self.open_events.any_waits:
+        if next_minute_ms < now_ms and not all(e.announced_size for e in self.open_events.by_id.values()):
             yield from self.advance_clock_steps(next_minute_ms)
         is_new_minute = now_ms >= next_minute_ms
         self.clock_ms = now_ms

@@ -22,17 +22,26 @@ import xxhash
 from aggregator.events.detection import description
 from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
 from aggregator.events.detection.clustering import RADIUS_BITS, Cluster, ClusterIndex, TermWeigher, WindowItem
-from aggregator.events.detection.model import BurstRule, ChangeKind, DetectedEvent, EventChange, EventStatus
+from aggregator.events.detection.model import (
+    BurstRule,
+    ChangeKind,
+    DetectedEvent,
+    EventChange,
+    EventStatus,
+    FirstReport,
+)
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 TIMELINE_BUCKET_MS = 600_000
+# A headline is kept for this time unless another one is clearly better.
+KEPT_HEADLINE_MS = 15 * MINUTE_MS
 # Ids listed by one event; further items only count. The largest cluster of a day has some hundred items.
 MAX_EVENT_ITEMS = 5_000
 MAX_EVENT_SOURCES = 500
 # Fields with the same value in ``DetectedEvent``.
 _EQUAL_FIELDS = (
     *("id", "title", "status", "detected_at_ms", "first_seen_ms", "last_seen_ms", "size", "sightings"),
-    *("peak", "reason", "merged_into", "headline_id"),
+    *("peak", "reason", "merged_into", "headline_id", "first"),
 )
 
 
@@ -73,6 +82,8 @@ class OpenEvent(msgspec.Struct, array_like=True):
     released_numbers: list[int] = []
     voices: dict[str, int] = {}
     needed: int = 0
+    first: FirstReport | None = None
+    titled_ms: int = 0
 
     def add(self, member: WindowItem, voice: str) -> None:
         """Add one item of the cluster."""
@@ -108,6 +119,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
         for bucket_ms, count in other.timeline.items():
             self.timeline[bucket_ms] = self.timeline.get(bucket_ms, 0) + count
         self.pending_numbers += other.pending_numbers
+        self.first = min(filter(None, (self.first, other.first)), default=None)
         self.absorbed += [other.id, *other.absorbed] if other.announced_size else other.absorbed
 
     def remove_item(self, id_: str, at_ms: int | None) -> None:
@@ -173,11 +185,6 @@ class OpenEvents:
             return []
         since_ms = event.detected_at_ms - MINUTE_MS
         return [e.cluster_key for e in self.by_id.values() if e is not event and e.detected_at_ms >= since_ms]
-
-    @property
-    def any_waits(self) -> bool:
-        """Whether an event is to be announced at the next minute."""
-        return not all(event.announced_size for event in self.by_id.values())
 
     def similarity(self, event: OpenEvent, member: WindowItem) -> float:
         """Return how similar an item is to what the event was about when it broke, 0..1."""
@@ -331,12 +338,20 @@ class OpenEvents:
         if event.status == "fading" and event.title:
             return
         cluster = self._clusters.by_key[event.cluster_key]
-        headline = description.typical_headline(cluster, self._weigh)
+        kept = event.headline_id if event.last_seen_ms - event.titled_ms < KEPT_HEADLINE_MS else ""
+        headline = description.typical_headline(cluster, self._weigh, kept)
+        if headline.id != event.headline_id:
+            event.titled_ms = event.last_seen_ms
         event.title, event.headline_id = headline.title, headline.id
         event.terms = description.heaviest_terms(cluster.term_sums, self._weigh)
         if not event.surface_forms.keys() >= set(event.terms):
             event.surface_forms = description.surface_forms(event.terms, cluster.members.values())
         event.profile = description.build_profile(cluster, self._idf)
+        if event.first and event.first[1] not in event.items:
+            event.first = None
+        if event.first or event.size <= len(cluster.members):  # else earlier items are gone
+            found = description.first_report(cluster.members.values(), event.terms)
+            event.first = min(filter(None, (event.first, found)), default=None)
 
     def _format_reason(self, event: OpenEvent, cluster: Cluster, new_source_items: int) -> str:
         minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS

@@ -76,7 +76,6 @@ def find_merge_partner(
         """Share of the documents with the rarer of both key terms that a sum of weights is."""
         return total / MAX_TERM_WEIGHT / min(own_count, term_weights.window_count(term))
 
-    # The other holds the own term, or its key term is one of which this cluster alone has enough.
     enough = [t for t in term_weights.bursting_terms(sums) if share_of(sums[t], t) >= MERGE_SHARE]
     own_terms = set(key_terms.top_terms(cluster))
     best, best_share = None, 0.0

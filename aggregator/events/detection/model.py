@@ -21,6 +21,8 @@ ChangeKind = Literal["fired", "updated", "doubled", "merged", "closed"]
 MuteScope = Literal["story", "routine"]
 RuleMode = Literal["stories", "literal"]
 Profile = Iterable[tuple[str, float]]
+# Time in ms, article id and source.
+FirstReport = tuple[int, str, str]
 # Cosine of two profiles from which an editor's instruction for one event also applies to the other.
 SAME_STORY_COSINE = 0.5
 # A muted story may continue in new events for this time; then its baseline covers it. A routine has no limit.
@@ -86,6 +88,7 @@ class DetectedEvent:
     merged_into   the event that absorbed it; ``absorbed``: events that it absorbed
     headline_id   article whose headline is the title
     profile       (term, weight) of the common terms, of norm 1, to recognize the cluster later
+    first         the earliest article that is about it; None: not certain, or deleted
     """
 
     id: str
@@ -110,6 +113,7 @@ class DetectedEvent:
     headline_id: str = ""
     profile: tuple[tuple[str, float], ...] = ()
     absorbed: tuple[str, ...] = ()
+    first: FirstReport | None = None
     voices: tuple[tuple[int, int], ...] = ()
 
     def items_between(self, after_ms: float, until_ms: float) -> int:

@@ -17,7 +17,7 @@ from aggregator.events.detection.model import SourceFamilies
 from aggregator.events.detection.routine import Burst
 from aggregator.events.detection.voices import Voices
 
-FORMAT_BYTE = b"\x04"
+FORMAT_BYTE = b"\x05"
 # List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
 ENTRIES_PER_CHUNK = 64
 _encoder = msgspec.msgpack.Encoder()

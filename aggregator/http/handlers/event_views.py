@@ -106,7 +106,7 @@ def event_detail_out(
         wire.EventDetailOut,
         **msgspec.structs.asdict(event_out(event, now_ms)),
         timeline=[wire.TimelinePoint(to_datetime(at_ms), items) for at_ms, items in event.timeline],
-        first_source=event.sources[0] if event.sources else "",
+        first_source=event.first[2] if event.first else "",
         headline_is_chosen=event.chosen_headline is not None,
         notes=[fields_of(note, wire.NoteOut) for note in event.notes],
         articles=articles,

@@ -32,7 +32,7 @@ async def of_article(request: web.Request, id_: str) -> out.ProvenanceOut:
 async def of_event(service: Service, id_: str) -> out.EventProvenanceOut:
     """Get which outlet had an event first, who followed, and which outlets share texts."""
     event = await service.events.repository.get(id_)
-    found = await service.articles.provenance.of_event(event.items)
+    found = await service.articles.provenance.of_event(event.items, event.first)
     names = {entry.publication.source for entry in found.outlets}
     families = families_among(await service.articles.sources.report(), names)
     return fields_of(

@@ -70,7 +70,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         spread=spread_chart(event, loaded.items, service.clock()),
         window=f"{service.settings.burst_window_hours:g} h",
         alternatives=loaded.alternatives,
-        first=next(iter(loaded.items), None),
+        first=next((i for i in loaded.items if event.first and i.id == event.first[1]), None),
         has_own_sources=bool(service.events.own_sources),
         own=next((item for item in loaded.items if service.events.own_sources.is_own(item.source)), None),
         is_own_source=service.events.own_sources.is_own,
@@ -241,7 +241,7 @@ async def article_provenance(request: web.Request, id_: str) -> web.Response:
 async def event_provenance(request: web.Request, service: Service, id_: str) -> web.Response:
     """Page: which outlet had an event first, and who followed."""
     event = await service.events.repository.get(id_)
-    found = await service.articles.provenance.of_event(event.items)
+    found = await service.articles.provenance.of_event(event.items, event.first)
     names = {entry.publication.source for entry in found.outlets}
     return html_response(
         request,

@@ -170,7 +170,7 @@ def event_row(event: Event) -> dict[str, Any]:
         "expected": event.expected,
         "items": list(event.items),
         "cosines": list(event.cosines),
-        "first_source": event.sources[0] if event.sources else "",
+        "first_source": event.first[2] if event.first else "",
         "headline_id": event.headline_id,
         "status": event.status,
         "terms": list(event.terms),

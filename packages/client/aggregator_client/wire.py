@@ -530,7 +530,8 @@ class EventDetailOut(EventOut):
 
     cosines       similarity of each item to the story when it joined, 0..1 (1: duplicate or first item)
     previous      event of the same storyline detected before this one; ``next``: after it
-    first_source  source of the first item; ``headline_id``: the article whose headline is the title
+    first_source  source of the first item about it, "" if not certain
+    headline_id   the article whose headline is the title
     headline_is_chosen  whether an editor chose it; ``notes``: oldest first, at most 100
     """
 
@@ -543,7 +544,9 @@ class EventDetailOut(EventOut):
             [1.0, 0.61],
         ),
     ]
-    first_source: Annotated[str, doc("Source of the first item.", "Brackwater Gazette")]
+    first_source: Annotated[
+        str, doc("Source of the earliest item that is about it; empty: not certain.", "Brackwater Gazette")
+    ]
     headline_id: Annotated[str, doc("Id of the article whose headline is the title.", "pool-1")]
     headline_is_chosen: Annotated[bool, doc("Whether an editor chose the headline.", False)]
     notes: Annotated[list[NoteOut], doc("Notes of editors, oldest first, at most 100.")]

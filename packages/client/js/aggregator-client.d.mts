@@ -316,7 +316,7 @@ export interface EventDetailOut {
   items: Array<string>;
   /** Similarity of each item to the story when it joined, 0 to 1 (1: duplicate or first). */
   cosines: Array<number>;
-  /** Source of the first item. */
+  /** Source of the earliest item that is about it; empty: not certain. */
   first_source: string;
   /** Id of the article whose headline is the title. */
   headline_id: string;

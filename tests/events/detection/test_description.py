@@ -103,6 +103,18 @@ def test_the_headline_has_the_common_terms() -> None:
     assert description.typical_headline(cluster, lambda _: 1.0) is plain
 
 
+def test_the_first_report_is_about_the_event_like_others() -> None:
+    """One shared name is not enough, nor two terms that nobody else combines; then nobody was first."""
+    notice = window_item(1, "aldwyn appointed director", source="notices.example")
+    chance = window_item(2, "harbour aldwyn lease")
+    reports = [window_item(number, "harbour bridge collapse", source=f"s{number}") for number in range(3, 7)]
+    terms = ["harbour", "bridge", "collapse", "aldwyn"]
+
+    assert description.first_report([*reports[::-1], chance, notice], terms) == (3, "a3", "s3")
+    assert description.first_report([notice, chance, *reports[:3]], terms) is None
+    assert description.first_report([], terms) is None
+
+
 def test_of_equal_items_the_older_gives_the_headline() -> None:
     """By number at one time; an item without terms is chosen only if it is alone."""
     first, second, empty = (
@@ -288,6 +300,37 @@ def test_who_reports_what_happened_does_not_make_it_a_statement() -> None:
     assert news_value("Wenlow bridge collapses in storm: police source") == 1.0
     assert news_value("Wenlow bridge collapses in storm -official") == 1.0
     assert news_value("Builder says has closed the Wenlow bridge") == 1.0
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Sismo en Lanor: por qué no hubo un gran maremoto",
+        "Qué se sabe del sismo de Lanor",
+        "Pourquoi le pont de Lanor est tombé",
+        "Einsturz in Lanor: was wir wissen",
+        "Что известно об обрушении моста в Ланоре",
+        "\u4e3a\u4ec0\u4e48\u6865\u6881\u4f1a\u5012\u584c",
+        "What we know about the fall of the Lanor bridge",
+    ],
+)
+def test_questions_and_explainers_are_recognized_in_several_languages(title: str) -> None:
+    """At the start, or behind a colon."""
+    assert news_value(title) == 0.5
+
+
+def test_a_headline_is_whole_in_the_main_language_and_kept_for_a_while() -> None:
+    """Cut only if all are; in the language of most items; a little better is not enough."""
+    cut = window_item(1, "storm hits pier ferry", title="Storm hits pier and ferry ...", lang="en")
+    other = window_item(2, "storm hits pier ferry", title="Sturm trifft Pier und Fähre", lang="de")
+    plain = window_item(3, "storm hits pier", title="Storm hits pier today", lang="en")
+    late = window_item(4, "storm hits ferry pier", title="Storm hits ferry and pier", lang="en", at_ms=90)
+
+    assert description.typical_headline(cluster_of(cut, other, plain), lambda _: 1.0) is plain
+    assert description.typical_headline(cluster_of(cut), lambda _: 1.0) is cut
+    assert description.typical_headline(cluster_of(cut, plain, late), lambda _: 1.0) is late
+    assert description.typical_headline(cluster_of(cut, plain, late), lambda _: 1.0, plain.id) is plain
+    assert description.typical_headline(cluster_of(cut, late), lambda _: 1.0, plain.id) is late
 
 
 def test_other_scripts_have_no_word_lists() -> None:

@@ -20,6 +20,7 @@ EVENT = event(
     ["a1", "a2"],
     languages=("de", "fr"),
     headline_id="a2",
+    first=(EVENT_MS, "a1", "one.example"),
     absorbed=("e2",),
     story_id="e0",
     acknowledged_by="desk",

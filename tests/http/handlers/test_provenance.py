@@ -86,7 +86,7 @@ async def test_unknown_articles_and_events(client: Client) -> None:
 
 async def test_provenance_of_an_event(client: Client, service: Service, stored: None) -> None:
     """Outlets in order, and the texts that they share."""
-    changed = event("e1", "Ferry aground", ("b/1", "a/1"))
+    changed = event("e1", "Ferry aground", ("b/1", "a/1"), first=(EVENT_MS, "a/1", "A"))
     await commit_event(service.events.repository, "fired", changed, EVENT_MS)
     body = await (await client.get("/v1/events/e1/provenance")).json()
     page = await (await client.get("/events/e1/provenance")).text()

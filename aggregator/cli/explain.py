@@ -13,7 +13,6 @@ import msgspec
 from aggregator import jsonl
 from aggregator.cli.common_options import check_profile, requested_profile
 from aggregator.cli.ingest_targets import check_target_options, client_errors_translated
-from aggregator.contract import encoding
 from aggregator.contract.decoding import to_article
 from aggregator.errors import EXIT_OK, InvalidInput, NotFound
 from aggregator.runtime.addresses import service_url
@@ -71,7 +70,7 @@ async def _compare_in_store(args: argparse.Namespace, settings: Settings, a: Sid
         if profile:
             check_profile(service.articles.policies, profile)
         explanation = await service.articles.explain.explain_pair(first, second, profile=profile)
-    result: dict[str, Any] = msgspec.to_builtins(encoding.explain_out(explanation))
+    result: dict[str, Any] = msgspec.to_builtins(explanation)
     return result
 
 

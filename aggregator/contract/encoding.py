@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from aggregator.domain import Answer, ArticleRecord, Outcome, RelatedItem, VerdictName, arrival_ms_of
-from aggregator.queries.explain import Explanation
 from aggregator.queries.search import FoundArticle
 from aggregator.settings import Settings
 from aggregator_client import wire
@@ -133,35 +132,4 @@ def found_article(found: FoundArticle, event_id: str | None) -> wire.FoundArticl
         keep=found.article.outcome.keep,
         missing=found.missing,
         event_id=event_id,
-    )
-
-
-def explain_out(explanation: Explanation) -> wire.ExplainOut:
-    """The comparison of two articles."""
-    sides = [
-        wire.ExplainSideOut(
-            label=explanation.labels[side],
-            space=explanation.spaces[side],
-            fingerprint=f"{explanation.fingerprints[side]:016x}",
-            figures=list(explanation.figures[side]) if explanation.figures else None,
-            own_passages=list(explanation.own_passages[side]) if explanation.own_passages else None,
-        )
-        for side in (0, 1)
-    ]
-    overlap = explanation.overlap
-    return fields_of(
-        explanation,
-        wire.ExplainOut,
-        a=sides[0],
-        b=sides[1],
-        overlap=wire.OverlapOut(
-            containment=round(overlap.containment, 3),
-            resemblance=round(overlap.resemblance, 3),
-            shared=round(overlap.shared, 1),
-            opening=round(overlap.opening, 3),
-            common_opening=round(overlap.common_opening, 3),
-            length_ratio=round(overlap.size_ratio, 3),
-        ),
-        same_outlet=explanation.evidence.same_outlet,
-        policy=explanation.profile,
     )

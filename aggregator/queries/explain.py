@@ -10,7 +10,6 @@ from math import inf
 from operator import itemgetter
 
 from aggregator.analysis.analyzer import shingle_width, uses_spaces
-from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.analysis.source import with_source
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
@@ -35,6 +34,7 @@ from aggregator.domain import AnalyzeMany, Article, ArticleRecord, build_record
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.index.codec.record_codec import decompress_text
+from aggregator_client.wire import ExplainOut, ExplainSideOut, OverlapOut
 
 MAX_ITEMS_SHOWN = 200
 MISSING_TEXTS_NOTE = (
@@ -55,7 +55,7 @@ _CONFIRMABLE_NOTE = (
     " But they share so much that the later one is a duplicate if copies of the earlier one from two outlets "
     "share as much with it."
 )
-Passages = tuple[str, ...]
+Passages = list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,44 +68,13 @@ class ComparedArticle:
     policy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """What the rules see of two articles.
-
-    ``overlap``: the shared wording; ``similarity``: cosine of the stored terms, 0..1, which the rules see.
-    ``distance`` and ``differing_bits`` (0 is the least significant) are None when the spaces differ. Of two
-    texts that are kept ``own_passages`` and ``figures`` are those only in the first, and only in the second.
-    """
-
-    labels: tuple[str, str]
-    spaces: tuple[str, str]
-    fingerprints: tuple[int, int]
-    distance: int | None
-    differing_bits: tuple[int, ...] | None
-    evidence: Evidence
-    overlap: OverlapEstimate
-    similarity: float
-    hours_apart: float | None
-    headline_similarity: float
-    related_similarity: float
-    common_figures: int
-    is_copy: bool
-    updated_figures: bool
-    shared_passages: Passages | None
-    own_passages: tuple[Passages, Passages] | None
-    figures: tuple[tuple[str, ...], tuple[str, ...]] | None
-    summary: str
-    profile: str = DEFAULT_PROFILE
-    reversed: bool = False
-
-
 class Explainer:
     """Compares two articles under the thresholds of a profile, or those of the default policy."""
 
     def __init__(self, index: Index, analyze_many: AnalyzeMany, profiles: PolicyProfiles) -> None:
         self._index, self._analyze_many, self._profiles = index, analyze_many, profiles
 
-    async def explain_pair(self, a: str | Article, b: str | Article, *, profile: str = "") -> Explanation:
+    async def explain_pair(self, a: str | Article, b: str | Article, *, profile: str = "") -> ExplainOut:
         """Compare two articles, each a stored id or a text. Raises InvalidInput, NotFound, NoText."""
         if profile:
             self._profiles.named(profile)  # before the articles are loaded
@@ -113,7 +82,7 @@ class Explainer:
 
     async def compare(
         self, first: ComparedArticle, second: ComparedArticle, *, profile: str = ""
-    ) -> Explanation:
+    ) -> ExplainOut:
         """Compare two loaded articles under a profile, by default that of the later one (not stored: now)."""
         later = _in_order(first, second)[1]
         selected = self._profiles.select(profile or later.policy, later.record.source)
@@ -141,16 +110,17 @@ class Explainer:
 
 def explain(
     first: ComparedArticle, second: ComparedArticle, policy: Policy, profile: str = DEFAULT_PROFILE
-) -> Explanation:
+) -> ExplainOut:
     """Compare two articles under the policy of a profile; pure."""
     a, b = first.record, second.record
     earlier, later = (article.record for article in _in_order(first, second))
     comparable = a.space == b.space
     evidence = stored_evidence(a, b)
-    distance = evidence.distance if comparable else None
     differing = a.fingerprint ^ b.fingerprint
     texts = None if first.text is None or second.text is None else (first.text, second.text)
-    passages = _shared_and_own_passages(texts, (a.lang, b.lang)) if texts else None
+    langs = a.lang, b.lang
+    passages = _shared_and_own_passages(texts, langs) if texts else (None, None, None)
+    figures_of = _missing_figures(*texts, langs) if texts else (None, None)
     is_match, reason = compare_pair(later, earlier, evidence, policy) if comparable else (False, "")
     are_news = is_match and figures_are_news(earlier, later, policy)
     if comparable:
@@ -165,29 +135,44 @@ def explain(
             f"The articles are in different spaces ({cause}: {a.space}, {b.space}), which are never "
             "compared, so neither is a copy of the other."
         )
-    return Explanation(
-        labels=(first.label, second.label),
-        spaces=(a.space, b.space),
-        fingerprints=(a.fingerprint, b.fingerprint),
-        distance=distance,
-        differing_bits=tuple(k for k in range(64) if differing >> k & 1) if comparable else None,
-        evidence=evidence,
-        overlap=evidence.overlap,
+    overlap = evidence.overlap
+    sides = [
+        ExplainSideOut(
+            label=side.label,
+            space=side.record.space,
+            fingerprint=f"{side.record.fingerprint:016x}",
+            figures=own_figures,
+            own_passages=own_passages,
+        )
+        for side, own_figures, own_passages in zip((first, second), figures_of, passages[1:], strict=True)
+    ]
+    return ExplainOut(
+        summary=summary
+        + ("" if texts else MISSING_TEXTS_NOTE)
+        + ("" if profile == DEFAULT_PROFILE else f" Policy profile: {profile}."),
+        a=sides[0],
+        b=sides[1],
+        distance=evidence.distance if comparable else None,
+        differing_bits=[k for k in range(64) if differing >> k & 1] if comparable else None,
+        overlap=OverlapOut(
+            containment=round(overlap.containment, 3),
+            resemblance=round(overlap.resemblance, 3),
+            shared=round(overlap.shared, 1),
+            opening=round(overlap.opening, 3),
+            common_opening=round(overlap.common_opening, 3),
+            length_ratio=round(overlap.size_ratio, 3),
+        ),
         similarity=round(evidence.similarity, 3),
-        hours_apart=None if evidence.hours_apart is None else round(evidence.hours_apart, 2),
-        headline_similarity=round(headline_similarity(a, b), 3),
         related_similarity=round(float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0]), 3),
+        headline_similarity=round(headline_similarity(a, b), 3),
+        same_outlet=evidence.same_outlet,
+        hours_apart=None if evidence.hours_apart is None else round(evidence.hours_apart, 2),
         common_figures=len({*a.figures} & {*b.figures}),
         is_copy=is_match and not are_news,
         updated_figures=is_match and figures_changed(a.figures, b.figures),
         reversed=is_match and is_reversed(later, earlier),
-        shared_passages=passages[0] if passages else None,
-        own_passages=passages[1:] if passages else None,
-        figures=_missing_figures(*texts, (a.lang, b.lang)) if texts else None,
-        summary=summary
-        + ("" if texts else MISSING_TEXTS_NOTE)
-        + ("" if profile == DEFAULT_PROFILE else f" Policy profile: {profile}."),
-        profile=profile,
+        shared_passages=passages[0],
+        policy=profile,
     )
 
 
@@ -197,11 +182,11 @@ def _in_order(first: ComparedArticle, second: ComparedArticle) -> tuple[Compared
     return (first, second) if not numbers[1] or 0 < numbers[0] <= numbers[1] else (second, first)
 
 
-def _missing_figures(a: str, b: str, langs: tuple[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _missing_figures(a: str, b: str, langs: tuple[str, str]) -> tuple[list[str], list[str]]:
     """The figures of each of two texts that the other one lacks."""
     first, second = dict.fromkeys(figures(a, langs[0])), dict.fromkeys(figures(b, langs[1]))
     missing = [f for f in first if f not in second], [f for f in second if f not in first]
-    return tuple(missing[0][:MAX_ITEMS_SHOWN]), tuple(missing[1][:MAX_ITEMS_SHOWN])
+    return missing[0][:MAX_ITEMS_SHOWN], missing[1][:MAX_ITEMS_SHOWN]
 
 
 def _shared_and_own_passages(
@@ -241,7 +226,7 @@ def _join_runs(words: Sequence[str], mask: Sequence[bool], in_shared: bool, lang
     marked = groupby(zip(mask, words, strict=True), key=itemgetter(0))
     runs = [[word for _, word in run] for inside, run in marked if inside is in_shared]
     runs.sort(key=len, reverse=True)
-    return tuple(separator.join(run) for run in runs[:MAX_ITEMS_SHOWN])
+    return [separator.join(run) for run in runs[:MAX_ITEMS_SHOWN]]
 
 
 def _summary(a: ArticleRecord, b: ArticleRecord, evidence: Evidence, policy: Policy, is_match: bool) -> str:

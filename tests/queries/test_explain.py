@@ -17,6 +17,7 @@ from aggregator.errors import NotFound
 from aggregator.queries import explain as module
 from aggregator.queries.explain import Explainer, content_summary
 from aggregator.store.memory import MemoryStore
+from aggregator_client.wire import ExplainOut
 from tests.support.factories import core, edited, in_process, story
 from tests.support.template_sentences import TEMPLATES
 
@@ -31,13 +32,18 @@ async def explain() -> Explainer:
     return newsroom.explain
 
 
+def own_passages(found: ExplainOut) -> tuple[list[str] | None, list[str] | None]:
+    """The passages of only the first and only the second article."""
+    return found.a.own_passages, found.b.own_passages
+
+
 async def test_copies(explain: Explainer) -> None:
     """Bits, shared passages and changed figures of two stored copies."""
     found = await explain.explain_pair("a", "b")
 
     assert found.is_copy and found.updated_figures
     assert found.distance == len(found.differing_bits or ())
-    assert found.figures == (("12",), ("15",))
+    assert (found.a.figures, found.b.figures) == (["12"], ["15"])
     assert found.shared_passages and len(found.shared_passages[0].split()) >= 3
     assert "so they are copies" in found.summary
 
@@ -61,12 +67,12 @@ async def test_passages_of_only_one_article() -> None:
     )
     same = await explain.explain_pair(article("Two words", "en"), article("Two words", "en"))
 
-    assert english.shared_passages == ("the ferry sank off the", "in heavy fog")
-    assert english.own_passages == (("long pier",), ("new bridge", "today"))
-    assert chinese.shared_passages == ("市议会今天通过新的",)
-    assert chinese.own_passages == (("桥梁预算案",), ("河堤预算案",))
-    assert mixed.own_passages == (("市议会今天通过新的桥梁预算案",), ("the council paid for a bridge",))
-    assert (same.shared_passages, same.own_passages) == (("two words",), ((), ()))
+    assert english.shared_passages == ["the ferry sank off the", "in heavy fog"]
+    assert own_passages(english) == (["long pier"], ["new bridge", "today"])
+    assert chinese.shared_passages == ["市议会今天通过新的"]
+    assert own_passages(chinese) == (["桥梁预算案"], ["河堤预算案"])
+    assert own_passages(mixed) == (["市议会今天通过新的桥梁预算案"], ["the council paid for a bridge"])
+    assert (same.shared_passages, own_passages(same)) == (["two words"], ([], []))
 
 
 async def test_passages_are_compared_as_the_sketches_are() -> None:
@@ -83,10 +89,10 @@ async def test_passages_are_compared_as_the_sketches_are() -> None:
         article("Die Fähre nach Köln fährt", "de"), article("Die Faehre nach Koeln fehlt", "de")
     )
 
-    assert korean.shared_passages == ("항구를 다시 열수 있다",)
-    assert korean.own_passages == ((), ())
-    assert german.shared_passages == ("die fähre nach köln",)
-    assert german.own_passages == (("fährt",), ("fehlt",))
+    assert korean.shared_passages == ["항구를 다시 열수 있다"]
+    assert own_passages(korean) == ([], [])
+    assert german.shared_passages == ["die fähre nach köln"]
+    assert own_passages(german) == (["fährt"], ["fehlt"])
 
 
 async def test_symmetric(explain: Explainer) -> None:
@@ -115,7 +121,7 @@ async def test_a_comparison_does_not_block_the_event_loop(
 
     def recorded(
         a: module.ComparedArticle, b: module.ComparedArticle, policy: Policy, profile: str
-    ) -> module.Explanation:
+    ) -> ExplainOut:
         threads.append(threading.current_thread())
         return original(a, b, policy, profile)
 
@@ -161,7 +167,7 @@ async def test_texts_not_kept() -> None:
     await newsroom.post("b", story(1))
     found = await newsroom.explain.explain_pair("a", "b")
 
-    assert found.shared_passages is None and found.own_passages is None
+    assert found.shared_passages is None and own_passages(found) == (None, None)
     assert "store_texts is off" in found.summary
     assert found.overlap.containment == 1.0
 

@@ -14,11 +14,9 @@ import xxhash
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.app import Service
 from aggregator.auth.api_keys import ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
-from aggregator.dedup.copy_rule import Evidence
 from aggregator.dedup.policy import Policy, PolicyProfiles
 from aggregator.domain import (
     NO_SKETCH,
@@ -59,7 +57,6 @@ from aggregator.index.article_stream import Arrivals
 from aggregator.index.bindings import foreign_article_error
 from aggregator.provenance.directory import SourceDirectory
 from aggregator.provenance.queries import ProvenanceQueries
-from aggregator.queries.explain import Explanation
 from aggregator.queries.headline_table import SearchFilter
 from aggregator.queries.related import NO_FILTER, RelatedFilter
 from aggregator.queries.search import FoundArticle, ResultKey, SearchResult
@@ -67,6 +64,7 @@ from aggregator.readiness import Readiness
 from aggregator.settings import Settings
 from aggregator.store.base import StoreInfo
 from aggregator.store.memory import MemoryStore
+from aggregator_client.wire import ExplainOut, ExplainSideOut, OverlapOut
 from tests.support.hang_limit import HANG_LIMIT_S
 
 START_MS = 1_790_000_000_000
@@ -309,32 +307,34 @@ class FakeService:
             if r.id not in read
         ][:limit]
 
-    async def explain_pair(self, a: str | Article, b: str | Article, *, profile: str = "") -> Explanation:
+    async def explain_pair(self, a: str | Article, b: str | Article, *, profile: str = "") -> ExplainOut:
         for side in (a, b):
             if isinstance(side, str):
                 await self.get(side)
         labels = (a if isinstance(a, str) else a.title, b if isinstance(b, str) else b.title)
         fingerprints = (zlib.crc32(labels[0].encode()), zlib.crc32(labels[1].encode()))
         differing = fingerprints[0] ^ fingerprints[1]
-        return Explanation(
-            labels=labels,
-            spaces=("en.0000", "en.0000"),
-            fingerprints=fingerprints,
+        sides = [
+            ExplainSideOut(label, "en.0000", f"{fingerprint:016x}", None, None)
+            for label, fingerprint in zip(labels, fingerprints, strict=True)
+        ]
+        return ExplainOut(
+            summary="They differ.",
+            a=sides[0],
+            b=sides[1],
             distance=differing.bit_count(),
-            differing_bits=tuple(k for k in range(64) if differing >> k & 1),
-            evidence=Evidence(overlap := OverlapEstimate(0.5, 0.25, 12.0), similarity=0.4),
-            overlap=overlap,
+            differing_bits=[k for k in range(64) if differing >> k & 1],
+            overlap=OverlapOut(0.5, 0.25, 12.0, 0.0, 0.0, 0.0),
             similarity=0.4,
             hours_apart=None,
             headline_similarity=0.2,
             related_similarity=0.6,
+            same_outlet=False,
             common_figures=0,
             is_copy=False,
             updated_figures=False,
+            reversed=False,
             shared_passages=None,
-            own_passages=None,
-            figures=None,
-            summary="They differ.",
         )
 
     def check(self) -> None:

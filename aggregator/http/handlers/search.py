@@ -125,10 +125,9 @@ async def post_related(request: web.Request, query: RelatedQuery, body: RelatedI
 
 async def explain(request: web.Request, body: ExplainIn) -> ExplainOut:
     """Compare two articles and explain the verdict. By the deduplication rules."""
-    found = await request.app[SERVICE].articles.explain.explain_pair(
+    return await request.app[SERVICE].articles.explain.explain_pair(
         _explain_side(body.a, "a"), _explain_side(body.b, "b"), profile=body.policy or ""
     )
-    return encoding.explain_out(found)
 
 
 def _related_arguments(query: RelatedQuery) -> dict[str, Any]:

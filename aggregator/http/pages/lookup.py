@@ -220,7 +220,13 @@ async def _load_comparison(request: web.Request, a: str, b: str) -> dict[str, An
         langs = first.record.lang, second.record.lang
         diffs = await asyncio.to_thread(diff_texts, first.text, second.text, *langs)
     truncated = any(len(side.text or "") > MAX_COMPARED_CHARS for side in (first, second))
-    return {"explanation": explanation, "records": records, "diffs": diffs, "truncated": truncated}
+    return {
+        "explanation": explanation,
+        "fingerprints": [side.record.fingerprint for side in (first, second)],
+        "records": records,
+        "diffs": diffs,
+        "truncated": truncated,
+    }
 
 
 async def _article_or_id(request: web.Request, given: str) -> str | Article:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import json
 import os
 import re
 import sys
@@ -18,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 from aggregator.errors import InputTooLarge, InvalidInput
 
@@ -117,28 +116,6 @@ def read_lines(
                 yield line
             if progress:
                 _report_progress(raw, reported, progress)
-
-
-def read_rows(files: Sequence[str], *, max_line_bytes: int = 64 * 1024 * 1024) -> Iterator[dict[str, Any]]:
-    """Yield every line as a JSON object. Raises InvalidInput at the first invalid line."""
-    for line in read_lines(files, max_line_bytes=max_line_bytes):
-        try:
-            yield decode_row(line)
-        except InvalidInput as error:
-            raise InvalidInput(f"{line.location}: {error}") from None
-
-
-def decode_row(line: Line) -> dict[str, Any]:
-    """The JSON object of a line. Raises InvalidInput without its location."""
-    if line.error is not None:
-        raise line.error
-    try:
-        row = json.loads(line.data)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"not JSON ({error}); expected one JSON object per line.") from None
-    if not isinstance(row, dict):
-        raise InvalidInput(f"expected a JSON object, found {type(row).__name__}.")
-    return row
 
 
 @contextlib.contextmanager

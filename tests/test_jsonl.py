@@ -143,21 +143,6 @@ def test_one_error_names_every_unreadable_file(tmp_path: Path) -> None:
     assert f"{tmp_path} is a directory" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("invalid", "message"),
-    [(b"{", "not JSON"), (b"[]", "found list"), (b"[" * 100_000, "not JSON"), (b"\xff", "not JSON")],
-)
-def test_rows_end_at_the_first_invalid_line(tmp_path: Path, invalid: bytes, message: str) -> None:
-    """The error names file and line."""
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(b'{"id": "a"}\n' + invalid + b"\n")
-    rows = jsonl.read_rows([str(path)])
-
-    assert next(rows) == {"id": "a"}
-    with pytest.raises(InvalidInput, match=r"rows\.jsonl:2: .*" + message):
-        next(rows)
-
-
 def test_output_gets_its_name_only_when_complete(tmp_path: Path) -> None:
     """An interrupted run leaves its lines in .part and does not change an older result."""
     out = tmp_path / "verdicts.jsonl"

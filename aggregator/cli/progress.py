@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Self, TypeVar
+from collections.abc import Mapping
+from typing import Any, Self
 
-T = TypeVar("T")
 THROTTLED_LABEL = "throttled for interactive requests"
 
 
@@ -41,9 +40,3 @@ class ItemProgress:
         """Set the number of items done."""
         self._bar.update(count - self.count)
         self.count = count
-
-    def track(self, items: Iterable[T]) -> Iterator[T]:
-        """``items``, counted as they are read."""
-        for item in items:
-            self.set_count(self.count + 1)
-            yield item

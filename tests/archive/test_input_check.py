@@ -123,3 +123,18 @@ def test_what_the_run_reports_itself(name: str, content: bytes, tmp_path: Path) 
     columns: dict[str, Any] = {"text": "body"}
 
     assert check_inputs([str(path)], columns) == []
+
+
+@pytest.mark.parametrize(
+    ("invalid", "message"),
+    [(b"{", "not JSON"), (b"[]", "found list"), (b"[" * 100_000, "not JSON"), (b"\xff", "not JSON")],
+)
+def test_rows_end_at_the_first_invalid_line(tmp_path: Path, invalid: bytes, message: str) -> None:
+    """The error names file and line."""
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'{"id": "a"}\n' + invalid + b"\n")
+    rows = read_rows([str(path)])
+
+    assert next(rows) == {"id": "a"}
+    with pytest.raises(InvalidInput, match=r"rows\.jsonl:2: .*" + message):
+        next(rows)

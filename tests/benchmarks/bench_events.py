@@ -32,8 +32,8 @@ from aggregator.domain import StreamItem
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.model import BurstRule
 from aggregator.events.event import Event
-from aggregator.jsonl import read_rows
 from aggregator_archive.replay import event_row, make_detector, parse_time_ms, read_items, rfc3339
+from aggregator_archive.rows import read_rows
 from tests.support.development_data import DATA
 from tests.support.processes import resident_bytes
 

@@ -44,7 +44,6 @@ import numpy as np
 import redis
 import uvloop
 
-from aggregator import jsonl
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.dedup.policy import Policy
@@ -54,6 +53,7 @@ from aggregator.index import Index
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import wall_clock_ms
+from aggregator_archive.rows import read_rows
 from tests.benchmarks.bench_service import RunningService, default_file, running_service
 from tests.benchmarks.bench_service import articles as english_articles
 from tests.support.cpu_spinner import add_option, awake
@@ -85,7 +85,7 @@ def _texts(lang: str) -> Iterator[dict[str, str]]:
     if lang == "en":
         yield from english_articles(default_file())
     elif (file := DATA / "xinwenlianbo_dev.jsonl.gz").exists():
-        for row in jsonl.read_rows([str(file)]):
+        for row in read_rows([str(file)]):
             if len(row["text"]) >= CHARACTERS // 2:
                 yield {
                     "id": str(row["id"]),

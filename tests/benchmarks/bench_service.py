@@ -31,12 +31,13 @@ from typing import Any
 
 import aiohttp
 
-from aggregator import __version__, jsonl
+from aggregator import __version__
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.domain import Article
 from aggregator.runtime import demo
 from aggregator.settings import Settings
+from aggregator_archive.rows import read_rows
 from tests.support.development_data import DATA
 from tests.support.processes import Usage, usage
 from tests.support.server_fixture import serving
@@ -99,7 +100,7 @@ def articles(file: str | None, *, whole: bool = False) -> Iterator[dict[str, str
         )
         for number in itertools.count():
             yield {"id": str(number), "text": " ".join(random.Random(number).choices(vocabulary, k=WORDS))}
-    for row in jsonl.read_rows([file]) if file else ():
+    for row in read_rows([file]) if file else ():
         words = row["text"].split()
         if len(words) >= WORDS:
             yield {

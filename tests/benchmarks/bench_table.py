@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import uvloop
 
-from aggregator import jsonl
+from aggregator_archive.rows import read_rows
 from tests.benchmarks.bench_http import BATCH_LINES, PEER_PERMUTATIONS, wait_for_detector
 from tests.support.cpu_spinner import add_option, awake
 from tests.support.development_data import DATA
@@ -97,7 +97,7 @@ def real_articles(count: int, lang: str) -> list[dict[str, Any]]:
 
 
 def _rows_of(name: str) -> Iterator[dict[str, Any]]:
-    for row in jsonl.read_rows([str(DATA / f"{name}.jsonl.gz")]):
+    for row in read_rows([str(DATA / f"{name}.jsonl.gz")]):
         body = {key: row[key] for key in ("text", "url", "source", "published_at") if row.get(key)}
         yield {**body, "id": f"{name}-{row['id']}", "title": (row.get("title") or "")[:500]}
 

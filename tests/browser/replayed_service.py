@@ -16,11 +16,11 @@ from aggregator.http.app_keys import METRICS
 from aggregator.http.metrics import Metrics
 from aggregator.http.server import make_app, make_runner
 from aggregator.index.upkeep import clock_guard
-from aggregator.jsonl import read_rows
 from aggregator.runtime import demo
 from aggregator.runtime.demo.history import article_bodies
 from aggregator.settings import Settings
 from aggregator.time_units import DAY_MS
+from aggregator_archive.rows import read_rows
 from tests.support.hang_limit import HANG_LIMIT_S
 
 TICK_MS = 60_000

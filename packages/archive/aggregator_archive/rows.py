@@ -14,7 +14,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -104,16 +104,26 @@ def read_rows(files: Sequence[str]) -> Iterator[dict[str, Any]]:
     for block in read_blocks(files):
         for number, row in block.rows:
             try:
-                yield _row_with_values(row, jsonl.Line(block.file, number))
+                yield _row_with_values(row)
             except InvalidInput as error:
                 raise InvalidInput(f"{jsonl.Line(block.file, number).location}: {error}") from None
 
 
-def _row_with_values(row: Row | InvalidInput, line: jsonl.Line) -> dict[str, Any]:
+def _json_object(row: bytes) -> dict[str, Any]:
+    try:
+        decoded = json.loads(row)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"not JSON ({error}); expected one JSON object per line.") from None
+    if not isinstance(decoded, dict):
+        raise InvalidInput(f"expected a JSON object, found {type(decoded).__name__}.")
+    return decoded
+
+
+def _row_with_values(row: Row | InvalidInput) -> dict[str, Any]:
     if isinstance(row, InvalidInput):
         raise row
     if isinstance(row, bytes):
-        return jsonl.decode_row(replace(line, data=row))
+        return _json_object(row)
     return {
         name: value.isoformat() if isinstance(value, datetime) else value
         for name, value in row.items()

@@ -39,7 +39,8 @@ from aggregator.analysis.simhash import FINGERPRINT_BITS, hash_signs
 from aggregator.analysis.text.language import detect_language, language_group
 from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
 from aggregator.errors import InvalidInput
-from aggregator.jsonl import check_readable, read_rows
+from aggregator.jsonl import check_readable
+from aggregator_archive.rows import read_rows
 from aggregator_lab.model_writing import check_writable, save
 
 Matrix = npt.NDArray[np.float64]

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from aggregator import jsonl
 from aggregator.analysis.models import load_models
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.text import tokenizer
+from aggregator_archive.rows import read_rows
 from tests.support.development_data import DATA
 
 Fingerprints = npt.NDArray[np.uint64]
@@ -57,7 +57,7 @@ def real() -> tuple[Fingerprints, str]:
         return np.empty(0, np.uint64), "the development data is absent"
     model = load_models()["en"].for_language("en")
     found = []
-    for row in jsonl.read_rows([str(f) for f in files]):
+    for row in read_rows([str(f) for f in files]):
         terms = tokenizer.tokenize(f"{row.get('title') or ''}\n{row.get('text') or ''}", "en")
         if terms:
             found.append(fingerprint_from_sums(model.project(terms)))

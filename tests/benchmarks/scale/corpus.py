@@ -17,7 +17,7 @@ import xxhash
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.domain import Analysis, Article
-from aggregator.jsonl import read_rows
+from aggregator_archive.rows import read_rows
 from tests.support.development_data import DATA
 
 SOURCES = ("allsides", "reuters21578", "spotsigs", "yahoo_finance", "ecbplus", "lee_background300")

@@ -10,7 +10,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.models import load_models
 from aggregator.errors import InvalidInput
-from aggregator.jsonl import read_rows
+from aggregator_archive.rows import read_rows
 from aggregator_lab.evaluation.pairs import SCORES, evaluate, format_table, parse_pairs
 from tests.support.development_data import DATA
 from tests.support.factories import edited, story

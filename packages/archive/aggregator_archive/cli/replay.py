@@ -16,6 +16,7 @@ from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
 from aggregator_archive import replay as replaying
 from aggregator_archive.replay import ServiceFingerprints
+from aggregator_archive.rows import read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,13 +35,19 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         ItemProgress("articles", shown=not args.no_progress) as progress,
         jsonl.open_output(args.out) as write,
     ):
-        rows = _require_dates(progress.track(jsonl.read_rows(args.files)))
+        rows = _require_dates(_counted(read_rows(args.files), progress))
         if args.preview is not None:
             _write_preview(rows, rule, args.preview, fingerprints, write)
             return EXIT_OK
         events = _write_events(rows, rule, fingerprints, write)
     print(f"{progress.count} articles, {events} event{'s' * (events != 1)}", file=sys.stderr)
     return EXIT_OK
+
+
+def _counted(rows: Rows, progress: ItemProgress) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        progress.set_count(progress.count + 1)
+        yield row
 
 
 def _write_events(rows: Rows, rule: BurstRule, fingerprints: ServiceFingerprints, write: Write) -> int:

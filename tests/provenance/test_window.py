@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from aggregator.domain import StreamItem
+from dataclasses import replace
+
+from aggregator.domain import Problem, StreamItem
 from aggregator.provenance.window import PublicationWindow
-from tests.provenance.items import MINUTE_MS, deletion, item, number
+from tests.provenance.items import MINUTE_MS, deletion, item, number, report_on
 from tests.support.factories import START_MS
 
 
@@ -81,3 +83,13 @@ def test_names_beyond_the_limit_count_as_unnamed() -> None:
 def test_an_empty_window() -> None:
     """Nothing stored yet."""
     assert len(PublicationWindow().publications()) == 0
+
+
+def test_a_claimed_date_makes_no_original() -> None:
+    """The copy of a source without a record of such delays; spellings of one outlet are one."""
+    first, copy = item(0, "Gazette", minute=-1), item(5, "Evil", of=0, minute=-20_000)
+    forged = replace(copy, problems=Problem.late)
+    found = {source.name: source for source in report_on(first, forged, item(9, "GAZETTE", minute=8)).sources}
+
+    assert found.keys() == {"Gazette", "Evil"} and found["Gazette"].articles == 2
+    assert (found["Gazette"].originals, found["Evil"].copies, found["Evil"].undated) == (2, 1, 1)

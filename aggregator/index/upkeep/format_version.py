@@ -15,7 +15,7 @@ from aggregator.index import keys
 from aggregator.store.base import Put, Store, Transaction, ValueEquals
 
 FORMAT_KEY = b"{format}"
-CURRENT_FORMAT = 6
+CURRENT_FORMAT = 7
 
 
 async def check(store: Store) -> None:

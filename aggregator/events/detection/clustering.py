@@ -150,11 +150,11 @@ class ClusterIndex:
                 self._norms[self._slots[key]] = _UNKNOWN_NORM
 
     def create(self, member: WindowItem, suffix: str = "") -> Cluster:
-        """Return a new, empty cluster, whose id depends on its first item and a division's ``suffix``."""
-        seed = f"{member.first_version}:{member.id}{suffix}".encode("utf-8", "surrogatepass")
-        cluster = Cluster(self.next_key, xxhash.xxh3_64_hexdigest(seed), since_ms=member.at_ms)
+        """Return a new, empty cluster. Its id: of its first item and, in a division, ``suffix`` and key."""
+        seed = f"{member.first_version}:{member.id}{suffix}{self.next_key if suffix else ''}"
+        id_ = xxhash.xxh3_64_hexdigest(seed.encode("utf-8", "surrogatepass"))
+        self._assign_slot(cluster := Cluster(self.next_key, id_, since_ms=member.at_ms))
         self.next_key += 1
-        self._assign_slot(cluster)
         return cluster
 
     def nearest(self, terms: Mapping[str, int], weigh: TermWeigher) -> tuple[Cluster | None, float]:

@@ -46,6 +46,21 @@ def test_a_cluster_is_examined_again_when_a_twentieth_of_it_is_new(items: int, e
     assert not index.changed_keys
 
 
+def test_two_parts_of_a_minute_that_begin_with_one_item_have_different_ids() -> None:
+    """Two events of one id: one closed the other, and the detector stopped at a missing event."""
+    index = clustering.ClusterIndex()
+    member = window_item(0)
+
+    first, second, whole = (
+        index.create(member, ":60000"),
+        index.create(member, ":60000"),
+        index.create(member),
+    )
+
+    assert len({first.id, second.id, whole.id}) == 3
+    assert index.create(member).id == whole.id
+
+
 @settings(max_examples=30, deadline=None)
 @given(given_steps=steps)
 def test_sums_and_postings_match_the_members(given_steps: list[Step]) -> None:

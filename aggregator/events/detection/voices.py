@@ -110,7 +110,7 @@ class Voices(msgspec.Struct, array_like=True):
         items: Counter[str] = Counter()
         for key, own in by_source.items():
             items[voices[key]] += len(own)
-        most, known = max(2, needed // _PART), self.by_language.get(lang, {})
+        most, known = ceil(needed / _PART), self.by_language.get(lang, {})
         counted = sum(
             min(n, max(most, round(self.a_day(known.get(voice, {})) / _PARTS_OF_DAY)))
             for voice, n in items.items()

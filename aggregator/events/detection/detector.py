@@ -349,7 +349,7 @@ class BurstDetector:
     def _reason_of(self, lang: str) -> str:
         """Why a language needs its number of items, and how many stories of the last week had more."""
         needed, week_ms = self._items_needed(lang, with_ceiling=True), self.clock_ms - HISTORY_DAYS * DAY_MS
-        sources, a_day = len(self.voices.by_language[lang]), self.voices.a_day(self.voices.documents[lang])
+        sources, a_day = len(self.voices.by_language[lang]), self.voices.a_day(lang)
         larger = [sum(peak > n for peak in self.series.peaks(lang, week_ms)) for n in (needed, needed + 2)]
         return (
             f"{lang}: more than {needed} items, with {sources} sources and {a_day:.0f} articles a day; last "
@@ -376,11 +376,13 @@ class BurstDetector:
             or not has_named_subject(cluster, self.window, self.cold_start.rates)
         ):
             return
-        began_ms = self.series.record(cluster, story.items, lang, self.clock_ms)
+        # What one voice tells is not fewer alerts if more items are needed.
+        told_in = lang if story.voices > 1 else ""
+        began_ms = self.series.record(cluster, int(story.size), told_in, self.clock_ms)
         in_series = self.series.expected_items(cluster, began_ms)
         needed = self._items_needed(lang, with_ceiling=True)
         if (
-            story.items > needed
+            story.size > needed
             and expectation.exceeds_expectation(story.items, in_series, self.rule)
             and not self.merger.divide(cluster, self.clock_ms)
         ):
@@ -396,16 +398,17 @@ class BurstDetector:
         ):
             return None  # most calls end here
         members = [member for member in cluster.members.values() if member.is_counted]
-        story = self.voices.count(members, lang, needed, hour, self.families.family_of)
-        items = len(members) if rule.min_sources == 1 else story.items
-        if items <= needed or story.voices < rule.min_sources:
+        story = self.voices.count(members, lang, needed, rule.items, hour, self.families.family_of)
+        if rule.min_sources == 1:
+            story = story._replace(size=len(members), items=len(members))
+        if story.size <= needed or story.voices < rule.min_sources:
             return None
         expected *= expectation.volume_ratio(cluster, self.baseline, self.term_weights.window_count, hour)
         required = expected + max(0.0, expected - expectation.REGULAR_TOPIC_ITEMS)
         required = max(required, self.cold_start.expected_items(cluster, expected))
-        if not expectation.exceeds_expectation(items, required, rule):
+        if not expectation.exceeds_expectation(story.items, required, rule):
             return None
-        return story._replace(items=items, expected=expected)
+        return story._replace(expected=expected)
 
     # -- editor overrides ----------------------------------------------------------------------
 

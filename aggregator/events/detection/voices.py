@@ -1,10 +1,10 @@
 """Voices: who published in which language in the last 7 days, and how many items of a story count.
 
 Where at least ``MIN_VOICES`` sources are known in a language, no voice counts with more items than a third
-of those that an event needs, or than it usually publishes in three hours: a wire is not silenced. Two sources
-are one voice by two kinds of evidence: the same site, first seen here within an hour, the same headline. This
-holds only for sources first seen today, on a desk with a week of history, that published nothing else: agency
-copy in known outlets is several voices.
+of those that an event needs. A wire may tell a story alone, with as many as it needs where only it is known;
+its volume is not that of the desk. Two sources are one voice by two kinds of evidence: the same site, first
+seen here within an hour, the same headline. This holds only for sources first seen today, on a desk with a
+week of history, that published nothing else: agency copy in known outlets is several voices.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import msgspec
 
 from aggregator.analysis.source import site_group
 from aggregator.analysis.text.normalization import normalize, source_key
+from aggregator.events.detection.baseline import KNOWN_VOLUME_SHARE
 from aggregator.events.detection.clustering import WindowItem
 from aggregator.events.detection.model import HISTORY_DAYS, HOURS_PER_DAY
 
@@ -25,13 +26,20 @@ MIN_VOICES = 5
 # (factor, exponent): a story of factor * documents_a_day ** exponent items is large.
 LARGE_STORY = (0.68, 0.3)
 MIN_ITEMS = 3
-_PART = 3  # of the items needed; parts of a day that a voice may fill
-_PARTS_OF_DAY = 8
+# (third of the items needed, hours of a wire): what one voice may count.
+_PART, _WIRE_HOURS = 3, 3
+WIRE_A_DAY = 40
 
 
 class Story(NamedTuple):
-    """Items of a story that count, its voices, its items of sources first seen today, and what is usual."""
+    """How much of a story counts.
 
+    size       its items, those of a voice up to a third of the needed, those of a wire in proportion
+    items      the same, those of a wire in full, to be compared with ``expected``
+    new_items  items of sources first seen today
+    """
+
+    size: float
     items: int
     voices: int
     new_items: int
@@ -43,6 +51,7 @@ class Voices(msgspec.Struct, array_like=True):
 
     by_language: dict[str, dict[str, dict[int, int]]] = {}
     documents: dict[str, dict[int, int]] = {}  # by language and day
+    of_wires: dict[str, dict[int, int]] = {}  # those of a source beyond ``WIRE_A_DAY``
     first_hours: dict[str, int] = {}
     days: set[int] = set()
     today: int = 0
@@ -59,6 +68,9 @@ class Voices(msgspec.Struct, array_like=True):
         days = self.by_language.setdefault(lang, {}).setdefault(key, {})
         total = self.documents.setdefault(lang, {})
         days[day], total[day] = days.get(day, 0) + 1, total.get(day, 0) + 1
+        if days[day] > WIRE_A_DAY:
+            wires = self.of_wires.setdefault(lang, {})
+            wires[day] = wires.get(day, 0) + 1
         self.first_hours[key] = min(hour, self.first_hours.get(key, hour))
 
     def _expire(self, oldest: int) -> None:
@@ -67,7 +79,8 @@ class Voices(msgspec.Struct, array_like=True):
                 source: {d: n for d, n in days.items() if d >= oldest} for source, days in sources.items()
             }
             self.by_language[lang] = {source: days for source, days in kept.items() if days}
-            self.documents[lang] = {d: n for d, n in self.documents[lang].items() if d >= oldest}
+            for total in (self.documents, self.of_wires):
+                total[lang] = {d: n for d, n in total.get(lang, {}).items() if d >= oldest}
         names = {source for sources in self.by_language.values() for source in sources}
         self.first_hours = {source: hour for source, hour in self.first_hours.items() if source in names}
 
@@ -88,13 +101,28 @@ class Voices(msgspec.Struct, array_like=True):
         if not self.counts_voices(lang):
             return most
         factor, exponent = LARGE_STORY
-        large = max(MIN_ITEMS, ceil(factor * pow(self.a_day(self.documents[lang]), exponent)))
-        return min(most, large + int(missing_share * max(0, most - large)))
+        a_day, today = self.a_day(lang), self._on(lang, self.today)
+        large = min(most, max(MIN_ITEMS, ceil(factor * pow(a_day, exponent))))
+        missing = max(missing_share, 1.0 - a_day / (KNOWN_VOLUME_SHARE * today) if today else 0.0)
+        return large + int(missing * (most - large))
+
+    def a_day(self, lang: str) -> float:
+        """Documents a day in a language before today, without those of wires; of today on the first day."""
+        return self._mean({day: self._on(lang, day) for day in self.documents.get(lang, ())})
+
+    def _on(self, lang: str, day: int) -> int:
+        return self.documents[lang].get(day, 0) - self.of_wires.get(lang, {}).get(day, 0)
 
     def count(
-        self, members: Iterable[WindowItem], lang: str, needed: int, hour: int, families: Mapping[str, str]
+        self,
+        members: Iterable[WindowItem],
+        lang: str,
+        needed: int,
+        most: int,
+        hour: int,
+        families: Mapping[str, str],
     ) -> Story:
-        """Count the items of a story; ``families``: sources that are one voice by their texts."""
+        """Measure a story that needs ``needed`` items, or ``most`` where items are counted."""
         by_source: dict[str, list[WindowItem]] = {}
         voices: dict[str, str] = {}
         for member in members:
@@ -110,19 +138,17 @@ class Voices(msgspec.Struct, array_like=True):
         items: Counter[str] = Counter()
         for key, own in by_source.items():
             items[voices[key]] += len(own)
-        most, known = ceil(needed / _PART), self.by_language.get(lang, {})
-        counted = sum(
-            min(n, max(most, round(self.a_day(known.get(voice, {})) / _PARTS_OF_DAY)))
-            for voice, n in items.items()
-        )
-        return Story(
-            counted if self.counts_voices(lang) else items.total(),
-            len(items),
-            sum(len(by_source[key]) for key in new),
-        )
+        new_items = sum(len(by_source[key]) for key in new)
+        if not self.counts_voices(lang):
+            return Story(items.total(), items.total(), len(items), new_items)
+        size, counted, known = 0.0, 0, self.by_language.get(lang, {})
+        for voice, number in items.items():
+            part = min(number, ceil(needed / _PART))
+            wire = min(number, int(self._mean(known.get(voice, {})) * _WIRE_HOURS / HOURS_PER_DAY))
+            size, counted = size + max(part, wire * needed / most), counted + max(part, wire)
+        return Story(size, counted, len(items), new_items)
 
-    def a_day(self, documents: Mapping[int, int]) -> float:
-        """Documents a day before today; of today on the first day."""
+    def _mean(self, documents: Mapping[int, int]) -> float:
         past = sum(n for day, n in documents.items() if day != self.today)
         return past / (len(self.days) - 1) if len(self.days) > 1 else documents.get(self.today, 0)
 

@@ -34,9 +34,10 @@ def story(voices: Voices, sources: list[str], title: str = "") -> list[WindowIte
     ]
 
 
-def count(voices: Voices, members: list[WindowItem], needed: int = 6) -> tuple[int, int, int]:
-    """(items that count, voices, items of new sources)."""
-    return voices.count(members, "en", needed, NOW_HOUR, {})[:3]
+def count(voices: Voices, members: list[WindowItem], needed: int = 6) -> tuple[float, int, int]:
+    """(size, voices, items of new sources)."""
+    found = voices.count(members, "en", needed, 15, NOW_HOUR, {})
+    return found.size, found.voices, found.new_items
 
 
 OUTLETS = [f"outlet{i}.example" for i in range(10)]
@@ -66,20 +67,31 @@ def test_without_a_week_of_history_new_sources_are_voices() -> None:
     assert count(voices, story(voices, UNKNOWN, "Harbour bridge falls")) == (16, 16, 0)
 
 
-def test_a_wire_counts_with_what_it_usually_publishes() -> None:
-    """Beside ten outlets, one that publishes 240 a day tells a story of 20 items alone."""
-    voices = known_desk()
+def test_a_wire_tells_a_story_as_it_does_alone() -> None:
+    """Beside ten outlets one that publishes 240 a day needs 16 items, and leaves the number as it is."""
+    voices, outlets = known_desk(), known_desk()
     for day in range(7, -1, -1):
         for _ in range(240):
             voices.observe("en", "wire.example", NOW_HOUR - HOURS_PER_DAY * day)
-    assert count(voices, story(voices, ["wire.example"] * 20)) == (20, 1, 0)
+    sizes = [count(voices, story(voices, ["wire.example"] * n))[0] for n in (15, 16)]
+    assert sizes == [6.0, pytest.approx(6.4)]
+    assert voices.items_needed("en", 15, 0.0) <= outlets.items_needed("en", 15, 0.0) + 1
+
+
+def test_a_language_that_is_new_today_needs_as_many_as_on_a_first_day() -> None:
+    """Few documents were in it before: nothing is usual yet."""
+    voices = known_desk()
+    for i in range(200):
+        voices.observe("fr", f"journal{i % 10}.example", NOW_HOUR)
+    assert voices.items_needed("fr", 15, 0.0) == 15
+    assert voices.items_needed("en", 15, 0.0) == 3
 
 
 def test_fewer_items_are_many_on_a_smaller_desk() -> None:
     """Never more than at most, and that many where no history or no voices are known."""
-    needed = [known_desk(a_day=n).items_needed("en", 15, 0.0) for n in (50, 160, 500, 2_000)]
+    needed = [known_desk(100, n).items_needed("en", 15, 0.0) for n in (50, 160, 500, 2_000)]
     assert needed == [3, 4, 5, 7]
-    assert known_desk(a_day=2_000).items_needed("en", 5, 0.0) == 5
+    assert known_desk(100, 2_000).items_needed("en", 5, 0.0) == 5
     assert known_desk(a_day=50).items_needed("en", 15, 1.0) == 15
     assert known_desk(sources=4).items_needed("en", 15, 0.0) == 15
     assert known_desk().items_needed("fr", 15, 0.0) == 15

@@ -272,7 +272,8 @@ class BurstDetector:
         if member.cluster_key >= 0:
             cluster = self.clusters.remove_item(member)
             if not cluster.members and cluster.event_id is not None:
-                self.series.raise_peak(cluster.key, self.open_events.by_id[cluster.event_id].peak)
+                event = self.open_events.by_id[cluster.event_id]
+                self.series.raise_peak(cluster.key, event.peak, len(event.voices))
                 self.open_events.close(cluster.event_id, self.clock_ms)
                 if self.hamming_mode is not None:
                     self.hamming_mode.close_cluster(cluster.key)
@@ -376,9 +377,7 @@ class BurstDetector:
             or not has_named_subject(cluster, self.window, self.cold_start.rates)
         ):
             return
-        # What one voice tells is not fewer alerts if more items are needed.
-        told_in = lang if story.voices > 1 else ""
-        began_ms = self.series.record(cluster, int(story.size), told_in, self.clock_ms)
+        began_ms = self.series.record(cluster, story.items, lang, story.told, self.clock_ms)
         in_series = self.series.expected_items(cluster, began_ms)
         needed = self._items_needed(lang, with_ceiling=True)
         if (
@@ -400,7 +399,7 @@ class BurstDetector:
         members = [member for member in cluster.members.values() if member.is_counted]
         story = self.voices.count(members, lang, needed, rule.items, hour, self.families.family_of)
         if rule.min_sources == 1:
-            story = story._replace(size=len(members), items=len(members))
+            story = story._replace(size=len(members), items=len(members), told=len(members))
         if story.size <= needed or story.voices < rule.min_sources:
             return None
         expected *= expectation.volume_ratio(cluster, self.baseline, self.term_weights.window_count, hour)

@@ -163,13 +163,14 @@ def _words(title: str) -> tuple[str, ...]:
 
 
 class Burst(msgspec.Struct, array_like=True):
-    """One burst: start, most items, common terms and language of a cluster. The order is the saved format."""
+    """One burst of a cluster: start, most items, common terms, language, and what voices told of it."""
 
     cluster_key: int
     at_ms: int
     peak: int
     terms: list[str]
     lang: str = ""
+    told: int = 0
 
 
 class SeriesMemory:
@@ -178,27 +179,27 @@ class SeriesMemory:
     def __init__(self) -> None:
         self.bursts: list[Burst] = []
 
-    def record(self, cluster: Cluster, items: int, lang: str, now_ms: int) -> int:
+    def record(self, cluster: Cluster, items: int, lang: str, told: int, now_ms: int) -> int:
         """Add the burst of this cluster, or raise the peak of its own; returns when it began, in ms."""
         burst = self._burst_of(cluster.key, now_ms - DAY_MS)
         if burst is not None:
-            burst.peak = max(burst.peak, items)
+            burst.peak, burst.told = max(burst.peak, items), max(burst.told, told)
             return burst.at_ms
-        self.bursts.append(Burst(cluster.key, now_ms, items, common_terms(cluster), lang))
+        self.bursts.append(Burst(cluster.key, now_ms, items, common_terms(cluster), lang, told))
         if len(self.bursts) > MAX_ENTRIES or self.bursts[0].at_ms < now_ms - MAX_AGE_MS:
             del self.bursts[0]
         return now_ms
 
-    def raise_peak(self, cluster_key: int, peak: int) -> None:
+    def raise_peak(self, cluster_key: int, peak: int, told: int) -> None:
         """Set the final peak of a burst, if this cluster had one."""
         burst = self._burst_of(cluster_key)
         if burst is not None:
-            burst.peak = max(burst.peak, peak)
+            burst.peak, burst.told = max(burst.peak, peak), max(burst.told, told)
 
     def peaks(self, lang: str, since_ms: int) -> list[int]:
-        """The most items of each burst in a language since then, largest first."""
+        """What voices told of each burst in a language since then, largest first."""
         found = takewhile(lambda burst: burst.at_ms >= since_ms, reversed(self.bursts))
-        return sorted((burst.peak for burst in found if burst.lang == lang), reverse=True)
+        return sorted((burst.told for burst in found if burst.lang == lang), reverse=True)
 
     def _burst_of(self, cluster_key: int, since_ms: int = 0) -> Burst | None:
         """Latest burst of a cluster; one that began before ``since_ms`` may be missed."""

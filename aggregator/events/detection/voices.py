@@ -10,7 +10,7 @@ week of history, that published nothing else: agency copy in known outlets is se
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil, pow
 from typing import NamedTuple
 
@@ -36,11 +36,13 @@ class Story(NamedTuple):
 
     size       its items, those of a voice up to a third of the needed, those of a wire in proportion
     items      the same, those of a wire in full, to be compared with ``expected``
+    told       the same, a wire as any voice
     new_items  items of sources first seen today
     """
 
     size: float
     items: int
+    told: int
     voices: int
     new_items: int
     expected: float = 0.0
@@ -115,7 +117,7 @@ class Voices(msgspec.Struct, array_like=True):
 
     def count(
         self,
-        members: Iterable[WindowItem],
+        members: Sequence[WindowItem],
         lang: str,
         needed: int,
         most: int,
@@ -140,13 +142,14 @@ class Voices(msgspec.Struct, array_like=True):
             items[voices[key]] += len(own)
         new_items = sum(len(by_source[key]) for key in new)
         if not self.counts_voices(lang):
-            return Story(items.total(), items.total(), len(items), new_items)
-        size, counted, known = 0.0, 0, self.by_language.get(lang, {})
+            return Story(len(members), len(members), len(members), len(items), new_items)
+        size, counted, told, known = 0.0, 0, 0, self.by_language.get(lang, {})
         for voice, number in items.items():
             part = min(number, ceil(needed / _PART))
             wire = min(number, int(self._mean(known.get(voice, {})) * _WIRE_HOURS / HOURS_PER_DAY))
             size, counted = size + max(part, wire * needed / most), counted + max(part, wire)
-        return Story(size, counted, len(items), new_items)
+            told += part
+        return Story(size, counted, told, len(items), new_items)
 
     def _mean(self, documents: Mapping[int, int]) -> float:
         past = sum(n for day, n in documents.items() if day != self.today)

@@ -267,8 +267,8 @@ def test_old_entries_expire() -> None:
     memory, stream = SeriesMemory(), DetectorStream()
     send_series(stream, 0, 20)
     (cluster,) = stream.detector.clusters.by_key.values()
-    memory.record(cluster, 16, "en", START_MS)
+    memory.record(cluster, 16, "en", 16, START_MS)
     cluster.key += 1
-    memory.record(cluster, 16, "en", START_MS + 401 * DAY_MS)
+    memory.record(cluster, 16, "en", 16, START_MS + 401 * DAY_MS)
     assert [burst.at_ms for burst in memory.bursts] == [START_MS + 401 * DAY_MS]
     assert memory.expected_items(cluster, START_MS + 401 * DAY_MS + MINUTE_MS) == 0.0

@@ -11,6 +11,7 @@ import os
 import shlex
 import shutil
 import sys
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -110,12 +111,17 @@ def _is_ready(url: str) -> bool:
 
 async def run_demo(url: str, key: str = "") -> None:
     """Replay the demonstration and print its report; a failure is logged and does not stop the service."""
-    from aggregator.runtime import demo
+    from aggregator.runtime.demo import article_body, load_rows
     from aggregator.runtime.demo.history import live_rows
+    from aggregator_client import demonstration
 
     try:
-        rows = live_rows() if await demo.has_events(url, key) else None
-        report = await demo.replay(url, pause_s=DEMO_INTERVAL_S, rows=rows, key=key)
+        rows, now = (
+            live_rows() if await demonstration.has_events(url, key) else load_rows(),
+            datetime.now(UTC),
+        )
+        articles = [article_body(row, now) for row in rows]
+        report = await demonstration.replay(url, articles, pause_s=DEMO_INTERVAL_S, key=key)
     except Exception:
         log.exception("the demonstration failed; the service continues")
         return

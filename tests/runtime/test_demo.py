@@ -7,7 +7,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,12 +20,13 @@ from aiohttp import web
 from aggregator.app import Service, open_service
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import StreamItem, article_number_at
-from aggregator.errors import StoreUnavailable
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.model import BurstRule, DetectedEvent
 from aggregator.http.server import make_app
 from aggregator.runtime import demo
 from aggregator.settings import Settings
+from aggregator_client import demonstration
+from aggregator_client.errors import Unavailable
 from tests.support.hang_limit import HANG_LIMIT_S
 
 # Every person, place, company and outlet of the stream, with its replacement.
@@ -122,6 +123,12 @@ async def served(settings: Settings = QUICK) -> AsyncIterator[tuple[Service, str
             await runner.cleanup()
 
 
+def bodies(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Request bodies of the rows, dated now."""
+    now = datetime.now(UTC)
+    return [demo.article_body(row, now) for row in rows]
+
+
 def renamed(row: dict[str, Any]) -> dict[str, Any]:
     """The row with every name replaced; ids and URLs stay, for the comparison."""
     pattern = re.compile("|".join(map(re.escape, sorted(NAMES, key=len, reverse=True))))
@@ -181,22 +188,23 @@ def test_an_article_is_dated_relative_to_now() -> None:
 async def test_each_article_gets_its_intended_verdict() -> None:
     """Copies are duplicates, templates are not, changed figures are reported, the dam is an event."""
     async with served() as (_, url):
-        report = await demo.replay(url)
+        report = await demonstration.replay(url, bodies(demo.load_rows()))
 
     rows = {row["id"]: row for row in demo.load_rows()}
     for answer in report.answers:
-        row = rows[answer["id"]]
-        assert answer["verdict"] == EXPECTED[row["role"]], answer
-        assert answer["updated_figures"] == (row["role"] == "updated"), answer
+        row = rows[answer.id]
+        assert answer.verdict == EXPECTED[row["role"]], answer
+        assert answer.updated_figures == (row["role"] == "updated"), answer
         if row["role"] in ("copy", "edited", "updated"):
-            assert answer["duplicate_of"]["canonical_id"] == row["of"]
+            assert answer.duplicate_of is not None
+            assert answer.duplicate_of.canonical_id == row["of"]
         if row["role"] == "related":
-            assert answer["related"][0]["id"] == row["of"]
+            assert answer.related[0].id == row["of"]
     assert len(report.events) == 1
-    assert report.events[0]["size"] > 15
+    assert report.events[0].size > 15
     text = report.format_text(url)
     assert f"{len(rows)} articles sent" in text
-    assert f"{url}/events/{report.events[0]['id']}" in text
+    assert f"{url}/events/{report.events[0].id}" in text
     assert f"search: {url}/search?q=dam" in text
 
 
@@ -206,7 +214,8 @@ async def test_order_and_names_do_not_matter(seed: int) -> None:
     """Shuffled and with every name replaced: the same counts, and the event."""
     expected = Counter(EXPECTED[row["role"]] for row in demo.load_rows())
     async with served() as (_, url):
-        report = await demo.replay(url, rows=[renamed(row) for row in shuffled(demo.load_rows(), seed)])
+        rows = [renamed(row) for row in shuffled(demo.load_rows(), seed)]
+        report = await demonstration.replay(url, bodies(rows))
 
     assert report.verdict_counts == expected
     assert len(report.events) == 1
@@ -258,21 +267,22 @@ def detect_event(items: Sequence[StreamItem], begin_ms: int) -> DetectedEvent:
 
 
 @pytest.mark.services
-async def test_an_unreachable_service_is_one_error() -> None:
+async def test_an_unreachable_service_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demonstration neither hangs nor raises another exception."""
+    monkeypatch.setattr(demonstration, "REPEAT_S", 0.1)
     async with served() as (_, url):
         pass
 
-    with pytest.raises(StoreUnavailable, match="stopped answering"):
-        await demo.replay(url, rows=demo.load_rows()[:1])
+    with pytest.raises(Unavailable, match="Connection refused"):
+        await demonstration.replay(url, bodies(demo.load_rows()[:1]))
 
 
 @pytest.mark.services
 async def test_without_an_event_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """The report does not wait longer than the timeout."""
-    monkeypatch.setattr(demo, "EVENT_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(demonstration, "EVENT_TIMEOUT_S", 0.0)
     async with served(replace(QUICK, detector_interval_seconds=60.0)) as (_, url):
-        report = await asyncio.wait_for(demo.replay(url, rows=demo.load_rows()[:2]), HANG_LIMIT_S)
+        report = await asyncio.wait_for(demonstration.replay(url, bodies(demo.load_rows()[:2])), HANG_LIMIT_S)
 
     assert report.events == []
     assert "no event was detected" in report.format_text(url)

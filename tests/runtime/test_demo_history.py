@@ -18,6 +18,7 @@ from aggregator.runtime.demo import history
 from aggregator.settings import Settings
 from aggregator.store.factory import with_store_url
 from aggregator.time_units import HOUR_MS
+from aggregator_client import demonstration
 from tests.support.hang_limit import HANG_LIMIT_S
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -80,12 +81,12 @@ async def test_a_busy_service_is_asked_again() -> None:
     answers = iter([web.json_response({"detail": "busy"}, status=503, headers={"Retry-After": "0"})])
 
     async def events(_: web.Request) -> web.Response:
-        return next(answers, web.json_response({"events": []}))
+        return next(answers, web.json_response({"events": [], "next": None, "learning": None}))
 
     app = web.Application()
     app.router.add_get("/v1/events", events)
     async with TestServer(app) as server:
-        assert not await demo.has_events(str(server.make_url("")))
+        assert not await demonstration.has_events(str(server.make_url("")))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import Event
 from tests.browser.pages import accessibility_violations, opened, overflow_px
-from tests.support.factories import event
+from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import START_MS, Client, FakeService
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -119,6 +120,24 @@ async def test_events_are_in_their_lists(browser: Browser, client: Client, servi
         assert sorted(listed) == ["ee1", "ee2", "ee3"]
         await expect(page.locator("#events-handled > li")).to_have_count(2)
         await expect(page.locator("#events-closed > li")).to_have_count(1)
+
+
+async def test_top_stories_appear_without_a_reload(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """Ten of them, one on its way to an event; a smaller one that is, too, stands in a list of its own."""
+    async with opened(browser, client.make_url("/")) as page:
+        await expect(page.locator("#more-top-stories")).to_be_hidden()
+        stories = [event(f"t{n}", f"Story {n}", timeline=((EVENT_MS, 20 - n),)) for n in range(11)]
+        service.fake_events.stories = [
+            TopStory(story, EVENT_MS, is_event=False, needed=16 if n > 8 else 0)
+            for n, story in enumerate(stories)
+        ]
+        await page.locator("#top-stories").get_by_text("building up: 11 of 16").wait_for()
+        await expect(page.locator("#top-stories > li")).to_have_count(10)
+        await expect(page.locator("#building-up > li")).to_contain_text(["Story 10"])
+        await expect(page.locator("#more-building-up")).to_be_visible()
+        assert await accessibility_violations(page) == []
 
 
 async def test_right_to_left_headlines(browser: Browser, client: Client) -> None:

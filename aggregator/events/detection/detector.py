@@ -127,7 +127,7 @@ class BurstDetector:
         if now_ms <= self.clock_ms:
             return
         next_minute_ms = (self.clock_ms // MINUTE_MS + 1) * MINUTE_MS
-        if next_minute_ms < now_ms and not all(e.announced_size for e in self.open_events.by_id.values()):
+        if now_ms - self.clock_ms > 10 * MINUTE_MS and self.clusters.changed_keys:  # before it is too old
             yield from self.advance_clock_steps(next_minute_ms)
         is_new_minute = now_ms >= next_minute_ms
         self.clock_ms = now_ms
@@ -386,7 +386,8 @@ class BurstDetector:
             and not self.merger.divide(cluster, self.clock_ms)
         ):
             expected = max(story.expected, in_series)
-            self.open_events.fire(cluster, self.clock_ms, expected, needed, story.new_items)
+            waits = self.merger.may_join_event(cluster)
+            self.open_events.fire(cluster, self.clock_ms, expected, needed, story.new_items, waits)
 
     def _measure(self, cluster: Cluster, lang: str, hour: int) -> Story | None:
         """What counts of a cluster, if it exceeds both the rule and what is expected of it, else None."""

@@ -3,7 +3,7 @@
 On a timeline (15 items, 4 h; the status is checked once a minute)::
 
     12:00  16 items within 4 h                  breaking, change "fired"; only with the next minute if it
-                                                shares a key term with another event, and may join that one
+                                                may tell the story of another event, and join that one
     12:40  32 items in total                    change "doubled"; again at 64
     13:10  peak of 40 items within 4 h
     15:01  20 items                             fading: half the peak
@@ -220,17 +220,22 @@ class OpenEvents:
         return event
 
     def fire(
-        self, cluster: Cluster, clock_ms: int, expected: float, needed: int, new_source_items: int = 0
+        self,
+        cluster: Cluster,
+        clock_ms: int,
+        expected: float,
+        needed: int,
+        new_source_items: int = 0,
+        waits: bool = False,
     ) -> None:
-        """Make the cluster, which exceeds ``needed`` items, an event."""
+        """Make the cluster, which exceeds ``needed`` items, an event; ``waits``: announced with a minute."""
         event = self._open(cluster, clock_ms, expected)
         event.needed = needed
         cluster.event_id = event.id
         self.by_id[event.id] = event
         self._mark_grown(event)
         event.reason = self._format_reason(event, cluster, new_source_items)
-        others = {term for other in self.by_id.values() if other is not event for term in other.terms}
-        if self._rule.mode == "literal" or others.isdisjoint(event.terms):
+        if not waits:
             self._announce(event, clock_ms)
 
     def _announce(self, event: OpenEvent, clock_ms: int) -> None:

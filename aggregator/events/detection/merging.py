@@ -138,12 +138,10 @@ class ClusterMerger:
         mixed: list[tuple[Cluster, Cluster, Stories]] = []
 
         def may_merge(a: Cluster, b: Cluster) -> bool:
-            if not key_terms.support_merge(a, b) or (
-                self._open_events.fired_apart(a, b) and not key_terms.agree(a, b)
-            ):
+            apart = self._open_events.fired_apart(a, b) and not key_terms.agree(a, b)
+            if apart or not key_terms.support_merge(a, b):
                 return False
-            members = [*a.members.values(), *b.members.values()]
-            stories = find_division(members, weights.idf)
+            stories = find_division([*a.members.values(), *b.members.values()], weights.idf)
             if stories is not None:
                 mixed.append((a, b, stories))
             return stories is None
@@ -169,6 +167,18 @@ class ClusterMerger:
                 self._tell_apart(a, b, stories)
                 key_terms.invalidate(a)
                 key_terms.invalidate(b)
+
+    def may_join_event(self, cluster: Cluster) -> bool:
+        """Whether an open event shares a key term with a cluster, and they do not tell two stories."""
+        weights, members = self._term_weights, list(cluster.members.values())
+        own = set(heaviest_terms(cluster.term_sums, weights.weigh))
+        for event in self._open_events.by_id.values():
+            other = self._clusters.by_key[event.cluster_key]
+            if not own.isdisjoint(heaviest_terms(other.term_sums, weights.weigh)) and (
+                find_division([*members, *other.members.values()], weights.idf) is None
+            ):
+                return True
+        return False
 
     def _divide(self, key: int, overrides: EditorOverrides, clock_ms: int) -> None:
         cluster = self._clusters.by_key[key]

@@ -218,37 +218,30 @@ def test_converging_clusters_become_one_event() -> None:
     assert absorbed.detected_at_ms >= survivor.detected_at_ms
 
 
-def send_two_that_share_a_term(stream: DetectorStream) -> None:
-    """Two events within half a minute; some items of the second hold a key term of the first."""
+def test_an_event_waits_for_others_of_its_story_before_it_is_announced() -> None:
+    """Two fragments fire within a minute and are merged with the next one: one alert."""
+    stream = DetectorStream()
+    for i in range(18):
+        stream.send(i / 100, "bridge collapse lorry" + " ferry" * (i % 3 == 2))
+    for i in range(18):
+        stream.send(0.2 + i / 100, "ferry drivers rescued divers" + " bridge" * (i % 3 == 2))
+    assert len(stream.detector.events) == 2 and len(stream.fired) == 1
+
+    stream.tick(600)
+
+    assert [(c.at_ms - START_MS) // MINUTE_MS for c in stream.changes if c.kind == "fired"] == [0]
+    assert [(event.size, event.absorbed) for event in stream.events_of_kind("closed")] == [(36, ())]
+    assert stream.events_of_kind("merged") == []
+
+
+def test_an_event_about_something_else_is_announced_at_once() -> None:
+    """They share a word, and tell two stories."""
+    stream = DetectorStream()
     stream.send_burst(18, step=0.01, words="bridge collapse lorry")
     for i in range(18):
         stream.send(0.2 + i / 100, "ferry drivers rescued divers" + " bridge" * (i % 3 == 2))
 
-
-def test_an_event_waits_for_others_of_its_story_before_it_is_announced() -> None:
-    """Two fragments fire within a minute and are merged: one alert. Nobody heard of the second one."""
-    stream = DetectorStream()
-    send_two_that_share_a_term(stream)
-    assert len(stream.detector.events) == 2 and len(stream.fired) == 1
-    stream.send_burst(60, start=0.5, step=0.005, words="bridge collapse lorry ferry drivers rescued divers")
-
-    stream.tick(1)
-
-    (event,) = stream.detector.events
-    assert (event.size, event.absorbed, len(stream.fired)) == (96, (), 1)
-    assert stream.events_of_kind("merged") == []
-
-
-def test_an_event_that_stays_alone_is_announced_with_the_next_minute() -> None:
-    """Also if no article comes until its items are old."""
-    stream = DetectorStream()
-    send_two_that_share_a_term(stream)
-    assert len(stream.fired) == 1
-
-    stream.tick(600)
-
-    assert [(c.at_ms - START_MS) // MINUTE_MS for c in stream.changes if c.kind == "fired"] == [0, 1]
-    assert [c.event.size for c in stream.changes if c.kind == "closed"] == [18, 18]
+    assert len(stream.fired) == 2
 
 
 @pytest.mark.parametrize(("start", "survivor"), [(250, 1), (242, 0)])

@@ -82,6 +82,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     released_numbers: list[int] = []
     voices: dict[str, int] = {}
     needed: int = 0
+    removed: dict[str, None] = {}
     first: FirstReport | None = None
     titled_ms: int = 0
 
@@ -297,11 +298,12 @@ class OpenEvents:
 
         Then call ``refresh_headlines``.
         """
-        for event in [event for event in self.by_id.values() if article_id in event.items]:
-            event.remove_item(article_id, at_ms)
-            event.title, event.surface_forms = "", {}
-            self._mark_grown(event)
-            if ended_ms is not None and event.size <= event.needed:
+        for event in list(self.by_id.values()):
+            if article_id in event.items:
+                event.remove_item(article_id, at_ms)
+                event.title, event.surface_forms, event.removed[article_id] = "", {}, None
+                self._mark_grown(event)
+            if ended_ms is not None and article_id in event.removed and event.size <= event.needed:
                 cluster = self._clusters.by_key[event.cluster_key]
                 self.close(event.id, ended_ms)
                 cluster.event_id, cluster.id = None, xxhash.xxh3_64_hexdigest(cluster.id)

@@ -9,6 +9,7 @@ import pytest
 from aggregator.domain import Problem, StreamItem
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.late import MAX_TAUGHT_PER_DAY
+from aggregator.events.detection.model import EditorOverrides
 from aggregator.index.keys import term_hash
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from tests.support.detector_stream import RULE, START_MS, DetectorStream
@@ -147,14 +148,17 @@ def test_a_deletion_unlearns(stream: DetectorStream, age_ms: int) -> None:
     }
 
 
-def test_an_event_that_falls_below_its_number_ends() -> None:
-    """What is left and 15 more items are another event, with an alert of its own."""
+@pytest.mark.parametrize("removed_first", [False, True])
+def test_an_event_that_falls_below_its_number_ends(removed_first: bool) -> None:
+    """The service also removes a deleted article from its event. What is left may be of another event."""
     stream = DetectorStream()
     sent = [stream.send(n / 10) for n in range(20)]
-    for item in sent[:4]:
-        stream.observe(deleted(item))
+    if removed_first:
+        removed = {item.id: item.first_version for item in sent[:5]}
+        stream.detector.set_overrides(EditorOverrides(removed_items=removed))
     assert len(stream.detector.events) == 1
-    stream.observe(deleted(sent[4]))
+    for item in sent[:5]:
+        stream.observe(deleted(item))
 
     assert [change.kind for change in stream.changes][-1] == "closed" and not stream.detector.events
 

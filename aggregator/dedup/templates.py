@@ -20,6 +20,9 @@ COPY_CONTAINMENT, COPY_SHINGLES = 0.9, 100
 MIN_FIGURES = 4
 # Terms missing in the other text make up so much of the squared norm of both.
 MIN_EXCHANGED = 0.15
+# A term heavier than this factor times the lightest term of a full list would have been in the list (texts of
+# equal length have term vectors of about equal norm), so its absence is significant.
+OMITTED_TERM_FACTOR = 1.25
 
 
 def exchanged(overlap: OverlapEstimate, a: Comparable, b: Comparable) -> Literal["", "figures", "names"]:
@@ -59,8 +62,7 @@ def _may_be_fillings(overlap: OverlapEstimate) -> bool:
 def _unique_terms(terms: WeightedTerms, others: WeightedTerms) -> list[tuple[str, float]]:
     """The terms that only ``terms`` has in any spelling, but figures and what ``others`` may have dropped."""
     known = {term for term, _ in others}
-    # A heavier one would be in a full list: terms of texts of equal length have about equal norms.
-    min_weight = others[-1][1] if len(others) >= MAX_TERMS else 0.0
+    min_weight = others[-1][1] * OMITTED_TERM_FACTOR if len(others) >= MAX_TERMS else 0.0
     return [
         (term, weight)
         for term, weight in terms

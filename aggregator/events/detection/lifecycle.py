@@ -294,10 +294,7 @@ class OpenEvents:
         self._mark_grown(event)
 
     def remove_article(self, article_id: str, at_ms: int | None, ended_ms: int | None = None) -> None:
-        """Remove an article of ``at_ms``, if known; ``ended_ms``: close an event that is too small then.
-
-        Then call ``refresh_headlines``.
-        """
+        """Remove an article; at ``ended_ms`` close what is too small. Then call ``refresh_headlines``."""
         for event in list(self.by_id.values()):
             if article_id in event.items:
                 event.remove_item(article_id, at_ms)

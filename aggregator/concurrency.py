@@ -81,13 +81,8 @@ class FairSemaphore:
 
     def __init__(self, slots: int) -> None:
         self._free_slots = slots
-        self._queues: dict[
-            str, deque[asyncio.Future[None]]
-        ] = {}  # waiting tasks; the next caller to serve is first
-
-    def queued(self, caller: str) -> int:
-        """Number of waiting tasks of a caller."""
-        return sum(not waiter.cancelled() for waiter in self._queues.get(caller, ()))
+        # Waiting tasks; the next caller to serve is first.
+        self._queues: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:

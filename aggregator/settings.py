@@ -550,12 +550,3 @@ def _type_name(option: Any, *, in_file: bool) -> str:
     if in_file:
         names |= {bool: "true or false", str: "a string in quotes"}
     return names[type(option.default)]
-
-
-def markdown_table() -> str:
-    """The table of settings in docs/configuration.md; a test compares the two."""
-    rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
-    for option in dataclasses.fields(Settings):
-        default = "" if option.default == "" else f"`{option.default}`"
-        rows.append(f"| `{ENV_PREFIX}{option.name.upper()}` | {default} | {option.metadata['doc']} |")
-    return "\n".join(rows)

@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from aggregator.errors import ConfigurationError
-from aggregator.settings import ENV_PREFIX, Settings, load, markdown_table
+from aggregator.settings import ENV_PREFIX, Settings, load
+from tests.project.settings_table import markdown_table
 
 
 def problems(environment: dict[str, str], overrides: dict[str, object] | None = None) -> list[str]:

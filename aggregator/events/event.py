@@ -8,30 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
 from aggregator.events.detection.model import DetectedEvent, MuteScope
+from aggregator_client.wire import ActionName, WorkStatus
 
-ActionName = Literal[
-    "acknowledge",
-    "unacknowledge",
-    "mute",
-    "unmute",
-    "merge",
-    "remove_item",
-    "false_alarm",
-    "unlink",
-    "note",
-    "delete_note",
-    "assign",
-    "set_work_status",
-    "choose_headline",
-]
-# What the newsroom does with an event; "open": nothing yet.
-WorkStatus = Literal["open", "on_it", "published", "dropped"]
 # Title of an event with neither headline (its article was deleted) nor terms.
 NO_HEADLINE = "(no headline)"
 # Markdown in headlines of chat channels: bold type, italics, links, the last of which may be cut. Kept are

@@ -31,7 +31,6 @@ from aggregator.index.codec.postings import (
     appended_within,
     merge_matches,
     numbers_sharing_each,
-    numbers_within,
     numbers_within_each,
 )
 from aggregator.index.codec.record_codec import CandidateRecord, decode_candidates
@@ -307,13 +306,3 @@ class Lookup:
             *(ValueEquals(binding, snapshot.values[binding]) for binding in sorted(relied_on)),
             *match_checks,
         ]
-
-    async def find_within_radius(
-        self, space: str, fingerprint: int, radius: int
-    ) -> tuple[ArticleNumbers, Distances]:
-        """Article numbers within ``radius`` bits, deleted ones included, and their distances; both (n,)."""
-        probe_plan = self._plans[space].probe_plan(fingerprint, radius)
-        block_buckets = keys.block_buckets(b"", [probe_plan])
-        snapshot = await self._segments.read({space: block_buckets})
-        buckets = snapshot.values_in_all_segments(space, block_buckets)
-        return numbers_within(buckets, probe_plan, radius, snapshot.stacks[space].floor)

@@ -11,7 +11,7 @@ import pytest
 
 from aggregator import domain
 from aggregator.contract import requests, responses
-from aggregator.events import event, selection
+from aggregator.events import selection
 from aggregator.events.detection import model
 from aggregator.events.webhooks import subscriptions
 from aggregator_client import wire
@@ -29,14 +29,13 @@ STRUCTS = [
     [
         (wire.VerdictName, domain.VerdictName),
         (wire.EventStatus, model.EventStatus),
-        (wire.ActionName, event.ActionName),
         (wire.MuteScope, model.MuteScope),
         (wire.Severity, selection.Severity),
         (responses.EventOrder, selection.EventOrder),
         (msgspec.inspect.type_info(wire.DuplicateOf), domain.MatchRule),
         (msgspec.inspect.type_info(requests.WebhookIn), subscriptions.PayloadFormat),
     ],
-    ids=["verdict", "status", "action", "scope", "severity", "order", "rule", "format"],
+    ids=["verdict", "status", "scope", "severity", "order", "rule", "format"],
 )
 def test_repeated_names_are_those_of_the_domain(public: Any, internal: Any) -> None:
     """Clients must accept every name that the service can return, and no other."""

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from aggregator.errors import Conflict, NotFound
 from aggregator.events import newsroom
 from aggregator.events.detection.model import MuteScope
-from aggregator.events.event import ActionName, EditorAction
+from aggregator.events.event import EditorAction
+from aggregator_client.wire import ActionName
 from tests.support.factories import EVENT_MS, event
 
 STORM = event("e1", "Storm closes pier", ["a1", "a2", "a3"], headline_id="a1")

@@ -18,6 +18,7 @@ from aggregator.index.blocks import MAX_RADIUS, PLANS, BlockPlan
 from aggregator.index.codec.postings import numbers_within
 from aggregator.settings import Settings
 from aggregator.store.base import Store
+from tests.index.radius import find_within_radius
 from tests.support.factories import edited, story
 from tests.support.index_layout import encode_posting
 from tests.support.loaders import FIRST_MS, SPACE, fill
@@ -81,7 +82,7 @@ async def test_a_lookup_finds_exactly_what_brute_force_finds(
         bits = np.bitwise_count(stored ^ np.uint64(query))
         for radius in range(MAX_RADIUS + 1):
             expected = [(numbers[i], int(bits[i])) for i in np.flatnonzero(bits <= radius)]
-            found, distances = await index.lookup.find_within_radius(SPACE, query, radius)
+            found, distances = await find_within_radius(index, SPACE, query, radius)
 
             assert list(zip(found.tolist(), distances.tolist(), strict=True)) == expected, radius
             pairs += len(expected)

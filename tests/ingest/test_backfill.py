@@ -26,6 +26,7 @@ from aggregator.ingest.backfill import (
 )
 from aggregator.store.base import Put, Store
 from aggregator_client import retry_forever
+from tests.index.radius import find_within_radius
 from tests.support.factories import Clock, edited, in_process, story
 from tests.support.wiring import build_core
 
@@ -81,7 +82,7 @@ class Process:
                 found[id_] = None
                 continue
             record = (await self.index.articles.get(id_)).record
-            near, _ = await self.index.lookup.find_within_radius(known.space, record.fingerprint, 0)
+            near, _ = await find_within_radius(self.index, known.space, record.fingerprint, 0)
             members = [member.id for member in await self.index.articles.group_members(id_)]
             found[id_] = (known.binding, members, record.number in near.tolist())
         return found

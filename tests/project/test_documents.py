@@ -13,7 +13,8 @@ import aggregator
 from aggregator.app import open_service
 from aggregator.cli import options
 from aggregator.contract.decoding import decode_article
-from aggregator.settings import Settings, markdown_table
+from aggregator.settings import Settings
+from tests.project.settings_table import markdown_table
 from tests.support import typescript_types
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +46,7 @@ def test_the_types_of_the_javascript_client_are_those_of_the_openapi_document() 
 
 
 def test_the_configuration_table_is_the_one_the_settings_print() -> None:
-    """Paste the output of settings.markdown_table() between the two comments."""
+    """Paste the output of `python -m tests.project.settings_table` between the two comments."""
     text = (DOCS / "configuration.md").read_text(encoding="utf-8")
     found = re.search(r"<!-- settings:.*?-->\n(.*?)\n<!-- /settings -->", text, re.DOTALL)
 

@@ -12,6 +12,7 @@ from aggregator.index.blocks import BlockPlan
 from aggregator.store.redis import open_redis_store
 from tests.benchmarks.indexing import bulk
 from tests.benchmarks.indexing.fingerprints import Fingerprints
+from tests.index.radius import find_within_radius
 from tests.support.index_layout import block_values, bucket_probes, encode_posting
 
 SPACE = "xx.0000"
@@ -50,7 +51,7 @@ class Packed:
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
         """One round trip."""
-        numbers, _ = await self._index.lookup.find_within_radius(SPACE, fingerprint, radius)
+        numbers, _ = await find_within_radius(self._index, SPACE, fingerprint, radius)
         return numbers  # type: ignore[return-value]
 
     async def close(self) -> None:

@@ -194,6 +194,7 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
         (arg("first", metavar="A", help="id of a stored article, or a text file (- for standard input)"),
          arg("second", metavar="B", help="the other article, likewise"),
          arg("--json", action="store_true", help="print one JSON object")),
+        "aggregator_client.explain_command:run",
         store=True, server=True, profiles=True, settings=SERVICE_SETTINGS,
     ),
     Command(

@@ -52,7 +52,7 @@ EXTRAS = {
     "feeds": ("feed_parsing", "feed_articles", "feed_follow"),
     "worker": ("stream_group", "stream_worker"),
 }
-COMMANDS = ("follow_command", "work_command")
+COMMANDS = ("explain_command", "follow_command", "work_command")
 CHECK_TWO = """
 import json
 from aggregator_client import SyncClient

@@ -1,4 +1,7 @@
-"""``aggregator explain A B``: why two articles are duplicates, related, or neither."""
+"""``aggregator explain A B``: why two articles are duplicates, related, or neither.
+
+A command of the server, which it imports; asked of a running service, or of a store with ``--store``.
+"""
 
 from __future__ import annotations
 

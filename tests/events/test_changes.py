@@ -300,7 +300,7 @@ async def test_a_muted_story_does_not_alert_again(room: Newsroom) -> None:
     await room.act(bridge.id, "mute")
     room.stream.burst(30, start=31)
     await room.tick(70)
-    room.stream.burst(40, start=2 * 1440 + 600)
+    room.stream.burst(40, start=2 * 1440 + 600, sources=40)
     changes = await room.tick(2 * 1440 + 700)
 
     again = (await room.events.list_events())[0]
@@ -311,7 +311,7 @@ async def test_a_muted_story_does_not_alert_again(room: Newsroom) -> None:
     assert ("doubled", bridge.id) not in await published(room.events)
 
     await room.act(again.id, "unmute", minute=2 * 1440 + 701)
-    room.stream.burst(40, start=4 * 1440 + 1100)
+    room.stream.burst(40, start=4 * 1440 + 1100, sources=40)
     await room.tick(4 * 1440 + 1200)
     third = (await room.events.list_events())[0]
     assert third.muted is None and ("fired", third.id) in await published(room.events)

@@ -52,9 +52,9 @@ class FakeIndex(ArticleStream):
         self.items.append(replace(item, **fields))  # type: ignore[arg-type]  # fields of StreamItem
         return self.items[-1]
 
-    def burst(self, count: int = 16, start: float = 0.0) -> None:
+    def burst(self, count: int = 16, start: float = 0.0, sources: int = 3) -> None:
         for i in range(count):
-            self.add(start + i)
+            self.add(start + i, source=f"outlet{i % sources}.example")
 
     async def read(
         self, positions: Mapping[bytes, bytes], count: int, *, with_story_terms: bool = True
@@ -413,7 +413,7 @@ async def test_closed_events_expire(index: FakeIndex) -> None:
     await detector.poll(index, at(300))
     assert len(await detector.repository.list_events()) == 1
 
-    index.burst(16, start=2000)
+    index.burst(16, start=2000, sources=16)
     now_ms = at(2016)
     await detector.poll(index, now_ms)
 

@@ -322,15 +322,6 @@ class Baseline:
         mean = max(documents / self._weight_sum, week_ago)
         return mean * self.window_hours / (self._window_hours_ceil + 1)
 
-    def days_with(self, term: str, documents: int, hour: int) -> int:
-        """Return on how many of the last 7 days before the window so many documents held ``term``, 0..7."""
-        end = hour - self._window_hours_ceil
-        return sum(
-            self._count_between(term, end - HOURS_PER_DAY * (day + 1) + 1, end - HOURS_PER_DAY * day)
-            >= documents
-            for day in range(HISTORY_DAYS)
-        )
-
     def _count_between(self, term: str, start: int, end: int) -> int:
         """Documents with the term in the hours from ``start`` to ``end``, both included."""
         found = 0

@@ -24,9 +24,8 @@ from operator import mul
 from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
 from aggregator.events.detection.clustering import Cluster, TermWeigher, WindowItem
 from aggregator.events.detection.expectation import TermWeights
-from aggregator.events.detection.items import terms_of_word
+from aggregator.events.detection.items import CACHED_HEADLINES, terms_of_word
 from aggregator.events.detection.model import FirstReport, Profile
-from aggregator.events.detection.routine import MAX_CACHED_STYLES
 
 MIN_COMMON_TERMS = 2
 KEY_TERMS_PER_CLUSTER = 8
@@ -254,7 +253,7 @@ def _scores(candidates: Sequence[Candidate]) -> list[float]:
     return [score(candidate) for candidate in candidates]
 
 
-@lru_cache(maxsize=MAX_CACHED_STYLES)
+@lru_cache(maxsize=CACHED_HEADLINES)
 def news_value(title: str) -> float:
     """Return how far a headline, as it was sent, states what happened: 1 for a plain one."""
     report = _REPORT_PREFIX.sub("", title.strip())

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.analysis.text.normalization import source_key, split_headline
 from aggregator.domain import StreamItem, publication_time
-from aggregator.events.detection import expectation, routine, state
+from aggregator.events.detection import expectation, newsworthiness, state
 from aggregator.events.detection.assignment import ClusterAssignment, HammingMode
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline, documents_in
+from aggregator.events.detection.bursts import BurstMemory
 from aggregator.events.detection.clustering import Cluster, ClusterIndex, WindowItem
 from aggregator.events.detection.expectation import ColdStart, TermWeights
 from aggregator.events.detection.items import UndatedArticles, deleted_hashes, to_window_item
@@ -31,9 +32,7 @@ from aggregator.events.detection.model import (
     LearnedHistory,
     SourceFamilies,
 )
-from aggregator.events.detection.routine import SeriesMemory
 from aggregator.events.detection.state import DetectorState
-from aggregator.events.detection.subject import BUSY_DAY_ITEMS, fills_template, has_named_subject
 from aggregator.events.detection.voices import MIN_ITEMS, Story, Voices
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
@@ -57,7 +56,7 @@ class BurstDetector:
         self.open_events.voice_of = self.voice_of
         self.hamming_mode = HammingMode() if rule.mode == "literal" else None
         self.undated = UndatedArticles()
-        self.series = SeriesMemory()
+        self.memory = BurstMemory()
         self.families, self.voices, self.late = SourceFamilies(), Voices(), LateArticles()
         parts = self.clusters, self.open_events, self.term_weights
         self.assignment = ClusterAssignment(rule, *parts, self.hamming_mode)
@@ -223,7 +222,7 @@ class BurstDetector:
             ],
             known_hour=baseline.known_hour,
             undated=self.undated,
-            bursts=self.series.bursts,
+            bursts=self.memory.bursts,
             families=self.families,
             voices=self.voices,
             min_burst_documents=self.term_weights.min_burst_documents,
@@ -234,7 +233,7 @@ class BurstDetector:
         """Fill a new detector; window counts, totals and the inverted index are computed again."""
         self.clock_ms = state.clock_ms
         self.undated = state.undated
-        self.series.bursts = state.bursts
+        self.memory.bursts = state.bursts
         self.families, self.voices, self.late = state.families, state.voices, state.late
         self.term_weights.set_min_burst_documents(state.min_burst_documents)
         self.clusters.begin_minute(state.clock_ms // MINUTE_MS)
@@ -273,7 +272,7 @@ class BurstDetector:
             cluster = self.clusters.remove_item(member)
             if not cluster.members and cluster.event_id is not None:
                 event = self.open_events.by_id[cluster.event_id]
-                self.series.raise_peak(cluster.key, event.peak, len(event.voices))
+                self.memory.raise_peak(cluster.key, len(event.voices))
                 self.open_events.close(cluster.event_id, self.clock_ms)
                 if self.hamming_mode is not None:
                     self.hamming_mode.close_cluster(cluster.key)
@@ -342,7 +341,7 @@ class BurstDetector:
         missing = self.baseline.missing_share(self.clock_ms // HOUR_MS)
         needed = self.voices.items_needed(lang, rule.items, missing)
         if with_ceiling:
-            larger = self.series.peaks(lang, self.clock_ms - HISTORY_DAYS * DAY_MS)
+            larger = self.memory.peaks(lang, self.clock_ms - HISTORY_DAYS * DAY_MS)
             enough = int(HISTORY_DAYS * rule.alerts_per_day)
             needed = min(rule.items, max(needed, *larger[enough : enough + 1], 0))
         return needed
@@ -351,7 +350,7 @@ class BurstDetector:
         """Why a language needs its number of items, and how many stories of the last week had more."""
         needed, week_ms = self._items_needed(lang, with_ceiling=True), self.clock_ms - HISTORY_DAYS * DAY_MS
         sources, a_day = len(self.voices.by_language[lang]), self.voices.a_day(lang)
-        larger = [sum(peak > n for peak in self.series.peaks(lang, week_ms)) for n in (needed, needed + 2)]
+        larger = [sum(peak > n for peak in self.memory.peaks(lang, week_ms)) for n in (needed, needed + 2)]
         return (
             f"{lang}: more than {needed} items, with {sources} sources and {a_day:.0f} articles a day; last "
             f"week {larger[0]} stories had more, {larger[1]} more than {needed + 2}"
@@ -365,32 +364,16 @@ class BurstDetector:
             return
         hour, lang = self.clock_ms // HOUR_MS, _language_of(cluster)
         story = self._measure(cluster, lang, hour)
-        if (
-            story is None
-            or routine.is_routine(cluster, self.window)
-            or fills_template(
-                cluster,
-                story.expected,
-                self.cold_start.rates,
-                lambda term: self.baseline.days_with(term, BUSY_DAY_ITEMS, hour),
-            )
-            or not has_named_subject(cluster, self.window, self.cold_start.rates)
-        ):
+        if story is None:
             return
-        began_ms = self.series.record(cluster, story.items, lang, story.told, self.clock_ms)
-        in_series = self.series.expected_items(cluster, began_ms)
+        self.memory.record(cluster.key, story.told, lang, self.clock_ms)
         needed = self._items_needed(lang, with_ceiling=True)
-        if (
-            story.size > needed
-            and expectation.exceeds_expectation(story.items, in_series, self.rule)
-            and not self.merger.divide(cluster, self.clock_ms)
-        ):
-            expected = max(story.expected, in_series)
+        if story.size > needed and not self.merger.divide(cluster, self.clock_ms):
             waits = self.merger.may_join_event(cluster)
-            self.open_events.fire(cluster, self.clock_ms, expected, needed, story.new_items, waits)
+            self.open_events.fire(cluster, self.clock_ms, story.expected, needed, story.new_items, waits)
 
     def _measure(self, cluster: Cluster, lang: str, hour: int) -> Story | None:
-        """What counts of a cluster, if it exceeds both the rule and what is expected of it, else None."""
+        """What counts of a cluster, if it exceeds the rule and what is expected, and is news, else None."""
         rule, needed = self.rule, self._items_needed(lang)
         expected = expectation.expected_items(cluster, self.baseline, hour)
         if cluster.counted_items <= needed or not expectation.exceeds_expectation(
@@ -407,6 +390,10 @@ class BurstDetector:
         required = expected + max(0.0, expected - expectation.REGULAR_TOPIC_ITEMS)
         required = max(required, self.cold_start.expected_items(cluster, expected))
         if not expectation.exceeds_expectation(story.items, required, rule):
+            return None
+        usual, expected_of = expected / rule.sensitivity, self.term_weights.expected
+        evidence = newsworthiness.measure(cluster, self.window, self.cold_start.rates, usual, expected_of)
+        if newsworthiness.probability(evidence) < newsworthiness.MIN_PROBABILITY:
             return None
         return story._replace(expected=expected)
 

@@ -7,13 +7,12 @@ all of them are ten times as fast, ten times the usual number is routine::
     today      09:21         16 within 4 h = 4 x 4.0: clearly more -> fires
     today      09:21 instead the rest in its language has 1.1 times its usual volume: 4.4 expected, no event
 
-**The first day** (``ColdStart``). With ``TermRates``, while less than a day is known (2 to 4 also while the
+**The first day** (``ColdStart``). With ``TermRates``, while less than a day is known (2 and 3 also while the
 history has fewer documents than 0.3 of a day), less of it for several sources:
 
 1. the rarest common term exceeds ``GENERAL_MARGIN`` times what news in general lets expect;
 2. more of an excess (``FIRST_DAY_EXCESS``) over what the stream itself has shown;
-3. items in different minutes: those of one source in the same minute are a list;
-4. one subject (``subject.py``), and at most ``MAX_CORE_SHARE`` of the terms common to most items.
+3. items in different minutes: those of one source in the same minute are a list.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from collections.abc import Callable, Iterable, Mapping
 from math import exp, inf
 
 from aggregator.analysis.term_frequencies import TermRates
-from aggregator.events.detection import subject
 from aggregator.events.detection.baseline import (
     KNOWN_VOLUME_SHARE,
     SMOOTHING_DOCUMENTS,
@@ -33,6 +31,7 @@ from aggregator.events.detection.baseline import (
 )
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster, WindowItem
 from aggregator.events.detection.model import HOURS_PER_DAY, BurstRule
+from aggregator.events.detection.newsworthiness import core_terms, count_terms, dependent_share
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 # Multiple of its expectation that a cluster needs to fire (divided by the rule's sensitivity).
@@ -54,10 +53,6 @@ GENERAL_MARGIN = 10.0
 INDEPENDENT_MARGIN = 4.0
 # Share of the items that differ in source or minute of publication.
 MIN_DISTINCT_TIMES = 0.6
-# As for ``subject.py``, on the first day.
-MIN_KNOWN_SHARE = 0.7
-# Share of its terms that a cluster may hold in common.
-MAX_CORE_SHARE = 0.5
 
 
 def expected_items(cluster: Cluster, baseline: Baseline, hour: int) -> float:
@@ -145,23 +140,17 @@ class ColdStart:
         if self.rates is None or not (self.remaining or self._history_is_thin()):
             return expected
         members = [member for member in cluster.members.values() if member.is_counted]
-        dependent_share = subject.dependent_share(members)
-        # First, since it needs no term: it decides most calls.
+        dependent = dependent_share(members)
         distinct_times = len({(member.source, member.at_ms // MINUTE_MS) for member in members})
-        if distinct_times < MIN_DISTINCT_TIMES * dependent_share * len(members):
-            return float("inf")
-        counts = subject.count_terms(members)
-        core = subject.core_terms(members, counts)
+        if distinct_times < MIN_DISTINCT_TIMES * dependent * len(members):
+            return inf
         # Headlines that share no term may be about what the openings of their texts share.
-        common = core or subject.core_terms(members, Counter(t for member in members for t in member.terms))
-        core_share = sum(counts[term] for term in core) / counts.total() if core else 0.0
-        if (
-            not common
-            or core_share > 1.0 - (1.0 - MAX_CORE_SHARE) * dependent_share
-            or subject.known_share(members, counts, core, self.rates) < MIN_KNOWN_SHARE * dependent_share
-        ):
-            return float("inf")
-        margin = INDEPENDENT_MARGIN + (GENERAL_MARGIN - INDEPENDENT_MARGIN) * dependent_share
+        common = core_terms(members, count_terms(members)) or core_terms(
+            members, Counter(term for member in members for term in member.terms)
+        )
+        if not common:
+            return inf
+        margin = INDEPENDENT_MARGIN + (GENERAL_MARGIN - INDEPENDENT_MARGIN) * dependent
         return max(expected * FIRST_DAY_EXCESS, margin * min(map(self.expected, common)))
 
     def _history_is_thin(self) -> bool:

@@ -18,7 +18,9 @@ limit per minute, the usual number of a whole window, is ignored until a minute 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -36,11 +38,44 @@ VARIANTS = table("variant", "en")
 MAX_PER_MINUTE = 3_000
 # Limit of a small stream. The first visit of a crawler to its feeds brings that many.
 MIN_PER_MINUTE = 300
+# A headline of so many words shows a style: a sentence has this share of words with a small letter.
+MIN_STYLE_WORDS = 3
+SENTENCE_SHARE = 0.3
+# Share of the words of a name inside sentences that begin with a capital letter.
+NAME_SHARE = 0.67
+CACHED_HEADLINES = 4_096
+_WORD = re.compile(r"\b[^\W\d_][^\W_]*")
+_PART_BREAK = re.compile(r"[:;?!|–—]\s|\s--?\s")
 
 
 def terms_of_word(word: str, lang: str) -> list[str]:
     """Return the terms of a word of a headline: several in a script without spaces, none for a stop word."""
     return [VARIANTS.get(term, term) for term in tokenizer.tokenize(word, lang)]
+
+
+# Each item of a cluster has the latest headlines of the window examined again.
+@lru_cache(maxsize=CACHED_HEADLINES)
+def case_shares(title: str) -> tuple[float, float]:
+    """Shares of the words that begin with a capital and with a small letter, of three or more; else 0, 0."""
+    words: list[str] = _WORD.findall(title)
+    if len(words) < MIN_STYLE_WORDS:
+        return 0.0, 0.0
+    return sum([w[0].isupper() for w in words]) / len(words), sum([w[0].islower() for w in words]) / len(
+        words
+    )
+
+
+def occurrences_inside(term: str, items: Iterable[WindowItem]) -> Iterator[str]:
+    """Yield the words of a term inside sentences, where a capital letter shows a name: not In Title Case."""
+    for item in items:
+        if term not in item.terms or item.title[0].islower() or case_shares(item.title)[1] < SENTENCE_SHARE:
+            continue
+        for number, part in enumerate(_PART_BREAK.split(item.title)):
+            for position, word in enumerate(_WORD.findall(part)):
+                begins = not position and (not number or not word[0].islower())
+                # Comparing the prefixes first avoids most calls of the tokenizer.
+                if not begins and word[:3].casefold() == term[:3] and term in terms_of_word(word, item.lang):
+                    yield word
 
 
 def to_window_item(item: StreamItem, at_ms: int, clock_ms: int, window_ms: int) -> WindowItem:

@@ -35,9 +35,9 @@ from aggregator.events.detection.description import (
     terms_support_merge,
 )
 from aggregator.events.detection.expectation import TermWeights
+from aggregator.events.detection.items import NAME_SHARE, occurrences_inside
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.model import EditorOverrides
-from aggregator.events.detection.routine import CAPITALIZED_SHARE, occurrences_inside
 
 # Share of the documents with the rarer key term that must hold the other too.
 MERGE_SHARE = 0.2
@@ -333,7 +333,7 @@ def _shows_name(term: str, members: Sequence[WindowItem]) -> bool | None:
     found = [word[0].isupper() for word in islice(occurrences_inside(term, members), ENOUGH_ITEMS)]
     if not found or 2 * sum(member.lang == "de" for member in members) > len(members):
         return None
-    return sum(found) >= CAPITALIZED_SHARE * len(found)
+    return sum(found) >= NAME_SHARE * len(found)
 
 
 def find_outliers(cluster: Cluster, window_count: Callable[[str], int]) -> list[WindowItem]:

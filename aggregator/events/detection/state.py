@@ -9,15 +9,15 @@ from collections.abc import Iterator
 
 import msgspec
 
+from aggregator.events.detection.bursts import Burst
 from aggregator.events.detection.clustering import Cluster, WindowItem
 from aggregator.events.detection.items import UndatedArticles
 from aggregator.events.detection.late import LateArticles
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.model import SourceFamilies
-from aggregator.events.detection.routine import Burst
 from aggregator.events.detection.voices import Voices
 
-FORMAT_BYTE = b"\x05"
+FORMAT_BYTE = b"\x06"
 # List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
 ENTRIES_PER_CHUNK = 64
 _encoder = msgspec.msgpack.Encoder()

@@ -12,7 +12,7 @@ from aggregator.events.detection import expectation
 from aggregator.events.detection.clustering import MIN_ITEMS_TO_MERGE, Cluster
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.model import DetectedEvent
-from aggregator.events.detection.routine import is_routine
+from aggregator.events.detection.newsworthiness import MIN_PROBABILITY, measure, probability
 from aggregator.time_units import HOUR_MS
 
 # Enough for the ten largest of a desk or a language.
@@ -40,7 +40,7 @@ def story_size(voices: int, items: int) -> float:
 
 
 def top_stories(detector: BurstDetector) -> Iterator[TopStory]:
-    """Yield the largest stories but press releases and series; the detector must not change meanwhile."""
+    """Yield the largest stories that look like news; the detector must not change meanwhile."""
     found: list[tuple[float, int]] = []
     for cluster in detector.clusters.by_key.values():
         if cluster.counted_items >= MIN_ITEMS_TO_MERGE:
@@ -48,7 +48,8 @@ def top_stories(detector: BurstDetector) -> Iterator[TopStory]:
             found.append((-story_size(len(voices), cluster.counted_items), cluster.key))
     for _, key in sorted(found)[:MAX_TOP_STORIES]:
         cluster = detector.clusters.by_key[key]
-        if cluster.event_id is not None or not is_routine(cluster, detector.window):
+        evidence = measure(cluster, detector.window, detector.cold_start.rates)
+        if cluster.event_id is not None or probability(evidence) >= MIN_PROBABILITY:
             event = replace(detector.open_events.describe(cluster, detector.clock_ms), items=(), cosines=())
             since_ms = min(cluster.since_ms, event.first_seen_ms)
             yield TopStory(event, since_ms, cluster.event_id is not None, _needed(detector, cluster))

@@ -28,26 +28,6 @@ def test_the_same_weekday_counts_more_than_other_days() -> None:
     assert same.expected("term", 1000) > other.expected("term", 1000) > 0
 
 
-@pytest.mark.parametrize(
-    ("hours_before", "expected"),
-    [
-        ([4, 4, 4], 1),
-        ([3, 3, 3], 0),  # in the window
-        ([4, 4], 0),
-        ([27, 27, 27], 1),  # the same day
-        ([28, 28, 28, 5, 6, 7], 2),
-        ([4 + 24 * day for day in range(9)] * 3, 7),
-    ],
-)
-def test_busy_days_are_those_with_enough_documents(hours_before: list[int], expected: int) -> None:
-    """Days are counted back from the window, each of 24 hours."""
-    baseline = Baseline(4 * HOUR_MS)
-    for hours in hours_before:
-        baseline.add(1000 - hours, ["term"])
-
-    assert baseline.days_with("term", 3, 1000) == expected
-
-
 def test_the_table_of_totals_shrinks_with_its_terms() -> None:
     """After three weeks with new words every hour its size in memory equals that of a copy."""
     baseline = Baseline(4 * HOUR_MS)

@@ -283,11 +283,11 @@ def test_independent_sources_need_less_above_what_is_usual_in_general(sources: i
     """24 reports of a recall where one is usual in news in general: 6 times that from 24 outlets suffices."""
     rng = random.Random(2)
     common = [f"word{i}" for i in range(2000)]
-    stream = DetectorStream(rates=rates_of(recall=0.0025, **dict.fromkeys(common, 0.01)))
+    stream = DetectorStream(rates=rates_of(recall=0.006, **dict.fromkeys(common, 0.01)))
     for i in range(400):
         stream.send(i / 10, " ".join(rng.sample(common, 8)), lang="en", source=f"outlet{i % 50}.example")
     for i in range(24):
-        words = f"recall ignition {' '.join(rng.sample(common, 2))}"
+        words = f"recall {' '.join(rng.sample(common, 2))}"
         stream.send(41 + i, words, lang="en", source=f"paper{i % sources}.example")
 
     assert bool(stream.fired) is fires

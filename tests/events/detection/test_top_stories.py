@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aggregator.events.detection.model import SourceFamilies
 from aggregator.events.detection.top_stories import TopStory, story_size, top_stories
+from tests.events.detection.test_newsworthiness import TOWNS
 from tests.support.detector_stream import DetectorStream, time_ms
 
 DAY_MINUTES = 24 * 60
@@ -19,7 +20,9 @@ def test_each_story_is_listed_once_by_its_voices() -> None:
     stream = DetectorStream()
     stream.send_burst(17, start=0, words="harbour bridge collapse")
     stream.send_burst(9, start=3, words="ferry strike northern quay")
-    stream.send_burst(12, start=5, step=2, words="apple pear market figures", source="one.example")
+    for i, town in enumerate(TOWNS):
+        title = f"{town} retailer posts May same-store sales up {i} pct"
+        stream.send(5 + 2 * i, "retailer sales", title=title, source="one.example")
     stream.send_burst(3, start=40, words="chess master wins title")
     state = stream.detector.dump()
 

@@ -167,9 +167,11 @@ def test_what_cannot_match_by_its_wording_never_does(
 @pytest.mark.parametrize(
     ("containment", "shared", "same_outlet", "possible"),
     [
-        (0.2, 20, False, True),
+        (0.2, 50, False, True),
+        (0.5, 20, False, True),
         (0.199, 500, False, False),
-        (0.2, 19.9, False, False),
+        (0.2, 49.9, False, False),
+        (0.5, 19.9, False, False),
         (0.75, 0, False, True),
         (0.7, 20, True, True),
         (0.699, 500, True, False),

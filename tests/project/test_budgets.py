@@ -14,32 +14,32 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MAX_SERVER_LINES, MAX_SERVER_MODULES = 41_950, 236
+MAX_SERVER_LINES, MAX_SERVER_MODULES = 41_200, 234
 MAX_LINES = {  # of each package of the server; modules at its top share one
-    "analysis": 4_720,
+    "analysis": 4_660,
     "auth": 530,
     "background": 250,
     "backup": 510,
-    "cli": 2_480,
+    "cli": 2_070,
     "contract": 1_430,
-    "dedup": 1_400,
-    "events": 6_750,
-    "http": 6_980,
-    "index": 5_450,
-    "ingest": 1_980,
-    "provenance": 1_030,
-    "queries": 1_230,
-    "runtime": 1_240,
+    "dedup": 1_330,
+    "events": 7_220,
+    "http": 6_920,
+    "index": 5_280,
+    "ingest": 1_960,
+    "provenance": 1_100,
+    "queries": 1_200,
+    "runtime": 1_120,
     "store": 3_230,
-    "top": 2_770,
+    "top": 2_450,
 }
-MAX_REPOSITORY_LINES = 58_700  # server and packages, without tests
+MAX_REPOSITORY_LINES = 59_200  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_000  # what is in tests/ and is no test; test cases have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables
 MAX_DOC_WORDS = 32_000  # without generated pages and decision records
 GENERATED_DOCS = ("configuration.md", "metrics.md")
-MAX_CONSTANTS = {"aggregator/events/detection": 116, "aggregator/dedup": 39}
+MAX_CONSTANTS = {"aggregator/events/detection": 99, "aggregator/dedup": 29}
 
 
 def python_files(*directories: str) -> list[Path]:

@@ -74,6 +74,7 @@ def event(id_: str, title: str, items: Sequence[str] = (), **fields: Any) -> Eve
         voices=((EVENT_MS, 2),),
         reason="16 items within 4 hours, where 0.4 are usual.",
         story_id=id_,
+        first=(EVENT_MS - 3_600_000, items[0], "one.example") if items else None,
     )
     return replace(default, **fields)
 

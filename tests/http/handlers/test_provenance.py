@@ -156,7 +156,7 @@ async def test_outlets_of_one_family_on_an_event(client: Client, service: Servic
     family = Family(("A", "B <i>"), 6, (Partner("A", 6),))
     await service.articles.sources.write(SourcesReport(EVENT_MS, None, 0, 0, (), (family,)))
     await commit_event(
-        service.events.repository, "fired", event("e1", "Ferry aground", ("b/1", "a/1")), EVENT_MS
+        service.events.repository, "fired", event("e1", "Ferry aground", ("b/1", "a/1"), first=None), EVENT_MS
     )
     body = await (await client.get("/v1/events/e1/provenance")).json()
     page = await (await client.get("/events/e1/provenance")).text()

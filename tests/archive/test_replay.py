@@ -147,12 +147,15 @@ def test_a_preview_returns_the_alerts_of_the_last_part() -> None:
 def test_a_higher_sensitivity_alerts_on_a_slightly_larger_routine() -> None:
     """12 items every day and 48 today, 4 times the usual, fire only at a higher sensitivity."""
     rows = [
-        row(1440 * day + i, f"Fund value per unit certificate of asset class {chr(97 + day)}{i}")
+        row(
+            1440 * day + 3 * i,
+            f"At least {i} in Thornby wait: {ASPECTS[i % 9]} and {ASPECTS[i // 9]} {chr(97 + day)}",
+        )
         for day in range(8)
         for i in range(48 if day == 7 else 12)
     ]
 
-    counts = [len(p.alerts) for p in preview(rows, BurstRule(), 3_600_000)]
+    counts = [len(p.alerts) for p in preview(rows, BurstRule(), 3 * 3_600_000)]
 
     assert counts == sorted(counts) and counts[0] < counts[2]
 

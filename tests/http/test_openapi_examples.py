@@ -106,8 +106,8 @@ async def problems_of(api: Client, endpoint: Endpoint) -> list[str]:
         if endpoint.operation_id == "deleteArticle":  # the others need the article of the examples
             await api.post("/v1/articles", json={"id": "pool-8", "text": "The pool of Estmark closes early."})
             path = "/v1/articles/pool-8"
-        if "watch" in query:
-            query["watch"] = await assigned_id(api, "watches")
+        for name in {"watch", "desk"} & query.keys():
+            query[name] = await assigned_id(api, "watches")
         response = await api.request(
             endpoint.method,
             path,

@@ -105,7 +105,7 @@ def _joining_words(lang: str) -> frozenset[str]:
 def normalize_spelling(words: Sequence[str], lang: str) -> list[str]:
     """The words, and Korean syllables, in the spelling in which texts are compared."""
     if lang == "ko":
-        return list("".join(words))
+        return [compared_form(syllable, lang) for syllable in "".join(words)]
     forms = {word: compared_form(word, lang) for word in words}
     compared: list[str] = []
     for joins, group in groupby(words, key=lambda word: is_part_of_figure(word, lang, forms[word])):

@@ -195,5 +195,6 @@ class CopyRule:
         # Every article is compared with many others: an estimate that is too high by chance must not decide.
         containment = overlap.containment - overlap.error
         return any(containment >= row.containment for row in rows) and (
-            containment >= self.strong or overlap.shared >= max(self.shared, SHARED_WEIGHT / containment)
+            containment >= self.strong
+            or (overlap.shared >= self.shared and overlap.shared * containment >= SHARED_WEIGHT)
         )

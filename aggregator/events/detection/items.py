@@ -3,7 +3,7 @@
 On a timeline (window 4 h)::
 
     published 09:30, arrives 12:00           counts at 09:30
-    published 08:00, arrives 12:00:00.001    over 4 h old: late; may teach what is usual (``sources.py``)
+    published 08:00, arrives 12:00:00.001    over 4 h old: late; may teach what is usual (``late.py``)
     the same, nearly all late ones 4.0 to 4.5 h    a wrong time zone: counts at its arrival
     published 13:00, arrives 12:00           date in the future: counts at its arrival
     published 00:00:00.000 of today, 12:00   a date without a time: counts at its arrival
@@ -68,7 +68,7 @@ def case_shares(title: str) -> tuple[float, float]:
 def occurrences_inside(term: str, items: Iterable[WindowItem]) -> Iterator[str]:
     """Yield the words of a term inside sentences, where a capital letter shows a name: not In Title Case."""
     for item in items:
-        if term not in item.terms or item.title[0].islower() or case_shares(item.title)[1] < SENTENCE_SHARE:
+        if term not in item.terms or item.title[:1].islower() or case_shares(item.title)[1] < SENTENCE_SHARE:
             continue
         for number, part in enumerate(_PART_BREAK.split(item.title)):
             for position, word in enumerate(_WORD.findall(part)):

@@ -178,6 +178,7 @@ def test_title_case_counts_beyond_that_of_the_stream() -> None:
         ("Thornby stocks - Factory orders to watch", []),  # the first word of a part
         ("Thornby sales rise; factory to close", ["factory"]),  # a small letter is not a name anywhere
         ("Half-built factory burns in Thornby", ["factory"]),  # a hyphen does not begin a part
+        ("", []),  # an article without a headline
     ],
 )
 def test_occurrences_are_inside_a_part_of_a_headline(title: str, expected: list[str]) -> None:

@@ -245,7 +245,7 @@ class Baseline:
         change = abs(self.document_count - self.idf_documents)
         if hour == self.idf_hour and change <= TOTAL_TOLERANCE_RATIO * self.idf_documents:
             return False
-        latest = max(self.documents_by_hour, default=hour)
+        latest = max(self.articles_by_hour, default=hour)
         oldest = min(hour, latest + KEPT_SILENT_HOURS) - HOURS_PER_WEEK - self._window_hours_ceil
         if expired := [h for h in self.counts_by_hour if h < oldest]:
             for old in expired:

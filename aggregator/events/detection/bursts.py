@@ -26,7 +26,7 @@ class BurstMemory:
         self.bursts: list[Burst] = []
 
     def record(self, cluster_key: int, told: int, lang: str, now_ms: int) -> None:
-        """Add the burst of this cluster, or raise the peak of its own of the last day."""
+        """Add the burst of this cluster, or raise the peak of the one that it had in the last day."""
         if not self.raise_peak(cluster_key, told, now_ms - DAY_MS):
             self.bursts.append(Burst(cluster_key, now_ms, told, lang))
             oldest_ms = now_ms - HISTORY_DAYS * DAY_MS

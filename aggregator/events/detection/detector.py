@@ -348,9 +348,10 @@ class BurstDetector:
 
     def _reason_of(self, lang: str) -> str:
         """Why a language needs its number of items, and how many stories of the last week had more."""
-        needed, week_ms = self._items_needed(lang, with_ceiling=True), self.clock_ms - HISTORY_DAYS * DAY_MS
+        needed = self._items_needed(lang, with_ceiling=True)
+        peaks = self.memory.peaks(lang, self.clock_ms - HISTORY_DAYS * DAY_MS)
         sources, a_day = len(self.voices.by_language[lang]), self.voices.a_day(lang)
-        larger = [sum(peak > n for peak in self.memory.peaks(lang, week_ms)) for n in (needed, needed + 2)]
+        larger = [sum(peak > n for peak in peaks) for n in (needed, needed + 2)]
         return (
             f"{lang}: more than {needed} items, with {sources} sources and {a_day:.0f} articles a day; last "
             f"week {larger[0]} stories had more, {larger[1]} more than {needed + 2}"
@@ -375,11 +376,11 @@ class BurstDetector:
     def _measure(self, cluster: Cluster, lang: str, hour: int) -> Story | None:
         """What counts of a cluster, if it exceeds the rule and what is expected, and is news, else None."""
         rule, needed = self.rule, self._items_needed(lang)
-        expected = expectation.expected_items(cluster, self.baseline, hour)
-        if cluster.counted_items <= needed or not expectation.exceeds_expectation(
-            cluster.counted_items, expected, rule
-        ):
+        if cluster.counted_items <= needed:
             return None  # most calls end here
+        expected = expectation.expected_items(cluster, self.baseline, hour)
+        if not expectation.exceeds_expectation(cluster.counted_items, expected, rule):
+            return None
         members = [member for member in cluster.members.values() if member.is_counted]
         story = self.voices.count(members, lang, needed, rule.items, hour, self.families.family_of)
         if rule.min_sources == 1:

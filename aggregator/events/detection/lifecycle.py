@@ -209,7 +209,7 @@ class OpenEvents:
     # -- transitions ---------------------------------------------------------------------------
 
     def describe(self, cluster: Cluster, clock_ms: int) -> DetectedEvent:
-        """The event of a cluster; of one that is none, what it would be if it fired now."""
+        """The event of a cluster, or what the cluster would be if it fired now."""
         return (self.event_of_cluster(cluster) or self._open(cluster, clock_ms, 0.0)).to_event()
 
     def _open(self, cluster: Cluster, clock_ms: int, expected: float) -> OpenEvent:

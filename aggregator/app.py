@@ -265,8 +265,7 @@ def build_articles(
         index,
         analyze_many,
         clock=clock,
-        related_bits=policies.default.policy.related_bits,
-        min_similarity=settings.related_min_cosine,
+        min_score=settings.related_min_score,
         members_of_event=events.repository.event_article_ids,
     )
     return Articles(

@@ -308,7 +308,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RelatedItem:
-    """A related article in an answer; ``distance`` in bits, ``similarity`` in 0..1."""
+    """A related article in an answer; ``distance`` in bits, ``similarity`` in 0..1.
+
+    score   probability, 0..1, that a reader would call it the same subject (``queries/relatedness.py``)
+    copies  number of its copies that are stored and not shown
+    """
 
     id: str
     title: str
@@ -317,6 +321,8 @@ class RelatedItem:
     published_at_ms: int | None
     distance: int
     similarity: float
+    score: float = 0.0
+    copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 SETTING_FIELDS = {option.name: option for option in dataclasses.fields(Settings)}
 DEDUP_SETTINGS = _names(
-    "policy policy_profiles_file duplicate_bits related_bits related_min_cosine min_containment "
+    "policy policy_profiles_file duplicate_bits related_bits related_min_score min_containment "
     "min_shared_shingles strong_containment updates_are_new keep_if_adds"
 )
 MODEL_SETTINGS = ("models_dir", "block_plan")

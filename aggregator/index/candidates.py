@@ -156,7 +156,9 @@ class RelatedLookup:
         space, subject = found.probe.space, found.probe.analysis
         numbers = list(dict.fromkeys((*found.numbers, *extra_numbers)))
         spaces = dict.fromkeys(numbers, space)
-        await self._lookup.load_into_snapshot(found.snapshot, spaces, decode_summaries)
+        await self._lookup.load_into_snapshot(
+            found.snapshot, spaces, lambda n: [keys.state(n), keys.duplicate_ids(n)], decode_summaries
+        )
         states = found.snapshot.newest_values(space, [keys.state(number) for number in numbers])
         live: list[tuple[ArticleRecord, tuple[str, int]]] = []
         for record, state in zip(map(found.snapshot.record, numbers), states, strict=True):
@@ -175,6 +177,15 @@ class RelatedLookup:
             )
             for (record, canonical), similarity in zip(live, similarities.tolist(), strict=True)
         ]
+
+    async def copies_of(self, found: RelatedCandidates, groups: Sequence[int]) -> list[int]:
+        """The number of copies in each duplicate group; those deleted lately count as well."""
+        space, lists = found.probe.space, list(map(keys.duplicate_ids, groups))
+        tag = found.snapshot.stacks[space].writable_tag
+        if missing := [key for key in lists if tag + key not in found.snapshot.values]:  # of updated articles
+            found.snapshot.values.update((await self._segments.read({space: missing})).values)
+        rows = [b"".join(filter(None, found.snapshot.values_in_all_segments(space, [key]))) for key in lists]
+        return [len({row[i : i + 16] for i in range(0, len(row), 16)}) for row in rows]
 
     async def article_numbers_of(self, space: str, ids: Sequence[str]) -> list[int]:
         """Article numbers of those of the ids that are bound in this space: one round trip."""

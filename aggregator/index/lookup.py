@@ -252,15 +252,19 @@ class Lookup:
         self,
         snapshot: Snapshot,
         spaces_by_number: Mapping[int, str],
+        suffixes: Callable[[int], list[bytes]] = lambda number: [keys.state(number)],
         decode: Callable[[Sequence[tuple[bytes, str, int]]], list[CandidateRecord]] = decode_candidates,
     ) -> None:
-        """Add records and states of article numbers (with their spaces) to the snapshot: one round trip."""
+        """Add records and ``suffixes`` of article numbers (with their spaces) to the snapshot: one trip."""
         missing = [n for n in spaces_by_number if n not in snapshot.records]
         if not missing:
             return
         record_keys = [keys.record(spaces_by_number[n], n) for n in missing]
         state_keys = [
-            tag + keys.state(n) for n in missing for tag in snapshot.stacks[spaces_by_number[n]].tags
+            tag + suffix
+            for n in missing
+            for suffix in suffixes(n)
+            for tag in snapshot.stacks[spaces_by_number[n]].tags
         ]
         values = await self._store.read(record_keys + state_keys)
         stored = [

@@ -13,15 +13,18 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from aggregator.analysis.text.normalization import source_key
-from aggregator.dedup.verdict import rank
 from aggregator.domain import NO_SKETCH, Analysis, AnalyzeMany, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import AggregatorError, NotFound
 from aggregator.index import Index
+from aggregator.queries.relatedness import (
+    MIN_PROBABILITY,
+    ScoredArticle,
+    best_of_groups,
+    probability,
+    related_evidence,
+)
 
 MAX_EVENT_MEMBERS = 64
-# Cosine of the terms from which articles are related: agrees best with human judgments of pairs
-# (``aggregator evaluate pairs``).
-MIN_SIMILARITY = 0.2
 # Per cache; a cached article takes about 3 kB.
 CACHE_ENTRIES = 4096
 EVENT_MEMBERS_TTL_MS = 5_000
@@ -65,7 +68,7 @@ class Subject:
 
 
 class RelatedArticles:
-    """Finds articles that are close in bits or terms, or of the same event."""
+    """Finds articles of the same subject (``relatedness.py``) or of the same event."""
 
     def __init__(
         self,
@@ -73,13 +76,11 @@ class RelatedArticles:
         analyze_many: AnalyzeMany,
         *,
         clock: Callable[[], int],
-        related_bits: int = 7,
-        min_similarity: float = MIN_SIMILARITY,
+        min_score: float = MIN_PROBABILITY,
         members_of_event: EventMembersOf | None = None,
     ) -> None:
         self._index, self._analyze_many, self._clock = index, analyze_many, clock
-        self._related_bits, self._min_similarity = related_bits, min_similarity
-        self._members_of_event = members_of_event
+        self._min_score, self._members_of_event = min_score, members_of_event
         self._subject_cache: dict[str, Subject] = {}
         # Group -> (time read in ms, article numbers).
         self._event_members_cache: dict[int, tuple[int, Sequence[int]]] = {}
@@ -87,7 +88,7 @@ class RelatedArticles:
     async def of_id(
         self, id_: str, *, limit: int = 10, related_filter: RelatedFilter = NO_FILTER
     ) -> list[RelatedItem]:
-        """Related articles of a stored one, without its duplicates, most similar first. Raises NotFound."""
+        """Related articles of a stored one, without its duplicates, likeliest first. Raises NotFound."""
         subject = self._subject_cache.get(id_)
         found = await self._find(subject, limit, related_filter) if subject is not None else None
         if found is None:
@@ -115,17 +116,15 @@ class RelatedArticles:
         answers = await asyncio.gather(*map(related, unique_ids))
         for found in answers:
             for item in found or ():
-                if item.id not in excluded and item.similarity > getattr(
-                    best.get(item.id), "similarity", -1.0
-                ):
+                if item.id not in excluded and item.score > getattr(best.get(item.id), "score", -1.0):
                     best[item.id] = item
         not_found = [id_ for id_, found in zip(unique_ids, answers, strict=True) if found is None]
-        return sorted(best.values(), key=lambda i: -i.similarity)[:limit], not_found
+        return sorted(best.values(), key=lambda i: -i.score)[:limit], not_found
 
     async def of_article(
         self, article: Article, *, limit: int = 10, related_filter: RelatedFilter = NO_FILTER
     ) -> list[RelatedItem]:
-        """Related articles of a text that is not stored, most similar first. Raises NoText."""
+        """Related articles of a text that is not stored, likeliest first. Raises NoText."""
         analysis = (await self._analyze_many([article]))[0]
         if isinstance(analysis, AggregatorError):
             raise analysis
@@ -144,17 +143,18 @@ class RelatedArticles:
             or subject.binding != (candidates.own_binding.number, candidates.own_binding.outcome)
         ):
             return None
-        shown = [
-            candidate
-            for candidate in await self._index.related.load_candidates(candidates, event_numbers)
-            if related_filter.matches(candidate.record)
-            and (
-                candidate.evidence.distance <= self._related_bits
-                or candidate.evidence.similarity >= self._min_similarity
-                or candidate.record.number in event_numbers
-            )
-        ]
-        return list(rank(shown, exclude_group=subject.group, limit=limit))
+        scored = []
+        for candidate in await self._index.related.load_candidates(candidates, event_numbers):
+            record, group, found = candidate.record, candidate.canonical[1], candidate.evidence
+            if group != subject.group and related_filter.matches(record):
+                evidence = related_evidence(subject.article, record, found.similarity, found.distance)
+                likely = probability(evidence)
+                if record.number in event_numbers:
+                    likely = max(likely, self._min_score)
+                scored.append(ScoredArticle(record, group, evidence, likely))
+        shown = best_of_groups(scored, self._min_score)[:limit]
+        copies = await self._index.related.copies_of(candidates, [each.group for each in shown])
+        return [_related_item(each, count) for each, count in zip(shown, copies, strict=True)]
 
     async def _event_members(self, subject: Subject, now_ms: int) -> Sequence[int]:
         """Numbers of the newest articles of the event that the subject belongs to; () without one."""
@@ -170,6 +170,21 @@ class RelatedArticles:
             )
             _cache_put(self._event_members_cache, group, (now_ms, numbers))
         return numbers
+
+
+def _related_item(scored: ScoredArticle, copies: int) -> RelatedItem:
+    record, evidence = scored.record, scored.evidence
+    return RelatedItem(
+        id=record.id,
+        title=record.title,
+        url=record.url,
+        source=record.source,
+        published_at_ms=record.published_at_ms,
+        distance=evidence.distance,
+        similarity=round(evidence.cosine, 3),
+        score=round(scored.probability, 3),
+        copies=copies,
+    )
 
 
 def _cache_put(cache: dict[K, V], key: K, value: V) -> None:

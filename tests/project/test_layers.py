@@ -62,6 +62,7 @@ PURE = (
     "events.detection",
     "index.codec",
     "index.blocks",
+    "queries.relatedness",
     "provenance.publication",
     "provenance.lineage",
     "provenance.changes",

@@ -6,7 +6,8 @@ import pytest
 
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, Expired, NoText, NotFound
-from aggregator.queries.related import MIN_SIMILARITY, RelatedArticles, RelatedFilter
+from aggregator.queries.related import RelatedArticles, RelatedFilter
+from aggregator.queries.relatedness import MIN_PROBABILITY
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import Core, core, edited, story
 
@@ -108,7 +109,7 @@ async def test_members_of_the_same_event() -> None:
         newsroom.index,
         unused_analyzer,
         clock=newsroom.clock,
-        min_similarity=1,
+        min_score=1,
         members_of_event=members_of_event,
     )
 
@@ -156,7 +157,7 @@ async def test_articles_that_share_rare_terms_are_related() -> None:
 
     found = await newsroom.related.of_id("a")
     assert [item.id for item in found] == ["b"]
-    assert found[0].distance > 7 and found[0].similarity >= MIN_SIMILARITY
+    assert found[0].distance > 7 and found[0].score >= MIN_PROBABILITY
     assert [item.id for item in await newsroom.related.of_id("b")] == ["a"]
     assert await newsroom.related.of_id("other") == []
 

@@ -15,7 +15,8 @@ from aggregator.ingest.pipeline import ASYNCIO, Execution
 from aggregator.ingest.service import BATCH_ARTICLES, IngestService, OnDelete, accept_writes
 from aggregator.queries.explain import Explainer
 from aggregator.queries.headline_index import DEFAULT_MAX_ROWS, HeadlineIndex
-from aggregator.queries.related import MIN_SIMILARITY, RelatedArticles
+from aggregator.queries.related import RelatedArticles
+from aggregator.queries.relatedness import MIN_PROBABILITY
 from aggregator.queries.search import ArticleSearch
 
 
@@ -37,7 +38,7 @@ def build_core(
     *,
     clock: Callable[[], int],
     store_texts: bool = False,
-    related_min_cosine: float = MIN_SIMILARITY,
+    related_min_score: float = MIN_PROBABILITY,
     search_headlines: int = DEFAULT_MAX_ROWS,
     events: EventRepository | None = None,
     on_delete: OnDelete | None = None,
@@ -49,8 +50,8 @@ def build_core(
 ) -> Core:
     """Wire ingest and queries over an index.
 
-    ``events`` are those named in answers and related articles; None: no events. ``related_min_cosine`` is the
-    smallest term similarity of related articles, ``search_headlines`` the maximum number of headlines in
+    ``events`` are those named in answers and related articles; None: no events. ``related_min_score`` is the
+    smallest probability of related articles, ``search_headlines`` the maximum number of headlines in
     memory. The other arguments are those of ``IngestService``.
     """
     profiles = policy if isinstance(policy, PolicyProfiles) else PolicyProfiles(policy)
@@ -74,8 +75,7 @@ def build_core(
             index,
             analyze_many,
             clock=clock,
-            related_bits=profiles.default.policy.related_bits,
-            min_similarity=related_min_cosine,
+            min_score=related_min_score,
             members_of_event=events.event_article_ids if events is not None else None,
         ),
         explain=Explainer(index, analyze_many, profiles),

@@ -34,7 +34,7 @@ INCOMPARABLE_DISTANCE_BITS = FINGERPRINT_BITS + 1.0
 SETTING_OF_SCORE = {
     "distance": "duplicate_bits",
     "overlap": "min_containment",
-    "similarity": "related_min_cosine",
+    "similarity": "no setting",
 }
 
 

@@ -144,7 +144,7 @@ async def _store_articles(
         raise InvalidInput(
             "No two of these articles are about one event: give each a `cluster`, equal for an event."
         )
-    related = RelatedArticles(index, precomputed(analyses), clock=clock, related_bits=policy.related_bits)
+    related = RelatedArticles(index, precomputed(analyses), clock=clock)
     return StoredArticles(analyzer, analyses, related, group_by_id, relevant_by_id)
 
 

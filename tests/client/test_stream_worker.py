@@ -18,8 +18,9 @@ from aggregator.http.server import make_app
 from aggregator.settings import Settings
 from aggregator_client import Client
 from aggregator_client.errors import ConfigurationError
-from aggregator_client.stream_group import StreamNames
+from aggregator_client.stream_group import StreamGroup, StreamNames
 from aggregator_client.stream_worker import MAX_FAILURES, StreamWorker
+from tests.cli.helpers import run
 from tests.client import misbehaving
 from tests.client.test_connection import VERDICT
 from tests.support.factories import edited, story
@@ -97,14 +98,114 @@ async def test_every_entry_gets_a_verdict_or_becomes_a_dead_letter(
     assert (worker.processed, worker.dead_lettered, await pending_count(redis)) == (2, 4, 0)
 
 
+def article(**members: object) -> dict[str, bytes | str]:
+    """The fields of an entry."""
+    return {"article": json.dumps({"id": "x", **members})}
+
+
+POISON: dict[str, Any] = {  # fields of an entry
+    "no article": {"other": "field"},
+    "4,100 fields": {f"f{i}": "x" for i in range(4_100)},
+    "9,000 fields and an article": {**article(text=story(2)), **{f"f{i}": "x" for i in range(9_000)}},
+    "a field of 2 MB": {"f": "x" * 2_000_000},
+    "a name of 2 MB": {"n" * 2_000_000: "x"},
+    "own fields of dead letters": {"reason": "mine", "entry": "0-0", "fields_left_out": "9"},
+    "names that are no text": {b"\xff\xfe": b"\x00"},
+    "empty": {"article": ""},
+    "spaces": {"article": " \n\t"},
+    "bytes": {"article": bytes(range(256))},
+    "UTF-16": {"article": '{"text": "a"}'.encode("utf-16")},
+    "BOM": {"article": b'\xef\xbb\xbf{"text": "a"}'},
+    "gzip": {"article": b"\x1f\x8b\x08\x00\x00"},
+    "half a document": {"article": '{"id": "x", "text": "'},
+    "two documents": {"article": '{"id": "x"}{"id": "y"}'},
+    "array": {"article": '[{"id": "x"}]'},
+    "null": {"article": "null"},
+    "text": {"article": '"text"'},
+    "number": {"article": "1e400"},
+    "NaN": {"article": '{"id": "x", "text": NaN}'},
+    "4,400 digits": {"article": '{"id": ' + "9" * 4_400 + "}"},
+    "400 digits": {"article": '{"id": ' + "9" * 400 + "}"},
+    "depth 900": {"article": '{"text": ' + "[" * 900 + "]" * 900 + "}"},
+    "depth 200,000": {"article": "[" * 200_000},
+    "objects in objects": {"article": '{"text": ' + '{"a": ' * 450 + "1" + "}" * 450 + "}"},
+    "half a surrogate pair as name": {"article": '{"id": "x", "\\ud800": 1}'},
+    "half a pair in a list": {"article": '{"id": "x", "text": ["\\ud83d"]}'},
+    "half a pair as profile": article(text=story(2), policy="\ud800"),
+    "unknown names, 20,000": {"article": json.dumps({f"name{i}": i for i in range(20_000)})},
+    "an unknown name of 1 MB": article(**{"n" * 1_000_000: 1}),
+    "id of 1 MB": article(id="i" * 1_000_000, text=story(2)),
+    "id with NUL": article(id="a\0b", text=story(2)),
+    "id with line ends": article(id="a\r\nb", text=story(2)),
+    "id is a list": article(id=["x"], text=story(2)),
+    "text is true": article(text=True),
+    "text of 4 MB": article(text="word " * 800_000),
+    "HTML without an end": article(html="<div>" * 50_000),
+    "date in the year 99999": article(text=story(2), published_at="99999-01-01T00:00:00Z"),
+    "date is an object": article(text=story(2), published_at={"year": 2026}),
+    "url of another scheme": article(text=story(2), url="javascript:alert(1)"),
+    "unknown language": article(text=story(2), lang="x" * 5_000),
+    "unknown profile": article(text=story(2), policy="none\n"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body")
+async def test_no_poison_stops_the_worker(
+    redis: driver.Redis, client: Client, valkey_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """42 kinds, each before a good entry: a verdict or a dead letter with one short reason for every one.
+
+    The command lists all letters; what it puts back becomes a dead letter again.
+    """
+    for number, fields in enumerate(POISON.values()):
+        await redis.xadd("articles", fields)
+        await put(redis, {"id": f"good-{number}", "text": story(number)})
+    worker = StreamWorker(redis, client, StreamNames())
+    await worker.drain()
+
+    good = {id_ for id_, _ in await verdicts(redis)}
+    letters = await stream_fields(redis, "articles:dead")
+    assert good >= {f"good-{number}" for number in range(len(POISON))}
+    assert (worker.processed + worker.dead_lettered, await pending_count(redis)) == (2 * len(POISON), 0)
+    assert len(letters) == worker.dead_lettered >= 32
+    assert all(0 < len(fields[b"reason"]) <= 3_000 and len(fields) < 60 for fields in letters)
+    assert {fields.get(b"fields_left_out") for fields in letters} == {None, b"4050", b"9"}
+
+    options = ("work", "--redis", valkey_url, "--dead-letters")
+    assert await asyncio.to_thread(run, *options, "list") == 0
+    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["entry"].encode() for row in listed] == [fields[b"entry"] for fields in letters]
+    with_article = sum("article" in row for row in listed)
+    assert await asyncio.to_thread(run, *options, "replay") == 0
+    assert capsys.readouterr().out.startswith(f"{with_article} dead letters put back, ")
+    again = StreamWorker(redis, client, StreamNames())
+    await again.drain()
+    assert (again.processed, again.dead_lettered) == (0, with_article)
+    assert await redis.xlen("articles:dead") == len(letters)
+
+
+async def test_a_replayed_entry_is_decided_once_its_cause_is_gone(
+    redis: driver.Redis, client: Client
+) -> None:
+    """It gets its verdict, and is a dead letter no more; a second command finds nothing."""
+    await client.submit({"id": "gone", "text": story(1)})
+    await redis.xadd("articles:dead", {"article": json.dumps({"id": "a", "text": story(3)}), "reason": "r"})
+    group = StreamGroup(redis, StreamNames(), 0, 100)
+    (letter,) = [letter async for letter in group.dead_letters()]
+
+    assert [await group.replay(letter), await group.replay(letter)] == [True, False]
+    await StreamWorker(redis, client, StreamNames()).drain()
+    assert (await verdicts(redis), await redis.xlen("articles:dead")) == ([("a", "new")], 0)
+
+
 async def test_what_was_taken_down_is_dead_lettered_without_its_text(
     redis: driver.Redis, client: Client
 ) -> None:
     """Id of the entry and reason only."""
-    article = {"id": "gone", "text": story(1)}
-    await client.submit(article)
+    gone = {"id": "gone", "text": story(1)}
+    await client.submit(gone)
     await client.delete("gone", take_down=True)
-    await put(redis, article)
+    await put(redis, gone)
 
     await drain(StreamWorker(redis, client, StreamNames()))
 

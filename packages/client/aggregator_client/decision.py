@@ -99,7 +99,7 @@ def encode_article(
                     for name, value in given.items()
                 }
             )
-    except (TypeError, msgspec.MsgspecError, UnicodeEncodeError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidInput(f"The article cannot be written as JSON: {error}.") from None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,9 @@ from redis import asyncio as driver
 from redis.exceptions import ResponseError
 
 BATCH_ENTRIES = 64
+LETTER_FIELDS = (b"entry", b"reason", b"fields_left_out")  # what a dead letter adds to its entry
+MAX_LETTER_FIELDS = 50  # of an entry, besides its article; scripts of Redis take some thousand values
+MAX_REASON_CHARS = 1_000
 
 # Stores the output of an entry, then acknowledges it; an error of XADD ends the script before XACK. Returns 0
 # if the entry is not pending any more: another worker has processed it.
@@ -17,6 +20,13 @@ _SETTLE = """
 if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1) == 0 then return 0 end
 redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], '*', unpack(ARGV, 4))
 return redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
+"""
+
+# Returns a dead letter to its stream; 0 if another command has done so.
+_REPLAY = """
+if #redis.call('XRANGE', KEYS[2], ARGV[1], ARGV[1]) == 0 then return 0 end
+redis.call('XADD', KEYS[1], '*', unpack(ARGV, 2))
+return redis.call('XDEL', KEYS[2], ARGV[1])
 """
 
 StreamEntry = tuple[bytes, dict[bytes, bytes]]
@@ -52,6 +62,7 @@ class StreamGroup:
         self._redis, self._idle_ms, self._maxlen = redis, idle_ms, maxlen
         self._own_pending_done = False
         self._settle_script = redis.register_script(_SETTLE)
+        self._replay_script = redis.register_script(_REPLAY)
 
     def reread_own_pending(self) -> None:
         """Read the entries that this consumer has not acknowledged again, before new ones."""
@@ -66,18 +77,21 @@ class StreamGroup:
                 raise
 
     async def read_own_pending(self) -> list[StreamEntry]:
-        """Entries that this consumer read before a restart; skipped once all of them are processed."""
+        """The next entry that this consumer read before a restart; skipped once all of them are processed.
+
+        One at a time, as those of others: their batch may have been too large for a process.
+        """
         if self._own_pending_done:
             return []
-        entries = await self._read("0", None)
+        entries = await self._read("0", None, 1)
         self._own_pending_done = not entries
         return await self._without_trimmed(entries)
 
     async def claim_idle(self) -> list[StreamEntry]:
-        """Entries of other consumers that are idle."""
+        """An entry of another consumer that is idle."""
         names = self.names
         claimed = await self._redis.xautoclaim(
-            names.source, names.group, names.consumer, self._idle_ms, start_id="0", count=BATCH_ENTRIES
+            names.source, names.group, names.consumer, self._idle_ms, start_id="0", count=1
         )
         return await self._without_trimmed(claimed[1])
 
@@ -85,10 +99,10 @@ class StreamGroup:
         """Entries that no consumer has read; ``block_ms``: how long to wait for one, None: not at all."""
         return await self._read(">", block_ms)
 
-    async def _read(self, after: str, block_ms: int | None) -> list[StreamEntry]:
+    async def _read(self, after: str, block_ms: int | None, count: int = BATCH_ENTRIES) -> list[StreamEntry]:
         names = self.names
         answer: Any = await self._redis.xreadgroup(
-            names.group, names.consumer, {names.source: after}, count=BATCH_ENTRIES, block=block_ms
+            names.group, names.consumer, {names.source: after}, count=count, block=block_ms
         )
         # Entries per stream: a list of pairs in RESP2, a mapping to lists of lists in RESP3.
         if isinstance(answer, dict):
@@ -117,6 +131,26 @@ class StreamGroup:
         )
         return bool(stored)
 
+    async def dead_letters(self) -> AsyncIterator[StreamEntry]:
+        """Those that are kept now, oldest first."""
+        stream, after = self.names.dead_letters, "-"
+        last: Any = await self._redis.xrevrange(stream, count=1)
+        while last:
+            letters: Any = await self._redis.xrange(stream, after, last[0][0], count=1)
+            if not letters:
+                return
+            yield letters[0]
+            after = f"({letters[0][0].decode()}"
+
+    async def replay(self, letter: StreamEntry) -> bool:
+        """Move a dead letter back to the end of its stream; False if it has no article or is gone."""
+        fields = {name: value for name, value in letter[1].items() if name not in LETTER_FIELDS}
+        if b"article" not in fields:
+            return False
+        values = [value for pair in fields.items() for value in pair]
+        keys = [self.names.source, self.names.dead_letters]
+        return bool(await self._replay_script(keys=keys, args=[letter[0], *values]))
+
     async def trim(self) -> None:
         """Remove the entries that all consumer groups have acknowledged from a stream above ``maxlen``."""
         source = self.names.source
@@ -129,6 +163,16 @@ class StreamGroup:
         if oldest_needed:
             milliseconds, sequence = min(oldest_needed)
             await self._redis.xtrim(source, minid=f"{milliseconds}-{sequence}", approximate=True)
+
+
+def letter_fields(entry: StreamEntry, reason: str) -> dict[bytes, bytes]:
+    """A dead letter: the fields of the entry, its article and ``MAX_LETTER_FIELDS`` others, id and reason."""
+    fields = entry[1]
+    others = [name for name in fields if name != b"article"]
+    kept = {name: fields[name] for name in (b"article", *others[:MAX_LETTER_FIELDS]) if name in fields}
+    if len(others) > MAX_LETTER_FIELDS:
+        kept[b"fields_left_out"] = str(len(others) - MAX_LETTER_FIELDS).encode()
+    return {**kept, b"entry": entry[0], b"reason": reason[:MAX_REASON_CHARS].encode("utf-8", "replace")}
 
 
 def _id_key(entry_id: bytes) -> tuple[int, int]:

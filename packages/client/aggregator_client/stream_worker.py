@@ -10,6 +10,7 @@ While Redis or the service is unavailable, the worker waits and loses nothing, f
 deliveries nor failures of the service count against an entry. Only two kinds of entries go to the stream
 ``<input>:dead``, with the reason: those that cannot be parsed or that the service rejects, and those at which
 a service that had just reported ready failed ``MAX_FAILURES`` times when they were sent alone.
+``aggregator work --dead-letters`` lists and replays them.
 
 The streams of verdicts and dead letters are trimmed to about ``maxlen`` entries. Processed entries of the
 input stream are removed only on request; see ``StreamWorker``.
@@ -31,7 +32,7 @@ from redis.exceptions import AuthenticationError, NoPermissionError, RedisError,
 from aggregator_client.client import Client
 from aggregator_client.decision import TAKEN_DOWN, Decision
 from aggregator_client.errors import ConfigurationError, Unavailable
-from aggregator_client.stream_group import StreamEntry, StreamGroup, StreamNames
+from aggregator_client.stream_group import StreamEntry, StreamGroup, StreamNames, letter_fields
 
 BLOCK_MS = 1_000
 CLAIM_IDLE_MS = 60_000
@@ -241,9 +242,10 @@ class StreamWorker:
                 return
 
     async def _dead_letter(self, entry: StreamEntry, reason: str) -> None:
-        fields = {**entry[1], b"entry": entry[0], b"reason": reason.encode()}
+        fields = letter_fields(entry, reason)
         if await self._group.settle(entry[0], self._streams.dead_letters, fields):
-            log.warning("entry %s moved to %s: %s", entry[0].decode(), self._streams.dead_letters, reason)
+            name, said = self._streams.dead_letters, fields[b"reason"].decode()
+            log.warning("entry %s moved to %s: %s", entry[0].decode(), name, said)
             self.dead_lettered += 1
 
 

@@ -17,6 +17,7 @@ from aggregator_client import errors
 
 if TYPE_CHECKING:
     from aggregator.settings import Settings
+    from aggregator_client.stream_group import StreamGroup
 
 BATCH_DEADLINE_S = 20.0  # well below the idle time after which other workers claim the entries
 
@@ -64,6 +65,11 @@ def register(commands: Any) -> None:
         "--timezone", default="", metavar="ZONE", help="of dates without an offset, e.g. Europe/Berlin"
     )
     command.add_argument("--until-empty", action="store_true", help="exit when no entry is left")
+    command.add_argument(
+        "--dead-letters",
+        choices=("list", "replay"),
+        help="print the entries that could not be used, or return them to the input stream, and exit",
+    )
     common_options.add_settings_options(command, common_options.LOG_SETTINGS)
 
 
@@ -88,7 +94,7 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.runtime.addresses import service_url
     from aggregator.runtime.event_loop import on_stop_signal
     from aggregator_client.client import Client
-    from aggregator_client.stream_group import StreamNames
+    from aggregator_client.stream_group import StreamGroup, StreamNames
     from aggregator_client.stream_worker import MAX_OUTPUT_ENTRIES, StreamWorker
 
     try:
@@ -97,6 +103,10 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         raise errors.ConfigurationError(f"redis: {args.redis!r} is not a Redis URL ({error}).") from None
     url = args.server or service_url(settings.host, settings.port)
     streams = StreamNames(args.source, args.verdicts, args.group, args.consumer or socket.gethostname())
+    if args.dead_letters:
+        async with contextlib.aclosing(redis):
+            await _dead_letters(StreamGroup(redis, streams, 0, MAX_OUTPUT_ENTRIES), args.dead_letters)
+        return EXIT_OK
     async with (
         contextlib.aclosing(redis),
         Client(
@@ -122,3 +132,23 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
             await worker.run(stop)
     log.info("%s", worker.summary())
     return EXIT_OK
+
+
+async def _dead_letters(group: StreamGroup, action: str) -> None:
+    """Print the dead letters, or replay those that have an article and say how many."""
+    import json
+
+    from redis.exceptions import RedisError
+
+    counts = [0, 0]
+    try:
+        async for letter in group.dead_letters():
+            if action == "replay":
+                counts[await group.replay(letter)] += 1
+            else:
+                fields = {name.decode("utf-8", "replace"): value for name, value in letter[1].items()}
+                print(json.dumps({name: value.decode("utf-8", "replace") for name, value in fields.items()}))
+    except (RedisError, OSError) as error:
+        raise errors.Unavailable(f"The dead letters cannot be read ({error}).") from None
+    if action == "replay":
+        print(f"{counts[True]} dead letters put back, {counts[False]} without an article left.")

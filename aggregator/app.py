@@ -120,6 +120,7 @@ class Edge:
 
     api_keys: ApiKeys
     rate_limiter: RateLimiter
+    related_limiter: RateLimiter  # per address of a client with a key of the role related
     idempotent_answers: IdempotentAnswers
     readiness: Readiness
 
@@ -329,6 +330,9 @@ def build_edge(
     return Edge(
         api_keys=build_api_keys(settings, store, clock),
         rate_limiter=RateLimiter(store, clock, settings.rate_limit_per_second),
+        related_limiter=RateLimiter(
+            store, clock, settings.related_rate_limit_per_second, "related_rate_limit_per_second"
+        ),
         idempotent_answers=IdempotentAnswers(store, clock),
         readiness=Readiness({FOREIGN_INDEX_CHECK: foreign_index.check, "clock": clock_guard.observe}),
     )

@@ -352,6 +352,12 @@ class Settings:
         "Number of articles or other requests per second that one API key may send; 0: unlimited.",
         **_in_range(0, 1e6),
     )
+    related_rate_limit_per_second: float = _option(
+        10.0,
+        "Number of requests per second that one client address may send with a key of the role related; "
+        "0: unlimited.",
+        **_in_range(0, 1e6),
+    )
     request_timeout_seconds: float = _option(
         5.0,
         "Maximum time from the first byte of a request to its answer, queues and the store included; then it "

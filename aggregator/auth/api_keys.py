@@ -23,15 +23,17 @@ from aggregator.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap
 
-Role = Literal["crawler", "reader", "editor", "admin"]
-Permission = Literal["nothing", "key", "crawler", "reader", "editor", "admin"]
+Role = Literal["related", "crawler", "reader", "editor", "admin"]
+Permission = Literal["nothing", "related", "key", "crawler", "reader", "editor", "admin"]
 
-# Permissions of each role. A crawler writes only; every other role includes reader.
+# Permissions of each role. A crawler writes only; "related", for keys in public pages, asks for related
+# articles only; every other role includes reader.
 ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
+    "related": frozenset({"nothing", "related"}),
     "crawler": frozenset({"nothing", "key", "crawler"}),
-    "reader": frozenset({"nothing", "key", "reader"}),
-    "editor": frozenset({"nothing", "key", "reader", "editor"}),
-    "admin": frozenset({"nothing", "key", "crawler", "reader", "editor", "admin"}),
+    "reader": frozenset({"nothing", "key", "related", "reader"}),
+    "editor": frozenset({"nothing", "key", "related", "reader", "editor"}),
+    "admin": frozenset({"nothing", "key", "related", "crawler", "reader", "editor", "admin"}),
 }
 
 API_KEYS_KEY = b"{access}keys"

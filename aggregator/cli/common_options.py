@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from aggregator.errors import ConfigurationError
 from aggregator.settings import POLICY_NAMES, Settings
-from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
+from aggregator.time_units import parse_duration
 
 if TYPE_CHECKING:
     from aggregator.dedup.policy import PolicyProfiles
@@ -41,7 +41,8 @@ SETTING_GROUPS: dict[str, tuple[str, ...]] = {
         " webhook_allow_private_addresses"
     ),
     "access": _names(
-        "auth_disabled metrics_public rate_limit_per_second trusted_proxies user_header user_groups_header "
+        "auth_disabled metrics_public rate_limit_per_second related_rate_limit_per_second "
+        "trusted_proxies user_header user_groups_header "
         "user_roles sign_out_url"
     ),
     "store": ("store_url", *STORE_SETTINGS),
@@ -62,7 +63,6 @@ MAX_UNGROUPED_SETTINGS = 12
 URL_METAVAR = "URL"
 # The options of a process can be read by every user of the machine; secrets are set by variable only.
 ENVIRONMENT_ONLY_SETTINGS = ("key", "bootstrap_key", "smtp_url")
-DURATION_UNITS_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
 
 class ConciseArgumentParser(argparse.ArgumentParser):
@@ -221,7 +221,7 @@ def positive_int(text: str) -> int:
 
 def duration_ms(text: str) -> int:
     """Milliseconds of a time span such as 24h. Raises ArgumentTypeError."""
-    number, unit = text[:-1], text[-1:]
-    if unit not in DURATION_UNITS_MS or not number.isdecimal() or int(number) < 1:
+    found = parse_duration(text)
+    if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time span such as 30m, 24h or 7d")
-    return int(number) * DURATION_UNITS_MS[unit]
+    return found

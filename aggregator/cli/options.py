@@ -155,7 +155,7 @@ def _add_keys(commands: Any) -> None:
     for name, help, arguments in (
         ("add", "create an API key and print it (shown only once)", (
             arg("name", metavar="NAME", help="owner of the key; recorded with each change"),
-            arg("--role", required=True, choices=("crawler", "reader", "editor", "admin")),
+            arg("--role", required=True, choices=("related", "crawler", "reader", "editor", "admin")),
             arg("--expires", metavar="SPAN", type=duration_ms, help="e.g. 90d (default: never)"),
             arg("--source", metavar="NAME", action="append", default=[],
                 help="limit the key to posting and deleting articles of this source; repeatable"),

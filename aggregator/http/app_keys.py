@@ -39,6 +39,12 @@ def caller_name(request: web.Request) -> str:
     return key.name if key is not None else ""
 
 
+def is_public(request: web.Request) -> bool:
+    """Whether the caller's key stands in a public page, so that anybody may read what it gets."""
+    key = request.get(CALLER_KEY)
+    return key is not None and key.role == "related"
+
+
 def caller_id(request: web.Request) -> str:
     """Id of the caller's key; "" where no key is required."""
     key = request.get(CALLER_KEY)

@@ -72,7 +72,10 @@ async def authorize(request: web.Request, permission: Permission) -> None:
     request[CALLER_KEY] = key
     require(request, permission)
     current_caller.set(key.id)
-    if not is_scrape:
+    if key.role == "related":  # it is public, so that its callers differ by their addresses only
+        current_caller.set(f"{key.id} {request.remote}")
+        await service.edge.related_limiter.acquire(current_caller.get())
+    elif not is_scrape:
         await service.edge.rate_limiter.acquire(key.id)
 
 

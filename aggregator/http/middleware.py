@@ -27,7 +27,15 @@ from multidict import CIMultiDict
 
 from aggregator import tracing
 from aggregator.http import auth, errors
-from aggregator.http.app_keys import BASE_PATH, CALLER_KEY, METRICS, REQUEST_ID, SERVICE, SHUTTING_DOWN
+from aggregator.http.app_keys import (
+    BASE_PATH,
+    CALLER_KEY,
+    METRICS,
+    REQUEST_ID,
+    SERVICE,
+    SHUTTING_DOWN,
+    is_public,
+)
 from aggregator.index.upkeep.spaces import FOREIGN_INDEX_CHECK
 
 ARTICLE_PATHS = ("/v1/articles", "/v1/related", "/v1/explain")
@@ -38,6 +46,7 @@ ALL_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT")
 REQUEST_HEADERS = "Authorization, If-None-Match, Last-Event-ID, X-Request-Id"
 EXPOSED_HEADERS = "ETag, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, X-Request-Id"
 MAX_AGE_S = 600
+PUBLIC_SCRIPT = "/static/related.js"
 access_log = logging.getLogger("aggregator.access")
 
 _REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -116,9 +125,9 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     headers, settings = response.headers, request.app[SERVICE].settings
     headers.update(errors.SECURITY_HEADERS)
     headers.setdefault("Cache-Control", "no-store")
-    if settings.cors_origins:
-        _add_cors_headers(request, headers)
-    key = request.get(CALLER_KEY)
+    if request.method in auth.SAFE_METHODS:
+        _add_cors_headers(request, headers, settings.cors_origins)
+    key = None if is_public(request) else request.get(CALLER_KEY)  # a cache may keep what is public
     limit = request.app[SERVICE].edge.rate_limiter.status(key.id) if key is not None else None
     if limit is not None:
         headers["RateLimit-Policy"] = f'"key";q={limit.quota};w={limit.window_s}'
@@ -133,13 +142,11 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
         headers["X-Request-Id"] = request[REQUEST_ID]
 
 
-def _add_cors_headers(request: web.Request, headers: CIMultiDict[str]) -> None:
+def _add_cors_headers(request: web.Request, headers: CIMultiDict[str], cors_origins: str) -> None:
     """Let pages of the allowed origins read the response."""
-    if request.method not in auth.SAFE_METHODS or not request.rel_url.raw_path.startswith("/v1/"):
-        return
-    if ANY_ORIGIN not in _allowed_origins(request.app[SERVICE].settings.cors_origins):
-        headers["Vary"] = ", ".join(filter(None, (headers.get("Vary"), "Origin")))
     origin = _allowed_origin(request)
+    if origin != ANY_ORIGIN and cors_origins and request.path.startswith("/v1/"):
+        headers["Vary"] = ", ".join(filter(None, (headers.get("Vary"), "Origin")))
     if origin is not None:
         headers["Access-Control-Allow-Origin"] = origin
         headers["Access-Control-Expose-Headers"] = EXPOSED_HEADERS
@@ -147,12 +154,20 @@ def _add_cors_headers(request: web.Request, headers: CIMultiDict[str]) -> None:
 
 
 def _allowed_origin(request: web.Request) -> str | None:
-    """The value of Access-Control-Allow-Origin; None for other origins and for no origin."""
-    origin = request.headers.get("Origin")
-    if origin is None or not request.rel_url.raw_path.startswith("/v1/"):
+    """The value of Access-Control-Allow-Origin; None for other origins and for no origin.
+
+    Every page may ask for related articles and load the script that does, and read what is public.
+    """
+    origin, path = request.headers.get("Origin"), request.rel_url.raw_path
+    if is_public(request) or path == PUBLIC_SCRIPT:
+        return ANY_ORIGIN
+    if origin is None or not path.startswith("/v1/"):
         return None
     allowed = _allowed_origins(request.app[SERVICE].settings.cors_origins)
-    return ANY_ORIGIN if ANY_ORIGIN in allowed else origin if origin in allowed else None
+    if ANY_ORIGIN not in allowed and origin in allowed:
+        return origin
+    is_preflight = request.method == "OPTIONS" and path.endswith("/related")
+    return ANY_ORIGIN if is_preflight or ANY_ORIGIN in allowed else None
 
 
 @lru_cache(maxsize=16)

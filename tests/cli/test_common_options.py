@@ -24,7 +24,10 @@ from aggregator.cli.common_options import (
 from aggregator.settings import Settings
 
 
-@given(st.integers(min_value=1, max_value=10**9), st.sampled_from([("m", 60), ("h", 3600), ("d", 86400)]))
+@given(
+    st.integers(min_value=1, max_value=10**9),
+    st.sampled_from([("m", 60), ("h", 3600), ("d", 86400), ("w", 604800)]),
+)
 def test_a_time_span_is_number_and_unit(number: int, unit: tuple[str, int]) -> None:
     """In milliseconds."""
     name, seconds = unit
@@ -32,7 +35,7 @@ def test_a_time_span_is_number_and_unit(number: int, unit: tuple[str, int]) -> N
     assert duration_ms(f"{number}{name}") == number * seconds * 1000
 
 
-@pytest.mark.parametrize("text", ["", "h", "24", "0h", "-1h", "1.5h", "24H", "24 h", "1w", "²h"])
+@pytest.mark.parametrize("text", ["", "h", "24", "0h", "-1h", "1.5h", "24H", "24 h", "1y", "²h"])
 def test_another_time_span_is_rejected(text: str) -> None:
     """The message quotes it and gives examples."""
     with pytest.raises(argparse.ArgumentTypeError) as caught:

@@ -34,6 +34,7 @@ MEDIA_TYPES = {
 }  # fmt: skip
 # A font file never changes under its name; scripts and styles are revalidated each time (mostly 304).
 IMMUTABLE_SUFFIXES = (".woff2",)
+PUBLIC_SCRIPTS = {"related.js": 3600}  # of pages of other sites, with the seconds that caches keep them
 
 MAX_VIEWS = 64  # of the render cache
 _LOCAL_ADDRESS = re.compile(r'( (?:href|src|action|formaction|data-stream)=")/(?!/)')
@@ -131,7 +132,8 @@ async def static(request: web.Request, name: str) -> web.Response:
     suffix = "." + name.rpartition(".")[2]
     media_type = MEDIA_TYPES[suffix]
     charset = None if media_type.startswith("font/") else "utf-8"
-    headers = {"Cache-Control": "public, max-age=31536000"} if suffix in IMMUTABLE_SUFFIXES else None
+    lifetime_s = 31_536_000 if suffix in IMMUTABLE_SUFFIXES else PUBLIC_SCRIPTS.get(name, 0)
+    headers = {"Cache-Control": f"public, max-age={lifetime_s}"} if lifetime_s else None
     return conditional_response(request, asset, media_type, charset=charset, headers=headers)
 
 

@@ -84,10 +84,22 @@ def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:
     return np.minimum(found, 1.0)
 
 
+def similarities(profiles: Sequence[TermProfile]) -> FloatArray:
+    """Cosines of the profiles with each other, (n, n) in 0..1; 0 where one is empty."""
+    hashes, weights, owners = _flatten(profiles)
+    columns, at = np.unique(hashes, return_inverse=True)
+    rows = np.zeros((len(profiles), len(columns)))
+    np.add.at(rows, (owners, at), weights)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = np.divide(rows, norms, out=rows, where=norms > 0)
+    found: FloatArray = np.minimum(rows @ rows.T, 1.0)
+    return found
+
+
 def _flatten(profiles: Sequence[TermProfile]) -> tuple[IntArray, FloatArray, IntArray]:
     """Return hash and weight of every prefix, and the position of its profile; all (n,)."""
-    stored_counts = np.array([len(terms) for terms, _ in profiles])
-    minor_counts = np.array([max(0, len(data) - _HEAD_BYTES) // 2 for _, data in profiles])
+    stored_counts = np.array([len(terms) for terms, _ in profiles], np.int64)
+    minor_counts = np.array([max(0, len(data) - _HEAD_BYTES) // 2 for _, data in profiles], np.int64)
     hashes = np.array([_hashes(term) for terms, _ in profiles for term, _ in terms], np.int64).reshape(-1, 2)
     weights = np.array([weight for terms, _ in profiles for _, weight in terms], np.float64)
     minor_hashes = np.frombuffer(b"".join([data[_HEAD_BYTES:] for _, data in profiles]), "<u2")

@@ -28,8 +28,9 @@ from aggregator.contract.validation import (
 )
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
+from aggregator.time_units import parse_duration
 from aggregator_client.surrogates import whole_json
-from aggregator_client.wire import MAX_YEAR, MIN_YEAR, ArticleIn
+from aggregator_client.wire import MAX_YEAR, MIN_YEAR, ArticleIn, OffsetDatetime
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -236,6 +237,28 @@ def to_unix_ms(time: datetime | None, field: str) -> int | None:
             reason="out_of_range",
         )
     return (time - _EPOCH) // timedelta(milliseconds=1)
+
+
+def to_duration_ms(text: str, field: str) -> int:
+    """Milliseconds of a time span such as "12h" or "2d", or of "0". Raises InvalidInput."""
+    found = 0 if text.strip() == "0" else parse_duration(text.strip())
+    if found is None:
+        message = f"{field}: expected a time span such as 30m, 12h, 2d or 1w, or 0."
+        raise InvalidInput(message, field=field, reason="bad_format")
+    return found
+
+
+def to_past_ms(text: str, field: str, now_ms: int) -> int | None:
+    """Milliseconds since 1970 of an RFC 3339 time, or of an age such as "7d". Raises InvalidInput."""
+    if (age_ms := parse_duration(text.strip())) is not None:
+        return now_ms - age_ms
+    try:
+        return to_unix_ms(msgspec.convert(text.strip(), OffsetDatetime, strict=False), field)
+    except msgspec.ValidationError:
+        message = (
+            f"{field}: expected a time with its offset, such as 2026-11-20T08:00:00Z, or an age such as 7d."
+        )
+        raise InvalidInput(message, field=field, reason="bad_format") from None
 
 
 def to_single_line(text: str | None) -> str:

@@ -44,11 +44,34 @@ ORDER = (
     "sources of the last 30 minutes against the usual, handled events last) and growth (items per hour more "
     "than before): open events, one page."
 )
-ONLY_SINCE = "Only articles published at or after this time (else arrived, if without date)."
+SOURCES = "Only articles from these outlets (repeat it, or a list in a body)."
+BODY_SOURCE = "A list: as in the query. A text: the outlet of the article; with ids, as a list of one."
+HALF_LIFE = (
+    "Age at which an answer counts half as much, e.g. 12h or 2d; 0: age does not count. By default 7d, and "
+    "only age before the article that was asked about counts."
+)
+DIVERSITY = "How much an answer that resembles better ones moves back, 0 to 1; by default 0, histories 0.3."
+MIN_SCORE = "Only articles with at least this score, 0 to 1; by default the setting related_min_score."
 
 ProfileName = Annotated[str, Meta(max_length=MAX_PROFILE_CHARS)]
 LanguageTag = Annotated[str, Meta(pattern=LANGUAGE_TAG_PATTERN, max_length=35)]
-RelatedIds = Annotated[list[ArticleId], Meta(min_length=1, max_length=20)]
+Moment = Annotated[str, Meta(max_length=40)]  # RFC 3339 or an age
+Sources = Annotated[list[Source], doc(SOURCES, ["Brackwater Gazette"], max_length=50)]
+ExcludedSources = Annotated[
+    list[Source], doc("No articles from these outlets.", ["Coastline News"], max_length=50)
+]
+ExcludedIds = Annotated[
+    list[ArticleId], doc("Neither these articles nor copies of them.", ["pool-3"], max_length=200)
+]
+RelatedLimit = Annotated[int, doc("Maximum number of items.", 20, ge=1, le=MAX_RELATED_PAGE)]
+RelatedSince = Annotated[
+    Moment, doc("Only published (else arrived) from this time or age on.", "7d", "2026-11-20T08:00:00Z")
+]
+RelatedUntil = Annotated[Moment, doc("Only published (else arrived) before this time or age.", "1h")]
+HalfLife = Annotated[str, doc(HALF_LIFE, "2d", max_length=10)]
+Diversity = Annotated[float, doc(DIVERSITY, 0.3, ge=0, le=1)]
+MinScore = Annotated[float, doc(MIN_SCORE, 0.5, ge=0, le=1)]
+OnlyLanguage = Annotated[LanguageTag, doc(ONLY_LANGUAGE, "en")]
 SeenIds = Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=200)]
 NoteText = Annotated[str, Meta(max_length=MAX_NOTE_CHARS)]
 EventsQueryString = Annotated[str, Meta(max_length=2000)]
@@ -59,10 +82,35 @@ PayloadFormat = Annotated[
 SourceOrder = Literal["articles", "originals", "copies", "copied", "lag"]
 
 
-class RelatedIn(ArticleIn, forbid_unknown_fields=True, rename={"id_": "id"}):
-    """Articles to find related ones for: up to 20 ids of stored articles, or one article by its content."""
+class ReadArticle(Struct, forbid_unknown_fields=True):
+    """An article that a reader has read; without a time it counts as read last."""
 
-    ids: Annotated[RelatedIds, doc("Ids of stored articles, 1 to 20.", ["pool-1", "pool-2"])] | None = None
+    id: Annotated[ArticleId, Meta(examples=["pool-1"])]
+    read_at: Annotated[OffsetDatetime | None, Meta(examples=["2026-11-20T08:40:00Z"])] = None
+
+
+class RelatedIn(ArticleIn, forbid_unknown_fields=True, rename={"id_": "id"}):
+    """What to find related articles for: an article by its content, or ids; neither: a new reader.
+
+    The parameters of the query may be given here instead.
+    """
+
+    ids: (
+        Annotated[
+            list[ArticleId | ReadArticle],
+            doc("What a reader has read, 0 to 50 ids, or ids with times.", ["pool-1"], max_length=50),
+        ]
+        | None
+    ) = None
+    source: Annotated[Sources | Source | None, doc(BODY_SOURCE, "Brackwater Gazette")] = None  # type: ignore[assignment]
+    limit: RelatedLimit | None = None
+    since: RelatedSince | None = None
+    until: RelatedUntil | None = None
+    exclude_source: ExcludedSources | None = None
+    exclude_ids: ExcludedIds | None = None
+    half_life: HalfLife | None = None
+    diversity: Diversity | None = None
+    min_score: MinScore | None = None
 
 
 class ExplainIn(Struct, forbid_unknown_fields=True):
@@ -214,13 +262,24 @@ class DeleteQuery(Struct, forbid_unknown_fields=True):
 
 
 class RelatedQuery(Struct, forbid_unknown_fields=True):
-    """Query of the related-article calls."""
+    """Which related articles are answered, and in which order."""
 
-    limit: Annotated[int, doc("Maximum number of items.", 20, ge=1, le=MAX_RELATED_PAGE)] = 10
-    since: Annotated[OffsetDatetime, doc(ONLY_SINCE, "2026-11-20T08:00:00Z")] | None = None
-    source: Annotated[Source, doc("Only articles from this outlet.", "Brackwater Gazette")] | None = None
-    exclude_source: Annotated[Source, doc("No articles from this outlet.", "Coastline News")] | None = None
-    lang: Annotated[LanguageTag, doc(ONLY_LANGUAGE, "en")] | None = None
+    limit: RelatedLimit = 10
+    since: RelatedSince | None = None
+    until: RelatedUntil | None = None
+    source: Sources = []
+    exclude_source: ExcludedSources = []
+    exclude_ids: ExcludedIds = []
+    lang: OnlyLanguage | None = None
+    half_life: HalfLife | None = None
+    diversity: Diversity | None = None
+    min_score: MinScore | None = None
+
+
+class RelatedBatchIn(RelatedQuery, forbid_unknown_fields=True, kw_only=True):
+    """Stored articles of which each gets a list of its own, for pages that are rendered in advance."""
+
+    ids: Annotated[list[ArticleId], doc("Ids, 1 to 100.", ["pool-1"], min_length=1, max_length=100)]
 
 
 class SavedFilterQuery(Struct, forbid_unknown_fields=True):

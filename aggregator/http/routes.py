@@ -20,6 +20,7 @@ from aggregator.http.handlers import (
     feeds,
     operations,
     provenance,
+    related,
     search,
     webhooks,
 )
@@ -37,6 +38,7 @@ def _created(body: type[Struct]) -> Responses:
 
 
 _read = partial(Endpoint, "GET", permission="reader")
+_related = partial(Endpoint, permission="related")
 _page = partial(Endpoint, "GET", tag=TAG_PAGES, answers={200: "text/html"}, permission="reader")
 _change = partial(Endpoint, permission="editor", audited=True)
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -48,14 +50,19 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _read("/v1/articles", search.list_articles, "listArticles", TAG_ARTICLES),
     _read("/v1/search", search.search, "search", TAG_ARTICLES),
     _read("/v1/articles/{id}/copies", articles.get_copies, "getCopies", TAG_ARTICLES, errors=(410,)),
-    _read("/v1/articles/{id}/related", search.get_related, "getRelated", TAG_RELATED, errors=(410,)),
+    _related("GET", "/v1/articles/{id}/related", related.get_related, "getRelated", TAG_RELATED,
+        {200: wire.RelatedListOut, 304: None}, errors=(410,)),
     _read("/v1/articles/{id}/provenance", provenance.of_article, "getProvenance", TAG_ARTICLES,
         errors=(410,)),
     _read("/v1/articles/{id}", articles.get, "getArticle", TAG_ARTICLES, errors=(410,), permission="key"),
     _change("DELETE", "/v1/articles/{id}", articles.delete, "deleteArticle", TAG_ARTICLES, errors=(410,),
         permission="key"),
-    _change("POST", "/v1/related", search.post_related, "postRelated", TAG_RELATED, permission="reader",
-        audited=False),
+    _related("GET", "/v1/related", related.get_top, "getRelatedToNothing", TAG_RELATED,
+        {200: wire.RelatedListOut, 304: None}),
+    _related("POST", "/v1/related", related.post_related, "postRelated", TAG_RELATED,
+        {200: wire.RelatedToManyOut}),
+    _related("POST", "/v1/related/batch", related.post_batch, "postRelatedBatch", TAG_RELATED,
+        {200: wire.RelatedBatchOut}),
     _change("POST", "/v1/explain", search.explain, "explain", TAG_RELATED, errors=(404,), permission="reader",
         audited=False),
     _read("/v1/events", events.list_, "listEvents", TAG_EVENTS, errors=(404,)),

@@ -8,14 +8,24 @@ as long as the id's binding, which every request reads, is the same. Event membe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from aggregator.analysis.text.normalization import source_key
+from aggregator.analysis.term_profile import similarities
 from aggregator.domain import NO_SKETCH, Analysis, AnalyzeMany, Article, ArticleRecord, Outcome, RelatedItem
-from aggregator.errors import AggregatorError, NotFound
-from aggregator.index import Index
+from aggregator.errors import AggregatorError
+from aggregator.index import Index, StoredArticle
+from aggregator.index.candidates import RelatedCandidates
+from aggregator.queries.ranking import (
+    DEFAULT_OPTIONS,
+    HISTORY_DIVERSITY,
+    Ranked,
+    RelatedOptions,
+    choose,
+    interests_of,
+    reading_weights,
+)
 from aggregator.queries.relatedness import (
     MIN_PROBABILITY,
     ScoredArticle,
@@ -36,35 +46,31 @@ EventMembersOf = Callable[[int], Awaitable[Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class RelatedFilter:
-    """Restricts related articles; ``since_ms``: published then or later; sources in any case."""
-
-    since_ms: int | None = None
-    source: str | None = None
-    exclude_source: str | None = None
-    lang: str | None = None
-
-    def matches(self, record: ArticleRecord) -> bool:
-        """Whether the article may be shown."""
-        return (
-            (self.since_ms is None or record.publication_ms >= self.since_ms)
-            and (self.lang is None or record.lang == self.lang)
-            and (not self.source or source_key(record.source) == source_key(self.source))
-            and (not self.exclude_source or source_key(record.source) != source_key(self.exclude_source))
-        )
-
-
-NO_FILTER = RelatedFilter()
-
-
-@dataclass(frozen=True, slots=True)
 class Subject:
-    """An article without its sketch; if it is stored, with its group and what its id is bound to."""
+    """An article without its sketch; if it is stored, with its group and what its id is bound to.
+
+    ``published_ms``: date of a text that is not stored.
+    """
 
     id: str
     article: Analysis | ArticleRecord
     group: int | None = None
     binding: tuple[int, Outcome] | None = None
+    published_ms: int | None = None
+
+    def asked_ms(self, now_ms: int) -> int:
+        """Its date; the present for a text without one."""
+        if isinstance(self.article, ArticleRecord):
+            return self.article.publication_ms
+        return now_ms if self.published_ms is None else self.published_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One article of each group that is related to a subject, in any order."""
+
+    candidates: RelatedCandidates
+    ranked: Ranked
 
 
 class RelatedArticles:
@@ -85,55 +91,58 @@ class RelatedArticles:
         # Group -> (time read in ms, article numbers).
         self._event_members_cache: dict[int, tuple[int, Sequence[int]]] = {}
 
-    async def of_id(
-        self, id_: str, *, limit: int = 10, related_filter: RelatedFilter = NO_FILTER
-    ) -> list[RelatedItem]:
-        """Related articles of a stored one, without its duplicates, likeliest first. Raises NotFound."""
+    async def of_id(self, id_: str, options: RelatedOptions = DEFAULT_OPTIONS) -> list[RelatedItem]:
+        """Related articles of a stored one, without its duplicates, best first. Raises NotFound."""
         subject = self._subject_cache.get(id_)
-        found = await self._find(subject, limit, related_filter) if subject is not None else None
+        found = await self._find(subject, options) if subject is not None else None
         if found is None:
-            stored = await self._index.articles.get(id_)
-            record = replace(stored.record, sketch=NO_SKETCH)
-            subject = Subject(record.id, record, stored.group, (record.number, stored.outcome))
+            subject = _subject_of(await self._index.articles.get(id_))
             _cache_put(self._subject_cache, id_, subject)
-            found = await self._find(replace(subject, binding=None), limit, related_filter)
-        return found or []
+            found = await self._find(replace(subject, binding=None), options)
+        return await self._answer([found] if found else [], [1.0], options, options.diversity or 0.0)
 
     async def of_ids(
-        self, ids: Sequence[str], *, limit: int = 10, related_filter: RelatedFilter = NO_FILTER
+        self, read_ms: Mapping[str, int], options: RelatedOptions = DEFAULT_OPTIONS
     ) -> tuple[list[RelatedItem], list[str]]:
-        """Related articles of several stored ones, without these, and the ids that are not stored."""
-        unique_ids = list(dict.fromkeys(ids))
-        excluded = set(unique_ids)
-        best: dict[str, RelatedItem] = {}
+        """Related articles for a reader, and the ids that are not stored; neither these nor their copies.
 
-        async def related(id_: str) -> list[RelatedItem] | None:
-            try:
-                return await self.of_id(id_, limit=limit + len(excluded), related_filter=related_filter)
-            except NotFound:  # a reading history always contains expired articles
-                return None
-
-        answers = await asyncio.gather(*map(related, unique_ids))
-        for found in answers:
-            for item in found or ():
-                if item.id not in excluded and item.score > getattr(best.get(item.id), "score", -1.0):
-                    best[item.id] = item
-        not_found = [id_ for id_, found in zip(unique_ids, answers, strict=True) if found is None]
-        return sorted(best.values(), key=lambda i: -i.score)[:limit], not_found
+        ``read_ms``: when each was read, in ms. What was read is divided into interests, each is looked up by
+        its most typical article, and answered according to its weight.
+        """
+        stored = await self._index.articles.get_many(list(read_ms))
+        subjects = [replace(_subject_of(stored[id_]), binding=None) for id_ in read_ms if id_ in stored]
+        not_found = [id_ for id_ in read_ms if id_ not in stored]
+        profiles = [(subject.article.terms, subject.article.minor_terms) for subject in subjects]
+        interests = interests_of(
+            similarities(profiles),
+            [subject.article.space for subject in subjects],
+            reading_weights([read_ms[subject.id] for subject in subjects]),
+        )[: options.limit]
+        read = frozenset(subject.group for subject in subjects if subject.group is not None)
+        found = await asyncio.gather(
+            *(self._find(subjects[interest.typical], options, read) for interest in interests)
+        )
+        weights = [interest.weight for interest in interests]
+        diversity = HISTORY_DIVERSITY if options.diversity is None else options.diversity
+        return await self._answer(list(filter(None, found)), weights, options, diversity), not_found
 
     async def of_article(
-        self, article: Article, *, limit: int = 10, related_filter: RelatedFilter = NO_FILTER
+        self, article: Article, options: RelatedOptions = DEFAULT_OPTIONS
     ) -> list[RelatedItem]:
-        """Related articles of a text that is not stored, likeliest first. Raises NoText."""
+        """Related articles of a text that is not stored, best first. Raises NoText."""
         analysis = (await self._analyze_many([article]))[0]
         if isinstance(analysis, AggregatorError):
             raise analysis
-        return await self._find(Subject("", analysis), limit, related_filter) or []
+        found = await self._find(Subject("", analysis, published_ms=article.published_at_ms), options)
+        return await self._answer([found] if found else [], [1.0], options, options.diversity or 0.0)
 
     async def _find(
-        self, subject: Subject, limit: int, related_filter: RelatedFilter
-    ) -> list[RelatedItem] | None:
-        """Related articles; None if the subject was cached and its id is bound to something else by now."""
+        self, subject: Subject, options: RelatedOptions, excluded: frozenset[int] = frozenset()
+    ) -> Found | None:
+        """What may be answered, none of the ``excluded`` groups.
+
+        None if the subject was cached and its id is bound to something else by now.
+        """
         now_ms = self._clock()
         candidates, event_numbers = await asyncio.gather(
             self._index.related.find(subject.article, subject.id), self._event_members(subject, now_ms)
@@ -143,18 +152,34 @@ class RelatedArticles:
             or subject.binding != (candidates.own_binding.number, candidates.own_binding.outcome)
         ):
             return None
+        minimum = self._min_score if options.min_score is None else options.min_score
+        loaded = await self._index.related.load_candidates(candidates, event_numbers)
+        ids = options.exclude_ids
+        excluded |= {c.canonical[1] for c in loaded if c.record.id in ids or c.canonical[0] in ids}
         scored = []
-        for candidate in await self._index.related.load_candidates(candidates, event_numbers):
+        for candidate in loaded:
             record, group, found = candidate.record, candidate.canonical[1], candidate.evidence
-            if group != subject.group and related_filter.matches(record):
+            if group != subject.group and group not in excluded and options.matches(record):
                 evidence = related_evidence(subject.article, record, found.similarity, found.distance)
                 likely = probability(evidence)
                 if record.number in event_numbers:
-                    likely = max(likely, self._min_score)
+                    likely = max(likely, minimum)
                 scored.append(ScoredArticle(record, group, evidence, likely))
-        shown = best_of_groups(scored, self._min_score)[:limit]
-        copies = await self._index.related.copies_of(candidates, [each.group for each in shown])
-        return [_related_item(each, count) for each, count in zip(shown, copies, strict=True)]
+        best = best_of_groups(scored, minimum)
+        return Found(
+            candidates, [(options.log_weight(each, subject.asked_ms(now_ms), now_ms), each) for each in best]
+        )
+
+    async def _answer(
+        self, found: Sequence[Found], weights: Sequence[float], options: RelatedOptions, diversity: float
+    ) -> list[RelatedItem]:
+        chosen = choose([each.ranked for each in found], weights, options.limit, diversity)
+        copies = dict[int, int]()
+        for position, each in enumerate(found):
+            groups = [article.group for article, interest in chosen if interest == position]
+            counts = await self._index.related.copies_of(each.candidates, groups)
+            copies.update(zip(groups, counts, strict=True))
+        return [_related_item(article, copies[article.group]) for article, _ in chosen]
 
     async def _event_members(self, subject: Subject, now_ms: int) -> Sequence[int]:
         """Numbers of the newest articles of the event that the subject belongs to; () without one."""
@@ -170,6 +195,11 @@ class RelatedArticles:
             )
             _cache_put(self._event_members_cache, group, (now_ms, numbers))
         return numbers
+
+
+def _subject_of(stored: StoredArticle) -> Subject:
+    record = replace(stored.record, sketch=NO_SKETCH)
+    return Subject(record.id, record, stored.group, (record.number, stored.outcome))
 
 
 def _related_item(scored: ScoredArticle, copies: int) -> RelatedItem:

@@ -83,9 +83,9 @@ def test_a_time_needs_an_offset() -> None:
         decode(b'{"published_at": "2026-11-20T09:00:00"}', ArticleIn)
 
 
-@pytest.mark.parametrize(("count", "accepted"), [(0, False), (1, True), (20, True), (21, False)])
-def test_related_articles_are_requested_for_1_to_20_ids(count: int, accepted: bool) -> None:
-    """An empty list is refused, as it asks for nothing."""
+@pytest.mark.parametrize(("count", "accepted"), [(0, True), (1, True), (50, True), (51, False)])
+def test_related_articles_are_requested_for_up_to_50_ids(count: int, accepted: bool) -> None:
+    """An empty list is that of a reader who has read nothing."""
     body = msgspec.json.encode({"ids": ["a"] * count})
 
     if accepted:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from aggregator.contract.decoding import decode, decode_article, to_article
 from aggregator.contract.problems import to_problem
-from aggregator.contract.requests import DeskIn, EventsQuery, ExplainIn, RelatedIn
+from aggregator.contract.requests import DeskIn, EventsQuery, ExplainIn, RelatedBatchIn, RelatedIn
 from aggregator.contract.validation import MAX_ERRORS, REASONS
 from aggregator.errors import InvalidInput
 from aggregator.http.endpoint import errors_in_parameters, parse_pairs
@@ -53,8 +53,10 @@ def test_all_errors_of_a_body_are_listed() -> None:
         (ArticleIn, {"published_at": "2026-11-20T08:00:00"}, "#/published_at", "bad_format"),
         (ArticleIn, {"a/b~c.d[0] é": 1}, "#/a~1b~0c.d%5B0%5D%20%C3%A9", "unknown"),
         (ArticleIn, [], "#", "wrong_type"),
-        (RelatedIn, {"ids": []}, "#/ids", "too_short"),
-        (RelatedIn, {"ids": ["a"] * 21}, "#/ids", "too_long"),
+        (RelatedBatchIn, {"ids": []}, "#/ids", "too_short"),
+        (RelatedIn, {"ids": ["a"] * 51}, "#/ids", "too_long"),
+        (RelatedIn, {"ids": [{"id": "a", "read_at": "soon"}]}, "#/ids/0/read_at", "bad_format"),
+        (RelatedIn, {"text": "x", "limit": 0}, "#/limit", "out_of_range"),
         (RelatedIn, {"ids": ["a", 1]}, "#/ids/1", "wrong_type"),
         (ExplainIn, {"a": "x", "b": {"title": 7}}, "#/b/title", "wrong_type"),
         (ExplainIn, {"a": "x"}, "#/b", "missing"),

@@ -35,9 +35,16 @@ def test_values_are_converted_and_missing_ones_have_defaults() -> None:
 )
 def test_the_plus_sign_of_an_offset_needs_no_escape(since: str, expected: datetime) -> None:
     """Unescaped, it arrives as a space."""
-    query = parse_query(make_mocked_request("GET", f"/v1/related?since={since}"), RelatedQuery)
+    query = parse_query(make_mocked_request("GET", f"/v1/events?since={since}"), EventsQuery)
 
     assert query.since == expected
+
+
+def test_a_list_is_given_by_repeating_its_parameter() -> None:
+    """A list is never split at commas, which names contain."""
+    query = parse_pairs([("source", "A"), ("limit", "3"), ("source", "B, C")], RelatedQuery)
+
+    assert (query.source, query.limit, query.exclude_source) == (["A", "B, C"], 3, [])
 
 
 def test_a_space_elsewhere_stays_a_space() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, Expired, NoText, NotFound
-from aggregator.queries.related import RelatedArticles, RelatedFilter
+from aggregator.queries.ranking import RelatedOptions
+from aggregator.queries.related import RelatedArticles
 from aggregator.queries.relatedness import MIN_PROBABILITY
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import Core, core, edited, story
@@ -38,23 +39,15 @@ async def test_results_are_filtered(newsroom: Core) -> None:
     """By source and excluded source in any case, by language and by time."""
     everything = await newsroom.related.of_id("a")
 
+    assert {i.source for i in await newsroom.related.of_id("a", RelatedOptions(sources=("two",)))} == {"two"}
     assert {
-        i.source for i in await newsroom.related.of_id("a", related_filter=RelatedFilter(source=" TWO"))
-    } == {"two"}
-    assert {
-        i.source
-        for i in await newsroom.related.of_id("a", related_filter=RelatedFilter(exclude_source="Two"))
+        i.source for i in await newsroom.related.of_id("a", RelatedOptions(exclude_sources=("two",)))
     } <= {"one"}
-    assert (
-        await newsroom.related.of_id(
-            "a", related_filter=RelatedFilter(since_ms=newsroom.clock.now_ms + 10**9)
-        )
-        == []
-    )
-    assert await newsroom.related.of_id("a", related_filter=RelatedFilter(lang="zh")) == []
+    assert await newsroom.related.of_id("a", RelatedOptions(since_ms=newsroom.clock.now_ms + 10**9)) == []
+    assert await newsroom.related.of_id("a", RelatedOptions(lang="zh")) == []
     own = (await newsroom.index.articles.get(everything[0].id)).record.lang
-    assert len(await newsroom.related.of_id("a", related_filter=RelatedFilter(lang=own))) == len(everything)
-    assert len(await newsroom.related.of_id("a", limit=1)) == min(1, len(everything))
+    assert len(await newsroom.related.of_id("a", RelatedOptions(lang=own))) == len(everything)
+    assert len(await newsroom.related.of_id("a", RelatedOptions(limit=1))) == min(1, len(everything))
 
 
 async def test_related_articles_of_a_text_and_of_several_ids(newsroom: Core) -> None:
@@ -62,7 +55,7 @@ async def test_related_articles_of_a_text_and_of_several_ids(newsroom: Core) -> 
     found = await newsroom.related.of_article(Article(id="", text=story(1), lang="en"))
     assert found[0].similarity > 0.99
 
-    combined, not_found = await newsroom.related.of_ids(["a", "r0"])
+    combined, not_found = await newsroom.related.of_ids(dict.fromkeys(["a", "r0"], 0))
     assert not {"a", "r0"} & {i.id for i in combined}
     assert not_found == []
 
@@ -71,13 +64,15 @@ async def test_ids_that_are_not_stored_do_not_fail_the_others(newsroom: Core) ->
     """Unknown, deleted and repeated ids are named once, in order; if all are unknown nothing is found."""
     await newsroom.post("deleted", story(90))
     await newsroom.ingest.delete("deleted")
-    expected, _ = await newsroom.related.of_ids(["a", "copy"])
+    expected, _ = await newsroom.related.of_ids(dict.fromkeys(["a", "copy"], 0))
 
-    found, not_found = await newsroom.related.of_ids(["unknown", "a", "deleted", "copy", "unknown"])
+    found, not_found = await newsroom.related.of_ids(
+        dict.fromkeys(["unknown", "a", "deleted", "copy", "unknown"], 0)
+    )
 
     assert (found, not_found) == (expected, ["unknown", "deleted"])
     assert found
-    assert await newsroom.related.of_ids(["unknown"]) == ([], ["unknown"])
+    assert await newsroom.related.of_ids(dict.fromkeys(["unknown"], 0)) == ([], ["unknown"])
 
 
 async def test_expired_ids_do_not_fail_the_others(newsroom: Core) -> None:
@@ -88,7 +83,7 @@ async def test_expired_ids_do_not_fail_the_others(newsroom: Core) -> None:
     with pytest.raises(Expired):
         await newsroom.related.of_id("old")
 
-    found, not_found = await newsroom.related.of_ids(["old", "a"])
+    found, not_found = await newsroom.related.of_ids(dict.fromkeys(["old", "a"], 0))
 
     assert not_found == ["old"]
     assert found

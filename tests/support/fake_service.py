@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -58,7 +58,7 @@ from aggregator.index.bindings import foreign_article_error
 from aggregator.provenance.directory import SourceDirectory
 from aggregator.provenance.queries import ProvenanceQueries
 from aggregator.queries.headline_table import SearchFilter
-from aggregator.queries.related import NO_FILTER, RelatedFilter
+from aggregator.queries.ranking import DEFAULT_OPTIONS, RelatedOptions
 from aggregator.queries.search import FoundArticle, ResultKey, SearchResult
 from aggregator.readiness import Readiness
 from aggregator.settings import Settings
@@ -86,7 +86,7 @@ class FakeStore:
 class FakeService:
     """Index, ingest, related and explain in one object; all raise ``failure`` when it is set.
 
-    ``submitted``: all articles received; ``related_filter``: of the last related query.
+    ``submitted``: all articles received; ``related_options``: of the last related query.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -124,6 +124,9 @@ class FakeService:
         self.edge = SimpleNamespace(
             api_keys=ApiKeys(MemoryStore(), self.clock),
             rate_limiter=RateLimiter(MemoryStore(), self.clock, self.settings.rate_limit_per_second),
+            related_limiter=RateLimiter(
+                MemoryStore(), self.clock, self.settings.related_rate_limit_per_second, "per address"
+            ),
             idempotent_answers=IdempotentAnswers(MemoryStore(), self.clock),
             readiness=Readiness({}),
         )
@@ -136,7 +139,8 @@ class FakeService:
         self.commit_retries = 0
         self.failure: Exception | None = None
         self.stored: dict[str, StoredArticle] = {}
-        self.related_filter = NO_FILTER
+        self.related_options = DEFAULT_OPTIONS
+        self.read_ms: Mapping[str, int] = {}
         self.submitted: list[Article] = []
 
     async def no_lag(self, *_: object) -> int:
@@ -282,30 +286,30 @@ class FakeService:
 
     # -- related and explain
 
-    async def of_id(
-        self, id_: str, *, limit: int = 10, related_filter: RelatedFilter = NO_FILTER
-    ) -> list[RelatedItem]:
+    async def of_id(self, id_: str, options: RelatedOptions = DEFAULT_OPTIONS) -> list[RelatedItem]:
         await self.get(id_)
-        self.related_filter = related_filter
-        return self._others({id_}, limit)
+        self.related_options = options
+        return self._others({id_}, options)
 
     async def of_ids(
-        self, ids: Sequence[str], *, limit: int = 10, **options: object
+        self, read_ms: Mapping[str, int], options: RelatedOptions
     ) -> tuple[list[RelatedItem], list[str]]:
         self.check()
-        unknown = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.stored]
-        return self._others(set(ids), limit) if len(unknown) < len(ids) else [], unknown
+        self.related_options, self.read_ms = options, read_ms
+        unknown = [id_ for id_ in read_ms if id_ not in self.stored]
+        return self._others(set(read_ms), options) if len(unknown) < len(read_ms) else [], unknown
 
-    async def of_article(self, article: Article, *, limit: int = 10, **options: object) -> list[RelatedItem]:
+    async def of_article(self, article: Article, options: RelatedOptions) -> list[RelatedItem]:
         self.check()
-        return self._others(set(), limit)
+        self.related_options = options
+        return self._others(set(), options)
 
-    def _others(self, read: set[str], limit: int) -> list[RelatedItem]:
+    def _others(self, read: set[str], options: RelatedOptions) -> list[RelatedItem]:
         return [
             RelatedItem(r.id, r.title, r.url, r.source, r.published_at_ms, 5, 0.5)
             for r in (s.record for s in self.stored.values())
             if r.id not in read
-        ][:limit]
+        ][: options.limit]
 
     async def explain_pair(self, a: str | Article, b: str | Article, *, profile: str = "") -> ExplainOut:
         for side in (a, b):

@@ -1,41 +1,32 @@
-"""Routes that find articles: by words, related ones, and the comparison of two."""
+"""Routes that find articles by words, and compare two."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from aiohttp import web
-
 from aggregator.analysis.article_id import validate_id
 from aggregator.analysis.text.language import UNDETERMINED, language_from_tag
 from aggregator.app import Service
 from aggregator.contract import encoding
-from aggregator.contract.decoding import check_ids, to_article, to_unix_ms
+from aggregator.contract.decoding import to_article, to_unix_ms
 from aggregator.contract.requests import (
     ArticleFilterQuery,
     ArticlesQuery,
     ExplainIn,
-    RelatedIn,
-    RelatedQuery,
     SearchQuery,
 )
 from aggregator.contract.validation import combined
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.events.event import Event
-from aggregator.http.app_keys import SERVICE
-from aggregator.http.endpoint import errors_in_parameters
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.events import decode_result_cursor, encode_cursor
 from aggregator.queries.headline_table import SearchFilter
-from aggregator.queries.related import RelatedFilter
 from aggregator.queries.search import SearchResult
 from aggregator_client.wire import (
     ArticleIn,
     ArticlesOut,
     ExplainOut,
-    RelatedListOut,
-    RelatedToManyOut,
     SearchedOut,
     SearchOut,
 )
@@ -100,45 +91,11 @@ async def _page_out(service: Service, found: SearchResult) -> dict[str, Any]:
     }
 
 
-async def get_related(request: web.Request, id_: str, query: RelatedQuery) -> RelatedListOut:
-    """List articles related to a stored article."""
-    found = await request.app[SERVICE].articles.related.of_id(id_, **_related_arguments(query))
-    return RelatedListOut([encoding.related_out(item) for item in found])
-
-
-async def post_related(request: web.Request, query: RelatedQuery, body: RelatedIn) -> RelatedToManyOut:
-    """List articles related to an article by content, or to several stored articles."""
-    related, arguments = request.app[SERVICE].articles.related, _related_arguments(query)
-    not_found: list[str] = []
-    if body.ids is None:
-        if not _has_content(body):
-            raise InvalidInput(
-                "text: give an article by text, html or title, or the ids of stored articles.", field="text"
-            )
-        found = await related.of_article(to_article(body, for_storage=False), **arguments)
-    elif _has_content(body):
-        raise InvalidInput("ids: give either ids or an article, not both.", field="ids")
-    else:
-        found, not_found = await related.of_ids(check_ids(body.ids), **arguments)
-    return RelatedToManyOut([encoding.related_out(item) for item in found], not_found)
-
-
-async def explain(request: web.Request, body: ExplainIn) -> ExplainOut:
+async def explain(service: Service, body: ExplainIn) -> ExplainOut:
     """Compare two articles and explain the verdict. By the deduplication rules."""
-    return await request.app[SERVICE].articles.explain.explain_pair(
+    return await service.articles.explain.explain_pair(
         _explain_side(body.a, "a"), _explain_side(body.b, "b"), profile=body.policy or ""
     )
-
-
-def _related_arguments(query: RelatedQuery) -> dict[str, Any]:
-    with errors_in_parameters():
-        since_ms, lang = to_unix_ms(query.since, "since"), language_of_tag(query.lang)
-    return {
-        "limit": query.limit,
-        "related_filter": RelatedFilter(
-            since_ms=since_ms, source=query.source, exclude_source=query.exclude_source, lang=lang
-        ),
-    }
 
 
 def language_of_tag(tag: str | None) -> str | None:
@@ -151,10 +108,6 @@ def language_of_tag(tag: str | None) -> str | None:
             f'lang: unknown language {tag}; give a tag such as "en" or "zh-Hant".', field="lang"
         )
     return known
-
-
-def _has_content(body: ArticleIn) -> bool:
-    return any((body.id_, body.url, body.title, body.text, body.html))
 
 
 def _explain_side(id_or_article: str | ArticleIn, field: str) -> str | Article:

@@ -27,6 +27,7 @@ from aggregator.http.handlers.search import MAX_EVENTS, event_conditions, langua
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
 from aggregator.queries.headline_table import SearchFilter
+from aggregator.queries.ranking import RelatedOptions
 from aggregator.queries.search import SearchResult
 from aggregator.time_units import HOUR_MS
 from aggregator_client.wire import ArticleIn, Source, VerdictName, doc
@@ -143,7 +144,7 @@ async def _look_up_stored(request: web.Request, id_: str) -> dict[str, Any]:
         "event_id": events.get(stored.group),
         "canonical": next((r for r in group if match and r.id == match.canonical_id), None),
         "duplicates": tuple(r for r in group if r.id != id_)[:MAX_DUPLICATES],
-        "related": await service.articles.related.of_id(id_, limit=MAX_RELATED),
+        "related": await service.articles.related.of_id(id_, RelatedOptions(limit=MAX_RELATED)),
         "record": stored.record,
         "text": "",
     }

@@ -128,7 +128,7 @@ class DuplicateOf(Struct):
 
 
 class RelatedOut(Struct):
-    """A stored article on the same topic."""
+    """A stored article on the same topic; a key with the role ``related`` gets the first five fields."""
 
     id: Annotated[str, doc("Id of the article.", "pool-1")]
     title: Annotated[str, doc("Headline.", "Brackwater swimming hall opens again")]
@@ -138,10 +138,8 @@ class RelatedOut(Struct):
         datetime | None,
         doc("Time of publication that the outlet states; null: unknown.", "2026-11-20T08:00:00Z"),
     ]
-    distance: Annotated[
-        int, doc("Differing bits of the two fingerprints, 0 to 64; null: no stored article is near.", 5)
-    ]
-    similarity: Annotated[float, doc("Cosine of the main terms, 0 to 1.", 0.61)]
+    distance: Annotated[int, doc("Differing bits of the two fingerprints, 0 to 64.", 5)] = 64
+    similarity: Annotated[float, doc("Cosine of the main terms, 0 to 1.", 0.61)] = 0.0
 
 
 PROBLEMS = (
@@ -340,6 +338,20 @@ class RelatedListOut(Struct):
 class RelatedToManyOut(RelatedListOut):
     """As RelatedListOut. ``not_found``: those of the given ids that are not stored, or not any more."""
 
+    not_found: Annotated[list[str], doc("Given ids that are not stored, or not any more.", ["pool-9"])]
+
+
+class RelatedToOneOut(Struct):
+    """As RelatedListOut, of one article of a batch."""
+
+    id: Annotated[str, doc("Id of the article.", "pool-1")]
+    related: Annotated[list[RelatedOut], doc("Related articles, best first.")]
+
+
+class RelatedBatchOut(Struct):
+    """A list for each of several stored articles."""
+
+    lists: Annotated[list[RelatedToOneOut], doc("The lists, in order of the given ids.")]
     not_found: Annotated[list[str], doc("Given ids that are not stored, or not any more.", ["pool-9"])]
 
 

@@ -544,7 +544,7 @@ export interface Problem {
   request_id?: string | null;
 }
 
-/** A stored article on the same topic. */
+/** A stored article on the same topic; a key with the role `related` gets the first five fields. */
 export interface RelatedOut {
   /** Id of the article. */
   id: string;
@@ -556,10 +556,10 @@ export interface RelatedOut {
   source: string;
   /** Time of publication that the outlet states; null: unknown. */
   published_at: string | null;
-  /** Differing bits of the two fingerprints, 0 to 64; null: no stored article is near. */
-  distance: number;
+  /** Differing bits of the two fingerprints, 0 to 64. */
+  distance?: number;
   /** Cosine of the main terms, 0 to 1. */
-  similarity: number;
+  similarity?: number;
 }
 
 /** As RelatedListOut. `not_found`: those of the given ids that are not stored, or not any more. */

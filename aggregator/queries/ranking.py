@@ -1,0 +1,165 @@
+"""Which related articles are answered, and in which order: conditions, age, diversity, interests. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log2
+from typing import NamedTuple
+
+import numpy as np
+
+from aggregator.analysis.term_profile import FloatArray, similarities
+from aggregator.analysis.text.normalization import source_key
+from aggregator.domain import ArticleRecord
+from aggregator.queries.relatedness import ScoredArticle
+from aggregator.time_units import DAY_MS
+
+DEFAULT_HALF_LIFE_MS = 7 * DAY_MS
+# Of a history, after which what was read counts half as much for its interest.
+READING_HALF_LIFE_MS = 7 * DAY_MS
+HISTORY_DIVERSITY = 0.3
+# Mean similarity from which two groups of read articles are one interest.
+SAME_INTEREST = 0.25
+# Answers of one interest that compete for its places.
+POOL = 30
+_SMALLEST = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedOptions:
+    """What may be answered, and in which order; None: the default.
+
+    since_ms, until_ms        published (else arrived) from, and before
+    sources, exclude_sources  outlets as ``source_key`` spells them; (): any
+    exclude_ids               neither these articles nor copies of them
+    half_life_ms              age at which an answer counts half as much; 0: age does not count
+    diversity                 how much an answer moves back that resembles better ones, 0..1
+    min_score                 least probability, 0..1
+    """
+
+    limit: int = 10
+    since_ms: int | None = None
+    until_ms: int | None = None
+    sources: Sequence[str] = ()
+    exclude_sources: Sequence[str] = ()
+    exclude_ids: frozenset[str] = frozenset()
+    lang: str | None = None
+    half_life_ms: int | None = None
+    diversity: float | None = None
+    min_score: float | None = None
+
+    def matches(self, record: ArticleRecord) -> bool:
+        """Whether the article may be answered."""
+        source = source_key(record.source) if self.sources or self.exclude_sources else ""
+        return (
+            (self.since_ms is None or record.publication_ms >= self.since_ms)
+            and (self.until_ms is None or record.publication_ms < self.until_ms)
+            and (self.lang is None or record.lang == self.lang)
+            and (not self.sources or source in self.sources)
+            and source not in self.exclude_sources
+            and record.id not in self.exclude_ids
+        )
+
+    def log_weight(self, found: ScoredArticle, question_ms: int, now_ms: int) -> float:
+        """Logarithm to base 2 of the probability, less one for each half-life of age.
+
+        By default only age before the article that was asked about counts: reports of the same days.
+        """
+        half_life_ms = DEFAULT_HALF_LIFE_MS if self.half_life_ms is None else self.half_life_ms
+        from_ms = question_ms if self.half_life_ms is None else now_ms
+        age = max(0, from_ms - found.record.publication_ms) / half_life_ms if half_life_ms else 0.0
+        return log2(max(found.probability, _SMALLEST)) - age
+
+
+DEFAULT_OPTIONS = RelatedOptions()
+Ranked = list[tuple[float, ScoredArticle]]  # of one interest, with ``log_weight``
+
+
+def choose(
+    interests: Sequence[Ranked], weights: Sequence[float], limit: int, diversity: float
+) -> list[tuple[ScoredArticle, int]]:
+    """Up to ``limit`` articles of different groups, each with the position of its interest.
+
+    Every interest gets a place, the heaviest first, and then further ones by its weight (D'Hondt). A place
+    goes to the article of the largest weight, which shrinks by ``diversity`` times its similarity to the most
+    similar one chosen before (maximal marginal relevance); ties: the latest.
+    """
+    pool = [
+        (log_weight, found, interest)
+        for interest, ranked in enumerate(interests)
+        for log_weight, found in sorted(ranked, key=_order)[: max(POOL, limit)]
+    ]
+    matrix = (
+        similarities([(f.record.terms, f.record.minor_terms) for _, f, _ in pool])
+        if diversity and pool
+        else None
+    )
+    nearest = np.zeros(len(pool))
+    seats = [0] * len(interests)
+    groups: set[int] = set()
+    chosen: list[tuple[ScoredArticle, int]] = []
+    left = list(range(len(pool)))
+    while left and len(chosen) < limit:
+        open_ = {pool[i][2] for i in left}
+        turn = max(open_, key=lambda k: (not seats[k], weights[k] / (seats[k] + 1), -k))
+        best = max(
+            (i for i in left if pool[i][2] == turn),
+            key=lambda i: (
+                pool[i][0] + log2(max(1 - diversity * float(nearest[i]), _SMALLEST)),
+                pool[i][1].record.publication_ms,
+            ),
+        )
+        found = pool[best][1]
+        seats[turn] += 1
+        groups.add(found.group)
+        chosen.append((found, turn))
+        left = [i for i in left if pool[i][1].group not in groups]
+        if matrix is not None:
+            nearest = np.maximum(nearest, matrix[best])
+    return chosen
+
+
+def _order(ranked: tuple[float, ScoredArticle]) -> tuple[float, int]:
+    return -ranked[0], -ranked[1].record.publication_ms
+
+
+class Interest(NamedTuple):
+    """An interest of a reader: the weight of what was read of it, and the position of a typical article."""
+
+    weight: float
+    typical: int
+
+
+def interests_of(matrix: FloatArray, spaces: Sequence[str], weights: Sequence[float]) -> list[Interest]:
+    """The interests of a history, heaviest first: groups by average linkage within each language.
+
+    ``matrix``: (n, n) similarities of the terms of what was read.
+    """
+    names, values = np.array(spaces), np.array(weights)
+    matrix = np.where(names[:, None] == names, matrix, 0.0)
+    groups = [[i] for i in range(len(matrix))]
+    sums = matrix.copy()
+    np.fill_diagonal(sums, -1.0)
+    while len(groups) > 1:
+        sizes = np.array(list(map(len, groups)))
+        means = sums / np.outer(sizes, sizes)
+        a, b = sorted(map(int, divmod(means.argmax(), len(groups))))
+        if means[a, b] < SAME_INTEREST:
+            break
+        groups[a] += groups.pop(b)
+        sums[a] += sums[b]
+        sums[:, a] += sums[:, b]
+        sums = np.delete(np.delete(sums, b, 0), b, 1)
+        sums[a, a] = -1.0
+    found = []
+    for group in groups:
+        typical = values[group] * matrix[np.ix_(group, group)].mean(axis=1)
+        found.append(Interest(float(values[group].sum()), group[int(typical.argmax())]))
+    return sorted(found, reverse=True)
+
+
+def reading_weights(read_ms: Sequence[int]) -> list[float]:
+    """Weight of each article of a history, 0..1: the latest has 1, half of it a half-life before."""
+    latest = max(read_ms, default=0)
+    return [0.5 ** ((latest - at_ms) / READING_HALF_LIFE_MS) for at_ms in read_ms]

@@ -1,0 +1,130 @@
+"""Conditions, age, diversity and the interests of a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from aggregator.domain import NO_SKETCH, ArticleRecord, article_number_at
+from aggregator.queries.ranking import (
+    DEFAULT_OPTIONS,
+    READING_HALF_LIFE_MS,
+    RelatedOptions,
+    choose,
+    interests_of,
+    reading_weights,
+)
+from aggregator.queries.relatedness import ScoredArticle, related_evidence
+from aggregator.time_units import DAY_MS, HOUR_MS
+
+NOW_MS = 1_790_000_000_000
+
+
+def article(id_: str, *, age_ms: int = 0, source: str = "", terms: Sequence[str] = ()) -> ArticleRecord:
+    """An English article of this age with equally heavy terms."""
+    number = article_number_at(NOW_MS - age_ms, 0)
+    weighted = tuple((term, len(terms) ** -0.5) for term in terms)
+    return ArticleRecord(
+        number=number, first_version=number, id=id_, space="en.0", lang="en", fingerprint=0,
+        text_hash=bytes(16), short=False, title=id_, url="", source=source,
+        published_at_ms=NOW_MS - age_ms, sketch=NO_SKETCH, terms=weighted,
+    )  # fmt: skip
+
+
+def scored(record: ArticleRecord, probability: float = 0.8, group: int | None = None) -> ScoredArticle:
+    """A candidate, of a group of its own by default."""
+    evidence = related_evidence(record, record, 0.5, 20)
+    return ScoredArticle(record, group if group is not None else hash(record.id), evidence, probability)
+
+
+def order(found: Sequence[ScoredArticle], options: RelatedOptions, question_age_ms: int = 0) -> str:
+    """Ids in the order in which they are answered."""
+    question_ms = NOW_MS - question_age_ms
+    ranked = [(options.log_weight(each, question_ms, NOW_MS), each) for each in found]
+    chosen = choose([ranked], [1.0], options.limit, options.diversity or 0.0)
+    return " ".join(each.record.id for each, _ in chosen)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (RelatedOptions(), True),
+        (RelatedOptions(since_ms=NOW_MS - DAY_MS, until_ms=NOW_MS), True),
+        (RelatedOptions(since_ms=NOW_MS - HOUR_MS + 1), False),
+        (RelatedOptions(until_ms=NOW_MS - HOUR_MS), False),
+        (RelatedOptions(sources=("post", "gazette")), True),
+        (RelatedOptions(sources=("gazette",)), False),
+        (RelatedOptions(exclude_sources=("gazette", "post")), False),
+        (RelatedOptions(exclude_ids=frozenset({"a"})), False),
+        (RelatedOptions(lang="de"), False),
+    ],
+)
+def test_every_condition_must_hold(options: RelatedOptions, expected: bool) -> None:
+    """Of source in any case, time from and before, id and language."""
+    assert options.matches(article("a", age_ms=HOUR_MS, source=" POST ")) == expected
+
+
+def test_newer_articles_come_first_among_equally_related_ones() -> None:
+    """A half-life weighs as much as half the probability; without one, age does not count."""
+    found = [
+        scored(article("week", age_ms=7 * DAY_MS), 0.9),
+        scored(article("day", age_ms=DAY_MS), 0.9),
+        scored(article("hour", age_ms=HOUR_MS), 0.6),
+        scored(article("years", age_ms=3000 * DAY_MS), 0.99),
+        scored(article("ages", age_ms=3001 * DAY_MS), 0.99),
+    ]
+
+    assert order(found, RelatedOptions(half_life_ms=2 * DAY_MS)) == "day hour week years ages"
+    assert order(found, RelatedOptions(half_life_ms=HOUR_MS)) == "hour day week years ages"
+    assert order(found, RelatedOptions(half_life_ms=0)) == "years ages day week hour"
+
+
+def test_by_default_age_before_the_question_counts() -> None:
+    """Reports of the same days lead, and later ones are no worse than those of the day."""
+    found = [scored(article(str(days), age_ms=days * DAY_MS), 0.8) for days in (0, 95, 100, 105, 400)]
+
+    assert order(found, DEFAULT_OPTIONS, 100 * DAY_MS) == "0 95 100 105 400"
+    found[0] = scored(article("0"), 0.7)
+    assert order(found, DEFAULT_OPTIONS, 100 * DAY_MS) == "95 100 0 105 400"
+
+
+def test_diversity_moves_back_what_resembles_better_answers() -> None:
+    """And leaves nothing out."""
+    flood = [scored(article(f"flood{i}", terms=("flood", "river", "dam")), 0.9 - i / 100) for i in range(3)]
+    other = scored(article("strike", terms=("rail", "strike", "union")), 0.6)
+
+    assert order([*flood, other], RelatedOptions(diversity=0.0)) == "flood0 flood1 flood2 strike"
+    assert order([*flood, other], RelatedOptions(diversity=0.5)) == "flood0 strike flood1 flood2"
+    assert order([*flood, other], RelatedOptions(diversity=1.0, limit=2)) == "flood0 strike"
+
+
+def test_every_interest_gets_a_place_and_the_heaviest_get_most() -> None:
+    """Also if another has better articles; what two interests share is answered once."""
+    good = [(-0.1 * i, scored(article(f"a{i}"), group=i)) for i in range(9)]
+    poor = [(-9.0, scored(article("b0"), group=20)), (-0.5, scored(article("a1"), group=1))]
+    lone = [(-20.0, scored(article("c0"), group=30))]
+    chosen = choose([good, poor, lone], [6.0, 2.0, 1.0], 6, 0.0)
+
+    assert [(each.record.id, interest) for each, interest in chosen] == [
+        ("a0", 0), ("a1", 1), ("c0", 2), ("a2", 0), ("a3", 0), ("a4", 0),
+    ]  # fmt: skip
+    assert choose([], [], 10, 0.3) == []
+
+
+def test_interests_are_groups_of_similar_articles_of_one_language() -> None:
+    """The heaviest first, with the article that is most like the others; a lone article is an interest."""
+    matrix = np.eye(6)
+    for i, j, value in ((0, 1, 0.5), (1, 2, 0.6), (0, 2, 0.3), (3, 4, 0.4), (2, 5, 0.9)):
+        matrix[i, j] = matrix[j, i] = value
+    found = interests_of(matrix, ["en"] * 5 + ["de"], [1.0, 1.0, 1.0, 0.5, 0.25, 0.5])
+
+    assert [(interest.weight, interest.typical) for interest in found] == [(3.0, 1), (0.75, 3), (0.5, 5)]
+    assert interests_of(np.zeros((0, 0)), [], []) == []
+
+
+def test_what_was_read_last_weighs_most() -> None:
+    """Half as much after each half-life; times are compared with each other, not with the present."""
+    assert reading_weights([NOW_MS, NOW_MS - READING_HALF_LIFE_MS, NOW_MS]) == [1.0, 0.5, 1.0]
+    assert reading_weights([]) == []

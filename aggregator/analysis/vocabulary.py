@@ -7,6 +7,7 @@ An article is two arrays of ids. The results are bit for bit those of ``tokenize
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -98,7 +99,8 @@ class Vocabulary:
         self._model = model
         self.terms = InternTable(model.row_and_idf, np.int64, np.float64)
         # Shingle hash of the compared spelling, term id, whether the word may join its neighbors.
-        self.words = InternTable(self._word_attributes, np.uint64, np.int64, np.bool_)
+        # No bound method: a cycle would keep a dropped vocabulary until a collection, which is rare here.
+        self.words = InternTable(partial(_word_attributes, lang, self.terms), np.uint64, np.int64, np.bool_)
         self._joined: dict[tuple[int, ...], npt.NDArray[np.uint64]] = {}  # runs of words -> hashes
         self._first_position = np.empty(0, np.int64)  # scratch space of ``count_terms``, per term id
 
@@ -176,7 +178,9 @@ class Vocabulary:
                 start = following
         return hashes[kept]
 
-    def _word_attributes(self, word: str) -> tuple[int, int, bool]:
-        terms, form = tokenizer.terms_of_words([word], self._lang), spelling.compared_form(word, self._lang)
-        term = self.terms[terms[0]] if terms else NO_TERM
-        return shingles.word_hash(form), term, spelling.is_part_of_figure(word, self._lang, form)
+
+def _word_attributes(lang: str, table: InternTable, word: str) -> tuple[int, int, bool]:
+    """``table``: where its term is interned."""
+    terms, form = tokenizer.terms_of_words([word], lang), spelling.compared_form(word, lang)
+    term = table[terms[0]] if terms else NO_TERM
+    return shingles.word_hash(form), term, spelling.is_part_of_figure(word, lang, form)

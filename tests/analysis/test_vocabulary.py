@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import random
+import weakref
 from collections import Counter
 
 import pytest
@@ -180,3 +182,18 @@ def opening_terms(text: str, lang: str) -> list[str]:
     """The terms of the opening of a text."""
     own, split = Vocabulary(lang, HashedModel()), tokenizer.split_text(text, lang)
     return own.terms_of_ids(own.term_ids(split, own.words.ids_of(split.units), OPENING_UNITS))
+
+
+def test_a_dropped_vocabulary_is_freed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a collection, which a process of few objects makes rarely: junk words filled 860 MB."""
+    monkeypatch.setattr(analyzer, "VOCABULARY_CAPACITY", 20)
+    own = Analyzer(MODELS)
+    gc.collect()
+    gc.disable()
+    try:
+        own.analyze(Article(id="", text=" ".join(f"junk{number}a" for number in range(40)), lang="en"))
+        dropped = weakref.ref(own._vocabularies["en"].words)
+        own.analyze(Article(id="", text="The ferry runs again at nine.", lang="en"))
+        assert dropped() is None
+    finally:
+        gc.enable()

@@ -59,7 +59,7 @@ _MARK_OR_UNSPACED = re.compile(
     "[^\x00-\u02ff\u0370-\u0482\u048a-\u058f\u1e00-\u20cf\u2100-\u2bff\uac00-\ud7a3]"
 )
 _UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
-_CHARACTER_WITH_MARKS = re.compile(f"[{UNSPACED_SCRIPTS}][{COMBINING_MARKS}]*")
+_CHARACTER_WITH_MARKS = re.compile(f"[{UNSPACED_SCRIPTS}][{COMBINING_MARKS}]{{0,{MAX_WORD_CHARS - 1}}}")
 _CHINESE_OR_OTHER = re.compile(f"[{DICTIONARY_RANGE}]+|[^{DICTIONARY_RANGE}]+")
 _CHINESE = re.compile(f"[{DICTIONARY_RANGE}]")
 # Not after four digits: "in 2020, 300 people" may be written without the space or with a full-width comma.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
-from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, STEM_CACHE_SIZE, stemmer
+from aggregator.analysis.text.morphology import SNOWBALL_LANGUAGES, STEM_CACHE_SIZE, _stem, stemmer
 from aggregator.analysis.text.normalization import normalize
 from aggregator.analysis.text.tokenizer import (
     MAX_WORD_CHARS,
@@ -172,6 +172,14 @@ def test_other_unspaced_scripts_give_bigrams() -> None:
     assert tokenize("水", "ja") == ["水"]
 
 
+def test_a_character_with_any_number_of_marks_is_of_bounded_length() -> None:
+    """Words, units and terms are kept in caches that count entries."""
+    marks = "\u0e31\u0e34\u0e48" * 500
+    for lang in ("th", "en", "zh"):
+        split = split_text(f"\u0e01{marks}\u0e02{marks} \u0e01\u0e34 \u6c11{marks}\u4e3b", lang)
+        assert max(map(len, (*split.words, *split.units, *(split.terms or ())))) <= 2 * MAX_WORD_CHARS
+
+
 def test_marks_stay_with_their_letters() -> None:
     """Vowel signs do not split Hindi words; Thai characters keep theirs; Korean has words."""
     assert words("हिन्दी में समाचार", "hi") == ["हिन्दी", "में", "समाचार"]
@@ -225,19 +233,18 @@ def test_stems_never_fail_and_are_never_empty(lang: str, word: str) -> None:
 def test_arabic_stems_do_not_depend_on_the_word_before() -> None:
     """The Arabic stemmer of nltk keeps state; ``stemmer`` gives one stem per word in any order."""
     text = ["قالوا", "والكتاب", "المدرسة", "كتابات", "يكتبون", "الرئيس", "السياسية"]
-    stem = stemmer("ar")
-    assert stem is not None
-    forwards = {word: stem.__wrapped__(word) for word in text}  # type: ignore[attr-defined]
-    backwards = {word: stem.__wrapped__(word) for word in reversed(text)}  # type: ignore[attr-defined]
+    forwards = {word: _stem.__wrapped__("ar", word) for word in text}
+    backwards = {word: _stem.__wrapped__("ar", word) for word in reversed(text)}
 
     assert forwards == backwards
 
 
 def test_the_stem_cache_is_bounded() -> None:
-    """The cache has a limit, and languages without rules have no stemmer."""
-    stem = stemmer("en")
-    assert stem is not None
-    assert stem.cache_info().maxsize == STEM_CACHE_SIZE  # type: ignore[attr-defined]
+    """One limit for all languages, and those without rules have no stemmer."""
+    for number in range(STEM_CACHE_SIZE // 10):
+        for lang in sorted(SNOWBALL_LANGUAGES)[:12]:
+            terms_of_words([f"w{number}"], lang)
+    assert _stem.cache_info().currsize == STEM_CACHE_SIZE
     assert stemmer("zh") is None
     assert stemmer("no such language") is None
 

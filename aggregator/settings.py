@@ -201,7 +201,10 @@ class Settings:
         **_in_range(0.01, 1),
     )
     min_shared_shingles: float = _option(
-        20.0, "Minimum number of shared shingles of a duplicate.", **_in_range(1, 100_000)
+        5.0,
+        "Minimum number of shared shingles of a duplicate, times the share of the shorter text's wording: "
+        "at 5, a fifth of the wording needs 25 shingles.",
+        **_in_range(1, 100_000),
     )
     strong_containment: float = _option(
         0.75,

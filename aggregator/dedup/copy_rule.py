@@ -19,7 +19,8 @@ a text that is sent again keeps its headline, and a template names in it what it
 shortened or framed a report of an agency, or it quotes the same statement: then the quotation is in the
 opening of one text and further down in the other. What two outlets have printed already is the report, not
 the quotation, so an article that shares enough with two of their copies need not begin like them
-(``shares_enough``). Unless containment is strong (0.75), the texts must also share 20 shingles, 50 at 0.2.
+(``shares_enough``). Unless containment is strong (0.75), the texts must also share 10 shingles at 0.5, 25 at
+0.2.
 Two texts of equal length with other names or figures are fillings of one template (``templates.py``).
 
 Chosen on labelled pairs, edited copies and pairs judged by hand (docs/benchmarks/duplicates.md).
@@ -119,8 +120,6 @@ def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:
 SAME_LENGTH_RATIO = 0.8
 # Headlines at least as similar (0..1) name the same subject.
 EQUAL_HEADLINES = 0.9
-# Shared shingles times containment: 50 shingles at 0.2, 20 at 0.5. Two reports under one headline share less.
-SHARED_WEIGHT = 10.0
 # So much of its wording, and of its opening, a teaser shares with its story.
 HALF = 0.5
 
@@ -148,7 +147,7 @@ class Requirement:
 class CopyRule:
     """The rows of the table by outlet and time, and the shingles that all need below strong containment.
 
-    ``strong``: containment that replaces the number of shared shingles.
+    ``strong``: containment that replaces ``shared``, the number of shared shingles times containment.
     """
 
     other_outlet: tuple[Requirement, ...]
@@ -195,6 +194,5 @@ class CopyRule:
         # Every article is compared with many others: an estimate that is too high by chance must not decide.
         containment = overlap.containment - overlap.error
         return any(containment >= row.containment for row in rows) and (
-            containment >= self.strong
-            or (overlap.shared >= self.shared and overlap.shared * containment >= SHARED_WEIGHT)
+            containment >= self.strong or overlap.shared * containment >= self.shared
         )

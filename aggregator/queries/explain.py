@@ -266,7 +266,7 @@ def _describe_rule(evidence: Evidence, policy: Policy) -> str:
     rule = policy.copy_rule
     return (
         f"a copy {_describe_origin(evidence, rule.same_outlet_hours)} shares "
-        f"{', or '.join(map(_describe_row, rule.rows(evidence)))}; and {rule.shared:.0f} shingles, or "
+        f"{', or '.join(map(_describe_row, rule.rows(evidence)))}; and {rule.shared:g} / share shingles, or "
         f"{rule.strong:.0%} of the wording"
     )
 

@@ -35,11 +35,11 @@ def test_equal_ngrams_count_once_and_a_short_text_is_one_ngram() -> None:
 
 
 def test_the_policy_is_converted_from_word_shingles() -> None:
-    """The minimum containment is 0.2 of what chance leaves; the minimum of shared shingles is in n-grams."""
+    """The minimum containment is 0.2 of what chance leaves; a word shingle is five n-grams."""
     policy = policy_for_char_ngrams(Policy())
 
     assert policy.min_containment == pytest.approx(0.2 + 0.8 * UNRELATED_CONTAINMENT)
-    assert policy.min_shared_shingles == 100
+    assert policy.min_shared_shingles == 25
     assert 0.8 < policy.strong_containment < 0.9
 
 

@@ -284,7 +284,7 @@ def test_the_summary_names_the_requirements_that_decided() -> None:
 
     assert (
         "so they are copies (a copy from another or an unknown outlet shares 20% and 35% of both openings or "
-        "a headline of similarity 0.8, or 35% and 35% of an opening, or 60%; and 20 shingles"
+        "a headline of similarity 0.8, or 35% and 35% of an opening, or 60%; and 5 / share shingles"
     ) in other_outlet
     assert (
         "not copies (a copy from the same outlet shares 70% and 50% of an opening or a headline"

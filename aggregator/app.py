@@ -6,17 +6,18 @@ models but their term frequencies: it needs only the ``IndexLayout``.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models, load_term_rates
 from aggregator.analysis.pool.pool import AnalysisPool
-from aggregator.auth.api_keys import ApiKeys
+from aggregator.auth.api_keys import API_KEYS_KEY, ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.background.tasks import DetectorTask, IndexMaintenance, Scheduler
 from aggregator.concurrency import TimeSlicer, YieldControl
@@ -55,7 +56,12 @@ from aggregator.readiness import Readiness
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.base import Store
 from aggregator.store.factory import open_store
+from aggregator.store.identity import MEMORY_NAME
+from aggregator.store.memory import MemoryStore
 from aggregator.time_units import DAY_MS, HOUR_MS, wall_clock_ms
+
+if TYPE_CHECKING:
+    from aggregator.store.redis import RedisStore
 
 Clock = Callable[[], int]
 
@@ -165,20 +171,22 @@ async def open_service(
     clock: Clock = wall_clock_ms,
     processes: int = 0,
     pools: AnalysisPools | None = None,
+    serving: bool = False,
 ) -> AsyncIterator[Service]:
     """Open the store, load the models and wire the service; on exit everything is closed.
 
     ``processes``: worker processes that analyze batches and HTML, unless ``pools`` are given, which are
-    closed too. Background work starts with ``service.background.scheduler.start()``. Raises
-    ConfigurationError, ModelError, StoreUnavailable.
+    closed too. ``serving``: see ``StoreMemory.begin``. Background work starts with
+    ``service.background.scheduler.start()``. Raises ConfigurationError, ModelError, StoreUnavailable.
     """
     async with open_store(settings, format_version.write) as store:
         pools = pools or build_pools(settings, processes)
         index, load_control = build_index(settings, store, pools.layout), LoadControl.create(store)
+        remembering = await _begin_to_remember(settings, index, serving=serving)
         background = build_background(settings, index, clock, load_control.gate.yield_control)
         events = build_events(settings, index, background)
         articles = build_articles(settings, index, clock, pools, load_control, events, background.clock_guard)
-        edge = build_edge(settings, store, clock, articles.foreign_index, background.clock_guard)
+        edge = build_edge(settings, index, clock, articles.foreign_index, background.clock_guard)
         try:
             with contextlib.suppress(StoreUnavailable):  # the readiness check repeats it
                 await articles.foreign_index.register()
@@ -188,6 +196,8 @@ async def open_service(
             await load_control.activity.close()
             await edge.api_keys.last_use.finish()
             await background.close()
+            remembering.cancel()
+            await asyncio.gather(remembering, return_exceptions=True)
             pools.close()
 
 
@@ -196,11 +206,24 @@ async def open_background(settings: Settings, layout: IndexLayout) -> AsyncItera
     """The background work of a process that does nothing else. Raises StoreUnavailable."""
     async with open_store(settings, format_version.write) as store:
         index = build_index(settings, store, layout)
+        remembering = await _begin_to_remember(settings, index)
         background = build_background(settings, index, wall_clock_ms, TimeSlicer().yield_control)
         try:
             yield background
         finally:
             await background.close()
+            remembering.cancel()
+
+
+async def _begin_to_remember(
+    settings: Settings, index: Index, *, serving: bool = False
+) -> asyncio.Future[None]:
+    if isinstance(index.store, MemoryStore):  # ends with the process
+        return asyncio.get_running_loop().create_future()
+    path, store = Path(settings.data_dir) / MEMORY_NAME, cast("RedisStore", index.store)
+    own = format_version.OWN_ENTRY
+    await index.memory.begin(store, path, settings.store_url, API_KEYS_KEY, own, serving=serving)
+    return asyncio.create_task(index.memory.run())
 
 
 def build_pools(settings: Settings, processes: int) -> AnalysisPools:
@@ -324,25 +347,28 @@ def build_events(settings: Settings, index: Index, background: Background) -> Ev
 
 
 def build_edge(
-    settings: Settings, store: Store, clock: Clock, foreign_index: ForeignIndex, clock_guard: ClockGuard
+    settings: Settings, index: Index, clock: Clock, foreign_index: ForeignIndex, clock_guard: ClockGuard
 ) -> Edge:
     """The guards in front of the handlers."""
+    store, memory = index.store, index.memory
+    checks = {FOREIGN_INDEX_CHECK: foreign_index.check, "clock": clock_guard.observe, "store": memory.check}
     return Edge(
-        api_keys=build_api_keys(settings, store, clock),
+        api_keys=build_api_keys(settings, index, clock),
         rate_limiter=RateLimiter(store, clock, settings.rate_limit_per_second),
         related_limiter=RateLimiter(
             store, clock, settings.related_rate_limit_per_second, "related_rate_limit_per_second"
         ),
         idempotent_answers=IdempotentAnswers(store, clock),
-        readiness=Readiness({FOREIGN_INDEX_CHECK: foreign_index.check, "clock": clock_guard.observe}),
+        readiness=Readiness(checks),
     )
 
 
-def build_api_keys(settings: Settings, store: Store, clock: Clock) -> ApiKeys:
+def build_api_keys(settings: Settings, index: Index, clock: Clock) -> ApiKeys:
     """The API keys of a store; enforced unless the service listens on loopback only and signs nobody in."""
     return ApiKeys(
-        store,
+        index.store,
         clock,
+        index.memory,
         bootstrap=settings.bootstrap_key,
         enforce=not is_loopback(settings.host) or bool(settings.user_header),
         disabled=settings.auth_disabled,

@@ -341,6 +341,7 @@ class Answer:
 
     ``stored_as``: ``id``, if the posted one belongs to another source; ``replaces``: if it was used again.
     ``withdrawn``: ids of earlier articles that are duplicates no longer, since their text is not the article.
+    ``unchecked``: by a store that is not the one remembered; ``withheld``: a dry run, or not stored for that.
     """
 
     id: str
@@ -356,6 +357,8 @@ class Answer:
     stored_as: str | None = None
     replaces: ReplacedArticle | None = None
     withdrawn: tuple[str, ...] = ()
+    unchecked: bool = False
+    withheld: bool = False
     timings_ms: dict[str, float] = field(default_factory=dict, compare=False)
 
 

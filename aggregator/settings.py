@@ -25,7 +25,15 @@ CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
 EVENT_RULES = ("stories", "literal")
 POLICY_NAMES = ("verified", "hamming", "same-event")
 USER_ROLES = ("reader", "editor", "admin")  # of people; crawlers send keys
-STORE_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
+STORE_SCHEMES = (
+    "redis",
+    "rediss",
+    "redis+cluster",
+    "rediss+cluster",
+    "redis+sentinel",
+    "rediss+sentinel",
+    "unix",
+)
 
 
 def _option(

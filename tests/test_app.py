@@ -28,6 +28,7 @@ from aggregator.errors import AggregatorError, ConfigurationError, ModelError
 from aggregator.events.detection.model import BurstRule
 from aggregator.events.webhooks.outbox import DeliveryQueue
 from aggregator.events.webhooks.subscriptions import Subscriptions
+from aggregator.index import Index
 from aggregator.index.blocks import PLANS
 from aggregator.settings import Settings
 from aggregator.store.base import Store
@@ -106,7 +107,7 @@ async def test_keys_are_required_beyond_loopback(
     host: str, disabled: bool, required: bool, store: Store
 ) -> None:
     """Unless they are explicitly disabled."""
-    keys = build_api_keys(Settings(host=host, auth_disabled=disabled), store, lambda: START_MS)
+    keys = build_api_keys(Settings(host=host, auth_disabled=disabled), Index(store, ()), lambda: START_MS)
 
     assert await keys.is_required() is required
 

@@ -21,6 +21,7 @@ import msgspec
 from aggregator.auth.sessions import LastUse, Sessions, hash_secret
 from aggregator.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from aggregator.store.base import Store
+from aggregator.store.identity import StoreMemory
 from aggregator.store.optimistic import VersionedMap
 
 Role = Literal["related", "crawler", "reader", "editor", "admin"]
@@ -88,19 +89,22 @@ class ApiKeys:
 
     ``bootstrap``: text of an admin key from the settings, never stored. ``enforce``: require a key even if
     none exists, as on any address but loopback; ``disabled``: never. Otherwise one is required from the first
-    on: a store that lost its keys must not open what they protected.
+    on: a store that lost its keys must not open what they protected. ``memory``: while it reports an
+    incident, the keys that were read before stay valid; those of another installation are not read.
     """
 
     def __init__(
         self,
         store: Store,
         clock: Callable[[], int],
+        memory: StoreMemory | None = None,
         *,
         bootstrap: str = "",
         enforce: bool = False,
         disabled: bool = False,
     ) -> None:
         self._clock = clock
+        self._memory = memory or StoreMemory()
         self.sessions = Sessions(store)
         self.last_use = LastUse(store, clock)
         self._stored_keys = VersionedMap(store, API_KEYS_KEY, ApiKey, "key", MAX_KEYS)
@@ -172,12 +176,16 @@ class ApiKeys:
     async def _refresh(self) -> None:
         now_ms = self._clock()
         try:
-            self._cached_keys = await self._stored_keys.all()
+            stored = await self._stored_keys.all()
+            await self._memory.observe()  # after it: what was read is of the store that is judged
+            incident = self._memory.incident
+            if incident is None or not incident.is_foreign:
+                self._cached_keys = stored if incident is None else self._cached_keys | stored
         except StoreUnavailable:
             if self._refreshed_ms is None:
                 raise
         self._refreshed_ms = now_ms
-        self._enforce = self._enforce or bool(self._cached_keys)
+        self._enforce = self._enforce or bool(self._cached_keys) or self._memory.had_keys
 
     async def list_keys(self) -> list[ApiKey]:
         """All stored keys, oldest first."""

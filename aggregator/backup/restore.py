@@ -38,6 +38,7 @@ from aggregator.store.disk import (
 )
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.factory import checked_store
+from aggregator.store.identity import accept, identities_of, remembered_ids
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import format_rfc3339
 
@@ -96,7 +97,7 @@ def restore_directory(
             )
         _remove_directory(partial)
         with loaded(backup, manifest, partial) as server:
-            asyncio.run(_check_format(server.url))
+            asyncio.run(_check_format(server.url, remembered_ids(data_dir)))
         former = None
         if log.exists():
             former = data_dir / f"{FORMER_LOG_PREFIX}{format_rfc3339(now_ms)[:19].replace(':', '')}Z"
@@ -117,15 +118,17 @@ def last_written_ms(log: Path) -> int | None:
     return max(state.st_mtime_ns for state in states) // 1_000_000
 
 
-def restore_server(backup: Path, manifest: Manifest, url: str, *, replace: bool) -> int:
+def restore_server(
+    backup: Path, manifest: Manifest, url: str, *, replace: bool, known: Sequence[str] = ()
+) -> int:
     """Copy the backup into the store at ``url``, whatever its version; the number of keys. Blocks.
 
-    The temporary server needs as much memory as the store, and disk space for a copy of the backup. Raises
-    ConfigurationError as ``restore_directory``, StoreUnavailable.
+    ``known``: identities that processes remember. The temporary server needs as much memory as the store, and
+    disk space for a copy of the backup. Raises ConfigurationError as ``restore_directory``, StoreUnavailable.
     """
     asyncio.run(_check_target(manifest, url, replace=replace))
     with temporary_directory() as directory, loaded(backup, manifest, directory / "data") as server:
-        return asyncio.run(_replace_data(server.url, url))
+        return asyncio.run(_replace_data(server.url, url, known))
 
 
 async def _check_target(manifest: Manifest, url: str, *, replace: bool) -> None:
@@ -144,13 +147,15 @@ async def _check_target(manifest: Manifest, url: str, *, replace: bool) -> None:
         )
 
 
-async def _replace_data(source_url: str, target_url: str) -> int:
+async def _replace_data(source_url: str, target_url: str, known: Sequence[str]) -> int:
     async with checked_store(source_url, format_version.check) as source, _opened(target_url) as target:
         data_format = (await source.read([format_version.FORMAT_KEY]))[0]
+        former = await identities_of(target)
         for prefix in OWN_PREFIXES:
             async for found in target.scan_batches(prefix):
                 await target.delete(found)
         copied = await copy_keys(source_url, target_url)
+        await accept(target, [*known, *former])
         if data_format is not None:
             await target.put([Put(format_version.FORMAT_KEY, data_format)])
         return copied
@@ -222,9 +227,9 @@ async def _copy_streams(source: RedisClient, target: RedisClient, keys: Sequence
             await target.send([("XADD", key, "MAXLEN", 0, last, b"-", b"-")])
 
 
-async def _check_format(url: str) -> None:
-    async with checked_store(url, format_version.check):
-        pass
+async def _check_format(url: str, known: Sequence[str]) -> None:
+    async with checked_store(url, format_version.check) as store:
+        await accept(store, known)
 
 
 async def _keep_database(url: str, number: int) -> None:

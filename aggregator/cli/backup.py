@@ -30,6 +30,7 @@ from aggregator.settings import Settings
 from aggregator.store.disk import temporary_directory
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.factory import checked_store, with_running_store_url
+from aggregator.store.identity import remembered_ids
 from aggregator.time_units import DAY_MS, wall_clock_ms
 
 
@@ -116,7 +117,8 @@ def restore(args: argparse.Namespace, settings: Settings) -> int:
 def _restore(args: argparse.Namespace, settings: Settings, backup: Path, manifest: Manifest) -> None:
     now_ms = wall_clock_ms()
     if settings.store_url:
-        count = restore_server(backup, manifest, settings.store_url, replace=args.replace)
+        known = remembered_ids(Path(settings.data_dir))
+        count = restore_server(backup, manifest, settings.store_url, replace=args.replace, known=known)
         print(f"{count:,} keys are restored.")
     else:
         data_dir = Path(settings.data_dir)

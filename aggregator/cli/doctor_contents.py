@@ -69,6 +69,8 @@ async def check_contents(settings: Settings) -> list[Finding]:
     """All findings on a running store; a check that fails does not prevent the others."""
     findings: list[Finding] = []
     async with open_service(settings) as service:
+        if incident := service.articles.index.memory.incident:
+            findings.append(wrong("store", incident.sentence, EXIT_UNAVAILABLE))
         for check in (check_unread, _check_clock, _check_keys, _check_detector, _check_events, _check_index):
             try:
                 findings += await check(service)

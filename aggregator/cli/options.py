@@ -244,7 +244,9 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
         (arg("--json", action="store_true", help="print JSON"),
          arg("--audit", action="store_true",
              help="read all that is stored and compare every entry of the index with its article; exit code "
-             "1 if one is damaged, wrong or missing")),
+             "1 if one is damaged, wrong or missing"),
+         arg("--accept-store", action="store_true",
+             help="declare that the store is wanted as it is, after it was emptied, exchanged or set back")),
         settings=tuple(SETTING_FIELDS),
     ),
 )  # fmt: skip

@@ -48,6 +48,8 @@ def verdict_out(answer: Answer, settings: Settings) -> wire.VerdictOut:
         reused_id=answer.replaces is not None,
         replaces=fields_of(answer.replaces, wire.ReplacedArticle) if answer.replaces else None,
         withdrawn=list(answer.withdrawn),
+        unchecked=answer.unchecked,
+        stored=not answer.withheld,
     )
 
 

@@ -219,9 +219,12 @@ class HealthOut(Struct):
 class ReadyOut(Struct):
     """The service can handle requests."""
 
-    status: Annotated[Literal["ready"], doc("Always ready.", "ready")]
+    status: Annotated[
+        Literal["ready", "degraded"], doc("Degraded: articles are answered unchecked.", "ready")
+    ]
     store: Annotated[StoreOut, doc("State of the store.")]
     spaces: Annotated[list[str], doc("Indexes that the service has models for.", ["en.e816"])]
+    degraded: Annotated[str | None, doc("Why it is degraded and what to do, in one sentence.")] = None
 
 
 class ChangesOut(Struct):

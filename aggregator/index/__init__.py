@@ -22,6 +22,7 @@ from aggregator.index.snapshot import Snapshot
 from aggregator.index.takedowns import Takedowns
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.store.base import Store
+from aggregator.store.identity import StoreMemory
 
 __all__ = ["RADIUS_BITS", "Index", "Probe", "Snapshot", "StoredArticle"]
 
@@ -45,6 +46,7 @@ class Index:
     * ``transactions(stack)``: builds transactions on the writable segment of a ``SegmentStack``
     * ``takedowns``: marks of the texts that were taken down
     * ``retention``: the floor, below which articles have expired
+    * ``memory``: whether this is the store that the process knows
     """
 
     def __init__(
@@ -76,7 +78,8 @@ class Index:
             store, self.segments, self.records, self.bindings, self.transactions, self.plans
         )
         self.takedowns = Takedowns(store, retention_ms)
-        self.lookup = Lookup(store, self.segments, self.spaces, self.plans, self.takedowns)
+        self.memory = StoreMemory()
+        self.lookup = Lookup(store, self.segments, self.spaces, self.plans, self.takedowns, self.memory)
         self.related = RelatedLookup(self.lookup, self.segments, self.spaces)
         self.stream = ArticleStream(store, self.segments, self.all_spaces)
         self.arrival_counts = ArrivalCounts(store, self.segments, self.all_spaces)

@@ -38,6 +38,7 @@ from aggregator.index.segments import Segments
 from aggregator.index.snapshot import SegmentBuckets, SketchWidth, Snapshot, unchanged_checks
 from aggregator.index.takedowns import Takedowns, text_of_id
 from aggregator.store.base import Check, LengthsUnchanged, Store, ValueEquals
+from aggregator.store.identity import StoreMemory
 
 # Limit for candidates per article: the nearest and those that share most sketch keys come first.
 MAX_CANDIDATES = 64
@@ -126,8 +127,9 @@ class Lookup:
         spaces: Sequence[str],
         plans: Mapping[str, BlockPlan],
         takedowns: Takedowns,
+        memory: StoreMemory,
     ) -> None:
-        self._store, self._takedowns = store, takedowns
+        self._store, self._takedowns, self._memory = store, takedowns, memory
         self._segments = segments
         self._spaces = tuple(spaces)
         self._plans = plans
@@ -177,8 +179,10 @@ class Lookup:
 
         snapshot = await self._segments.read_keys(
             {space: partial(build_keys, space) for space in self._spaces},
-            self._takedowns.keys_to_read(text_hashes),
+            [*self._takedowns.keys_to_read(text_hashes), *self._memory.keys],
         )
+        if await self._memory.is_outdated(snapshot.values):
+            return await self.read_snapshot(probes)
         taken_down = await self._takedowns.find(snapshot, text_hashes)
         ids = [probe.id for probe in probes]
         snapshot.taken_down = frozenset(id_ for id_, taken in zip(ids * 2, taken_down, strict=True) if taken)

@@ -121,6 +121,7 @@ class Committer:
         for space in sorted(sampled):
             await self._index.segments.seal_if_full(space, now_ms)
         committed = [p for p in plans if p.pending not in conflicted] if conflicted else plans
+        self._index.memory.pending += sum(plan.record is not None for plan in committed)
         for plan in committed:
             if plan.superseded_number is not None or plan.older_versions:
                 await self._remove_replaced(plan)

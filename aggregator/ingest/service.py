@@ -115,7 +115,7 @@ class IngestService:
         ``sources``: those of the caller, () for all. Raises InvalidInput for an unknown policy profile,
         errors of the analysis, Forbidden for an id of another source, CommitConflict, StoreUnavailable.
         """
-        if dry_run:
+        if dry_run or self._withholds:
             (answer,) = await self.submit_many([article], dry_run=True, sources=sources)
         else:
             if self._load_control is not None:
@@ -133,7 +133,7 @@ class IngestService:
             # Not during the analysis, which may take long in another process.
             with nullcontext() if self._load_control is None else self._load_control.gate.high_priority():
                 await self._batcher.submit(pending)
-            answer = _finished_answer(pending, analyze_ms)
+            answer = self._finished_answer(pending, analyze_ms)
         if isinstance(answer, AggregatorError):
             raise answer
         return answer
@@ -185,7 +185,7 @@ class IngestService:
                 results[position] = error
                 continue
             pending.append(PendingArticle(position, article, analysis, sources=sources, profile=profile))
-        done = 0
+        done, dry_run = 0, dry_run or self._withholds
         while done < len(pending):
             async with throttled_slice(
                 self._throttle, min(MAX_UNTHROTTLED_ARTICLES, len(pending) - done)
@@ -200,7 +200,7 @@ class IngestService:
                     await self._bulk_pipeline.process_all(batches)
                 done += count
         for item in pending:
-            results[item.position] = _finished_answer(item, analyze_ms)
+            results[item.position] = self._finished_answer(item, analyze_ms, dry_run)
         return results
 
     async def delete(self, id_: str, *, sources: tuple[str, ...] = (), take_down: bool = False) -> None:
@@ -237,12 +237,22 @@ class IngestService:
     def _is_copy(self, later: ArticleRecord, earlier: ArticleRecord) -> bool:
         return is_stored_copy(later, earlier, self._profiles.select("", later.source).policy)
 
+    @property
+    def _withholds(self) -> bool:
+        incident = self._index.memory.incident
+        return incident is not None and incident.is_foreign
 
-def _finished_answer(pending: PendingArticle, analyze_ms: float) -> Answer | AggregatorError:
-    assert pending.answer is not None
-    if isinstance(pending.answer, Answer):
-        pending.answer.timings_ms["analyse"] = analyze_ms
-    return pending.answer
+    def _finished_answer(
+        self, pending: PendingArticle, analyze_ms: float, dry_run: bool = False
+    ) -> Answer | AggregatorError:
+        answer = pending.answer
+        assert answer is not None
+        if isinstance(answer, Answer):
+            answer.timings_ms["analyse"] = analyze_ms
+            if dry_run or self._index.memory.incident:
+                unchecked = self._index.memory.incident is not None
+                return replace(answer, unchecked=unchecked, withheld=dry_run)
+        return answer
 
 
 def split_batches(pending: Sequence[PendingArticle], size: int) -> Iterator[list[PendingArticle]]:

@@ -80,8 +80,9 @@ async def run_server(
     def ready(port: int) -> None:
         ready_tasks.append(asyncio.ensure_future(on_ready(service, port)))
 
-    async with open_service(settings, pools=pools) as service:
-        if not settings.user_header and await service.edge.api_keys.is_missing_keys():
+    async with open_service(settings, pools=pools, serving=True) as service:
+        forgot = service.articles.index.memory.incident is not None
+        if not settings.user_header and not forgot and await service.edge.api_keys.is_missing_keys():
             raise ConfigurationError(NO_API_KEYS_MESSAGE.format(host=settings.host))
         await check_readiness(service)
         await warm_up(service)

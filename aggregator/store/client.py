@@ -4,29 +4,34 @@
 applied, so the retries of redis-py are disabled and StoreUnavailable is raised. The caller may repeat the
 operation: a commit that was applied fails its own checks the second time, and the layer above reads again and
 finds its own article. Plain reads are retried once on a broken connection. A server that was demoted to a
-replica still answers reads, with stale data: so reads verify its role, at most once a second.
+replica still answers reads, with stale data: so reads verify its role and which server it is, at most once a
+second. A replica is left at once: all connections are closed, and the next ones ask DNS or Sentinel again. So
+is a server that new connections do not lead to any more (``leave_moved_server``).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from redis import exceptions as driver
-from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
 from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.diagnostics import (
+    DRIVER_ERRORS,
     TOPOLOGY_ERRORS,
     Node,
     describe,
@@ -60,7 +65,7 @@ def open_client(
 
     ``max_connections`` is per server; further callers wait up to ``socket_timeout_s`` for a free one.
     """
-    plain = url.replace("+cluster://", "://", 1)
+    plain = url.replace("+cluster://", "://", 1).replace("+sentinel://", "://", 1)
     for name, value in parse_qsl(urlsplit(plain).query):
         if name in _TLS_FILE_OPTIONS and not os.access(value, os.R_OK):
             raise ConfigurationError(f"store_url: the file {value} ({name}) cannot be read.")
@@ -73,12 +78,16 @@ def open_client(
         "retry": Retry(NoBackoff(), 0),
     }
     try:
-        parts: dict[str, Any] = dict(parse_url(plain))
-        address = str(parts.get("path") or f"{parts.get('host', 'localhost')}:{parts.get('port', 6379)}")
-        if plain == url:
+        pool: ConnectionPool
+        if "+sentinel://" in url:
+            pool, address = _sentinel_pool(plain, {**options, "max_connections": max_connections})
+        else:
+            parts: dict[str, Any] = dict(parse_url(plain))
+            address = str(parts.get("path") or f"{parts.get('host', 'localhost')}:{parts.get('port', 6379)}")
             pool = BlockingConnectionPool.from_url(
-                url, max_connections=max_connections, timeout=socket_timeout_s, **options
+                plain, max_connections=max_connections, timeout=socket_timeout_s, **options
             )
+        if "+cluster://" not in url:
             # Does not connect, but rejects unknown options.
             pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py has no annotation here
             pipelined = PipelinedPool(
@@ -91,10 +100,38 @@ def open_client(
         cluster = RedisCluster.from_url(plain, max_connections=max_connections + 4, **options)
     except (ValueError, TypeError, driver.RedisError, driver.RedisClusterException) as error:
         raise ConfigurationError(
-            "store_url: expected redis://host:port/0, rediss://, unix:///path or redis+cluster://host:port, "
-            "with options of redis-py after ? if any."
+            "store_url: expected redis://host:port/0, rediss://, unix:///path, redis+cluster://host:port or "
+            "redis+sentinel://host:26379,host:26379/name/0, with options of redis-py after ? if any."
         ) from error
     return RedisClient(cluster, address, max_concurrency=max_connections, acquire_timeout_s=socket_timeout_s)
+
+
+def _sentinel_pool(url: str, options: dict[str, Any]) -> tuple[ConnectionPool, str]:
+    """Connections to the primary that Sentinels name: redis://USER:PASSWORD@HOST:PORT,.../NAME/DATABASE?...
+
+    ``sentinel_username`` and ``sentinel_password`` among the options are those of the Sentinels.
+    """
+    parts = urlsplit(url)
+    login, _, hosts = parts.netloc.rpartition("@")
+    name, _, database = parts.path.strip("/").partition("/")
+    sentinels = [(p.hostname or "localhost", p.port or 26379) for p in map(urlsplit, _each(hosts))]
+    own = dict(
+        parse_url(f"{parts.scheme}://{login + '@' if login else ''}localhost/{database}?{parts.query}")
+    )
+    at_sentinel = {k: own.pop(f"sentinel_{k}") for k in ("username", "password") if f"sentinel_{k}" in own}
+    is_encrypted, _ = own.pop("connection_class", None) is not None, (own.pop("host"), own.pop("port", None))
+    if not name:
+        raise ValueError(url)
+    tls = {k: v for k, v in own.items() if k.startswith("ssl")} | ({"ssl": True} if is_encrypted else {})
+    limits = {k: v for k, v in options.items() if k.startswith("socket_")}
+    sentinel, sentinel_pool = cast(Any, Sentinel), cast(Any, SentinelConnectionPool)  # without annotations
+    manager = sentinel(sentinels, sentinel_kwargs={**at_sentinel, **limits, **tls})
+    pool = sentinel_pool(name, manager, ssl=is_encrypted, **own, **options)
+    return pool, f"{hosts} ({name})"
+
+
+def _each(hosts: str) -> list[str]:
+    return [f"//{host}" for host in hosts.split(",")]
 
 
 class RedisClient:
@@ -115,7 +152,8 @@ class RedisClient:
         self._concurrency = asyncio.Semaphore(max_concurrency)
         self._acquire_timeout_s = acquire_timeout_s
         self._pool = pool
-        self._role_checked_s = float("-inf")
+        self._role_checked_s = self._reconnected_s = float("-inf")
+        self._run_id: bytes | None = None  # of the server that answers on the open connections
         self._translated_errors = _TranslatedErrors(address)
 
     async def run_script(self, source: bytes, sha1: str, calls: Sequence[Command]) -> list[Any]:
@@ -148,19 +186,46 @@ class RedisClient:
                 raise
             except (driver.ReadOnlyError, driver.ConnectionError) as error:
                 self._role_checked_s = float("-inf")  # another server may answer at this address now
-                if not retry_read or isinstance(error, driver.ReadOnlyError):
+                if isinstance(error, driver.ReadOnlyError):
+                    await self.reconnect()
+                if not retry_read:
                     raise
             return await self._read_from_primary(commands)
+
+    async def reconnect(self) -> None:
+        """Close all connections, at most once a second; the next ones go where the address leads then."""
+        now_s = time.monotonic()
+        if now_s < self._reconnected_s + _ROLE_CACHE_S:
+            return
+        self._reconnected_s, self._role_checked_s, self._run_id = now_s, float("-inf"), None
+        with contextlib.suppress(*DRIVER_ERRORS):
+            if self.is_cluster:
+                await self._driver_client.aclose()
+            else:
+                await self._driver_client.connection_pool.disconnect(inuse_connections=False)
+        if self._pool is not None:
+            self._pool.close()
+
+    async def leave_moved_server(self) -> None:
+        """Reconnect if a new connection leads to another server than the open ones; not on a cluster."""
+        if self._pool is None or self._run_id is None:
+            return
+        with self._translated_errors:
+            if _run_id(await self._pool.ask_anew(("INFO", "server"))) not in (self._run_id, None):
+                await self.reconnect()
 
     async def _read_from_primary(self, commands: Sequence[Command]) -> list[Any]:
         """Replicas of a cluster reject reads themselves."""
         now_s = time.monotonic()
         if self.is_cluster or now_s < self._role_checked_s + _ROLE_CACHE_S:
             return await self._execute(commands)
-        self._role_checked_s = now_s
-        *replies, report = await self._execute([*commands, ("INFO", "replication")])
+        *replies, report = await self._execute([*commands, ("INFO",)])
         if b"role:master" not in report:
             raise driver.ReadOnlyError
+        self._role_checked_s = now_s
+        former, self._run_id = self._run_id, _run_id(report)
+        if former not in (self._run_id, None):  # others may still lead to the former server
+            await self.reconnect()
         return replies
 
     async def _execute(self, commands: Sequence[Command]) -> list[Any]:
@@ -287,6 +352,11 @@ class RedisClient:
             if self.is_cluster:
                 self._driver_client._initialize = False  # else redis-py believes it is closed, and leaks
             await self._driver_client.aclose()
+
+
+def _run_id(report: bytes) -> bytes | None:
+    _, _, rest = report.partition(b"run_id:")
+    return rest.split(b"\r", 1)[0] or None
 
 
 def first_key(command: Command) -> bytes:

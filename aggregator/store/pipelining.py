@@ -47,16 +47,23 @@ class PipelinedPool:
         timeout_s: float,
         max_idle_s: float,
     ) -> None:
-        self._connections = [
-            _ReconnectingConnection(make_connection, timeout_s, max_idle_s) for _ in range(count)
-        ]
+        self._options = make_connection, timeout_s, max_idle_s
+        self._connections = [_ReconnectingConnection(*self._options) for _ in range(count)]
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
         """Replies in the order of ``commands``; the reply of a rejected command is its error."""
         return await min(self._connections, key=attrgetter("in_flight")).execute(commands)
 
+    async def ask_anew(self, command: Command) -> Any:
+        """The reply on a connection of its own, which leads where the address does now."""
+        probe = _ReconnectingConnection(*self._options)
+        try:
+            return (await probe.execute([command]))[0]
+        finally:
+            probe.close()
+
     def close(self) -> None:
-        """Close the connections; requests in flight fail."""
+        """Close the connections; requests in flight fail, the next ones connect again."""
         for connection in self._connections:
             connection.close()
 

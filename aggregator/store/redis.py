@@ -18,7 +18,7 @@ import msgspec
 from redis import exceptions as driver
 from redis.crc import key_slot
 
-from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.errors import ConfigurationError, ForeignStore, StoreUnavailable
 from aggregator.store.base import (
     AdvanceVersion,
     AppendCapped,
@@ -219,8 +219,15 @@ class RedisStore:
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
+        self.leave_moved_server, self.reconnect = client.leave_moved_server, client.reconnect
+        self.refusal = ""  # why nothing may be written, one sentence (``identity.py``)
         # In order, on a cluster within each hash slot.
         self.commit_many = CommitBatcher(self._commit_each).commit
+
+    def _write_to(self) -> RedisClient:
+        if self.refusal:
+            raise ForeignStore(self.refusal)
+        return self._client
 
     async def check(self) -> None:
         """Verify that the server is fit for use. Raises ConfigurationError that lists all problems."""
@@ -262,7 +269,7 @@ class RedisStore:
     async def _commit_each(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
         calls = list(map(encode_transaction, transactions))
         with_keys = list(filter(itemgetter(0), calls))
-        answers = iter(await self._client.run_script(COMMIT_SCRIPT, COMMIT_SCRIPT_SHA1, with_keys))
+        answers = iter(await self._write_to().run_script(COMMIT_SCRIPT, COMMIT_SCRIPT_SHA1, with_keys))
         results: list[tuple[int, ...]] = []
         for transaction, call in zip(transactions, calls, strict=True):
             numbers = next(answers) if call[0] else ()
@@ -274,12 +281,12 @@ class RedisStore:
         commands = list(map(set_command, items))
         if only_if_absent:
             commands = [(*command, "NX") for command in commands]
-        return list(map(bool, await self._client.send(commands)))
+        return list(map(bool, await self._write_to().send(commands)))
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         """Remove keys with one UNLINK, on a cluster one per key."""
         if keys:
-            await self._client.send(
+            await self._write_to().send(
                 [("UNLINK", key) for key in keys] if self._client.is_cluster else [("UNLINK", *keys)]
             )
 
@@ -318,7 +325,7 @@ class RedisStore:
 
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Remove entries older than position ``before``."""
-        await self._client.send([("XTRIM", key, b"MINID", b"=", before)])
+        await self._write_to().send([("XTRIM", key, b"MINID", b"=", before)])
 
     def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
         """Up to 1,000 keys at a time."""

@@ -63,6 +63,7 @@ from aggregator.queries.search import FoundArticle, ResultKey, SearchResult
 from aggregator.readiness import Readiness
 from aggregator.settings import Settings
 from aggregator.store.base import StoreInfo
+from aggregator.store.identity import StoreMemory
 from aggregator.store.memory import MemoryStore
 from aggregator_client.wire import ExplainOut, ExplainSideOut, OverlapOut
 from tests.support.hang_limit import HANG_LIMIT_S
@@ -97,6 +98,7 @@ class FakeService:
         )
         index.shadow_spaces = ()
         index.lookup = SimpleNamespace(lookups=0, entries_read=0, largest_bucket_entries=0)
+        index.memory = StoreMemory()
         self.analysis = SimpleNamespace(serving=SimpleNamespace(restarts=0))
         self.articles = SimpleNamespace(
             foreign_index=SimpleNamespace(articles=0),

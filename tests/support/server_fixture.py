@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -29,13 +30,19 @@ async def serving(
     not share processor time with this process where the scheduler divides it among sessions first (Linux).
     """
     options = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+    directory = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # remembers a named store
     process = await asyncio.create_subprocess_exec(
         *SERVE,
         *options,
         *arguments,
         stdout=asyncio.subprocess.PIPE,
         start_new_session=new_session,
-        env={**os.environ, **UNHURRIED, "AGGREGATOR_DETECTOR_INTERVAL_SECONDS": "0.2"},
+        env={
+            **os.environ,
+            **UNHURRIED,
+            "AGGREGATOR_DETECTOR_INTERVAL_SECONDS": "0.2",
+            "AGGREGATOR_DATA_DIR": directory.name,
+        },
     )
     try:
         url = await ready(process)
@@ -46,6 +53,7 @@ async def serving(
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
         await process.communicate()
+        directory.cleanup()
 
 
 async def ready(process: asyncio.subprocess.Process) -> str:

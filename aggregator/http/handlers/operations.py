@@ -30,7 +30,9 @@ async def ready(service: Service) -> ReadyOut | web.Response:
     if problems := await service.edge.readiness.run():
         return errors.not_ready_response(" ".join(problems.values()))
     store = StoreOut(info.kind, info.version, info.memory_bytes, info.durability)
-    return ReadyOut("ready", store, list(service.articles.index.spaces))
+    index = service.articles.index
+    degraded = index.memory.incident.sentence if index.memory.incident else None
+    return ReadyOut("degraded" if degraded else "ready", store, list(index.spaces), degraded)
 
 
 async def metrics(request: web.Request) -> web.Response:

@@ -16,6 +16,7 @@ from aggregator.store.base import Put, Store, Transaction, ValueEquals
 
 FORMAT_KEY = b"{format}"
 CURRENT_FORMAT = 7
+OWN_ENTRY = Put(FORMAT_KEY, b"%d %s" % (CURRENT_FORMAT, __version__.encode()))
 
 
 async def check(store: Store) -> None:
@@ -27,9 +28,8 @@ async def write(store: Store) -> None:
     """``check``, then store this version's format; a read-only store gets it at the next start."""
     raw = await _read_checked(store)
     if raw is None:
-        own = b"%d %s" % (CURRENT_FORMAT, __version__.encode())
         with contextlib.suppress(StoreUnavailable):
-            await store.commit(Transaction((ValueEquals(FORMAT_KEY, raw),), (Put(FORMAT_KEY, own),)))
+            await store.commit(Transaction((ValueEquals(FORMAT_KEY, raw),), (OWN_ENTRY,)))
 
 
 async def _read_checked(store: Store) -> bytes | None:

@@ -34,6 +34,7 @@ from aggregator_client.batches import submit_lines
 from aggregator_client.connection import Connection
 from aggregator_client.dates import time_zone
 from aggregator_client.decision import (
+    FORGOTTEN,
     NOT_AN_AGGREGATOR,
     TAKEN_DOWN,
     Decision,
@@ -234,7 +235,9 @@ class Client(Reader):
         return decision
 
     def _count(self, decision: Decision) -> None:
-        if decision.answer is not None or decision.kind == TAKEN_DOWN:
+        if decision.answer is not None and decision.answer.unchecked:
+            self._outcomes.add_unchecked("forgotten", FORGOTTEN)
+        elif decision.answer is not None or decision.kind == TAKEN_DOWN:
             problems = decision.answer.problems if decision.answer else ()
             self._outcomes.add_checked(decision.kind or decision.verdict, problems, keep=decision.keep)
         else:

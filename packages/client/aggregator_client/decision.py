@@ -26,6 +26,7 @@ from aggregator_client.wire import (
 
 ARTICLE_FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(ArticleIn))
 TAKEN_DOWN = "taken_down"
+FORGOTTEN = "The store of the service had forgotten what it held; /readyz of the service says more."
 NOT_AN_AGGREGATOR = "The server that answered is not an aggregator service; check the URL."
 
 

@@ -38,7 +38,8 @@ class Outcomes:
     Names of the counts: the verdicts "new", "related", "duplicate" and "taken_down", their sum "checked";
     "duplicate/kept" for a duplicate that the service keeps;
     "unchecked" and its parts "unchecked/REASON", where REASON is "refused" for an article that the service
-    rejected, or the ``kind`` of ``errors.Unavailable``; "undated" for one whose date could not be read;
+    rejected, "forgotten" for an answer that is ``unchecked``, or the ``kind`` of ``errors.Unavailable``;
+    "undated" for one whose date could not be read;
     "problem/NAME", see ``VerdictOut.problems``.
     """
 

@@ -234,6 +234,16 @@ class VerdictOut(OutcomeOut):
             ["gazette-11"],
         ),
     ] = []
+    unchecked: Annotated[
+        bool,
+        doc(
+            "Whether the store had forgotten what it held, so that a copy may be called new: see /readyz.",
+            False,
+        ),
+    ] = False
+    stored: Annotated[bool, doc("Whether it is stored: not by a dry run, nor in another's store.", True)] = (
+        True
+    )
 
 
 class ArticleRef(Struct):

@@ -666,4 +666,8 @@ export interface VerdictOut {
   replaces?: ReplacedArticle | null;
   /** Ids of earlier duplicates over this text, which is no article: fetch them again. */
   withdrawn?: Array<string>;
+  /** Whether the store had forgotten what it held, so that a copy may be called new: see /readyz. */
+  unchecked?: boolean;
+  /** Whether it is stored: not by a dry run, nor in another's store. */
+  stored?: boolean;
 }

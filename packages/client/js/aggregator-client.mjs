@@ -32,6 +32,7 @@ const WARNING_INTERVAL_MS = 60_000;
 const ERROR_SHARE = 0.01;
 const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
 const TAKEN_DOWN = "taken_down";
+const FORGOTTEN = "The store of the service had forgotten what it held; see its /readyz";
 const NOT_AN_AGGREGATOR = "The server that answered is not an aggregator service; check the URL.";
 
 /** No usable answer within the deadline; sending the article again is safe. `kind`: why, in one word. */
@@ -70,13 +71,14 @@ class Outcomes {
   /** @param {Decision} decision */
   add(decision) {
     const takenDown = decision.kind === TAKEN_DOWN;
-    if (decision.answer || takenDown) {
+    const forgotten = decision.answer?.unchecked ? FORGOTTEN : "";
+    if (!forgotten && (decision.answer || takenDown)) {
       const problems = (decision.answer?.problems ?? []).map((name) => `problem/${name}`);
       const kept = decision.verdict === "duplicate" && decision.keep ? ["duplicate/kept"] : [];
       return this.increment("checked", decision.kind || decision.verdict, ...kept, ...problems);
     }
-    this.increment("unchecked", `unchecked/${decision.kind}`);
-    this.lastProblem = decision.problem;
+    this.increment("unchecked", `unchecked/${forgotten ? "forgotten" : decision.kind}`);
+    this.lastProblem = forgotten || decision.problem;
     if (performance.now() >= this.nextWarningMs) {
       this.nextWarningMs = performance.now() + WARNING_INTERVAL_MS;
       this.log?.warn(this.summary());

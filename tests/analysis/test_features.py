@@ -19,7 +19,7 @@ from aggregator.analysis.models import load_model
 from aggregator.analysis.simhash import feature_hash, fingerprint_from_sums, hamming_distance, hashed_sums
 from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenizer_recipe
 from aggregator.errors import ModelError
-from aggregator_lab.evaluation.related import term_weights
+from aggregator_lab.evaluation.rankings import term_weights
 from aggregator_lab.model_writing import save, write
 
 TERMS = (*(f"term{i}" for i in range(30)), "洪水", "überfall")

@@ -91,8 +91,14 @@ def test_clusters_pairs_and_related_articles_are_scored(
     assert run("evaluate", "pairs", "--json", pairs) == 0
     assert json.loads(capsys.readouterr().out)["roc_auc"]["all"]["similarity"] == 1.0
     events = [{**article_body(row), "cluster": "one"} for row in (ORIGINAL, OTHER)]
-    assert run("evaluate", "related", "--json", write_jsonl(tmp_path / "events", *events)) == 0
-    assert json.loads(capsys.readouterr().out)["rankings"][1]["recall"] == 1.0
+    file = write_jsonl(tmp_path / "events", *events)
+    assert run("evaluate", "related", "--json", "--calibrate", "--compare", "tf-idf", file) == 0
+    (result,) = json.loads(capsys.readouterr().out)
+    assert result["rankings"][2]["recall"] == 1.0 and result["curves"]
+    assert run("evaluate", "related", "--show", "2", "--unrelated", file, file) == 0
+    assert "1.00 on average" in capsys.readouterr().out
+    assert run("evaluate", "related", "--compare", "rank", file) == 2
+    assert "'rank' is not one of tf-idf" in capsys.readouterr().err
     assert run("evaluate", "clusters", gold) == run("evaluate", "pairs", pairs) == 0
     assert "ARI" in capsys.readouterr().out
     assert run("evaluate", "pairs", gold) == 2

@@ -10,8 +10,10 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator_lab.evaluation.related import evaluate, format_table
-from aggregator_lab.labeled import LabeledArticle
+from aggregator.time_units import DAY_MS
+from aggregator_lab.evaluation.judgments import Judgment
+from aggregator_lab.evaluation.rankings import RANKINGS
+from aggregator_lab.evaluation.related import AGES_DAYS, evaluate, format_firsts, format_table
 from tests.support.factories import story
 
 ANALYZER = Analyzer({"xx": HashedModel()})
@@ -22,43 +24,60 @@ def words(seed: int, count: int) -> list[str]:
     return story(seed, count // 10 + 1).lower().replace(".", "").split()[:count]
 
 
-def reports(events: int, each: int) -> list[LabeledArticle]:
-    """``each`` articles per event: the same words in different orders, so related but not copies."""
-    articles = []
+def reports(events: int, each: int) -> tuple[list[Article], dict[str, str]]:
+    """``each`` articles per event: the same words in different orders, so related but not copies; labels."""
+    articles, labels = [], {}
     for event in range(events):
         for seed in range(each):
             shuffled = words(event, 60)
             random.Random(seed).shuffle(shuffled)
-            article = Article(id=f"{event}-{seed}", text=" ".join(shuffled[seed:]), lang="de")
-            articles.append(LabeledArticle(article, f"event {event}"))
-    return articles
+            day_ms = (20_000 + seed) * DAY_MS
+            text = " ".join(shuffled[seed:])
+            articles.append(Article(id=f"{event}-{seed}", text=text, lang="de", published_at_ms=day_ms))
+            labels[articles[-1].id] = f"event {event}"
+    return articles, labels
 
 
 BACKGROUND = [Article(id=f"b{seed}", text=story(1000 + seed, 6), lang="de") for seed in range(40)]
 
 
 async def test_recall_is_compared_with_brute_force() -> None:
-    """Brute force finds every article of an event; the service ranks by the same similarity."""
-    report = await evaluate(reports(5, 3), ANALYZER, background=BACKGROUND, k=2)
-    served, brute_force = report.rankings
+    """Every ranking finds the articles of an event; a wrong first answer and ages are counted."""
+    articles, labels = reports(5, 3)
+    judgments = [Judgment("0-0", "0-1", "wrong"), Judgment("0-0", "0-2", "wrong")]
+    unrelated = [Article(id="other", text="Etwas ganz anderes, von dem nirgends sonst jemand schreibt.")]
+    report = await evaluate(
+        articles, ANALYZER, labels=labels, background=BACKGROUND, k=2, lists=30,
+        compare=RANKINGS, judgments=judgments, unrelated=unrelated,
+    )  # fmt: skip
+    rankings = {ranking.name: ranking for ranking in report.rankings}
 
-    assert report.question_count == 15
-    assert brute_force.recall == 1.0
-    assert brute_force.ndcg == 1.0
-    assert 0 < served.recall <= 1.0
-    assert report.recall_of_brute_force == served.recall
-    assert "brute force" in format_table(report)
-    assert report.as_json()["asked"] == 15
+    assert list(rankings) == ["related", "exhaustive", *RANKINGS]
+    assert report.labeled == 15 and report.lists == 30
+    assert rankings["exhaustive"].recall == rankings["tf-idf"].ndcg == rankings["bm25"].recall == 1.0
+    assert report.recall_of_brute_force == rankings["related"].recall and rankings["exhaustive"].found == 1
+    assert rankings["tf-idf"].wrong == rankings["tf-idf"].judged > 0
+    assert 0 < rankings["bm25"].largest < 1
+    assert report.unrelated == 0
+    assert set(report.ages) == set(AGES_DAYS) and sum(report.ages.values()) == pytest.approx(1)
+    table = format_table(report, "news.jsonl")
+    assert table.startswith("news.jsonl: 55 articles;") and "0.00 on average" in table
+    assert report.as_json()["rankings"][1]["recall"] == 1.0
 
 
-async def test_two_runs_give_equal_results() -> None:
-    """Positions in the stream are seeded."""
-    first, second = [await evaluate(reports(3, 2), ANALYZER, background=BACKGROUND) for _ in range(2)]
+async def test_first_answers_are_printed_to_be_read() -> None:
+    """Without labels the questions are random articles, the same in every run."""
+    articles, _ = reports(3, 2)
+    first, second = [await evaluate([*articles, *BACKGROUND[:2]], ANALYZER, lists=8) for _ in range(2)]
 
-    assert first == second
+    assert first == second and first.labeled == 0
+    pairs = [block.splitlines() for block in format_firsts(first, 99).split("\n\n")]
+    assert sorted(pair[0].split()[0] for pair in pairs) == sorted(article.id for article in articles)
+    assert all(a.split()[0][0] == b.split()[0][0] for a, b in pairs)
 
 
 async def test_events_with_one_article_are_refused() -> None:
     """There is nothing to find."""
+    articles, labels = reports(4, 1)
     with pytest.raises(InvalidInput, match="about one event"):
-        await evaluate(reports(4, 1), ANALYZER)
+        await evaluate(articles, ANALYZER, labels=labels)

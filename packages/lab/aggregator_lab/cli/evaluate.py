@@ -24,6 +24,7 @@ from aggregator_archive.cli.dedupe import selected_policy
 from aggregator_archive.rows import read_rows
 from aggregator_lab.evaluation import calibration
 from aggregator_lab.evaluation.calibration import Curve
+from aggregator_lab.evaluation.rankings import RANKINGS
 from aggregator_lab.labeled import load_articles, load_labeled, originals_first, shuffle
 
 if TYPE_CHECKING:
@@ -150,25 +151,47 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def related(args: argparse.Namespace, settings: Settings) -> int:
-    """Score related articles."""
+    """Score related articles, file by file."""
     from aggregator_lab.evaluation import related as protocol
+    from aggregator_lab.evaluation.article_files import read_articles
+    from aggregator_lab.evaluation.judgments import read_judgments
 
-    jsonl.check_readable([*args.files, *args.background])
-    gold, analyzer = load_labeled(args.files), load_analyzer(settings)
-    report = asyncio.run(
-        protocol.evaluate(
-            gold,
-            analyzer,
-            background=load_articles(args.background),
-            k=args.limit,
-            policy=selected_policy(args, settings)[1],
+    jsonl.check_readable([*args.files, *args.background, *args.unrelated])
+    if missing := set(args.compare or ()).difference(RANKINGS):
+        raise InvalidInput(f"--compare: {missing.pop()!r} is not one of {', '.join(RANKINGS)}.")
+    analyzer, background = load_analyzer(settings), load_articles(args.background)
+    unrelated = read_articles(args.unrelated).articles if args.unrelated else []
+    results = []
+    for file in args.files:
+        labels = {str(row.get("id")): str(row["cluster"]) for row in read_rows([file]) if row.get("cluster")}
+        report = asyncio.run(
+            protocol.evaluate(
+                read_articles([file]).articles,
+                analyzer,
+                labels=labels,
+                background=background,
+                k=args.limit,
+                lists=args.lists,
+                min_score=settings.related_min_score,
+                policy=selected_policy(args, settings)[1],
+                compare=args.compare or (),
+                judgments=read_judgments(args.judged, [file]) if args.judged else (),
+                unrelated=unrelated,
+            )
         )
-    )
-    curves: list[Curve] = []
-    if args.plot or args.calibrate:
-        curves = calibration.event_curves(*_analyze_labeled(gold, analyzer))
-        _draw_curves(args, curves)
-    return _print_report(args, report.as_json(), protocol.format_table(report), curves)
+        curves: list[Curve] = []
+        if args.plot or args.calibrate:
+            curves = calibration.event_curves(*_analyze_labeled(load_labeled([file]), analyzer))
+            _draw_curves(args, curves)
+        results.append({"file": Path(file).name, **report.as_json()})
+        if curves:
+            results[-1]["curves"] = calibration.as_json(curves)
+        if not args.json:
+            _print_table(protocol.format_table(report, Path(file).name), curves)
+            print(protocol.format_firsts(report, args.show) if args.show else "", flush=True)
+    if args.json:
+        print(json.dumps(results))
+    return EXIT_OK
 
 
 def blocks(args: argparse.Namespace, settings: Settings) -> int:

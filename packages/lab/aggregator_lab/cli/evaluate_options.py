@@ -165,14 +165,35 @@ def _add_pairs(protocols: Any) -> None:
 
 def _add_related(protocols: Any) -> None:
     command = add_command(
-        protocols, "related", "recall and nDCG of related articles, compared with brute force",
+        protocols, "related", "lists of related articles per file, compared with brute force",
         "aggregator_lab.cli.evaluate:related",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help="articles with an event in `cluster` each")
-    _add_background_option(command)
     command.add_argument(
-        "--limit", metavar="K", type=positive_int, default=10,
-        help="number of related articles requested (default 10)",
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="articles; `cluster`, if any, is equal for an event",
+    )
+    _add_background_option(command)
+    for flag, metavar, default, help in (
+        ("--limit", "K", 10, "number of related articles requested"),
+        ("--lists", "N", 600, "number of random articles whose related ones are requested"),
+        ("--show", "N", None, "print N questions with their first answers, to be read"),
+    ):
+        note = f" (default {default})" if default else ""
+        command.add_argument(flag, metavar=metavar, type=positive_int, default=default, help=help + note)
+    command.add_argument(
+        "--compare", metavar="NAME,...", nargs="?", const=["tf-idf", "bm25"], type=comma_separated(str),
+        help="also rank all articles by tf-idf, bm25 (extra `bm25`) or vectors (extra `neural`); "
+        "default: tf-idf,bm25",
+    )  # fmt: skip
+    command.add_argument(
+        "--judged", metavar="PATH",
+        help="count the wrong ones of the judged first answers: as for `evaluate duplicates`",
+    )  # fmt: skip
+    command.add_argument(
+        "--unrelated", metavar="FILE", action="append", default=[],
+        help="report the mean number of answers to 300 articles of FILE; repeatable",
     )  # fmt: skip
     _add_calibration_options(command)
     _add_json_option(command)

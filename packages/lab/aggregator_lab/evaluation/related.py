@@ -1,241 +1,218 @@
-"""Recall and nDCG of related articles about labeled events, compared with brute force.
+"""Lists of related articles, compared with brute force.
 
-Labeled articles (``cluster`` = event) are mixed with background articles, evenly over a window of time, and
-stored by the ingest service. Means over the labeled articles whose event has other articles:
+Articles are stored by the ingest service (``related_store.py``). Questions are the labeled ones whose event
+has others, and random ones.
 
-* **recall@k**  share of the event's other articles among the first k, of at most k;
-* **nDCG@k**    the same, weighted towards the first ranks.
+* **recall@k, nDCG@k**  the event's other articles among the first k, of at most k
+* **found**      share of the answers of ``exhaustive`` that a ranking has too
+* **largest**    share of the random lists that the most frequent article is in
+* **distinct**   number of articles in the random lists
+* **shown**      mean length of a random list
+* **wrong**      first answers judged to be about something else, of those judged
 
-Brute force ranks every article by the cosine of the full TF-IDF vectors. Copies of one text count once.
+``related`` is the service; ``exhaustive`` the service with the nearest of all stored articles as candidates;
+the others rank all articles by one score (``rankings.py``). Copies of one text count once.
 """
 
 from __future__ import annotations
 
-import random
-from collections import Counter, defaultdict
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from statistics import mean
 from typing import Any
 
-import numpy as np
-
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import FeatureModel, HashedModel, tf_weights
-from aggregator.analysis.simhash import l2_normalize
-from aggregator.analysis.text import tokenizer
-from aggregator.dedup.policy import Policy, PolicyProfiles
-from aggregator.domain import Analysis, Answer, Article
-from aggregator.errors import InvalidInput
-from aggregator.index import Index
-from aggregator.ingest.service import IngestService
+from aggregator.dedup.policy import Policy
+from aggregator.domain import Article
 from aggregator.queries.ranking import RelatedOptions
-from aggregator.queries.related import RelatedArticles
-from aggregator.store.memory import MemoryStore
-from aggregator.time_units import HOUR_MS
+from aggregator.queries.relatedness import MIN_PROBABILITY
+from aggregator.time_units import DAY_MS
+from aggregator_lab.evaluation.judgments import Judgment, sample
 from aggregator_lab.evaluation.metrics import ndcg_at, recall_at
-from aggregator_lab.evaluation.online_protocol import (
-    CLOCK_START_MS,
-    Analyses,
-    analyze_by_id,
-    duplicate_group,
-    precomputed,
-)
-from aggregator_lab.labeled import LabeledArticle
+from aggregator_lab.evaluation.related_store import StoredArticles, store_articles
 
-ARRIVAL_HOURS = 48.0
+# Upper bounds, in days, of the age of an answer at the date of the question.
+AGES_DAYS = {"newer": 0.0, "1 day": 1.0, "7 days": 7.0, "30 days": 30.0, "older": math.inf}
+OPENING_CHARS = 160
+UNRELATED = 300  # articles of another file that are asked for
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RankingScore:
-    """Quality of one ranking, 0..1. ``mean_shown``: related articles per question."""
+    """One ranking; shares are 0..1, None without anything to count; ``judged``, ``wrong``: first answers."""
 
     name: str
-    recall: float
-    ndcg: float
-    mean_shown: float
+    recall: float | None = None
+    ndcg: float | None = None
+    found: float | None = None
+    largest: float = 0.0
+    distinct: int = 0
+    shown: float = 0.0
+    judged: int = 0
+    wrong: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Every value of the table, rounded."""
+        return {name: round(v, 4) if isinstance(v, float) else v for name, v in asdict(self).items()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RelatedReport:
-    """The rankings of the service and of brute force over ``question_count`` questions."""
+    """The rankings of one file, ``related`` first and ``exhaustive`` second.
+
+    labeled    questions with labels; ``lists``: random questions
+    ages       share of the dated answers of ``related`` per age at the question's date
+    unrelated  mean number of answers to articles of another file
+    firsts     question and first answer (None: no answer) of each random list of ``related``
+    """
 
     k: int
-    question_count: int
-    rankings: tuple[RankingScore, ...]
+    articles: int
+    labeled: int
+    lists: int
+    rankings: list[RankingScore] = field(default_factory=list)
+    ages: dict[str, float] = field(default_factory=dict)
+    unrelated: float | None = None
+    firsts: list[tuple[Article, Article | None]] = field(default_factory=list)
 
     @property
     def recall_of_brute_force(self) -> float:
-        """Recall of the service divided by that of brute force."""
-        served, brute_force = self.rankings
-        return served.recall / brute_force.recall if brute_force.recall else 1.0
+        """Recall of labeled articles divided by that of ``exhaustive``; 1 without labels."""
+        served, brute_force = self.rankings[:2]
+        return (served.recall or 0.0) / brute_force.recall if brute_force.recall else 1.0
+
+    @property
+    def distinct_of_brute_force(self) -> float:
+        """Distinct answers divided by those of ``exhaustive``; 1 if that has none."""
+        served, brute_force = self.rankings[:2]
+        return served.distinct / brute_force.distinct if brute_force.distinct else 1.0
 
     def as_json(self) -> dict[str, Any]:
         """Every value of the table."""
-        return {"k": self.k, "asked": self.question_count,
-                "recall_of_brute_force": round(self.recall_of_brute_force, 4),
-                "rankings": [{"name": r.name, "recall": round(r.recall, 4), "ndcg": round(r.ndcg, 4),
-                              "shown": round(r.mean_shown, 2)} for r in self.rankings]}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class StoredArticles:
-    """Articles that the ingest service stored, and what is relevant to each labeled one.
-
-    ``relevant_by_id``: the other duplicate groups of its event.
-    """
-
-    analyzer: Analyzer
-    analyses: Analyses
-    related: RelatedArticles
-    group_by_id: Mapping[str, str]
-    relevant_by_id: Mapping[str, set[str]]
-
-    async def served(self, k: int) -> RankingScore:
-        """The ``k`` related articles of each labeled one, as the service answers them."""
-        answers = {
-            id_: [
-                self.group_by_id[item.id] for item in await self.related.of_id(id_, RelatedOptions(limit=k))
-            ]
-            for id_ in self.relevant_by_id
-        }
-        return _score_ranking("related", answers, self.relevant_by_id, k)
-
-    def brute_force(self, k: int) -> RankingScore:
-        """The ``k`` nearest duplicate groups by all weights."""
-        answers = _rank_by_brute_force(self.analyzer, self.analyses, self.group_by_id, self.relevant_by_id, k)
-        return _score_ranking("brute force", answers, self.relevant_by_id, k)
+        unrelated = None if self.unrelated is None else round(self.unrelated, 3)
+        return {
+            "k": self.k, "articles": self.articles, "labeled": self.labeled, "lists": self.lists,
+            "recall_of_brute_force": round(self.recall_of_brute_force, 4),
+            "distinct_of_brute_force": round(self.distinct_of_brute_force, 4),
+            "ages": {age: round(share, 4) for age, share in self.ages.items()}, "unrelated": unrelated,
+            "rankings": [ranking.as_json() for ranking in self.rankings],
+        }  # fmt: skip
 
 
 async def evaluate(
-    gold: Sequence[LabeledArticle],
+    articles: Sequence[Article],
     analyzer: Analyzer,
     *,
+    labels: Mapping[str, str] | None = None,
     background: Sequence[Article] = (),
     k: int = 10,
+    lists: int = 600,
+    min_score: float = MIN_PROBABILITY,
     policy: Policy | None = None,
+    compare: Sequence[str] = (),
+    judgments: Sequence[Judgment] = (),
+    unrelated: Sequence[Article] = (),
+    seed: int = 0,
 ) -> RelatedReport:
-    """Request the related articles of every labeled article whose event has others.
+    """Request the related articles of labeled and of ``lists`` random ones; ``labels``: event by id.
 
-    Raises InvalidInput if no event has two articles.
+    Raises InvalidInput if labels are given and no event has two articles.
     """
-    stored = await _store_articles(gold, analyzer, background, policy or Policy())
-    return RelatedReport(k, len(stored.relevant_by_id), (await stored.served(k), stored.brute_force(k)))
-
-
-async def _store_articles(
-    gold: Sequence[LabeledArticle], analyzer: Analyzer, background: Sequence[Article], policy: Policy
-) -> StoredArticles:
-    """Mix the articles and store them as arriving within ``ARRIVAL_HOURS``."""
-    stream = _mix(gold, background)
-    analyses = analyze_by_id(analyzer, stream)
-    now_ms = CLOCK_START_MS
-
-    def clock() -> int:
-        return now_ms
-
-    index = Index(MemoryStore(), analyzer.spaces)
-    ingest = IngestService(index, precomputed(analyses), PolicyProfiles(policy), clock=clock)
-    group_by_id: dict[str, str] = {}
-    for position, article in enumerate(stream):
-        now_ms = CLOCK_START_MS + int(position * ARRIVAL_HOURS * HOUR_MS / len(stream))
-        answer = (await ingest.submit_many([article]))[0]
-        if isinstance(answer, Answer):
-            group_by_id[article.id] = duplicate_group(article.id, answer)
-    relevant_by_id = _relevant_groups(gold, group_by_id)
-    if not relevant_by_id:
-        raise InvalidInput(
-            "No two of these articles are about one event: give each a `cluster`, equal for an event."
+    stored, brute_force = await store_articles(
+        articles, labels or {}, background, analyzer, policy or Policy(), min_score
+    )
+    random_ids = sample(sorted(stored.group_by_id), lists, seed)
+    questions = list(dict.fromkeys([*stored.relevant_by_id, *random_ids]))
+    report = RelatedReport(k, len(stored.articles), len(stored.relevant_by_id), len(random_ids))
+    answers = {
+        name: {
+            id_: [item.id for item in await service.of_id(id_, RelatedOptions(limit=k))] for id_ in questions
+        }
+        for name, service in (("related", stored.related), ("exhaustive", brute_force))
+    }
+    answers |= {name: {id_: stored.ranked(name, id_, k) for id_ in questions} for name in compare}
+    verdicts = {frozenset((item.a, item.b)): item.verdict for item in judgments}
+    report.rankings = [
+        _score(stored, name, found, answers["exhaustive"], random_ids, k, verdicts)
+        for name, found in answers.items()
+    ]
+    by_id = {article.id: article for article in stored.articles}
+    shown = [(by_id[id_], [by_id[other] for other in answers["related"][id_]]) for id_ in random_ids]
+    report.firsts = [(question, found[0] if found else None) for question, found in shown]
+    report.ages = _shares_by_age([(question, other) for question, found in shown for other in found])
+    if unrelated:
+        asked = sample(unrelated, UNRELATED, seed)
+        report.unrelated = mean(
+            [len(await stored.related.of_article(a, RelatedOptions(limit=k))) for a in asked]
         )
-    related = RelatedArticles(index, precomputed(analyses), clock=clock)
-    return StoredArticles(analyzer, analyses, related, group_by_id, relevant_by_id)
+    return report
 
 
-def format_table(report: RelatedReport) -> str:
+def _score(
+    stored: StoredArticles,
+    name: str,
+    answers: Mapping[str, Sequence[str]],
+    exhaustive: Mapping[str, Sequence[str]],
+    random_ids: Sequence[str],
+    k: int,
+    verdicts: Mapping[frozenset[str], str],
+) -> RankingScore:
+    """The measures of ``answers`` by question; ``verdicts``: of judged pairs of ids."""
+    groups = {id_: [stored.group_by_id[other] for other in found] for id_, found in answers.items()}
+    score, relevant = RankingScore(name), stored.relevant_by_id
+    if relevant:
+        score.recall = mean(recall_at(groups[id_], relevant[id_], k) for id_ in relevant)
+        score.ndcg = mean(ndcg_at(groups[id_], relevant[id_], k) for id_ in relevant)
+    wanted = [
+        (id_, {stored.group_by_id[o] for o in exhaustive[id_]}) for id_ in random_ids if exhaustive[id_]
+    ]
+    score.found = mean(len(w & set(groups[id_])) / len(w) for id_, w in wanted) if wanted else None
+    counts = Counter(group for id_ in random_ids for group in groups[id_])
+    score.largest = max(counts.values(), default=0) / max(1, len(random_ids))
+    score.distinct, score.shown = len(counts), counts.total() / max(1, len(random_ids))
+    firsts = Counter(verdicts.get(frozenset((id_, found[0]))) for id_, found in answers.items() if found)
+    score.judged, score.wrong = firsts["right"] + firsts["wrong"], firsts["wrong"]
+    return score
+
+
+def format_table(report: RelatedReport, name: str) -> str:
     """Table for a terminal: one line per ranking."""
     k = report.k
-    return "\n".join(
-        [
-            f"{report.question_count} articles asked for",
-            f"{'ranking':14} {f'recall@{k}':>10} {f'nDCG@{k}':>10} {'shown':>7}",
-            *(f"{r.name:14} {r.recall:10.3f} {r.ndcg:10.3f} {r.mean_shown:7.1f}" for r in report.rankings),
-            f"share of brute force: {report.recall_of_brute_force:.3f}",
-        ]
+    heads = [f"recall@{k}", f"nDCG@{k}", "found", "largest", "distinct", "shown", "wrong"]
+    lines = [
+        f"{name}: {report.articles:,} articles; {report.labeled:,} labeled, {report.lists:,} random",
+        f"{'ranking':11}" + "".join(f"{head:>10}" for head in heads),
+    ]
+    for r in report.rankings:
+        shares = [f"{'-' if v is None else f'{v:.3f}':>10}" for v in (r.recall, r.ndcg, r.found, r.largest)]
+        wrong = f"{r.wrong}/{r.judged}"
+        lines.append(f"{r.name:11}{''.join(shares)}{r.distinct:10,}{r.shown:10.2f}{wrong:>10}")
+    lines.append(
+        f"of brute force: recall {report.recall_of_brute_force:.3f}, distinct "
+        f"{report.distinct_of_brute_force:.3f}"
     )
+    if report.ages:
+        lines.append("age of answers: " + ", ".join(f"{a} {share:.1%}" for a, share in report.ages.items()))
+    if report.unrelated is not None:
+        lines.append(f"answers to articles of another file: {report.unrelated:.2f} on average")
+    return "\n".join(lines)
 
 
-def _mix(gold: Sequence[LabeledArticle], background: Sequence[Article]) -> list[Article]:
-    """Labeled articles in random order at random positions among the background, which keeps its order."""
-    rng = random.Random(0)
-    order = [item.article for item in gold]
-    rng.shuffle(order)
-    positioned = [(rng.random(), 0, article) for article in order]
-    positioned += [((at + 0.5) / len(background), 1, article) for at, article in enumerate(background)]
-    return [article for _, _, article in sorted(positioned, key=lambda item: item[:2])]
+def format_firsts(report: RelatedReport, count: int) -> str:
+    """The first ``count`` questions with an answer, and it, to be judged by a reader."""
+    pairs = [(question, first) for question, first in report.firsts if first is not None][:count]
+    return "\n\n".join("\n".join(f"{a.id}  {_opening(a)}" for a in pair) for pair in pairs)
 
 
-def _relevant_groups(gold: Sequence[LabeledArticle], group_by_id: Mapping[str, str]) -> dict[str, set[str]]:
-    """Article id -> the other duplicate groups of its event; only articles with at least one."""
-    stored = [item for item in gold if item.article.id in group_by_id]
-    groups_by_event: dict[str, set[str]] = defaultdict(set)
-    for item in stored:
-        groups_by_event[item.label].add(group_by_id[item.article.id])
-    others = {i.article.id: groups_by_event[i.label] - {group_by_id[i.article.id]} for i in stored}
-    return {id_: groups for id_, groups in others.items() if groups}
+def _opening(article: Article) -> str:
+    return " ".join(f"{article.title} | {article.text[:OPENING_CHARS]}".split())
 
 
-def _score_ranking(
-    name: str, answers: Mapping[str, Sequence[str]], relevant_by_id: Mapping[str, set[str]], k: int
-) -> RankingScore:
-    return RankingScore(
-        name,
-        mean(recall_at(answers[id_], relevant, k) for id_, relevant in relevant_by_id.items()),
-        mean(ndcg_at(answers[id_], relevant, k) for id_, relevant in relevant_by_id.items()),
-        mean(len(answers[id_]) for id_ in relevant_by_id),
-    )
-
-
-def term_weights(
-    model: FeatureModel | HashedModel, terms: Sequence[str] | Mapping[str, int]
-) -> dict[str, float]:
-    """Term -> TF-IDF weight in order of first occurrence, L2 norm 1; ``Vocabulary`` is faster."""
-    counts = Counter(terms)
-    if not counts:
-        return {}
-    idf = np.array([model.row_and_idf(term)[1] for term in counts])
-    weights = l2_normalize(tf_weights(np.array(list(counts.values()))) * idf)
-    return dict(zip(counts, weights.tolist(), strict=True))
-
-
-def _term_weights(analyzer: Analyzer, analysis: Analysis) -> dict[str, float]:
-    """All term weights of an analyzed article, L2 norm 1; ``analysis.terms`` has the top ones."""
-    _, model = analyzer._group_and_model(analysis.lang)
-    terms = tokenizer.tokenize(f"{analysis.title}\n{analysis.text}", analysis.lang)
-    return term_weights(model.for_language(analysis.lang), terms)
-
-
-def _rank_by_brute_force(
-    analyzer: Analyzer,
-    analyses: Analyses,
-    group_by_id: Mapping[str, str],
-    relevant_by_id: Mapping[str, set[str]],
-    k: int,
-) -> dict[str, list[str]]:
-    """The ``k`` nearest duplicate groups by the cosine of all weights, computed with an inverted index."""
-    usable = {id_: analysis for id_, analysis in analyses.items() if isinstance(analysis, Analysis)}
-    vectors = {id_: _term_weights(analyzer, analysis) for id_, analysis in usable.items()}
-    postings: dict[tuple[str, str], list[tuple[str, float]]] = defaultdict(list)
-    for id_, vector in vectors.items():
-        for term, weight in vector.items():
-            postings[usable[id_].space, term].append((id_, weight))
-    rankings = {}
-    for id_ in relevant_by_id:
-        cosines: dict[str, float] = defaultdict(float)
-        for term, weight in vectors[id_].items():
-            for other, other_weight in postings[usable[id_].space, term]:
-                cosines[other] += weight * other_weight
-        nearest = sorted(cosines, key=lambda other: -cosines[other])
-        groups = dict.fromkeys(group_by_id[other] for other in nearest if other in group_by_id)
-        groups.pop(group_by_id[id_], None)
-        rankings[id_] = list(groups)[:k]
-    return rankings
+def _shares_by_age(answers: Sequence[tuple[Article, Article]]) -> dict[str, float]:
+    """Share of (question, answer) per bound of ``AGES_DAYS`` that the days between them do not exceed."""
+    dated = [(a.published_at_ms, b.published_at_ms) for a, b in answers]
+    days = [(asked - found) / DAY_MS for asked, found in dated if asked is not None and found is not None]
+    names = Counter(next(name for name, most in AGES_DAYS.items() if age <= most) for age in days)
+    return {name: names[name] / len(days) for name in AGES_DAYS} if days else {}

@@ -1,0 +1,60 @@
+"""All stored articles ranked by one score of the literature, without an index."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from aggregator.analysis.features import FeatureModel, HashedModel, tf_weights
+from aggregator.analysis.simhash import l2_normalize
+from aggregator.analysis.text import tokenizer
+from aggregator.domain import Article
+from aggregator_archive.optional_imports import import_optional
+from aggregator_lab.evaluation.vectors import embedding, tfidf
+
+# Position of an article -> its score with each article (n,), higher for more similar.
+Scorer = Callable[[int], Any]
+BM25 = ("bm25s", "newsdedup-lab[bm25]", "BM25")  # arguments of import_optional
+RANKINGS = ("tf-idf", "bm25", "vectors")
+
+
+def build_scorer(name: str, articles: Sequence[Article], langs: Sequence[str]) -> Scorer:
+    """The scorer of a name of ``RANKINGS`` over headlines and texts; ``langs``: ISO 639-1 per article.
+
+    ``tf-idf``: cosine; ``bm25``: Lucene's variant; ``vectors``: cosine of sentence vectors, of the extra
+    ``neural``. Raises ConfigurationError without the library.
+    """
+    texts = [f"{article.title}\n{article.text}" for article in articles]
+    if name == "bm25":
+        terms = [tokenizer.tokenize(text, lang) for text, lang in zip(texts, langs, strict=True)]
+        model = import_optional(*BM25).BM25()
+        logging.getLogger("bm25s").setLevel(logging.WARNING)
+        model.index(terms, show_progress=False)
+        return lambda position: model.get_scores(list(dict.fromkeys(terms[position])))
+    if name == "vectors":
+        rows = embedding(texts, langs)
+        return lambda position: rows @ rows[position]
+    matrix = tfidf(texts, langs)
+    return lambda position: matrix @ matrix[position].toarray()[0]
+
+
+def nearest(scores: Any, own: int, count: int) -> list[int]:
+    """Positions of the ``count`` highest scores above 0, highest first, without ``own``."""
+    best = np.argsort(-scores, kind="stable")[: count + 1]
+    return [int(position) for position in best if position != own and scores[position] > 0][:count]
+
+
+def term_weights(
+    model: FeatureModel | HashedModel, terms: Sequence[str] | Mapping[str, int]
+) -> dict[str, float]:
+    """Term -> TF-IDF weight in order of first occurrence, L2 norm 1; ``Vocabulary`` is faster."""
+    counts = Counter(terms)
+    if not counts:
+        return {}
+    idf = np.array([model.row_and_idf(term)[1] for term in counts])
+    weights = l2_normalize(tf_weights(np.array(list(counts.values()))) * idf)
+    return dict(zip(counts, weights.tolist(), strict=True))

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,15 @@ def encode_minor_terms(stored: WeightedTerms, minor: WeightedTerms, lead: Collec
     share = round(_MAX_SHARE * minor[-1][1] / stored[-1][1]) if minor else _MAX_SHARE
     head = flags.to_bytes(_LEAD_BYTES, "little") + bytes([max(1, min(_MAX_SHARE, share))])
     return head + np.array([_hashes(term)[0] for term, _ in minor], "<u2").tobytes()
+
+
+def profile_weights(profile: TermProfile) -> list[tuple[str, float]]:
+    """The stored terms and their weights in the profile, > 0; heaviest first, so that leading terms are."""
+    terms, encoded = profile
+    lead = int.from_bytes(encoded[:_LEAD_BYTES], "little")
+    factors = (LEAD_FACTOR if lead >> at & 1 else 1.0 for at in range(len(terms)))
+    weighted = [(t, w**WEIGHT_EXPONENT * factor) for (t, w), factor in zip(terms, factors, strict=True)]
+    return sorted(weighted, key=itemgetter(1), reverse=True)
 
 
 def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,17 +11,22 @@ import numpy as np
 
 from aggregator.analysis.shingles import NO_OVERLAP, OverlapEstimate, estimate_overlaps
 from aggregator.analysis.simhash import hamming_distance
-from aggregator.analysis.term_profile import cosines
+from aggregator.analysis.term_profile import cosines, profile_weights
 from aggregator.dedup.copy_rule import Evidence, hours_between, is_same_outlet
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Candidate, cosine
 from aggregator.domain import Analysis, Article, ArticleRecord, arrival_ms_of
 from aggregator.index import keys
 from aggregator.index.bindings import Binding, CanonicalPointer, decode_binding, decode_pointer
-from aggregator.index.codec.postings import numbers_within, top_by_terms
+from aggregator.index.codec.postings import (
+    entries_of_terms,
+    numbers_within,
+    shares_of_terms,
+    top_by_terms,
+)
 from aggregator.index.codec.record_codec import CandidateRecord, decode_summaries
 from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Lookup, Probe
-from aggregator.index.segments import Segments
+from aggregator.index.segments import Segments, decode_samples
 from aggregator.index.snapshot import Snapshot
 
 
@@ -101,16 +106,21 @@ def _may_match(stored: CandidateRecord, overlap: OverlapEstimate, source: str, p
 # Limit for candidates that share terms, those of largest weight first: ``aggregator evaluate related`` finds
 # no more from more of them (docs/benchmarks/related.md).
 MAX_TERM_CANDIDATES = 128
+MAX_SHARE, MIN_SHARE = 0.05, 0.002  # of the stored articles: a term of rarity 0, and one of 1
 
 
 @dataclass(frozen=True, slots=True)
 class RelatedCandidates:
-    """Article numbers that ``find`` returned, and the newest binding of the subject's id while it is live."""
+    """Article numbers that ``find`` returned, and the newest binding of the subject's id while it is live.
+
+    ``rarity``: of the subject's terms in this index, 0 (every twentieth article) to 1 (one of 500).
+    """
 
     snapshot: Snapshot
     probe: Probe
     numbers: tuple[int, ...]
     own_binding: Binding | None
+    rarity: Mapping[str, float]
 
 
 class RelatedLookup:
@@ -122,20 +132,29 @@ class RelatedLookup:
         self._spaces = tuple(spaces)
 
     async def find(self, article: Analysis | ArticleRecord, id_: str) -> RelatedCandidates:
-        """The articles that are near by bits or share distinctive terms: one round trip."""
+        """The articles that are near by bits or share terms that are rare in the index: one round trip."""
         probe = self._lookup.probe(article, id_)
-        space, weights = probe.space, keys.query_weights(article.terms)
+        space, profile = probe.space, profile_weights((article.terms, article.minor_terms))
+        hashes = [keys.term_hash(term) for term, _ in profile]
         block_buckets = keys.block_buckets(b"", [probe.probe_plan])
-        term_buckets = keys.term_buckets(b"", weights)
+        term_buckets = keys.term_buckets(b"", hashes)
         own_key = probe.binding_key
         wanted = {served: [own_key] for served in self._spaces}
-        wanted[space] = [own_key, *block_buckets, *term_buckets]
+        wanted[space] = [own_key, keys.SAMPLES, *block_buckets, *term_buckets]
         snapshot = await self._segments.read(wanted)
         floor = snapshot.stacks[space].floor
         near, distances = numbers_within(
             snapshot.values_in_all_segments(space, block_buckets), probe.probe_plan, RADIUS_BITS, floor
         )
-        by_terms = top_by_terms(snapshot.values_in_all_segments(space, term_buckets), weights, floor)
+        entries, terms = entries_of_terms(snapshot.values_in_all_segments(space, term_buckets), hashes, floor)
+        samples = b"".join(filter(None, snapshot.values_in_all_segments(space, [keys.SAMPLES])))
+        shares = shares_of_terms(
+            entries, terms, len(hashes), *decode_samples(samples), keys.MAX_ARTICLES_PER_TERM
+        )
+        weights = np.array([weight for _, weight in profile]) * -np.log(shares)
+        weights[np.bincount(terms, minlength=len(hashes)) >= keys.MAX_ARTICLES_PER_TERM] /= 2
+        by_terms = top_by_terms(entries, terms, weights)
+        rarity = np.clip(np.log(MAX_SHARE / shares) / np.log(MAX_SHARE / MIN_SHARE), 0, 1).tolist()
         by_distance = near[np.lexsort((near, distances))]
         numbers = by_distance[:MAX_CANDIDATES].tolist() + by_terms[:MAX_TERM_CANDIDATES].tolist()
         bound = [
@@ -147,6 +166,7 @@ class RelatedLookup:
             probe,
             tuple(dict.fromkeys(numbers)),
             newest if newest is not None and newest.number >= floor else None,
+            dict(zip((term for term, _ in profile), rarity, strict=True)),
         )
 
     async def load_candidates(

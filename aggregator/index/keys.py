@@ -7,7 +7,7 @@ part of a key behind its tag, the same in all segments.
     {en.3f2a.0}b0:1f2e   block bucket: block 0 has the value 0x1f2e  postings (``codec/postings.py``)
     {en.3f2a.0}s1f2e3    sketch bucket: low 18 bits of a sketch key  postings (``wording_keys``)
     {en.3f2a.0}s21:01f2e3    the same after a rehash: 21 bits
-    {en.3f2a.0}t1f2e3    term bucket: top 20 bits of an index key    postings, the newest only
+    {en.3f2a.0}t1f2e3    term bucket: top 20 bits of a term's hash   postings, the newest only
     {en.3f2a.0}i<16 B>   binding of an id, by its xxh3_128 hash      ``bindings.encode_binding``
     {en.3f2a.0}p<8 B>    state of an article number                  its canonical article, or DEAD
     {en.3f2a.0}g<8 B>    tombstone of a deleted canonical article, by the number of its first version
@@ -27,10 +27,9 @@ part of a key behind its tag, the same in all segments.
     {spaces}             registry of all spaces                      ``upkeep/spaces.py``
 
 **Term buckets.** Reports of one event in different words are further apart than any lookup radius and share
-no wording, but they share names and nouns that are rare elsewhere. So an article is indexed under its few
-heaviest terms and looked up under all that are stored as strings. Per term only the newest articles are kept:
-readers want recent ones, and a term with thousands of articles says nothing that the rarer terms do not
-(docs/design/related-articles.md).
+no wording, but they share names and nouns that are rare elsewhere. So an article is indexed under the first
+terms of its profile, those of headline and lead, and looked up under all that are stored as strings. Only of
+terms with many articles the newest are kept: such a term says little (docs/design/related-articles.md).
 """
 
 from __future__ import annotations
@@ -42,28 +41,22 @@ import numpy as np
 import xxhash
 
 from aggregator.analysis.shingles import MAX_SKETCH_KEYS, sketch_keys
+from aggregator.analysis.term_profile import profile_weights
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.normalization import core_headline
 from aggregator.domain import Analysis, ArticleRecord
 from aggregator.index.blocks import ProbePlan
 
-INDEXED_TERMS = 6
-QUERY_TERMS = 24
-MAX_ARTICLES_PER_TERM = 32
+INDEXED_TERMS = 8
+MAX_ARTICLES_PER_TERM = 512
 _HASH_SEED = 0x70
-_HASH_BITS = 44
-_WEIGHT_BITS = 8
-_WEIGHT_MASK = (1 << _WEIGHT_BITS) - 1
+_HASH_BITS = 36
 
 
-def index_keys(terms: Sequence[tuple[str, float]]) -> list[int]:
-    """Index keys of an article with these (term, weight), heaviest first: 44 bits of hash, 8 of weight."""
-    return [term_hash(term) | max(1, round(weight * _WEIGHT_MASK)) for term, weight in terms[:INDEXED_TERMS]]
-
-
-def query_weights(terms: Sequence[tuple[str, float]]) -> dict[int, float]:
-    """Hashes of the terms to look up, with the weight of each in the query."""
-    return {term_hash(term): weight for term, weight in terms[:QUERY_TERMS]}
+def index_keys(article: Analysis | ArticleRecord) -> list[int]:
+    """Hashes of the terms that an article is indexed under."""
+    profile = profile_weights((article.terms, article.minor_terms))
+    return [term_hash(term) for term, _ in profile[:INDEXED_TERMS]]
 
 
 def wording_keys(article: Analysis | ArticleRecord, count: int = MAX_SKETCH_KEYS) -> tuple[int, ...]:
@@ -84,9 +77,8 @@ def headline_key(title: str, lang: str) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def term_hash(term: str) -> int:
-    """52 bits, of which the lowest 8 are zero: an index key holds the weight there."""
-    hashed = xxhash.xxh3_64_intdigest(term.encode("utf-8", "surrogatepass"), _HASH_SEED)
-    return hashed >> (64 - _HASH_BITS) << _WEIGHT_BITS
+    """36 bits: the upper ones name the bucket, the others are in the posting."""
+    return xxhash.xxh3_64_intdigest(term.encode("utf-8", "surrogatepass"), _HASH_SEED) >> (64 - _HASH_BITS)
 
 
 # Of a sketch key, those that name its bucket in a new segment, and after the last rehash
@@ -94,7 +86,7 @@ def term_hash(term: str) -> int:
 SKETCH_BUCKET_BITS = 18
 MAX_SKETCH_BUCKET_BITS = 24
 TERM_BUCKET_BITS = 20
-TERM_REMAINDER_BITS = 32
+TERM_REMAINDER_BITS = 16
 RECORD_PREFIX = b"r:"
 SPACE_REGISTRY = b"{spaces}"
 TEXT_PREFIX = b"x:"
@@ -190,13 +182,13 @@ def sketch_buckets(tag_: bytes, sketch_keys: Iterable[int], bits: int = SKETCH_B
     ]
 
 
-def term_buckets(tag_: bytes, index_keys: Iterable[int]) -> list[bytes]:
-    """The buckets of terms (``index_keys`` or ``query_weights``)."""
+def term_buckets(tag_: bytes, hashes: Iterable[int]) -> list[bytes]:
+    """The buckets of terms (``term_hash``)."""
     prefix = tag_ + b"t"
     upper = TERM_REMAINDER_BITS + 8
     return [
         prefix + _TERM_HEX_PREFIXES[value >> upper] + _HEX_BYTES[value >> TERM_REMAINDER_BITS & 0xFF]
-        for value in index_keys
+        for value in hashes
     ]
 
 

@@ -43,7 +43,7 @@ from aggregator.store.decoding import PLAIN
 from aggregator.store.optimistic import StoredValue, ValueFormat
 from aggregator.time_units import DAY_MS, HOUR_MS
 
-MIN_SAMPLES_PER_SEGMENT: Final = 4096  # of a full segment
+MIN_SAMPLES_PER_SEGMENT: Final = 16384  # of a full segment
 EXPONENT_BITS: Final = 5  # low bits of a sample that hold k
 NO_SAMPLING: Final = (1 << EXPONENT_BITS) - 1
 

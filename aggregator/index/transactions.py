@@ -330,9 +330,9 @@ class SegmentTransactions:
 
     def _term_writes(self, record: ArticleRecord) -> list[Write]:
         """For canonical articles only: duplicates of one newswire story would displace all others."""
-        index_keys = keys.index_keys(record.terms)
-        if not index_keys:
+        hashes = keys.index_keys(record)
+        if not hashes:
             return []
-        buckets = keys.term_buckets(self._tag, index_keys)
-        entries = encode_term_postings(index_keys, record.number)
+        buckets = keys.term_buckets(self._tag, hashes)
+        entries = encode_term_postings(hashes, record.number)
         return [AppendCapped(tuple(buckets), tuple(entries), keys.MAX_ARTICLES_PER_TERM * TERM_POSTING_BYTES)]

@@ -160,7 +160,9 @@ class RelatedArticles:
         for candidate in loaded:
             record, group, found = candidate.record, candidate.canonical[1], candidate.evidence
             if group != subject.group and group not in excluded and options.matches(record):
-                evidence = related_evidence(subject.article, record, found.similarity, found.distance)
+                evidence = related_evidence(
+                    subject.article, record, found.similarity, found.distance, candidates.rarity
+                )
                 likely = probability(evidence)
                 if record.number in event_numbers:
                     likely = max(likely, minimum)

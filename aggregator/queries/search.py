@@ -18,7 +18,7 @@ from aggregator.analysis.article_id import validate_id
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.errors import InvalidInput
 from aggregator.index import Index, StoredArticle, keys
-from aggregator.index.codec.postings import is_among, top_by_terms
+from aggregator.index.codec.postings import entries_of_terms, is_among, top_by_terms
 from aggregator.index.keys import term_hash
 from aggregator.queries.headline_index import HeadlineIndex
 from aggregator.queries.headline_table import (
@@ -151,14 +151,15 @@ class ArticleSearch:
     async def _by_terms(self, groups: Sequence[TermGroup], search_filter: SearchFilter) -> list[FoundArticle]:
         if not groups or search_filter.verdict == "duplicate":  # the term index has no duplicates
             return []
-        weights = dict.fromkeys((term_hash(term) for group in groups for term in group.terms), 1.0)
-        buckets = keys.term_buckets(b"", weights)
+        hashes = list({term_hash(term): None for group in groups for term in group.terms})
+        buckets = keys.term_buckets(b"", hashes)
         snapshot = await self._index.segments.read(dict.fromkeys(self._index.spaces, buckets))
         spaces: dict[int, str] = {}
         for space in self._index.spaces:
             values = snapshot.values_in_all_segments(space, buckets)
-            numbers = top_by_terms(values, weights, snapshot.stacks[space].floor)[:MAX_TERM_ARTICLES]
-            spaces |= dict.fromkeys(numbers.tolist(), space)
+            numbers, terms = entries_of_terms(values, hashes, snapshot.stacks[space].floor)
+            best = top_by_terms(numbers, terms, np.ones(len(hashes)))[:MAX_TERM_ARTICLES]
+            spaces |= dict.fromkeys(best.tolist(), space)
         newest = sorted(spaces, reverse=True)[:MAX_TERM_ARTICLES]
         stored = await self._load({number: spaces[number] for number in newest})
         by_language = {lang: group for group in groups for lang in group.languages}

@@ -93,15 +93,15 @@ def test_the_counted_entries_are_those_in_the_buckets() -> None:
 
 def test_term_buckets_keep_the_newest() -> None:
     base = replicas.Replicas(analyses(30), np.zeros(30, bool))
-    rounds = base.rounds(90)
-    numbers = replicas.article_numbers(90, 1_780_000_000_000, 1_000_000)
+    rounds = base.rounds(900)
+    numbers = replicas.article_numbers(900, 1_780_000_000_000, 1_000_000)
     terms = [
         v for k, v in loading.buckets(base, rounds, numbers, TAG, DEFAULT_PLAN) if keys.kind_of(k) == b"t"
     ]
     fullest = max(terms, key=len)
-    assert len(fullest) == 32 * 12
-    assert int.from_bytes(fullest[-8:], "little") == numbers[88]  # the last one is a copy
-    assert min(len(term) for term in terms) == 12
+    assert len(fullest) == 512 * 10
+    assert int.from_bytes(fullest[-8:], "little") == numbers[898]  # the last one is a copy
+    assert min(len(term) for term in terms) == 10
 
 
 @pytest.mark.integration

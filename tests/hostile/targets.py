@@ -151,7 +151,8 @@ def check_bucket(data: bytes) -> None:
         ((numbers, *_),) = postings.numbers_sharing_each([data, None], [[0, 1]], 2)
         rest_bytes = postings.SKETCH_REMAINDER_BYTES
     elif kind == b"t":
-        numbers = postings.top_by_terms([data, None], {0: 1.0, 256: 0.5}, 2)
+        entries, terms = postings.entries_of_terms([data, None], [0, 256], 2)
+        numbers = postings.top_by_terms(entries, terms, np.array([1.0, 0.5]))
         rest_bytes = postings.TERM_REMAINDER_BYTES
     else:
         probes = PLANS["4x16"].probe_plan(5, 7)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.analysis.shingles import build_sketch, sketch_keys
-from aggregator.domain import Analysis
+from aggregator.analysis.term_profile import encode_minor_terms
+from aggregator.domain import NO_SKETCH, Analysis, ArticleRecord
 from aggregator.index import keys
 from aggregator.index.blocks import MAX_RADIUS, PLANS, BlockPlan
-from aggregator.index.codec.postings import encode_term_postings, top_by_terms
+from aggregator.index.codec.postings import encode_term_postings
 from tests.support.index_layout import bucket_probes
 
 FINGERPRINTS = st.integers(0, 2**64 - 1)
@@ -87,10 +87,10 @@ def test_a_wider_sketch_bucket_is_named_by_its_bits(sketch_key: int, bits: int) 
     assert keys.sketch_buckets(TAG, [sketch_key], bits) == [TAG + b"s%d:%06x" % (bits, low)]
 
 
-@given(st.integers(0, 2**52 - 1))
-def test_a_term_bucket_is_named_by_the_top_bits_of_its_key(index_key: int) -> None:
-    """The upper 20 of 52 bits; the remainder is in the posting."""
-    assert keys.term_buckets(TAG, [index_key]) == [TAG + b"t%05x" % (index_key >> 32)]
+@given(st.integers(0, 2**36 - 1))
+def test_a_term_bucket_is_named_by_the_top_bits_of_its_key(hashed: int) -> None:
+    """The upper 20 of 36 bits; the remainder is in the posting."""
+    assert keys.term_buckets(TAG, [hashed]) == [TAG + b"t%05x" % (hashed >> 16)]
 
 
 @given(st.integers(0, 2**32), st.binary(max_size=20))
@@ -126,7 +126,7 @@ def test_all_buckets_are_enumerated_once(own: Callable[[bytes, list[int]], list[
 
     assert found[:6] == [b"b0:0000", b"b0:0001", b"b0:0002", b"b0:0003", b"b1:0000", b"b1:0001"]
     assert len(set(found)) == len(found) == 6 + (1 << 18) + (1 << 20)
-    assert set(own(b"", [0, (1 << 52) - 1, 0x1234_5678])) <= set(found)
+    assert set(own(b"", [0, (1 << 36) - 1, 0x1234_5678])) <= set(found)
 
 
 @pytest.mark.integration
@@ -139,44 +139,24 @@ def test_all_wider_sketch_buckets_are_enumerated_once() -> None:
     assert found[1 + (1 << 20) : 4 + (1 << 20)] == [b"s20:0fffff", b"t00000", b"t00001"]
 
 
-TERMS = tuple((f"term{n}", 1 / (n + 1)) for n in range(30))
-
-
 def test_stored_hashes_are_unchanged() -> None:
-    """Golden values. The lowest byte is the weight; bucket key and posting together hold the index key."""
-    assert keys.term_hash("ferry") == 4269045302255872
-    assert keys.index_keys([("ferry", 0.5)]) == [4269045302255872 | 128]
-    assert keys.term_buckets(b"", [4269045302255872 | 128]) == [b"tf2aac"]
-    posting = bytes.fromhex("8061c590") + b"\x02" + bytes(7)
-    assert encode_term_postings([4269045302255872 | 128], 2) == [posting]
+    """Golden values; bucket key and posting together hold the hash."""
+    assert keys.term_hash("ferry") == 65140461765
+    assert keys.term_buckets(b"", [65140461765]) == [b"tf2aac"]
+    assert encode_term_postings([65140461765], 2) == [b"\xc5\x90\x02" + bytes(7)]
 
 
-def test_the_heaviest_terms_are_indexed_and_more_are_queried() -> None:
-    """A term whose weight rounds to zero keeps the smallest weight."""
-    hashes = [index_key & ~0xFF for index_key in keys.index_keys(TERMS)]
-    assert hashes == list(keys.query_weights(TERMS))[: keys.INDEXED_TERMS]
-    assert len(keys.query_weights(TERMS)) == keys.QUERY_TERMS
-    assert keys.index_keys([("faint", 0.0001)])[0] & 0xFF == 1
-    assert keys.index_keys([]) == [] and keys.query_weights([]) == {}
+def test_an_article_is_indexed_under_the_terms_of_its_lead() -> None:
+    """They come before heavier ones of the rest of the text."""
+    terms = tuple((f"term{n}", 0.9 - n / 100) for n in range(24))
+    lead = encode_minor_terms(terms, (), {f"term{n}" for n in range(4, 20)})
+    record = ArticleRecord(1, 1, "a", "en.0", "en", 0, b"", False, "", "", "", None, NO_SKETCH, terms)
 
-
-def test_articles_are_ranked_by_the_weight_of_shared_terms() -> None:
-    """Products are summed over buckets and segments; ties: newer first."""
-    sea, storm, other = (keys.term_hash(term) for term in ("sea", "storm", "other"))
-
-    def posting(index_key: int, number: int) -> bytes:
-        return encode_term_postings([index_key], number)[0]
-
-    frozen = [
-        b"".join(posting(sea | weight, number) for number, weight in ((1, 200), (5, 100), (7, 100))),
-        posting(storm | 60, 3) + posting(other | 255, 9),
+    assert keys.index_keys(record) == [keys.term_hash(f"term{n}") for n in range(8)]
+    assert keys.index_keys(replace(record, minor_terms=lead)) == [
+        keys.term_hash(f"term{n}") for n in range(4, 12)
     ]
-    writable = [posting(sea | 100, 3), None]
-
-    assert top_by_terms(frozen + writable, {sea: 0.5, storm: 0.5}, 3).tolist() == [3, 7, 5]
-    assert top_by_terms([None, None], {sea: 0.5, storm: 0.5}, 3).tolist() == []
-    assert top_by_terms([], {}, 0).tolist() == []
-    assert top_by_terms([b""], {sea: 1.0}, 0).dtype == np.uint64
+    assert keys.index_keys(replace(record, terms=())) == []
 
 
 def test_an_article_is_indexed_under_its_wording() -> None:

@@ -182,7 +182,7 @@ def test_one_number_in_two_to_the_k_is_sampled() -> None:
     assert 0.9 < weights.sum() / 64_000 < 1.1
     assert int(numbers.min()) >= article_number_at(1_000)
     assert decode_samples(None)[1].sum() == 0
-    assert sampling_exponent_for(10_000_000) == 11
+    assert sampling_exponent_for(10_000_000) == 9
     assert sampling_exponent_for(100) == 0
 
 
@@ -205,7 +205,7 @@ def test_samples_of_two_exponents_add_up() -> None:
     assert decode_samples(samples)[1].sum() == 128 + 256
 
 
-@pytest.mark.parametrize("max_articles", [4096, 8191, 8192, 100_000, 10_000_000])
+@pytest.mark.parametrize("max_articles", [16_384, 32_767, 32_768, 100_000, 10_000_000])
 def test_a_full_segment_has_enough_samples(max_articles: int) -> None:
     """At least the minimum is expected, and less than twice as many."""
     expected = max_articles / 2 ** sampling_exponent_for(max_articles)

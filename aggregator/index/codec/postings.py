@@ -6,7 +6,7 @@
     bucket    its key says                   remainder
     block     the block's value              the other bits of the fingerprint (``split``): 6 or 7 bytes
     sketch    low 18 to 24 bits of a key     its upper 14 bits: 2 bytes
-    term      top 20 bits of an index key    its lowest 32 (24 of the term's hash, 8 of the weight): 4 bytes
+    term      top 20 bits of a term's hash   16 bits that follow: 2 bytes
 
 Entries are only appended, so a bucket's length is its version, except in sketch buckets. Functions for
 lookups take the buckets of one segment after another, and ``floor``: smaller article numbers have expired.
@@ -29,7 +29,7 @@ from aggregator.store.decoding import corrupt_error
 NUMBER_BYTES: Final = 8
 SKETCH_REMAINDER_BYTES: Final = 2
 SKETCH_POSTING_BYTES: Final = SKETCH_REMAINDER_BYTES + NUMBER_BYTES
-TERM_REMAINDER_BYTES: Final = 4
+TERM_REMAINDER_BYTES: Final = 2
 TERM_POSTING_BYTES: Final = TERM_REMAINDER_BYTES + NUMBER_BYTES
 _TERM_REMAINDER_MASK: Final = (1 << TERM_REMAINDER_BITS) - 1
 
@@ -40,7 +40,7 @@ Counts = npt.NDArray[np.int64]
 
 NO_NUMBERS = np.empty(0, np.uint64)
 NO_COUNTS = np.empty(0, np.int64)
-_TERM_HASH_MASK = np.uint32(0xFFFF_FF00)  # of a term remainder; the other bits are the weight
+MIN_STORED: Final = 1000  # an index with fewer articles has no samples of them
 
 
 # -- encoding ----------------------------------------------------------------------------------
@@ -58,9 +58,9 @@ def encode_sketch_postings(sketch_keys: Iterable[int], number: int) -> list[byte
     return encode_postings(remainders, number, SKETCH_REMAINDER_BYTES)
 
 
-def encode_term_postings(index_keys: Iterable[int], number: int) -> list[bytes]:
-    """Entries for ``keys.term_buckets(tag, index_keys)``; the keys are those of ``keys.index_keys``."""
-    remainders = [key & _TERM_REMAINDER_MASK for key in index_keys]
+def encode_term_postings(hashes: Iterable[int], number: int) -> list[bytes]:
+    """Entries for ``keys.term_buckets(tag, hashes)``."""
+    remainders = [hashed & _TERM_REMAINDER_MASK for hashed in hashes]
     return encode_postings(remainders, number, TERM_REMAINDER_BYTES)
 
 
@@ -270,24 +270,50 @@ def _iterate_postings(entries: bytes, remainder_bytes: int) -> Iterator[tuple[in
 # -- lookups in term buckets -------------------------------------------------------------------
 
 
-def top_by_terms(buckets: Sequence[bytes | None], weights: Mapping[int, float], floor: int) -> ArticleNumbers:
-    """Article numbers under any of these terms (``keys.query_weights``), those of largest weight first.
-
-    The weight is the sum over the terms of the product of both weights; ties: newer first.
-    """
-    low = (1 << TERM_REMAINDER_BITS) - 1
-    joined, own = _join_with_values(buckets, [hashed & low for hashed in weights], TERM_REMAINDER_BYTES)
-    remainders = _column(joined, "<u4", 0, TERM_REMAINDER_BYTES)
+def entries_of_terms(
+    buckets: Sequence[bytes | None], hashes: Sequence[int], floor: int
+) -> tuple[ArticleNumbers, Counts]:
+    """Article numbers, once for each of these terms that they have, and its position; both (n,)."""
+    if not any(buckets):
+        return NO_NUMBERS, NO_COUNTS
+    joined, terms = _join_with_values(buckets, range(len(hashes)), TERM_REMAINDER_BYTES)
+    own = np.array([hashed & _TERM_REMAINDER_MASK for hashed in hashes])
     numbers = _column(joined, "<u8", TERM_REMAINDER_BYTES, TERM_REMAINDER_BYTES)
-    keep = (remainders & _TERM_HASH_MASK == own) & (numbers >= np.uint64(floor))
-    if not keep.any():
-        return NO_NUMBERS
-    _, query_weights = _join_with_values(buckets, list(weights.values()), TERM_REMAINDER_BYTES)
-    products = query_weights[keep] * (remainders[keep] & ~_TERM_HASH_MASK)
-    found, position = np.unique(numbers[keep], return_inverse=True)
-    sums = np.bincount(position.reshape(-1), products)
+    keep = (_column(joined, "<u2", 0, TERM_REMAINDER_BYTES) == own[terms]) & (numbers >= np.uint64(floor))
+    return numbers[keep], terms[keep]
+
+
+def top_by_terms(numbers: ArticleNumbers, terms: Counts, weights: npt.NDArray[np.float64]) -> ArticleNumbers:
+    """The articles of ``entries_of_terms`` whose terms weigh most together, 0 left out; ties: newer first."""
+    found, position = np.unique(numbers, return_inverse=True)
+    sums = np.bincount(position.reshape(-1), weights[terms], len(found))
     order = np.lexsort((found, sums))[::-1]
     return found[order][sums[order] > 0]
+
+
+def shares_of_terms(
+    numbers: ArticleNumbers,
+    terms: Counts,
+    count: int,
+    sampled: ArticleNumbers,
+    represented: Counts,
+    full: int,
+) -> npt.NDArray[np.float64]:
+    """The share, > 0, of the stored articles that are indexed under each of ``count`` terms; (count,).
+
+    A list of ``full`` entries may have lost older ones: its share is that since its oldest entry. ``sampled``
+    article numbers represent so many each.
+    """
+    entries = np.bincount(terms, minlength=count)
+    oldest = np.full(count, np.iinfo(np.uint64).max, np.uint64)
+    np.minimum.at(oldest, terms, numbers)
+    oldest[entries < full] = 0
+    order = sampled.argsort()
+    newer = np.append(represented[order][::-1].cumsum()[::-1], 0)
+    articles = newer[sampled[order].searchsorted(oldest)]
+    articles[entries < full] = max(MIN_STORED, int(newer[0]), len(np.unique(numbers)))
+    shares: npt.NDArray[np.float64] = np.maximum(entries, 1) / np.maximum(np.maximum(articles, entries), 1)
+    return shares
 
 
 # -- whole buckets -----------------------------------------------------------------------------

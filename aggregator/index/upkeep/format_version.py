@@ -15,7 +15,7 @@ from aggregator.index import keys
 from aggregator.store.base import Put, Store, Transaction, ValueEquals
 
 FORMAT_KEY = b"{format}"
-CURRENT_FORMAT = 7
+CURRENT_FORMAT = 8
 OWN_ENTRY = Put(FORMAT_KEY, b"%d %s" % (CURRENT_FORMAT, __version__.encode()))
 
 

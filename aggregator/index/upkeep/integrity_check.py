@@ -131,7 +131,7 @@ class _IntegrityCheck:
                 except StoreUnavailable:
                     self._report.damaged_records.append(number)
                     continue
-                terms = keys.index_keys(record.terms)
+                terms = keys.index_keys(record)
                 rows[number] = record.fingerprint, list(keys.wording_keys(record)), terms
         numbers = sorted(rows)
         self._numbers = np.array(numbers, np.uint64)

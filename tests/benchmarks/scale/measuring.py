@@ -20,7 +20,7 @@ from aggregator.index.codec.postings import (
     TERM_REMAINDER_BYTES,
     decode_numbers,
 )
-from aggregator.index.keys import query_weights
+from aggregator.index.keys import term_hash
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import DAY_MS
@@ -55,7 +55,7 @@ async def read_sizes(
             for key, value in zip(part.keys, part.values, strict=True):
                 of_kind["block" if keys.kind_of(key) == b"b" else "sketch"] += len(value or b"")
         (result,) = index.lookup.evaluate_probes(snapshot, [probe])
-        terms = keys.term_buckets(keys.tag(space, 0), query_weights(analysis.terms))
+        terms = keys.term_buckets(keys.tag(space, 0), [term_hash(term) for term, _ in analysis.terms])
         of_kind["term"] = sum(len(value or b"") for value in await store.read(terms))
         for kind, size in of_kind.items():
             read[kind].append(size)
@@ -79,7 +79,7 @@ async def numbers_by_terms(url: str, space: str, analyses: Sequence[Analysis]) -
     """The articles that ``/related`` may read for articles with these terms."""
     store, found = open_redis_store(url, socket_timeout_s=HANG_LIMIT_S), set[int]()
     for analysis in analyses:
-        names = keys.term_buckets(keys.tag(space, 0), query_weights(analysis.terms))
+        names = keys.term_buckets(keys.tag(space, 0), [term_hash(term) for term, _ in analysis.terms])
         for value in await store.read(names):
             found.update(decode_numbers(value or b"", TERM_REMAINDER_BYTES).tolist())
     await store.close()

@@ -32,7 +32,7 @@ from tests.benchmarks.scale.renaming import (
 POOL = 24  # smallest hashes that are renamed; the sketch keys are the smallest of these
 CLUSTER_KEYS = 8  # smallest hashes; two articles that share two of them next to each other are joined
 NO_KEY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-TERM_HASH_BITS, WEIGHT_BITS = 44, 8
+TERM_HASH_BITS = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Replicas:
         for i, analysis in enumerate(analyses):
             smallest = analysis.sketch.sample[:POOL]
             self.pool[i, : len(smallest)] = smallest
-            own = index_keys(analysis.terms)
+            own = index_keys(analysis)
             self.terms[i, : len(own)] = own
         hashes = [a.text_hash for a in analyses]
         first = {text_hash: i for i, text_hash in reversed(list(enumerate(hashes)))}
@@ -79,9 +79,7 @@ class Replicas:
         apart = self.clusters == np.arange(len(analyses))  # count a phrase once per cluster
         known = self.pool[apart]
         self._rename_shingles = renamer(known[known != NO_KEY], RENAMED_BITS_OF_SHINGLES, longest_period)
-        self._rename_terms = renamer(
-            self.terms[apart].reshape(-1) >> WEIGHT_BITS, TERM_HASH_BITS, longest_period
-        )
+        self._rename_terms = renamer(self.terms[apart].reshape(-1), TERM_HASH_BITS, longest_period)
 
     def rounds(self, count: int) -> list[Round]:
         """The rounds of an index of ``count`` articles, oldest first."""
@@ -128,8 +126,7 @@ class Replicas:
     def term_keys_of(self, round_: Round) -> npt.NDArray[np.uint64]:
         """Their index keys of terms, (n, 6), 0 where an article has fewer."""
         terms = self.terms[self.members(round_)]
-        renamed = self._rename_terms(terms >> np.uint64(WEIGHT_BITS), round_.number) << np.uint64(WEIGHT_BITS)
-        return np.where(terms == 0, terms, renamed | terms & np.uint64((1 << WEIGHT_BITS) - 1))
+        return np.where(terms == 0, terms, self._rename_terms(terms, round_.number))
 
     def positions_of(self, round_: Round) -> npt.NDArray[np.int64]:
         """Their positions among all articles, (n,)."""

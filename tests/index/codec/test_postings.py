@@ -19,11 +19,13 @@ from aggregator.index.codec.postings import (
     distinct,
     encode_sketch_postings,
     encode_term_postings,
+    entries_of_terms,
     is_among,
     merge_matches,
     numbers_sharing_each,
     numbers_within,
     numbers_within_each,
+    shares_of_terms,
     top_by_terms,
 )
 from tests.support.index_layout import encode_posting
@@ -38,8 +40,8 @@ def test_the_layout_is_pinned() -> None:
     assert encode_posting(1, 2, 6) == b"\x01" + b"\x00" * 5 + b"\x02" + b"\x00" * 7
     assert encode_posting(2**56 - 1, 2**64 - 1, 7) == b"\xff" * 15
     assert encode_sketch_postings([0x1234_5678], 2)[0] == b"\x8d\x04" + b"\x02" + b"\x00" * 7
-    assert encode_term_postings([0xABCDE_12345678], 2)[0] == b"\x78\x56\x34\x12" + b"\x02" + b"\x00" * 7
-    assert keys.term_buckets(b"", [0xABCDE_12345678]) == [b"tabcde"]
+    assert encode_term_postings([0xABCDE_1234], 2)[0] == b"\x34\x12" + b"\x02" + b"\x00" * 7
+    assert keys.term_buckets(b"", [0xABCDE_1234]) == [b"tabcde"]
 
 
 @pytest.mark.parametrize("extra_bytes", [1, 8, 13])
@@ -51,7 +53,7 @@ def test_a_truncated_bucket_is_rejected(extra_bytes: int) -> None:
     for read in (
         lambda: numbers_within([bytes(14 + extra_bytes)], probe_plan, 3, 0),
         lambda: numbers_sharing_each([bytes(10 + extra_bytes % 10)], [[1]], 0),
-        lambda: top_by_terms([bytes(12 + extra_bytes % 12)], {0: 1.0}, 0),
+        lambda: entries_of_terms([bytes(10 + extra_bytes % 10)], [0], 0),
         lambda: compact_bucket(bytes(14 + extra_bytes), 6, 0, numbers),
         lambda: decode_remainders(bytes(14 + extra_bytes), 6),
     ):
@@ -269,3 +271,34 @@ def test_membership_with_repeated_values(values: list[int], others: list[int]) -
     found = is_among(np.array(values, np.uint64), np.array(sorted(others), np.uint64))
 
     assert found.tolist() == [value in others for value in values]
+
+
+def test_articles_are_ranked_by_the_weight_of_shared_terms() -> None:
+    """Weights are summed over buckets and segments; ties: newer first. Another term of a bucket is none."""
+    sea, storm, other = 0xABCDE_0001, 0xABCDF_0001, 0xABCDF_0002
+
+    def postings(hashed: int, *numbers: int) -> bytes:
+        return b"".join(encode_term_postings([hashed], number)[0] for number in numbers)
+
+    frozen = [postings(sea, 1, 5, 7), postings(storm, 3) + postings(other, 9)]
+    numbers, terms = entries_of_terms([*frozen, postings(sea, 3), None], [sea, storm], 3)
+
+    assert sorted(zip(numbers.tolist(), terms.tolist(), strict=True)) == [(3, 0), (3, 1), (5, 0), (7, 0)]
+    assert top_by_terms(numbers, terms, np.array([0.5, 0.25])).tolist() == [3, 7, 5]
+    assert top_by_terms(numbers, terms, np.array([0.0, 0.25])).tolist() == [3]
+    for found in (entries_of_terms([None], [sea], 3), entries_of_terms([], [], 3)):
+        assert [part.tolist() for part in found] == [[], []]
+        assert top_by_terms(found[0], found[1], np.ones(1)).dtype == np.uint64
+
+
+def test_a_full_list_is_compared_with_the_articles_since_its_oldest_entry() -> None:
+    """Another with all that are stored; few articles have no samples."""
+    numbers = np.array([3000, 3100, 3200, 100, 3100], np.uint64)
+    terms = np.array([0, 0, 0, 1, 1])
+    sampled, represented = np.array([2048, 0, 3072], np.uint64), np.array([1024, 2048, 1024])
+
+    shares = shares_of_terms(numbers, terms, 3, sampled, represented, 3)
+
+    assert shares.tolist() == [3 / 1024, 2 / 4096, 1 / 4096]
+    without = shares_of_terms(numbers, terms, 3, sampled[:0], represented[:0], 9)
+    assert without.tolist() == [0.003, 0.002, 0.001]

@@ -26,7 +26,7 @@ async def test_write_sets_the_key_of_an_empty_store(store: Store) -> None:
     for _ in range(2):
         await format_version.write(store)
 
-    assert await format_key(store) == b"7 " + __version__.encode()
+    assert await format_key(store) == b"8 " + __version__.encode()
 
 
 async def test_data_without_a_format_key_is_rejected(store: Store) -> None:
@@ -43,10 +43,10 @@ async def test_data_without_a_format_key_is_rejected(store: Store) -> None:
     ("stored", "message"),
     [
         (
-            b"8 0.9.0",
-            r"format 8, written by version 0\.9\.0; this version .* reads 7\. Start that version",
+            b"9 0.9.0",
+            r"format 9, written by version 0\.9\.0; this version .* reads 8\. Start that version",
         ),
-        (b"2 0.0.1", r"format 2, written by version 0\.0\.1; .* reads 7\. Keep that version running"),
+        (b"2 0.0.1", r"format 2, written by version 0\.0\.1; .* reads 8\. Keep that version running"),
         (b"\xffjunk", "belongs to another program"),
     ],
 )

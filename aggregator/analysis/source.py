@@ -78,14 +78,15 @@ def site_of(url: str) -> str:
 def site_group(name: str) -> str:
     """What the sources of one site share: its registered domain; "" for an account of a shared host.
 
-    >>> site_group("sport.gazette.example"), site_group("news.gazette.co.uk"), site_group("t.me/gazette")
-    ('gazette.example', 'gazette.co.uk', '')
+    >>> site_group("www.dw.de"), site_group("news.gazette.co.uk"), site_group("t.me/gazette")
+    ('dw.de', 'gazette.co.uk', '')
     """
+    from courlan import extract_domain  # the public suffix list
+
     host, _, account = name.partition("/")
-    labels = host.split(".")
     if account or host in _ACCOUNT_HOSTS | _SHARED_HOSTS or host.endswith(_ACCOUNT_SUFFIXES):
         return ""
-    return ".".join(labels[-3 if len(labels[-1]) == 2 and len(labels[-2:][0]) <= 3 else -2 :])
+    return extract_domain(f"http://{host}") or ".".join(host.split(".")[-2:])
 
 
 def spelled_as(name: str, sources: Iterable[str]) -> str | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aggregator.analysis.source import site_of, source_of, spelled_as
+from aggregator.analysis.source import site_group, site_of, source_of, spelled_as
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,17 @@ def test_a_name_comes_first_in_any_spelling() -> None:
     assert source_of("Gazette", "https://t.me/other/7") == "Gazette"
     assert spelled_as("ＧＡＺＥＴＴＥ\u200b", ["Radio", "Gazette"]) == "Gazette"
     assert spelled_as("Gazetta", ["Radio", "Gazette"]) is None and spelled_as("", ["Radio"]) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "site"),
+    [
+        (("www.dw.de", "dw.de"), "dw.de"),  # a short name is no suffix
+        (("news.gazette.co.uk", "gazette.co.uk"), "gazette.co.uk"),
+        (("a.gazette.example", "b.gazette.example"), "gazette.example"),  # a suffix that is not listed
+        (("t.me/gazette", "gazette.substack.com"), ""),  # accounts of shared hosts
+    ],
+)
+def test_a_site_is_the_registered_domain(names: tuple[str, str], site: str) -> None:
+    """By the public suffix list."""
+    assert set(map(site_group, names)) == {site}

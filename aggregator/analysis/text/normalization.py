@@ -108,6 +108,7 @@ def fold(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def source_key(name: str) -> str:
     """Key of a source: equal for spellings that differ in case, width, apostrophes or white space only.
 

@@ -1,14 +1,11 @@
 """Sends one delivery: an e-mail, or a webhook call.
 
-Calls are guarded against server-side request forgery (OWASP API7:2023). The host name is resolved once, all
-its addresses must be public, and the connection uses exactly these (a second look-up would allow DNS
-rebinding). Each address is checked again when its socket is created, since the system reads more notations of
-addresses than validation knows. Redirects are not followed.
+Calls are guarded against server-side request forgery (OWASP API7:2023): the address of each connection is
+checked when its socket is created, whatever notation or name led to it. Redirects are not followed.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import hmac
@@ -19,7 +16,6 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 from aiohttp import AddrInfoType
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from aggregator.errors import InvalidInput
@@ -42,7 +38,7 @@ _SPECIAL_PURPOSE = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0
 
 
 class ForbiddenAddress(OSError):
-    """The host resolves to an address that webhooks must not reach."""
+    """The host has an address that webhooks must not reach."""
 
 
 def is_public_address(address: str) -> bool:
@@ -91,30 +87,6 @@ def validate_url(url: str, *, allow_private: bool) -> str:
             field="url",
         )
     return url
-
-
-class PublicResolver(AbstractResolver):
-    """Resolver that rejects hosts with any address that is not public."""
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """All addresses of a host. Raises ForbiddenAddress."""
-        found = await asyncio.get_running_loop().getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, family=family
-        )
-        addresses = [(kind, str(address[0])) for kind, _, _, _, address in found]
-        if not addresses or not all(is_public_address(address) for _, address in addresses):
-            raise ForbiddenAddress(f"{host} resolves to an address that webhooks must not reach")
-        return [
-            ResolveResult(
-                hostname=host, host=address, port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST
-            )
-            for kind, address in addresses
-        ]
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
 
 def _open_public_socket(address: AddrInfoType) -> socket.socket:
@@ -167,7 +139,6 @@ class TargetSender:
 
     def _make_session(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
-            resolver=None if self.allow_private else PublicResolver(),
             socket_factory=None if self.allow_private else _open_public_socket,
             use_dns_cache=False,
             force_close=True,

@@ -17,7 +17,7 @@ import msgspec
 
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.detection.model import (
-    STORY_MUTE_MS,
+    HISTORY_MS,
     ChangeKind,
     DetectedEvent,
     EditorOverrides,
@@ -306,7 +306,7 @@ def _with_mute(overrides: EditorOverrides, event: Event, at_ms: int) -> EditorOv
         m for m in overrides.mutes if m.event_id != event.id and not is_same_story(m.profile, event.profile)
     )
     if event.muted is not None and event.profile:
-        until_ms = None if event.muted == "routine" else at_ms + STORY_MUTE_MS
+        until_ms = None if event.muted == "routine" else at_ms + HISTORY_MS
         mutes = (*mutes, Mute(event.id, event.muted, event.profile, until_ms))
     return msgspec.structs.replace(overrides, mutes=mutes)
 

@@ -194,7 +194,7 @@ class DetectorRunner:
     async def _feed(
         self, leader: LeaderState, items: Sequence[StreamItem], streams: dict[bytes, bytes], now_ms: int
     ) -> None:
-        ignored_before = leader.detector.undated.ignored
+        ignored_before = leader.detector.memory.undated.ignored
         for item in items:
             await self._yield_control()
             # A replica whose clock is ahead must not advance the detector's clock.
@@ -204,7 +204,7 @@ class DetectorRunner:
             else:
                 await self._run_cooperatively(leader.detector.advance_clock_steps(at_ms))
             leader.detector.observe(item, at_ms)
-        if leader.detector.undated.ignored and not ignored_before:
+        if leader.detector.memory.undated.ignored and not ignored_before:
             logger.warning(
                 "Articles without published_at arrive faster than a crawler sends them: event detection "
                 "ignores this bulk load. Send dates, or declare imports as backfill."

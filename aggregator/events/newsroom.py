@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import count
 
 from aggregator.errors import Conflict, NotFound
-from aggregator.events.detection.lifecycle import MAX_EVENT_ITEMS, MAX_EVENT_SOURCES
+from aggregator.events.detection.lifecycle import MAX_EVENT_ITEMS
 from aggregator.events.detection.model import DetectedEvent
 from aggregator.events.event import ChosenHeadline, EditorAction, Event, Note
 
@@ -113,7 +113,7 @@ def merge_into(into: Event, absorbed: Event) -> Event:
         sightings=into.sightings + absorbed.sightings,
         items=into.items + tuple(i for i, _ in added),
         cosines=into.cosines + tuple(c for _, c in added),
-        sources=_union(into.sources, absorbed.sources)[:MAX_EVENT_SOURCES],
+        sources=_union(into.sources, absorbed.sources)[:MAX_EVENT_ITEMS],
         languages=_union(into.languages, absorbed.languages),
         timeline=tuple(sorted(timeline.items())),
         rate=max(timeline.values(), default=0),

@@ -543,7 +543,7 @@ async def test_families_that_change_before_a_crash_do_not_change_the_replay(inde
     assert await runner(stores[1]).poll(index, at(17)) == [fired]
     events = [await store.read([STATE_KEY]) for store in stores]
     states = [BurstDetector.load(zlib.decompress(event[0] or b""), RULE) for event in events]
-    assert [state.families for state in states] == [SourceFamilies(), known]
+    assert [state.memory.families for state in states] == [SourceFamilies(), known]
     states[1].set_families(SourceFamilies())
     assert states[0].dump() == states[1].dump()
 

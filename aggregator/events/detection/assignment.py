@@ -1,4 +1,4 @@
-"""Assignment of items to clusters: that of the duplicate, the nearest, the related one, or a new one.
+"""Assignment of items to clusters: that of the duplicate, the nearest, or a new one.
 
 The literal rule of Hu & You (MECS 2017) instead counts the items within 7 bits of one item, which is included
 (``HammingMode``). Two fingerprints within 7 bits are equal in at least one of 8 blocks of 8 bits (pigeonhole
@@ -10,20 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aggregator.domain import StreamItem
-from aggregator.events.detection.clustering import (
-    JOIN_RELATED_COSINE,
-    RADIUS_BITS,
-    Cluster,
-    ClusterIndex,
-    WindowItem,
-)
+from aggregator.events.detection.clustering import RADIUS_BITS, Cluster, ClusterIndex, WindowItem
 from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.model import BurstRule
-
-_BLOCK_BITS = 8
-_BLOCK_MASK = (1 << _BLOCK_BITS) - 1
-_BLOCK_SHIFTS = range(0, 64, _BLOCK_BITS)
 
 _BlockKey = tuple[str, int, int]
 
@@ -71,8 +61,8 @@ class HammingMode:
 
 
 def _block_keys(member: WindowItem) -> Iterator[_BlockKey]:
-    for shift in _BLOCK_SHIFTS:
-        yield member.space, shift, member.fingerprint >> shift & _BLOCK_MASK
+    for block, bits in enumerate(member.fingerprint.to_bytes(8)):
+        yield member.space, block, bits
 
 
 def _is_near(a: WindowItem, b: WindowItem) -> bool:
@@ -100,11 +90,9 @@ class ClusterAssignment:
             return None
         return self._cluster_containing(item.canonical_first) or self._cluster_containing(item.matched_number)
 
-    def assign(self, member: WindowItem, item: StreamItem, duplicate_cluster: Cluster | None) -> Cluster:
+    def assign(self, member: WindowItem, duplicate_cluster: Cluster | None) -> Cluster:
         """Add an item of the window to its cluster, which may be new, and return it."""
         cluster, member.cosine = self._nearest_cluster(member, duplicate_cluster)
-        if cluster is None:
-            cluster, member.cosine = self._cluster_of_related(item, member)
         if cluster is None:
             cluster, member.cosine = self._clusters.create(member), 1.0
         self.add(cluster, member)
@@ -135,22 +123,11 @@ class ClusterAssignment:
         if duplicate_cluster is not None:
             return duplicate_cluster, 1.0
         cluster, cosine = self._clusters.nearest(member.terms, self._term_weights.weigh)
-        is_kept = cluster is not None and not self._is_rest_of_other_event(cluster, member)
-        return (cluster, cosine) if is_kept else (None, 0.0)
-
-    def _is_rest_of_other_event(self, cluster: Cluster, member: WindowItem) -> bool:
-        """Whether the cluster is what is left of an event that was about something else than the item."""
-        event = self._open_events.event_of_cluster(cluster)
-        return (
-            event is not None
-            and event.status == "fading"
-            and self._open_events.similarity(event, member) < JOIN_RELATED_COSINE
-        )
-
-    def _cluster_of_related(self, item: StreamItem, member: WindowItem) -> tuple[Cluster | None, float]:
-        cluster = self._cluster_containing(item.matched_number) if item.verdict != "new" else None
-        cosine = self._clusters.cosine(member.terms, cluster, self._term_weights.weigh) if cluster else 0.0
-        return (cluster, cosine) if cosine >= JOIN_RELATED_COSINE else (None, 0.0)
+        event = self._open_events.event_of_cluster(cluster) if cluster is not None else None
+        # What is left of an event takes in nothing that it was not about.
+        if event is None or event.status != "fading" or self._open_events.is_about(event, member):
+            return cluster, cosine
+        return None, 0.0
 
     def _cluster_containing(self, number: int | None) -> Cluster | None:
         key = self._clusters.key_by_number.get(number) if number is not None else None

@@ -20,35 +20,21 @@ from functools import reduce
 from math import ceil, log
 from operator import or_
 
-from aggregator.events.detection.model import HISTORY_DAYS, HOURS_PER_DAY
+from aggregator.events.detection.model import CHANCE_ITEMS, HISTORY_DAYS, HOURS_PER_DAY, NEGLIGIBLE_SHARE
 from aggregator.index.keys import term_hash
 from aggregator.time_units import HOUR_MS
 
 SAME_WEEKDAY_WEIGHT = 2.0
 # A weekly event is routine too: half of its count a week ago is expected in any case.
 WEEK_AGO_SHARE = 0.5
-# Pseudo-documents added to both counts of a window: smaller counts are chance. 2 to 5 give similar results.
-SMOOTHING_DOCUMENTS = 3.0
-MIN_BURST_RATIO = 0.5
-# Expectation below which a term counts as absent: one document in 20 windows is chance.
-NEGLIGIBLE_DOCUMENTS = 0.05
 MAX_TERMS_PER_HOUR = 100_000
 HOURS_PER_WEEK = HISTORY_DAYS * HOURS_PER_DAY
-# After this time without documents the history does not expire any more.
-KEPT_SILENT_HOURS = 24
 # Stream size at which, without history, half of the observed documents count as expected: in 2,000 documents
 # an ordinary word (1 in 100) is as frequent as the items of an event.
 BUSY_STREAM_DOCUMENTS = 2_000
-# All weights are stale when the documents have grown by this number and by this ratio since the last refresh.
-IDF_STALE_GROWTH_DOCUMENTS = 1000
-IDF_STALE_GROWTH_RATIO = 0.05
-# Within an hour the document total is kept until it has changed by this ratio: at most 0.05 in any idf.
-TOTAL_TOLERANCE_RATIO = 0.05
 # Share of the present volume that articles of earlier days must have for those days to count as known. A feed
 # also lists some articles of the last days when it is first read: those are not all that was published.
 KNOWN_VOLUME_SHARE = 0.3
-# Share of the documents of the fullest day below which the first days are a trial. A weekend has 0.1.
-TRIAL_VOLUME_SHARE = 0.05
 # Cannot collide: no term is the empty string, or begins with this character.
 ALL_DOCUMENTS = ""
 
@@ -211,15 +197,8 @@ class Baseline:
             expected += self._cold_start_share * (observed - expected)
         if in_general:
             expected = max(expected, in_general)
-        ratio = (observed + SMOOTHING_DOCUMENTS) / (expected + SMOOTHING_DOCUMENTS)
         idf = log(2 + self.idf_documents / (1 + self._document_frequencies.get(term, 0)))
-        return idf * (ratio if ratio > MIN_BURST_RATIO else MIN_BURST_RATIO)
-
-    def idf_is_stale(self) -> bool:
-        """Whether all weights are outdated, since the stream has grown since ``refresh_totals``."""
-        return self.document_count - self.idf_documents >= max(
-            IDF_STALE_GROWTH_DOCUMENTS, IDF_STALE_GROWTH_RATIO * self.idf_documents
-        )
+        return idf * (observed + CHANCE_ITEMS) / (expected + CHANCE_ITEMS)
 
     def drop_hours_after(self, hour: int) -> None:
         """Drop hours later than ``hour``, which were counted under a wrong clock."""
@@ -243,10 +222,10 @@ class Baseline:
     def refresh_totals(self, hour: int) -> bool:
         """Drop old hours and set ``idf_documents``; False if it is kept, within an hour and 5 % of change."""
         change = abs(self.document_count - self.idf_documents)
-        if hour == self.idf_hour and change <= TOTAL_TOLERANCE_RATIO * self.idf_documents:
+        if hour == self.idf_hour and change <= NEGLIGIBLE_SHARE * self.idf_documents:
             return False
         latest = max(self.articles_by_hour, default=hour)
-        oldest = min(hour, latest + KEPT_SILENT_HOURS) - HOURS_PER_WEEK - self._window_hours_ceil
+        oldest = min(hour, latest + HOURS_PER_DAY) - HOURS_PER_WEEK - self._window_hours_ceil
         if expired := [h for h in self.counts_by_hour if h < oldest]:
             for old in expired:
                 self._drop_hour(old)
@@ -369,6 +348,6 @@ def _skip_trial(documents_by_hour: Mapping[int, int], first_hour: int) -> int:
     for hour, documents in documents_by_hour.items():
         day = (hour - first_hour) // HOURS_PER_DAY
         days[day] = days.get(day, 0) + documents
-    enough = TRIAL_VOLUME_SHARE * max(days.values())
+    enough = NEGLIGIBLE_SHARE * max(days.values())
     start = first_hour + HOURS_PER_DAY * min(day for day, documents in days.items() if documents >= enough)
     return min(hour for hour in documents_by_hour if hour >= start)

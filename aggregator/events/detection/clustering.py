@@ -21,31 +21,25 @@ import msgspec
 import numpy as np
 import xxhash
 
+from aggregator.analysis.term_profile import OPENING_WEIGHT
+from aggregator.events.detection.model import NEGLIGIBLE_SHARE
 from aggregator.events.detection.postings import Postings, columns, dot_products
 
 # Cosine at which an item joins a cluster, and at which two clusters merge. Values of 0.3 to 0.4 and 0.4 to
 # 0.55 give similar results.
 JOIN_COSINE = 0.35
 MERGE_COSINE = 0.45
-# An article whose fingerprint is within 7 bits of a member is similar as a whole: half the cosine suffices.
-JOIN_RELATED_COSINE = JOIN_COSINE / 2
 # The centroid of a smaller cluster is not reliable enough for merging.
 MIN_ITEMS_TO_MERGE = 4
 MIN_ITEMS_TO_BE_MERGED = 2
-# A norm is computed again when its cluster has changed by 5 % or after ten minutes; for a merge, every
-# minute.
-NORM_STALE_GROWTH_RATIO = 0.05
+# A norm is computed again after this time, for a merge every minute.
 NORM_STALE_MINUTES = 10
-# A cluster is examined for merges and divisions again when this share of its items is new.
-EXAMINED_GROWTH_RATIO = 0.05
 # A merge candidate below this share of the merge threshold by a stale norm is skipped without a fresh norm.
 STALE_NORM_PREFILTER_RATIO = 0.8
 # Largest weight of a term in an item (``items.py``); a cluster of n items holds at most n times that.
 MAX_TERM_WEIGHT = 255
-# From this weight on a term is one of the headline; those of the opening have half the weight.
-MIN_HEADLINE_WEIGHT = 192
-# Lowers a threshold by more than the rounding error.
-ROUNDING_MARGIN = 1 - 1e-9
+# A term of the headline weighs more than those of the opening.
+_OPENING = round(MAX_TERM_WEIGHT * OPENING_WEIGHT)
 # Hamming distance up to which fingerprints are near under the literal rule.
 RADIUS_BITS = 7
 # From this number of postings on, array operations are as fast as a loop; they agree in every bit.
@@ -87,7 +81,7 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     @property
     def headline_terms(self) -> list[str]:
         """The terms of the headline; of an article without one, the heaviest."""
-        return [term for term, weight in self.terms.items() if weight >= MIN_HEADLINE_WEIGHT]
+        return [term for term, weight in self.terms.items() if weight > _OPENING]
 
 
 class Cluster(msgspec.Struct, array_like=True, gc=False):
@@ -189,15 +183,8 @@ class ClusterIndex:
         dots = np.bincount(slots, products)[candidates]
         norms = np.frombuffer(self._norms)[candidates]
         # Negated, since an unknown norm (NaN) compares false and must be kept.
-        is_near = ~(dots < JOIN_COSINE * length * ROUNDING_MARGIN * norms)
+        is_near = ~(dots / (length * norms) < JOIN_COSINE)
         return dict(zip(candidates[is_near].tolist(), dots[is_near].tolist(), strict=True))
-
-    def cosine(self, terms: Mapping[str, int], cluster: Cluster, weigh: TermWeigher) -> float:
-        """Return the similarity of an item to one cluster, 0..1."""
-        squares, length = _squared_weights(terms, weigh)
-        dot = sum(square * cluster.term_sums.get(term, 0) for term, square in squares)
-        norm = self._refreshed_norm(cluster, weigh, NORM_STALE_MINUTES) if dot else 1.0
-        return min(1.0, dot / (length * norm)) if dot else 0.0
 
     def add_item(self, cluster: Cluster, member: WindowItem) -> None:
         """Add an item. Its first version must not be in any cluster."""
@@ -211,7 +198,7 @@ class ClusterIndex:
         self._postings.add(slot, cluster.term_sums, member.terms)
         cluster.new_items += 1
         size = len(cluster.members)
-        if size >= MIN_ITEMS_TO_MERGE and cluster.new_items >= EXAMINED_GROWTH_RATIO * size:
+        if size >= MIN_ITEMS_TO_MERGE and cluster.new_items >= NEGLIGIBLE_SHARE * size:
             self.changed_keys[cluster.key] = None
 
     def find_item(self, first_version: int) -> WindowItem | None:
@@ -291,12 +278,6 @@ class ClusterIndex:
         found = [self._keys[s] for s in set(slots.tolist()) if self._sizes[s] >= MIN_ITEMS_TO_BE_MERGED]
         return [self.by_key[key] for key in sorted(found)]
 
-    def invalidate_norms(self) -> None:
-        """Mark every norm as stale, after a change of all term weights."""
-        for cluster in self.by_key.values():
-            cluster.norm_minute = -NORM_STALE_MINUTES
-        self._reset_norms()
-
     def restore(self, clusters: Iterable[Cluster], next_key: int) -> None:
         """Add saved clusters to an empty index."""
         self.next_key = next_key
@@ -326,9 +307,7 @@ class ClusterIndex:
     def _refreshed_norm(self, cluster: Cluster, weigh: TermWeigher, max_age_minutes: int = 1) -> float:
         size = len(cluster.members)
         fresh = self._minute - cluster.norm_minute < max_age_minutes
-        if not fresh or abs(size - cluster.norm_size) >= max(
-            1.0, cluster.norm_size * NORM_STALE_GROWTH_RATIO
-        ):
+        if not fresh or abs(size - cluster.norm_size) >= max(1.0, cluster.norm_size * NEGLIGIBLE_SHARE):
             squares = 0.0  # a loop, because the rounding of sum() differs between Python versions
             for weighted in map(mul, map(weigh, cluster.term_sums), cluster.term_sums.values()):
                 squares += weighted * weighted

@@ -21,23 +21,20 @@ from functools import lru_cache
 from itertools import islice
 from operator import mul
 
-from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
-from aggregator.events.detection.clustering import Cluster, TermWeigher, WindowItem
+from aggregator.events.detection.clustering import MAX_EXAMINED_ITEMS, Cluster, TermWeigher, WindowItem
 from aggregator.events.detection.expectation import TermWeights
-from aggregator.events.detection.items import CACHED_HEADLINES, terms_of_word
-from aggregator.events.detection.model import FirstReport, Profile
+from aggregator.events.detection.items import LATEST_ITEMS, terms_of_word
+from aggregator.events.detection.model import NEGLIGIBLE_SHARE, FirstReport, Profile
 
 MIN_COMMON_TERMS = 2
 KEY_TERMS_PER_CLUSTER = 8
-# Headlines examined per event, in order of joining.
-MAX_HEADLINES = 30
 _TOKEN = re.compile(r"[^\W_]+")
 PROFILE_TERMS = 20
 
 
 def terms_support_merge(common: Collection[str], expected: Callable[[str], float]) -> bool:
     """Whether these common key terms support a merge; ``expected``: usual documents with a term."""
-    return len(common) >= MIN_COMMON_TERMS or any(expected(term) < NEGLIGIBLE_DOCUMENTS for term in common)
+    return len(common) >= MIN_COMMON_TERMS or any(expected(term) < NEGLIGIBLE_SHARE for term in common)
 
 
 def heaviest_terms(sums: Mapping[str, int], weigh: TermWeigher) -> list[str]:
@@ -63,7 +60,7 @@ def first_report(members: Iterable[WindowItem], key_terms: Collection[str]) -> F
 def typical_headline(cluster: Cluster, weigh: TermWeigher, kept: str = "") -> WindowItem:
     """Return the item whose headline describes the cluster best: in its main language, whole if one is.
 
-    The item with the id ``kept`` is returned unless another one is ``CLEARLY`` better.
+    The item with the id ``kept`` is returned unless another one is better by more than ``SIDE``.
     """
     langs = Counter(member.lang for member in cluster.members.values())
     lang = max(langs, key=lambda lang: (langs[lang], lang))
@@ -77,7 +74,7 @@ def typical_headline(cluster: Cluster, weigh: TermWeigher, kept: str = "") -> Wi
     scores = _scores(candidates)
     best = max(range(len(members)), key=lambda i: (scores[i], -members[i].at_ms, -i))
     by_id = {member.id: i for i, member in enumerate(members)}
-    return members[by_id[kept] if kept in by_id and scores[best] < CLEARLY * scores[by_id[kept]] else best]
+    return members[by_id[kept] if kept in by_id and SIDE * scores[best] < scores[by_id[kept]] else best]
 
 
 class KeyTermCache:
@@ -111,12 +108,12 @@ class KeyTermCache:
 def surface_forms(terms: Sequence[str], members: Iterable[WindowItem]) -> dict[str, str]:
     """Return term -> its most frequent word in the headlines, preferably not the first of one; "" if none."""
     counts: dict[str, Counter[str]] = {term: Counter() for term in terms}
-    for member in islice(members, MAX_HEADLINES):
+    for member in islice(members, MAX_EXAMINED_ITEMS):
         for position, word in enumerate(_TOKEN.findall(member.title)):
             word_terms = terms_of_word(word, member.lang)
             for term in counts.keys() & word_terms:
                 form = word if len(word_terms) == 1 else term
-                counts[term][form] += 1 if position == 0 else 1 + MAX_HEADLINES
+                counts[term][form] += 1 if position == 0 else 1 + MAX_EXAMINED_ITEMS
     return {term: _most_common(counts[term]) for term in terms}
 
 
@@ -141,13 +138,10 @@ def similarity(profile: Profile, terms: Mapping[str, int], idf: TermWeigher) -> 
 
 # Of headlines; the word lists are English.
 
-CLEARLY = 1.5  # times the score of the present one
 FRESHNESS = 0.1
-BACKGROUND = DESK_COLUMN = QUESTION = 0.5
-REACTION = MARKET_REPORT = 0.6
-STATEMENT = 0.8
+# Value of background, a question, a reaction, a statement or a market report, and of a toll.
+SIDE = 0.6
 TOLL = 1.3
-MIN_HEADLINE_WORDS = 4
 
 
 def _pattern(pattern: str) -> re.Pattern[str]:
@@ -207,13 +201,7 @@ _QUESTION = re.compile(
     re.IGNORECASE,
 )
 _CUT = re.compile(r"(?:\.\.\.|…)\W*$")
-_FACTORS = (
-    (_QUESTION, QUESTION),
-    (_REACTION, REACTION),
-    (_MARKET_REPORT, MARKET_REPORT),
-    (_SAYS, STATEMENT),
-    (_ATTRIBUTED, STATEMENT),
-)
+_SIDES = (_BACKGROUND.match, *(p.search for p in (_QUESTION, _REACTION, _MARKET_REPORT, _SAYS, _ATTRIBUTED)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,18 +241,12 @@ def _scores(candidates: Sequence[Candidate]) -> list[float]:
     return [score(candidate) for candidate in candidates]
 
 
-@lru_cache(maxsize=CACHED_HEADLINES)
+@lru_cache(maxsize=2 * LATEST_ITEMS)
 def news_value(title: str) -> float:
     """Return how far a headline, as it was sent, states what happened: 1 for a plain one."""
     report = _REPORT_PREFIX.sub("", title.strip())
-    value = min(1.0, len(report.split()) / MIN_HEADLINE_WORDS) if " " in report else 1.0
-    if _BACKGROUND.match(report):
-        value *= BACKGROUND
-    elif _DESK_COLUMN.match(report) and not report.isupper():
-        value *= DESK_COLUMN
-    for pattern, factor in _FACTORS:
-        if pattern.search(report):
-            value *= factor
-    if _COUNT.search(report) and _CASUALTIES.search(report):
-        value *= TOLL
-    return value
+    sides = sum(found(report) is not None for found in _SIDES)
+    if not report.isupper():
+        sides += _DESK_COLUMN.match(report) is not None
+    has_toll = _COUNT.search(report) and _CASUALTIES.search(report)
+    return pow(SIDE, sides) * (TOLL if has_toll else 1.0)

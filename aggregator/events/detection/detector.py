@@ -16,15 +16,17 @@ from aggregator.domain import StreamItem, publication_time
 from aggregator.events.detection import expectation, newsworthiness, state
 from aggregator.events.detection.assignment import ClusterAssignment, HammingMode
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline, documents_in
-from aggregator.events.detection.bursts import BurstMemory
 from aggregator.events.detection.clustering import Cluster, ClusterIndex, WindowItem
 from aggregator.events.detection.expectation import ColdStart, TermWeights
-from aggregator.events.detection.items import UndatedArticles, deleted_hashes, to_window_item
-from aggregator.events.detection.late import LateArticles
+from aggregator.events.detection.items import deleted_hashes, to_window_item
+from aggregator.events.detection.late import describe_late
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.merging import ClusterMerger
 from aggregator.events.detection.model import (
+    CHANCE_ITEMS,
     HISTORY_DAYS,
+    HISTORY_MS,
+    NEGLIGIBLE_SHARE,
     BurstRule,
     DetectedEvent,
     EditorOverrides,
@@ -32,9 +34,9 @@ from aggregator.events.detection.model import (
     LearnedHistory,
     SourceFamilies,
 )
-from aggregator.events.detection.state import DetectorState
-from aggregator.events.detection.voices import MIN_ITEMS, Story, Voices
-from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
+from aggregator.events.detection.state import DetectorState, Memory
+from aggregator.events.detection.voices import Source, Story
+from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 
 class BurstDetector:
@@ -55,9 +57,7 @@ class BurstDetector:
         self.open_events = OpenEvents(rule, self.clusters, self.term_weights.weigh, self.baseline.idf)
         self.open_events.voice_of = self.voice_of
         self.hamming_mode = HammingMode() if rule.mode == "literal" else None
-        self.undated = UndatedArticles()
-        self.memory = BurstMemory()
-        self.families, self.voices, self.late = SourceFamilies(), Voices(), LateArticles()
+        self.memory = Memory()
         parts = self.clusters, self.open_events, self.term_weights
         self.assignment = ClusterAssignment(rule, *parts, self.hamming_mode)
         self.merger = ClusterMerger(*parts, self._check_burst)
@@ -72,8 +72,7 @@ class BurstDetector:
             self.term_weights.invalidate(self.baseline.forget(item.first_version, deleted_hashes(item)))
             return
         _run(self.advance_clock_steps(now_ms))
-        if self.baseline.idf_is_stale():
-            self.clusters.invalidate_norms()
+        if self.baseline.document_count > (1 + NEGLIGIBLE_SHARE) * self.baseline.idf_documents:
             self.term_weights.refresh(self.clock_ms)
         if self.overrides.is_removed(item) or self._apply_update(item):
             return
@@ -88,23 +87,23 @@ class BurstDetector:
             duplicate_cluster.sightings += 1
             self.open_events.record_sighting(duplicate_cluster, now_ms)
             return
-        if item.published_at_ms is None and self.undated.is_bulk(now_ms, self.baseline):
+        if item.published_at_ms is None and self.memory.undated.is_bulk(now_ms, self.baseline):
             return
-        window_ms, known = self.rule.window_ms, self.voices.first_hours
-        at_ms = self.late.place(item, min(at_ms, now_ms), now_ms, window_ms, known)
+        at_ms, window_ms = min(at_ms, now_ms), self.rule.window_ms
+        source = self.memory.voices.observe(item.lang, key, (at_ms if item.backfill else now_ms) // HOUR_MS)
+        at_ms = self.memory.late.place(item, at_ms, now_ms, window_ms, source)
         member = to_window_item(item, at_ms, self.clock_ms, window_ms)
-        self.voices.observe(item.lang, item.source, (at_ms if item.backfill else now_ms) // HOUR_MS)
-        member.is_usual = self.voices.is_usual(item.lang, item.source)
+        member.is_usual = self.memory.voices.is_usual(item.lang, key)
         if self.hamming_mode is not None:
             self._add_to_window(member)
             self.assignment.assign_by_hamming_distance(member, self.clock_ms)
         elif member.is_counted:
             self._add_to_window(member)
-            cluster = self.assignment.assign(member, item, duplicate_cluster)
+            cluster = self.assignment.assign(member, duplicate_cluster)
             if cluster.event_id is None:
                 self._check_burst(cluster)
         else:
-            self._observe_late(item, member, at_ms, duplicate_cluster)
+            self._observe_late(item, member, at_ms, source, duplicate_cluster)
 
     def tick(self, now_ms: int) -> None:
         """Advance the clock without an item, and merge; a time over one window behind resets the clock."""
@@ -134,7 +133,7 @@ class BurstDetector:
             self.term_weights.refresh(self.clock_ms)
             self.clusters.begin_minute(now_ms // MINUTE_MS)
             if self.rule.adapts:
-                main = max(self.voices.documents, key=self._documents_in, default="")
+                main = max(self.memory.voices.documents, key=self._documents_in, default="")
                 self.term_weights.set_min_burst_documents(self._items_needed(main) // 2 + 1)
         oldest_ms = now_ms - self.rule.window_ms
         while self.window and self.window[0].at_ms < oldest_ms:
@@ -151,11 +150,11 @@ class BurstDetector:
 
     def set_families(self, families: SourceFamilies) -> None:
         """Count these syndication families as one source each from now on; part of the saved state."""
-        self.families = families
+        self.memory.families = families
 
     def voice_of(self, source: str) -> str:
         """The voice of a source: its family, or itself."""
-        return self.families.family_of.get(source, source)
+        return self.memory.families.family_of.get(source, source)
 
     def drain_changes(self) -> list[EventChange]:
         """Return the changes since the last call, in order, each with the present version of its event."""
@@ -192,14 +191,14 @@ class BurstDetector:
     @property
     def learned_history(self) -> LearnedHistory:
         """What the detector knows, and how many items it asks for."""
-        languages = sorted(self.voices.documents, key=self._documents_in, reverse=True)
+        languages = sorted(self.memory.voices.documents, key=self._documents_in, reverse=True)
         needed = [self._items_needed(lang, with_ceiling=True) for lang in languages[:1]]
         return LearnedHistory(
             self.baseline.known_hour,
             self.baseline.documents_by_hour,
             needed=max(needed, default=self.rule.items),
-            reasons=tuple(map(self._reason_of, filter(self.voices.counts_voices, languages))),
-            late=str(self.late),
+            reasons=tuple(map(self._reason_of, filter(self.memory.voices.counts_voices, languages))),
+            late=describe_late(self.memory.voices.sources),
         )
 
     def _capture(self) -> DetectorState:
@@ -221,20 +220,14 @@ class BurstDetector:
                 (h, a.tobytes(), baseline.counts_by_hour[h]) for h, a in baseline.articles_by_hour.items()
             ],
             known_hour=baseline.known_hour,
-            undated=self.undated,
-            bursts=self.memory.bursts,
-            families=self.families,
-            voices=self.voices,
             min_burst_documents=self.term_weights.min_burst_documents,
-            late=self.late,
+            memory=self.memory,
         )
 
     def _restore(self, state: DetectorState) -> None:
         """Fill a new detector; window counts, totals and the inverted index are computed again."""
         self.clock_ms = state.clock_ms
-        self.undated = state.undated
-        self.memory.bursts = state.bursts
-        self.families, self.voices, self.late = state.families, state.voices, state.late
+        self.memory = state.memory
         self.term_weights.set_min_burst_documents(state.min_burst_documents)
         self.clusters.begin_minute(state.clock_ms // MINUTE_MS)
         self.clusters.restore(state.clusters, state.next_cluster_key)
@@ -272,7 +265,7 @@ class BurstDetector:
             cluster = self.clusters.remove_item(member)
             if not cluster.members and cluster.event_id is not None:
                 event = self.open_events.by_id[cluster.event_id]
-                self.memory.raise_peak(cluster.key, len(event.voices))
+                self.memory.bursts.raise_peak(cluster.key, len(event.voices))
                 self.open_events.close(cluster.event_id, self.clock_ms)
                 if self.hamming_mode is not None:
                     self.hamming_mode.close_cluster(cluster.key)
@@ -294,11 +287,13 @@ class BurstDetector:
         self.clusters.renumber(member, item.number)
         return True
 
-    def _observe_late(self, item: StreamItem, member: WindowItem, at_ms: int, copied: Cluster | None) -> None:
+    def _observe_late(
+        self, item: StreamItem, member: WindowItem, at_ms: int, source: Source, copied: Cluster | None
+    ) -> None:
         """Learn from a late or backfilled article, if it may teach; it joins events only, uncounted."""
         terms, hour = (*member.terms, ALL_DOCUMENTS, documents_in(member.lang)), at_ms // HOUR_MS
         may_teach = self.baseline.covers(hour, self.clock_ms // HOUR_MS)
-        if may_teach and self.late.may_teach(item, at_ms, self.voices.first_hours):
+        if may_teach and self.memory.late.may_teach(item, at_ms, source, len(self.memory.voices.sources)):
             self.baseline.add_late(hour, terms, member.first_version)
             self.term_weights.invalidate(terms)
         if not self.open_events.by_id:
@@ -339,9 +334,9 @@ class BurstDetector:
         if not rule.adapts:
             return rule.items
         missing = self.baseline.missing_share(self.clock_ms // HOUR_MS)
-        needed = self.voices.items_needed(lang, rule.items, missing)
+        needed = self.memory.voices.items_needed(lang, rule.items, missing)
         if with_ceiling:
-            larger = self.memory.peaks(lang, self.clock_ms - HISTORY_DAYS * DAY_MS)
+            larger = self.memory.bursts.peaks(lang, self.clock_ms - HISTORY_MS)
             enough = int(HISTORY_DAYS * rule.alerts_per_day)
             needed = min(rule.items, max(needed, *larger[enough : enough + 1], 0))
         return needed
@@ -349,8 +344,8 @@ class BurstDetector:
     def _reason_of(self, lang: str) -> str:
         """Why a language needs its number of items, and how many stories of the last week had more."""
         needed = self._items_needed(lang, with_ceiling=True)
-        peaks = self.memory.peaks(lang, self.clock_ms - HISTORY_DAYS * DAY_MS)
-        sources, a_day = len(self.voices.by_language[lang]), self.voices.a_day(lang)
+        peaks = self.memory.bursts.peaks(lang, self.clock_ms - HISTORY_MS)
+        sources, a_day = len(self.memory.voices.by_language[lang]), self.memory.voices.a_day(lang)
         larger = [sum(peak > n for peak in peaks) for n in (needed, needed + 2)]
         return (
             f"{lang}: more than {needed} items, with {sources} sources and {a_day:.0f} articles a day; last "
@@ -358,16 +353,16 @@ class BurstDetector:
         )
 
     def _documents_in(self, lang: str) -> int:
-        return sum(self.voices.documents[lang].values())
+        return sum(self.memory.voices.documents[lang].values())
 
     def _check_burst(self, cluster: Cluster) -> None:
-        if cluster.counted_items <= (MIN_ITEMS if self.rule.adapts else self.rule.items):
+        if cluster.counted_items <= (CHANCE_ITEMS if self.rule.adapts else self.rule.items):
             return
         hour, lang = self.clock_ms // HOUR_MS, _language_of(cluster)
         story = self._measure(cluster, lang, hour)
         if story is None:
             return
-        self.memory.record(cluster.key, story.told, lang, self.clock_ms)
+        self.memory.bursts.record(cluster.key, story.told, lang, self.clock_ms)
         needed = self._items_needed(lang, with_ceiling=True)
         if story.size > needed and not self.merger.divide(cluster, self.clock_ms):
             waits = self.merger.may_join_event(cluster)
@@ -382,15 +377,16 @@ class BurstDetector:
         if not expectation.exceeds_expectation(cluster.counted_items, expected, rule):
             return None
         members = [member for member in cluster.members.values() if member.is_counted]
-        story = self.voices.count(members, lang, needed, rule.items, hour, self.families.family_of)
+        families = self.memory.families.family_of
+        story = self.memory.voices.count(members, lang, needed, rule.items, hour, families)
         if rule.min_sources == 1:
             story = story._replace(size=len(members), items=len(members), told=len(members))
         if story.size <= needed or story.voices < rule.min_sources:
             return None
         expected *= expectation.volume_ratio(cluster, self.baseline, self.term_weights.window_count, hour)
-        required = expected + max(0.0, expected - expectation.REGULAR_TOPIC_ITEMS)
-        required = max(required, self.cold_start.expected_items(cluster, expected))
-        if not expectation.exceeds_expectation(story.items, required, rule):
+        if not expectation.exceeds_expectation(
+            story.items, self.cold_start.expected_items(cluster, expected), rule
+        ):
             return None
         usual, expected_of = expected / rule.sensitivity, self.term_weights.expected
         evidence = newsworthiness.measure(cluster, self.window, self.cold_start.rates, usual, expected_of)

@@ -7,12 +7,9 @@ all of them are ten times as fast, ten times the usual number is routine::
     today      09:21         16 within 4 h = 4 x 4.0: clearly more -> fires
     today      09:21 instead the rest in its language has 1.1 times its usual volume: 4.4 expected, no event
 
-**The first day** (``ColdStart``). With ``TermRates``, while less than a day is known (2 and 3 also while the
-history has fewer documents than 0.3 of a day), less of it for several sources:
-
-1. the rarest common term exceeds ``GENERAL_MARGIN`` times what news in general lets expect;
-2. more of an excess (``FIRST_DAY_EXCESS``) over what the stream itself has shown;
-3. items in different minutes: those of one source in the same minute are a list.
+**The first day** (``ColdStart``). With ``TermRates``, while less than a day is known or the history has fewer
+documents than 0.3 of a day, the rarest common term must exceed four times what news in general lets expect as
+clearly; the items of one source in the same minute are a list.
 """
 
 from __future__ import annotations
@@ -24,14 +21,13 @@ from math import exp, inf
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection.baseline import (
     KNOWN_VOLUME_SHARE,
-    SMOOTHING_DOCUMENTS,
     Baseline,
     TermCache,
     documents_in,
 )
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster, WindowItem
-from aggregator.events.detection.model import HOURS_PER_DAY, BurstRule
-from aggregator.events.detection.newsworthiness import core_terms, count_terms, dependent_share
+from aggregator.events.detection.model import CHANCE_ITEMS, HOURS_PER_DAY, BurstRule
+from aggregator.events.detection.newsworthiness import CORE_SHARE, core_terms, count_terms, dependent_share
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 # Multiple of its expectation that a cluster needs to fire (divided by the rule's sensitivity).
@@ -41,18 +37,6 @@ EXCESS_RATIO = 4.0
 SHARE_POWER = 3
 # Of the terms that so many items hold, the rarest is a limit: "quake" next to a country.
 COMMON_TERM_SHARE = 0.8
-# A topic of which more than this number of items is usual varies by seasons (results, auctions): each further
-# usual item requires twice the excess.
-REGULAR_TOPIC_ITEMS = 4.0
-# Multiple of the usual excess that a cluster needs.
-FIRST_DAY_EXCESS = 1.5
-# Multiple of its expectation in general news that the rarest common term of a cluster may have in any stream:
-# every site has its own subjects. The known events have at most 0.4 expected documents, so 16 items suffice.
-GENERAL_MARGIN = 10.0
-# The same where every item has another source.
-INDEPENDENT_MARGIN = 4.0
-# Share of the items that differ in source or minute of publication.
-MIN_DISTINCT_TIMES = 0.6
 
 
 def expected_items(cluster: Cluster, baseline: Baseline, hour: int) -> float:
@@ -84,7 +68,7 @@ def volume_ratio(
     for lang in {member.lang for member in cluster.members.values() if member.is_counted}:
         observed += window_count(documents_in(lang))
         expected += baseline.expected(documents_in(lang), hour)
-    return max(1.0, (observed + SMOOTHING_DOCUMENTS) / (max(0.0, expected) + SMOOTHING_DOCUMENTS))
+    return max(1.0, (observed + CHANCE_ITEMS) / (max(0.0, expected) + CHANCE_ITEMS))
 
 
 def exceeds_expectation(observed: int, expected: float, rule: BurstRule) -> bool:
@@ -140,9 +124,8 @@ class ColdStart:
         if self.rates is None or not (self.remaining or self._history_is_thin()):
             return expected
         members = [member for member in cluster.members.values() if member.is_counted]
-        dependent = dependent_share(members)
         distinct_times = len({(member.source, member.at_ms // MINUTE_MS) for member in members})
-        if distinct_times < MIN_DISTINCT_TIMES * dependent * len(members):
+        if distinct_times < CORE_SHARE * dependent_share(members) * len(members):
             return inf
         # Headlines that share no term may be about what the openings of their texts share.
         common = core_terms(members, count_terms(members)) or core_terms(
@@ -150,8 +133,7 @@ class ColdStart:
         )
         if not common:
             return inf
-        margin = INDEPENDENT_MARGIN + (GENERAL_MARGIN - INDEPENDENT_MARGIN) * dependent
-        return max(expected * FIRST_DAY_EXCESS, margin * min(map(self.expected, common)))
+        return max(expected, EXCESS_RATIO * min(map(self.expected, common)))
 
     def _history_is_thin(self) -> bool:
         """Whether the history has fewer documents than make a day known at the present volume."""

@@ -38,12 +38,12 @@ VARIANTS = table("variant", "en")
 MAX_PER_MINUTE = 3_000
 # Limit of a small stream. The first visit of a crawler to its feeds brings that many.
 MIN_PER_MINUTE = 300
-# A headline of so many words shows a style: a sentence has this share of words with a small letter.
-MIN_STYLE_WORDS = 3
+# Share of words with a small letter in a sentence.
 SENTENCE_SHARE = 0.3
 # Share of the words of a name inside sentences that begin with a capital letter.
 NAME_SHARE = 0.67
-CACHED_HEADLINES = 4_096
+# Latest items of the window, that show the habits of the stream.
+LATEST_ITEMS = 2_000
 _WORD = re.compile(r"\b[^\W\d_][^\W_]*")
 _PART_BREAK = re.compile(r"[:;?!|–—]\s|\s--?\s")
 
@@ -54,15 +54,12 @@ def terms_of_word(word: str, lang: str) -> list[str]:
 
 
 # Each item of a cluster has the latest headlines of the window examined again.
-@lru_cache(maxsize=CACHED_HEADLINES)
+@lru_cache(maxsize=2 * LATEST_ITEMS)
 def case_shares(title: str) -> tuple[float, float]:
-    """Shares of the words that begin with a capital and with a small letter, of three or more; else 0, 0."""
+    """Shares of the words that begin with a capital and with a small letter."""
     words: list[str] = _WORD.findall(title)
-    if len(words) < MIN_STYLE_WORDS:
-        return 0.0, 0.0
-    return sum([w[0].isupper() for w in words]) / len(words), sum([w[0].islower() for w in words]) / len(
-        words
-    )
+    count = len(words) or 1
+    return sum([w[0].isupper() for w in words]) / count, sum([w[0].islower() for w in words]) / count
 
 
 def occurrences_inside(term: str, items: Iterable[WindowItem]) -> Iterator[str]:

@@ -20,9 +20,16 @@ import msgspec
 import xxhash
 
 from aggregator.events.detection import description
-from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
-from aggregator.events.detection.clustering import RADIUS_BITS, Cluster, ClusterIndex, TermWeigher, WindowItem
+from aggregator.events.detection.clustering import (
+    JOIN_COSINE,
+    RADIUS_BITS,
+    Cluster,
+    ClusterIndex,
+    TermWeigher,
+    WindowItem,
+)
 from aggregator.events.detection.model import (
+    NEGLIGIBLE_SHARE,
     BurstRule,
     ChangeKind,
     DetectedEvent,
@@ -37,7 +44,6 @@ TIMELINE_BUCKET_MS = 600_000
 KEPT_HEADLINE_MS = 15 * MINUTE_MS
 # Ids listed by one event; further items only count. The largest cluster of a day has some hundred items.
 MAX_EVENT_ITEMS = 5_000
-MAX_EVENT_SOURCES = 500
 # Fields with the same value in ``DetectedEvent``.
 _EQUAL_FIELDS = (
     *("id", "title", "status", "detected_at_ms", "first_seen_ms", "last_seen_ms", "size", "sightings"),
@@ -94,9 +100,8 @@ class OpenEvent(msgspec.Struct, array_like=True):
         self.size += 1
         if len(self.items) < MAX_EVENT_ITEMS:
             self.items[member.id] = member.cosine
-        if member.source and len(self.sources) < MAX_EVENT_SOURCES:
-            self.sources[member.source] = None
-        if voice in self.voices or len(self.voices) < MAX_EVENT_SOURCES:
+            self.sources |= {member.source: None} if member.source else {}
+        if voice in self.voices or len(self.voices) < MAX_EVENT_ITEMS:
             self.voices[voice] = max(member.at_ms, self.voices.get(voice, 0))
         if member.lang:
             self.languages[member.lang] = None
@@ -174,11 +179,6 @@ class OpenEvents:
         """Return the event that this cluster became, if it did."""
         return None if cluster.event_id is None else self.by_id[cluster.event_id]
 
-    def fired_apart(self, *clusters: Cluster) -> bool:
-        """Whether all these clusters are events, detected over an hour apart: hardly fragments of one."""
-        times = [e.detected_at_ms for cluster in clusters if (e := self.event_of_cluster(cluster))]
-        return len(times) == len(clusters) and max(times) - min(times) > HOUR_MS
-
     def clusters_of_young(self, cluster: Cluster) -> list[int]:
         """The clusters of the other events detected in the minute before that of ``cluster``, if it waits."""
         event = self.event_of_cluster(cluster)
@@ -187,9 +187,9 @@ class OpenEvents:
         since_ms = event.detected_at_ms - MINUTE_MS
         return [e.cluster_key for e in self.by_id.values() if e is not event and e.detected_at_ms >= since_ms]
 
-    def similarity(self, event: OpenEvent, member: WindowItem) -> float:
-        """Return how similar an item is to what the event was about when it broke, 0..1."""
-        return description.similarity(event.profile, member.terms, self._idf)
+    def is_about(self, event: OpenEvent, member: WindowItem) -> bool:
+        """Whether an item is about what the event was about when it broke."""
+        return 2 * description.similarity(event.profile, member.terms, self._idf) >= JOIN_COSINE
 
     def drain_changes(self) -> list[EventChange]:
         """Return the changes since the last call: transitions in order, then other updates."""
@@ -366,7 +366,7 @@ class OpenEvents:
         hours, limit = f"{self._rule.window_ms / HOUR_MS:g} h", f"more than {event.needed}"
         if self._rule.mode == "literal":
             return f"{items}, within {RADIUS_BITS} bits of one of them; {limit} in {hours} make an event."
-        none = event.expected < NEGLIGIBLE_DOCUMENTS
+        none = event.expected < NEGLIGIBLE_SHARE
         usual = "none is usual" if none else f"{event.expected:.1f} are usual"
         new = f"{new_source_items} of {cluster.counted_items} items from sources first seen today; "
         marked = new if 2 * new_source_items > cluster.counted_items else ""

@@ -16,8 +16,10 @@ documents (bursty features: Fung, Yu, Yu & Lu 2005); two events must also share 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, combinations, islice
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from itertools import combinations, islice
+from operator import or_
 
 from aggregator.events.detection.clustering import (
     MAX_TERM_WEIGHT,
@@ -37,22 +39,19 @@ from aggregator.events.detection.description import (
 from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.items import NAME_SHARE, occurrences_inside
 from aggregator.events.detection.lifecycle import OpenEvents
-from aggregator.events.detection.model import EditorOverrides
+from aggregator.events.detection.model import CHANCE_ITEMS, NEGLIGIBLE_SHARE, EditorOverrides
 
 # Share of the documents with the rarer key term that must hold the other too.
 MERGE_SHARE = 0.2
 # A story has this share of the items, at least and at most these numbers of them; fewer are a side of one.
 MIN_PART_ITEMS, MIN_PART_SHARE, ENOUGH_ITEMS = 5, 1 / 3, 8
-# Share of the items with a term of one story that the other story may hold too.
-MAX_COMMON_SHARE = 0.05
 # Share of the items that hold no term of either story.
-MAX_REST_SHARE = 0.2
+MAX_REST_SHARE = 0.1
 # Share of the items of a story that hold what marks it, or of both that hold a name which connects them.
 FAIR_SHARE = 0.25
 
-# A term is own to a cluster that has this share of its documents in the window, and at least three of them.
+# A term is own to a cluster that has this share of its documents in the window.
 OWN_TERM_SHARE = 0.9
-MIN_OWN_TERM_ITEMS = 3
 # More items without an own term are not outliers: the cluster has no subject of its own.
 MAX_STRAY_SHARE = 0.25
 
@@ -138,8 +137,7 @@ class ClusterMerger:
         mixed: list[tuple[Cluster, Cluster, Stories]] = []
 
         def may_merge(a: Cluster, b: Cluster) -> bool:
-            apart = self._open_events.fired_apart(a, b) and not key_terms.agree(a, b)
-            if apart or not key_terms.support_merge(a, b):
+            if not key_terms.support_merge(a, b):
                 return False
             stories = find_division([*a.members.values(), *b.members.values()], weights.idf)
             if stories is not None:
@@ -190,9 +188,6 @@ class ClusterMerger:
                 self._move([member], cluster, self._clusters.create(member, f":{clock_ms}"))
             self.divide(cluster, clock_ms)
             self._open_events.refresh_headlines()
-        elif len(cluster.members) >= ENOUGH_ITEMS:
-            self._assign_again([cluster], clock_ms)
-            self._check_burst(cluster)
 
     def divide(self, cluster: Cluster, clock_ms: int) -> bool:
         """Divide a cluster that tells more than one story; returns whether it did."""
@@ -201,7 +196,6 @@ class ClusterMerger:
             return False
         other = self._clusters.create(stories[1][0], f":{clock_ms}")
         self._move(stories[1], cluster, other)
-        self._assign_again([cluster, other], clock_ms)
         for each in (cluster, other):
             if not self.divide(each, clock_ms) and each.event_id is None:
                 self._check_burst(each)
@@ -217,24 +211,6 @@ class ClusterMerger:
         for cluster in (a, b):
             if cluster.key in self._clusters.by_key and cluster.event_id is None:
                 self._check_burst(cluster)
-
-    def _assign_again(self, near: Iterable[Cluster], clock_ms: int) -> None:
-        """Let the items of small clusters that hold a key term of these join the nearest cluster now."""
-        clusters, weigh = self._clusters, self._term_weights.weigh
-        terms = [term for cluster in near for term in heaviest_terms(cluster.term_sums, weigh)]
-        members = [
-            member
-            for cluster in clusters.with_any_term(terms)
-            if len(cluster.members) < MIN_PART_ITEMS and cluster.event_id is None
-            for member in cluster.members.values()
-        ]
-        for member in members:
-            clusters.remove_item(member)
-        for member in members:
-            cluster, member.cosine = clusters.nearest(member.terms, weigh)
-            clusters.add_item(cluster or clusters.create(member, f":{clock_ms}"), member)
-            if cluster is not None and cluster.event_id is not None:
-                self._open_events.add_items(cluster, [member])
 
     def _move(self, members: Sequence[WindowItem], cluster: Cluster, other: Cluster) -> None:
         """Move items from one cluster to another, and from event to event."""
@@ -267,65 +243,62 @@ def find_division(members: Sequence[WindowItem], idf: TermWeigher) -> Stories | 
     if len(members) < 2 * MIN_PART_ITEMS:
         return None
     needed = max(MIN_PART_ITEMS, min(ENOUGH_ITEMS, len(members) * MIN_PART_SHARE))
-    counts = Counter(term for member in members for term in member.terms)
+    holders: dict[str, int] = {}  # by term: the bits of the items that hold it
+    for i, member in enumerate(members):
+        for term in member.terms:
+            holders[term] = holders.get(term, 0) | 1 << i
+    counts = {term: held.bit_count() for term, held in holders.items()}
     rarest = sorted((t for t in counts if counts[t] >= MIN_PART_ITEMS), key=lambda t: (-idf(t), t))
-    holders = {term: _holders(term, members) for term in rarest[: 2 * KEY_TERMS_PER_CLUSTER]}
-    pairs = [pair for pair in combinations(holders, 2) if _exclude(*map(holders.__getitem__, pair))]
-    if not pairs:
-        return None
-    frequent = sorted((t for t in counts if counts[t] >= MIN_OWN_TERM_ITEMS), key=lambda t: (-counts[t], t))
-    holders |= {term: _holders(term, members) for term in frequent}
+    frequent = sorted((t for t in counts if counts[t] >= CHANCE_ITEMS), key=lambda t: (-counts[t], t))
+    all_pairs = combinations(rarest[: 2 * KEY_TERMS_PER_CLUSTER], 2)
+    pairs = (pair for pair in all_pairs if _exclude(*map(holders.__getitem__, pair)))
     for pair in sorted(pairs, key=lambda pair: (-min(counts[pair[0]], counts[pair[1]]), pair)):
         seeds = list(pair)
         for term in frequent:  # further stories
             if counts[term] >= MIN_PART_ITEMS and all(_exclude(holders[term], holders[t]) for t in seeds):
                 seeds.append(term)
-        stories = [set(holders[term]) for term in seeds]
+        stories = [holders[term] for term in seeds]
         owner = {term: i for i, term in enumerate(seeds)}
         for term in frequent:
             if term not in owner and (story := _extend_one(stories, holders[term])) is not None:
                 owner[term] = story
-        several = {i for i, count in Counter(chain.from_iterable(stories)).items() if count > 1}
-        a, b = (story - several for story in stories[:2])
-        rest = len(members) - len(set().union(*stories) - several)
-        if min(len(a), len(b)) < needed or rest > MAX_REST_SHARE * len(members):
+        held = several = 0
+        for story in stories:
+            held, several = held | story, several | held & story
+        a, b = (story & ~several for story in stories[:2])
+        rest = len(members) - (held & ~several).bit_count()
+        if min(a.bit_count(), b.bit_count()) < needed or rest > MAX_REST_SHARE * len(members):
             continue
         common = [t for t in frequent if t not in owner and _mark(holders[t], a) and _mark(holders[t], b)]
         names = [_shows_name(term, members) for term in pair]
-        if any(_shows_name(term, members) for term in common):
+        own = [sum(owner[t] == i and _mark(holders[t], s) for t in owner) for i, s in enumerate((a, b))]
+        # The more the stories share, the more each needs of its own, unless both have a name.
+        has_own = all(names) or min(own) >= min(1 + len(common), 3 if False in names else 2)
+        if not has_own or any(_shows_name(term, members) for term in common):
             continue
-        if not all(names):  # the more the stories share, the more each needs of its own
-            own = [sum(owner[t] == i and _mark(holders[t], s) for t in owner) for i, s in enumerate((a, b))]
-            if min(own) < min(1 + len(common), 3 if False in names else 2):
-                continue
-            if rest > MAX_REST_SHARE / 2 * len(members):
-                continue
-        earlier, later = sorted((a, b), key=lambda story: (sum(story) / len(story), min(story)))
-        return [members[i] for i in sorted(earlier)], [members[i] for i in sorted(later)]
+        parts = [[i for i in range(len(members)) if story >> i & 1] for story in (a, b)]
+        earlier, later = sorted(parts, key=lambda part: (sum(part) / len(part), part[0]))
+        return [members[i] for i in earlier], [members[i] for i in later]
     return None
 
 
-def _extend_one(stories: Sequence[set[int]], held: set[int]) -> int | None:
+def _extend_one(stories: list[int], held: int) -> int | None:
     """Add the items with a term to the story that it occurs in; None if it is none, or not one alone."""
-    best = max(range(len(stories)), key=lambda i: len(held & stories[i]))
-    foreign = held.intersection(set().union(*stories[:best], *stories[best + 1 :]))
-    if not held & stories[best] or len(foreign) > MAX_COMMON_SHARE * len(held):
+    best = max(range(len(stories)), key=lambda i: (held & stories[i]).bit_count())
+    others = reduce(or_, (*stories[:best], *stories[best + 1 :]))
+    if not held & stories[best] or (held & others).bit_count() > NEGLIGIBLE_SHARE * held.bit_count():
         return None
-    stories[best].update(held - foreign)
+    stories[best] |= held & ~others
     return best
 
 
-def _mark(held: set[int], story: set[int]) -> bool:
+def _mark(held: int, story: int) -> bool:
     """Whether a fair share of the items of a story hold a term."""
-    return len(held & story) >= max(MIN_OWN_TERM_ITEMS, FAIR_SHARE * len(story))
+    return (held & story).bit_count() >= max(CHANCE_ITEMS, FAIR_SHARE * story.bit_count())
 
 
-def _holders(term: str, members: Sequence[WindowItem]) -> set[int]:
-    return {i for i, member in enumerate(members) if term in member.terms}
-
-
-def _exclude(a: set[int], b: set[int]) -> bool:
-    return len(a & b) <= MAX_COMMON_SHARE * min(len(a), len(b))
+def _exclude(a: int, b: int) -> bool:
+    return (a & b).bit_count() <= NEGLIGIBLE_SHARE * min(a.bit_count(), b.bit_count())
 
 
 def _shows_name(term: str, members: Sequence[WindowItem]) -> bool | None:
@@ -342,7 +315,7 @@ def find_outliers(cluster: Cluster, window_count: Callable[[str], int]) -> list[
     own = {
         term
         for term, count in counts.items()
-        if count >= MIN_OWN_TERM_ITEMS and count >= OWN_TERM_SHARE * window_count(term)
+        if count >= CHANCE_ITEMS and count >= OWN_TERM_SHARE * window_count(term)
     }
     outliers = [member for member in cluster.members.values() if own.isdisjoint(member.terms)]
     return outliers if len(outliers) <= MAX_STRAY_SHARE * len(cluster.members) else []

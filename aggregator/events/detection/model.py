@@ -25,17 +25,14 @@ Profile = Iterable[tuple[str, float]]
 FirstReport = tuple[int, str, str]
 # Cosine of two profiles from which an editor's instruction for one event also applies to the other.
 SAME_STORY_COSINE = 0.5
-# A muted story may continue in new events for this time; then its baseline covers it. A routine has no limit.
-STORY_MUTE_MS = 7 * DAY_MS
-# Merges and removed items expire with the history of the detector, which cannot bring back anything older.
-OVERRIDE_RETENTION_MS = 7 * DAY_MS
-
-
+# Known history. Merges and removed items expire with it; a muted story is usual after it (a routine: always).
 HISTORY_DAYS = 7
-HOURS_PER_DAY = 24
-FULL_DAY_HOURS = 6
-# From this age on, days without documents are a habit of the stream, unless they are most of the week.
-HABIT_DAYS = 14
+HISTORY_MS = HISTORY_DAYS * DAY_MS
+HOURS_PER_DAY = DAY_MS // HOUR_MS
+# Fewer documents are chance; added to counts of which a ratio is formed.
+CHANCE_ITEMS = 3
+# A smaller share is neglected: of a story in another one, of windows with a term, by which a total changed.
+NEGLIGIBLE_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +164,7 @@ class EditorOverrides(msgspec.Struct, frozen=True, array_like=True):
     def next_revision(self, now_ms: int, **changed: object) -> EditorOverrides:
         """Return the next revision with the fields ``changed``, without expired overrides."""
         overrides = msgspec.structs.replace(self, revision=self.revision + 1, **changed)
-        oldest_ms = now_ms - OVERRIDE_RETENTION_MS
+        oldest_ms = now_ms - HISTORY_MS
         return msgspec.structs.replace(
             overrides,
             mutes=tuple(m for m in overrides.mutes if m.until_ms is None or now_ms <= m.until_ms),
@@ -208,8 +205,7 @@ class LearnedHistory(msgspec.Struct, array_like=True, frozen=True):
     ``needed``: items that an event of the main language exceeds; ``reasons``: why, by language; ``late``: how
     many articles that came late changed what is usual, by source.
 
-    Each of the last seven periods of 24 h counts by its hours with documents, fully from FULL_DAY_HOURS or
-    the most of any period on, since an outlet may publish in office hours only.
+    Of the last seven periods of 24 h those with documents count, or all if a stream of two weeks has most.
     """
 
     known_hour: int | None
@@ -222,14 +218,10 @@ class LearnedHistory(msgspec.Struct, array_like=True, frozen=True):
         """Return the status at a time in ms since 1970 UTC."""
         if self.known_hour is None:
             return LearningStatus(0.0)
-        now_hour = now_ms // HOUR_MS
-        hours = [0] * HISTORY_DAYS
-        for hour in self.documents_by_hour:
-            if self.known_hour <= hour <= now_hour and now_hour - hour < HISTORY_DAYS * HOURS_PER_DAY:
-                hours[(now_hour - hour) // HOURS_PER_DAY] += 1
-        full = max(1, min(FULL_DAY_HOURS, max(hours)))
-        days = sum(min(1.0, count / full) for count in hours)
-        passed = (now_hour + 1 - self.known_hour) / HOURS_PER_DAY
-        if passed >= HABIT_DAYS and days >= HISTORY_DAYS / 2:
+        now_hour, known_hour = now_ms // HOUR_MS, self.known_hour
+        hours = (hour for hour in self.documents_by_hour if known_hour <= hour <= now_hour)
+        ages = {(now_hour - hour) // HOURS_PER_DAY for hour in hours}
+        days, passed = len(ages & set(range(HISTORY_DAYS))), (now_hour + 1 - known_hour) / HOURS_PER_DAY
+        if passed >= 2 * HISTORY_DAYS and 2 * days >= HISTORY_DAYS:
             return LearningStatus(float(HISTORY_DAYS))
         return LearningStatus(max(0.0, min(days, passed)))

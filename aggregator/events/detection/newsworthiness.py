@@ -25,19 +25,19 @@ from typing import NamedTuple
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.events.detection.clustering import Cluster, WindowItem, latest_counted_items
 from aggregator.events.detection.items import (
-    CACHED_HEADLINES,
+    LATEST_ITEMS,
     NAME_SHARE,
     SENTENCE_SHARE,
     case_shares,
     occurrences_inside,
 )
+from aggregator.events.detection.model import CHANCE_ITEMS
 from aggregator.time_units import MINUTE_MS
 
 # A burst is news from this probability on.
 MIN_PROBABILITY = 0.6
 # A term, or a word, of the core is in at least this share of the headlines.
 CORE_SHARE = 0.5
-_FRAME_SHARE = 0.6
 # Multiples of what is usual, and words of a frame, beyond which more says nothing.
 MAX_EXCESS = 17.0
 MAX_FRAME_WORDS = 4
@@ -45,12 +45,9 @@ MAX_FRAME_WORDS = 4
 SMOOTHING_ITEMS = 0.3
 # A term of general news has at least this rate: 1 % of the articles of the English model hold it.
 KNOWN_RATE = 5e-5
-# A term recurs if this share of the items holds it, and at least MIN_RECURRING_ITEMS.
-RECURRING_ITEMS_SHARE = 0.18
-MIN_RECURRING_ITEMS = 3
+# A term recurs if this share of the items holds it, and at least CHANCE_ITEMS.
+RECURRING_ITEMS_SHARE = 0.2
 ROUND_MINUTES = 15
-# Latest items of the window that show the habits of the stream.
-MAX_WINDOW_ITEMS = 2_000
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _FUNCTION_WORDS = frozenset(("the", "and", "for", "with", "from", "its", "says"))
 
@@ -65,6 +62,7 @@ class Evidence(NamedTuple):
     no_frame     minus words per headline in one frame, times the share of the headlines that have it
     sentences    minus the share of headlines In Title Case beyond that of the stream
     odd_times    minus the share of items at multiples of 15 minutes beyond that of the stream
+    any          of any burst
     """
 
     excess: float
@@ -74,17 +72,18 @@ class Evidence(NamedTuple):
     no_frame: float
     sentences: float
     odd_times: float
+    any: float = 1.0
 
 
 WEIGHTS = Evidence(
-    excess=0.93, novelty=0.47, known_words=2.2, name=2.1, no_frame=0.67, sentences=5.3, odd_times=4.0
-)
-INTERCEPT = -1.77
+    excess=0.93, novelty=0.47, known_words=2.2, name=2.1, no_frame=0.67, sentences=5.3, odd_times=4.0,
+    any=-1.77,
+)  # fmt: skip
 
 
 def probability(evidence: Evidence) -> float:
     """Return the probability of news, 0..1."""
-    score = INTERCEPT + sum(weight * value for weight, value in zip(WEIGHTS, evidence, strict=True))
+    score = sum(weight * value for weight, value in zip(WEIGHTS, evidence, strict=True))
     return 1.0 / (1.0 + exp(-score))
 
 
@@ -100,7 +99,7 @@ def measure(
     counts = count_terms(members)
     core = core_terms(members, counts)
     dependent = dependent_share(members)
-    latest = list(islice(reversed(window), MAX_WINDOW_ITEMS))
+    latest = list(islice(reversed(window), LATEST_ITEMS))
     return Evidence(
         excess=log(min(MAX_EXCESS, (cluster.counted_items + 1.0) / (expected + 1.0))),
         novelty=-log(SMOOTHING_ITEMS + min(map(expected_of, core), default=expected)),
@@ -131,7 +130,7 @@ def known_share(
     members: Sequence[WindowItem], counts: Counter[str], core: set[str], rates: TermRates | None
 ) -> float:
     """The share of the terms outside the ``core`` that recur or are known, 0..1; 1.0 without any."""
-    needed = max(MIN_RECURRING_ITEMS, ceil(RECURRING_ITEMS_SHARE * len(members)))
+    needed = max(CHANCE_ITEMS, ceil(RECURRING_ITEMS_SHARE * len(members)))
     others = counts.total() - sum(counts[term] for term in core)
     if rates is None or not others:
         return 1.0
@@ -158,7 +157,7 @@ def frame_words(titles: Sequence[str]) -> float:
     """Words that the headlines have in the same order, per headline, times the share that has them."""
     headlines = [_words(title) for title in titles]
     counts = Counter(word for words in headlines for word in words)
-    common = {word for word, count in counts.items() if count >= _FRAME_SHARE * len(headlines)}
+    common = {word for word, count in counts.items() if count >= CORE_SHARE * len(headlines)}
     frames = Counter(tuple(word for word in words if word in common) for words in headlines)
     words_per_headline = sum(len(frame) * count for frame, count in frames.items()) / len(headlines)
     return min(words_per_headline, MAX_FRAME_WORDS) * max(frames.values()) / len(headlines)
@@ -183,6 +182,6 @@ def _beyond(
 
 
 # A cluster is examined each time it grows, so the same headlines return.
-@lru_cache(maxsize=CACHED_HEADLINES)
+@lru_cache(maxsize=2 * LATEST_ITEMS)
 def _words(title: str) -> tuple[str, ...]:
     return tuple(w for w in dict.fromkeys(_WORD.findall(title.casefold())) if w not in _FUNCTION_WORDS)

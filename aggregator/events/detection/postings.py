@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 _SUM_BITS = 32
-_SUM_MASK = (1 << _SUM_BITS) - 1
 _NO_POSTINGS = array("q")
 
 
@@ -22,22 +21,22 @@ def dot_products(
     postings: Sequence[array[int]], factors: Sequence[float], candidate_terms: int
 ) -> dict[int, float]:
     """Sum of factor times weight by slot, of slots with one of the first ``candidate_terms`` terms."""
-    dots: dict[int, float] = {}
+    dots, mask = dict[int, float](), (1 << _SUM_BITS) - 1
     for factor, posted in zip(factors[:candidate_terms], postings, strict=False):
         for each in posted:
             slot = each >> _SUM_BITS
-            dots[slot] = dots.get(slot, 0.0) + factor * (each & _SUM_MASK)
+            dots[slot] = dots.get(slot, 0.0) + factor * (each & mask)
     for factor, posted in zip(factors[candidate_terms:], postings[candidate_terms:], strict=True):
         for each in posted:
             if (slot := each >> _SUM_BITS) in dots:
-                dots[slot] += factor * (each & _SUM_MASK)
+                dots[slot] += factor * (each & mask)
     return dots
 
 
 def columns(postings: Sequence[array[int]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return slots and sums of all terms, concatenated in their order."""
     posted = np.frombuffer(b"".join(postings), np.int64)
-    return posted >> _SUM_BITS, posted & _SUM_MASK
+    return posted >> _SUM_BITS, posted & (1 << _SUM_BITS) - 1
 
 
 class Postings:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from aggregator.events.detection.bursts import Burst
+from aggregator.events.detection.bursts import Bursts
 from aggregator.events.detection.clustering import Cluster, WindowItem
 from aggregator.events.detection.items import UndatedArticles
 from aggregator.events.detection.late import LateArticles
@@ -21,6 +21,16 @@ FORMAT_BYTE = b"\x06"
 # List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
 ENTRIES_PER_CHUNK = 64
 _encoder = msgspec.msgpack.Encoder()
+
+
+class Memory(msgspec.Struct, array_like=True):
+    """What a detector remembers beside terms, clusters and events; part of the saved format as it is."""
+
+    undated: UndatedArticles = msgspec.field(default_factory=UndatedArticles)
+    bursts: Bursts = msgspec.field(default_factory=Bursts)
+    families: SourceFamilies = SourceFamilies()
+    voices: Voices = msgspec.field(default_factory=Voices)
+    late: LateArticles = msgspec.field(default_factory=LateArticles)
 
 
 class DetectorState(msgspec.Struct, array_like=True):
@@ -44,12 +54,8 @@ class DetectorState(msgspec.Struct, array_like=True):
     idf_documents: int
     hours: list[tuple[int, bytes, dict[str, int]]]
     known_hour: int | None = None
-    undated: UndatedArticles = msgspec.field(default_factory=UndatedArticles)
-    bursts: list[Burst] = []
-    families: SourceFamilies = SourceFamilies()
-    voices: Voices = msgspec.field(default_factory=Voices)
     min_burst_documents: int = 0
-    late: LateArticles = msgspec.field(default_factory=LateArticles)
+    memory: Memory = msgspec.field(default_factory=Memory)
 
 
 _state_decoder = msgspec.msgpack.Decoder(DetectorState)

@@ -20,12 +20,11 @@ from aggregator.analysis.source import site_group
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.events.detection.baseline import KNOWN_VOLUME_SHARE
 from aggregator.events.detection.clustering import WindowItem
-from aggregator.events.detection.model import HISTORY_DAYS, HOURS_PER_DAY
+from aggregator.events.detection.model import CHANCE_ITEMS, HISTORY_DAYS, HOURS_PER_DAY
 
 MIN_VOICES = 5
 # (factor, exponent): a story of factor * documents_a_day ** exponent items is large.
 LARGE_STORY = (0.68, 0.3)
-MIN_ITEMS = 3
 # (third of the items needed, hours of a wire): what one voice may count.
 _PART, _WIRE_HOURS = 3, 3
 WIRE_A_DAY = 40
@@ -48,24 +47,33 @@ class Story(NamedTuple):
     expected: float = 0.0
 
 
+class Source(msgspec.Struct, array_like=True):
+    """Its first hour here; whether an article was in time, its late ones, and those that taught, by day."""
+
+    first_hour: int
+    is_in_time: bool = False
+    late: int = 0
+    taught: dict[int, int] = {}
+
+
 class Voices(msgspec.Struct, array_like=True):
-    """Documents of the last 7 days by language, source and day; the first hour of each source; known days."""
+    """Documents of the last 7 days by language, source and day; the sources by ``source_key``; known days."""
 
     by_language: dict[str, dict[str, dict[int, int]]] = {}
     documents: dict[str, dict[int, int]] = {}  # by language and day
     of_wires: dict[str, dict[int, int]] = {}  # those of a source beyond ``WIRE_A_DAY``
-    first_hours: dict[str, int] = {}
+    sources: dict[str, Source] = {}
     days: set[int] = set()
     today: int = 0
 
-    def observe(self, lang: str, source: str, hour: int) -> None:
-        """Count a document of this hour: of its arrival, or for which it is declared."""
-        day, key = hour // HOURS_PER_DAY, source_key(source)
+    def observe(self, lang: str, key: str, hour: int) -> Source:
+        """Count a document of a source in this hour: of its arrival, or for which it is declared."""
+        day = hour // HOURS_PER_DAY
         if day > self.today:
             self._expire(day - HISTORY_DAYS)
             self.today, self.days = day, {d for d in self.days if d >= day - HISTORY_DAYS}
         elif day < self.today - HISTORY_DAYS:
-            return
+            return self.sources.get(key) or Source(hour)
         self.days.add(day)
         days = self.by_language.setdefault(lang, {}).setdefault(key, {})
         total = self.documents.setdefault(lang, {})
@@ -73,7 +81,9 @@ class Voices(msgspec.Struct, array_like=True):
         if days[day] > WIRE_A_DAY:
             wires = self.of_wires.setdefault(lang, {})
             wires[day] = wires.get(day, 0) + 1
-        self.first_hours[key] = min(hour, self.first_hours.get(key, hour))
+        source = self.sources.setdefault(key, Source(hour))
+        source.first_hour = min(hour, source.first_hour)
+        return source
 
     def _expire(self, oldest: int) -> None:
         for lang, sources in self.by_language.items():
@@ -84,15 +94,15 @@ class Voices(msgspec.Struct, array_like=True):
             for total in (self.documents, self.of_wires):
                 total[lang] = {d: n for d, n in total.get(lang, {}).items() if d >= oldest}
         names = {source for sources in self.by_language.values() for source in sources}
-        self.first_hours = {source: hour for source, hour in self.first_hours.items() if source in names}
+        self.sources = {key: source for key, source in self.sources.items() if key in names}
 
     def counts_voices(self, lang: str) -> bool:
         """Whether enough sources are known; else items are counted, as of one wire."""
         return len(self.by_language.get(lang, ())) >= MIN_VOICES
 
-    def is_usual(self, lang: str, source: str) -> bool:
+    def is_usual(self, lang: str, key: str) -> bool:
         """Whether the source published on half of the known days before today."""
-        days = self.by_language.get(lang, {}).get(source_key(source), {})
+        days = self.by_language.get(lang, {}).get(key, {})
         return 2 * len(days.keys() - {self.today}) >= max(2, len(self.days) - 1)
 
     def items_needed(self, lang: str, most: int, missing_share: float) -> int:
@@ -104,7 +114,7 @@ class Voices(msgspec.Struct, array_like=True):
             return most
         factor, exponent = LARGE_STORY
         a_day, today = self.a_day(lang), self._on(lang, self.today)
-        large = min(most, max(MIN_ITEMS, ceil(factor * pow(a_day, exponent))))
+        large = min(most, max(CHANCE_ITEMS, ceil(factor * pow(a_day, exponent))))
         missing = max(missing_share, 1.0 - a_day / (KNOWN_VOLUME_SHARE * today) if today else 0.0)
         return large + int(missing * (most - large))
 
@@ -133,7 +143,8 @@ class Voices(msgspec.Struct, array_like=True):
             voices[key] = source_key(families.get(member.source, key))
         new = []
         if len(self.days) >= HISTORY_DAYS:
-            new = [key for key in by_source if self.first_hours.get(key, hour) > hour - HOURS_PER_DAY]
+            known_hour = hour - HOURS_PER_DAY
+            new = [k for k in by_source if k not in self.sources or self.sources[k].first_hour > known_hour]
         alone = [key for key in new if self._documents_of(key) <= len(by_source[key])]
         for i, key in enumerate(alone):
             voices[key] = next((voices[a] for a in alone[:i] if self._is_one(a, key, by_source)), voices[key])
@@ -163,6 +174,6 @@ class Voices(msgspec.Struct, array_like=True):
         site = site_group(a)
         if not site or not site_group(b):
             return False
-        same_hour = abs(self.first_hours[a] - self.first_hours[b]) <= 1
+        same_hour = abs(self.sources[a].first_hour - self.sources[b].first_hour) <= 1
         titles = [{normalize(member.title) for member in items[key]} for key in (a, b)]
         return (site == site_group(b)) + same_hour + (not titles[0].isdisjoint(titles[1])) >= 2

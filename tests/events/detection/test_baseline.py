@@ -236,12 +236,11 @@ def days_of(hours_ago: Iterable[int], known_hours_ago: int | None = None) -> flo
         ([d * 24 + h for d in range(7) for h in range(10)], 6 + 10 / 24),  # office hours, not a week yet
         ([d * 24 + 3 for d in range(8)], 7.0),  # one article a day
         ([*range(24), *range(72, 96)], 2.0),  # an outage of two days
-        ([*range(12), 47], 1 + 1 / 6),  # one article yesterday, then half a day
         (range(168, 400), 0.0),  # older than a week
     ],
 )
-def test_days_count_by_their_hours_with_documents(hours_ago: Iterable[int], days: float) -> None:
-    """A day counts fully from six hours on, or from the most that any day has."""
+def test_days_with_documents_count(hours_ago: Iterable[int], days: float) -> None:
+    """The first one by its hours."""
     assert days_of(hours_ago) == pytest.approx(days)
 
 
@@ -262,7 +261,7 @@ def test_the_days_are_between_0_and_7_and_grow_with_documents(
     days = days_of(hours_ago, known_hours_ago)
 
     assert 0.0 <= days <= 7.0
-    if max(hours_ago, default=0) < 168 and len(hours_ago) >= 6:
+    if max(hours_ago, default=0) < 168:
         assert days_of({*hours_ago, *range(168)}, known_hours_ago) >= days
 
 

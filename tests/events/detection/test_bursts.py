@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from aggregator.events.detection.bursts import BurstMemory
+from aggregator.events.detection.bursts import Bursts
 from aggregator.time_units import DAY_MS, HOUR_MS
 
 
 def test_a_burst_has_the_most_that_was_told_of_it() -> None:
-    """A cluster is one burst for a day; its final peak is set when it ends."""
-    memory = BurstMemory()
+    """A cluster is one burst; its final peak is set when it ends."""
+    memory = Bursts()
     memory.record(1, 16, "en", 0)
     memory.record(2, 20, "en", HOUR_MS)
     memory.record(3, 30, "de", HOUR_MS)
@@ -21,12 +21,9 @@ def test_a_burst_has_the_most_that_was_told_of_it() -> None:
     memory.raise_peak(9, 50)  # had no burst
     assert memory.peaks("en", 0) == [40, 20]
 
-    memory.record(1, 17, "en", 2 * DAY_MS)
-    assert memory.peaks("en", 0) == [40, 20, 17]
-
 
 def test_bursts_are_forgotten_after_a_week() -> None:
-    memory = BurstMemory()
+    memory = Bursts()
     for day in range(9):
         memory.record(day, 16 + day, "en", day * DAY_MS)
     assert memory.peaks("en", 0) == list(range(24, 16, -1))

@@ -15,6 +15,7 @@ from aggregator.events.detection.clustering import Cluster
 from aggregator.events.detection.description import (
     KEY_TERMS_PER_CLUSTER,
     PROFILE_TERMS,
+    SIDE,
     Candidate,
     KeyTermCache,
     build_profile,
@@ -283,7 +284,6 @@ def test_of_similar_headlines_the_latest_is_chosen() -> None:
         "Builders' shares slide after Wenlow bridge collapse",
         "Premier says Wenlow bridge will be rebuilt",
         "Wenlow bridge will be rebuilt soon: Miller",
-        "Wenlow bridge",
         "Video shows Wenlow bridge collapse",
     ],
 )
@@ -316,7 +316,7 @@ def test_who_reports_what_happened_does_not_make_it_a_statement() -> None:
 )
 def test_questions_and_explainers_are_recognized_in_several_languages(title: str) -> None:
     """At the start, or behind a colon."""
-    assert news_value(title) == 0.5
+    assert news_value(title) == SIDE
 
 
 def test_a_headline_is_whole_in_the_main_language_and_kept_for_a_while() -> None:
@@ -336,4 +336,4 @@ def test_a_headline_is_whole_in_the_main_language_and_kept_for_a_while() -> None
 def test_other_scripts_have_no_word_lists() -> None:
     """Only a question mark counts; a headline without spaces is not short."""
     assert news_value("\u6865\u6881\u5728\u66b4\u98ce\u96e8\u4e2d\u5012\u584c") == 1.0
-    assert news_value("\u6865\u6881\u5012\u584c\u4e86\uff1f") == 0.5
+    assert news_value("\u6865\u6881\u5012\u584c\u4e86\uff1f") == SIDE

@@ -67,11 +67,10 @@ def test_items_without_source_or_language_add_none() -> None:
 def test_lists_are_limited_while_counts_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit an item is counted, has a number, and is not listed."""
     monkeypatch.setattr(lifecycle, "MAX_EVENT_ITEMS", 2)
-    monkeypatch.setattr(lifecycle, "MAX_EVENT_SOURCES", 1)
 
     event = opened(1, 2, 3)
 
-    assert (event.size, list(event.items), list(event.sources)) == (3, ["a1", "a2"], ["s1"])
+    assert (event.size, list(event.items), list(event.sources)) == (3, ["a1", "a2"], ["s1", "s0"])
     assert event.pending_numbers == [1, 2, 3]
     event.absorb(opened(4, id_="e2"))
     assert (event.size, list(event.items)) == (4, ["a1", "a2"])

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from aggregator.domain import StreamItem, article_number_at
-from aggregator.events.detection.model import OVERRIDE_RETENTION_MS, EditorOverrides, Mute
+from aggregator.events.detection.model import HISTORY_MS, EditorOverrides, Mute
 
-NOW_MS = 2 * OVERRIDE_RETENTION_MS
+NOW_MS = 2 * HISTORY_MS
 STORM, FERRY = (("storm", 1.0),), (("ferry", 1.0),)
 
 
@@ -46,7 +46,7 @@ def test_a_removed_article_is_recognized_in_every_version() -> None:
 
 def test_an_action_drops_what_has_expired() -> None:
     """Exactly seven days old is still in force; the given overrides do not change."""
-    edge_ms = NOW_MS - OVERRIDE_RETENTION_MS
+    edge_ms = NOW_MS - HISTORY_MS
     kept = EditorOverrides(
         revision=3,
         mutes=(Mute("e1", "story", STORM, until_ms=NOW_MS), Mute("e2", "routine", FERRY)),

@@ -94,15 +94,14 @@ def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:
     return np.minimum(found, 1.0)
 
 
-def similarities(profiles: Sequence[TermProfile]) -> FloatArray:
-    """Cosines of the profiles with each other, (n, n) in 0..1; 0 where one is empty."""
+def unit_vectors(profiles: Sequence[TermProfile]) -> FloatArray:
+    """The profiles as rows of norm 1 over their prefixes, (n, m); 0 for one that is empty."""
     hashes, weights, owners = _flatten(profiles)
     columns, at = np.unique(hashes, return_inverse=True)
     rows = np.zeros((len(profiles), len(columns)))
     np.add.at(rows, (owners, at), weights)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    rows = np.divide(rows, norms, out=rows, where=norms > 0)
-    found: FloatArray = np.minimum(rows @ rows.T, 1.0)
+    found: FloatArray = np.divide(rows, norms, out=rows, where=norms > 0)
     return found
 
 

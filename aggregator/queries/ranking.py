@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2
-from typing import NamedTuple
 
 import numpy as np
 
-from aggregator.analysis.term_profile import FloatArray, similarities
+from aggregator.analysis.term_profile import FloatArray, unit_vectors
 from aggregator.analysis.text.normalization import source_key
 from aggregator.domain import ArticleRecord
 from aggregator.queries.relatedness import ScoredArticle
@@ -19,10 +18,10 @@ DEFAULT_HALF_LIFE_MS = 7 * DAY_MS
 # Of a history, after which what was read counts half as much for its interest.
 READING_HALF_LIFE_MS = 7 * DAY_MS
 HISTORY_DIVERSITY = 0.3
-# Mean similarity from which two groups of read articles are one interest.
+# Similarity from which two articles that were read are one interest.
 SAME_INTEREST = 0.25
-# Answers of one interest that compete for its places.
-POOL = 30
+# Articles that compete for a place, shared by the interests.
+POOL = 3
 _SMALLEST = 1e-9
 
 
@@ -88,12 +87,10 @@ def choose(
     pool = [
         (log_weight, found, interest)
         for interest, ranked in enumerate(interests)
-        for log_weight, found in sorted(ranked, key=_order)[: max(POOL, limit)]
+        for log_weight, found in sorted(ranked, key=_order)[: max(limit, POOL * limit // len(interests))]
     ]
-    matrix = (
-        similarities([(f.record.terms, f.record.minor_terms) for _, f, _ in pool])
-        if diversity and pool
-        else None
+    vectors = (
+        unit_vectors([(f.record.terms, f.record.minor_terms) for _, f, _ in pool]) if diversity else None
     )
     nearest = np.zeros(len(pool))
     seats = [0] * len(interests)
@@ -115,8 +112,8 @@ def choose(
         groups.add(found.group)
         chosen.append((found, turn))
         left = [i for i in left if pool[i][1].group not in groups]
-        if matrix is not None:
-            nearest = np.maximum(nearest, matrix[best])
+        if vectors is not None:
+            nearest = np.maximum(nearest, vectors @ vectors[best])
     return chosen
 
 
@@ -124,39 +121,21 @@ def _order(ranked: tuple[float, ScoredArticle]) -> tuple[float, int]:
     return -ranked[0], -ranked[1].record.publication_ms
 
 
-class Interest(NamedTuple):
-    """An interest of a reader: the weight of what was read of it, and the position of a typical article."""
+def interests_of(vectors: FloatArray, weights: Sequence[float], limit: int) -> list[tuple[int, float]]:
+    """Up to ``limit`` interests of a reader, the first ones the heaviest: a typical article and the weight.
 
-    weight: float
-    typical: int
-
-
-def interests_of(matrix: FloatArray, spaces: Sequence[str], weights: Sequence[float]) -> list[Interest]:
-    """The interests of a history, heaviest first: groups by average linkage within each language.
-
-    ``matrix``: (n, n) similarities of the terms of what was read.
+    Greedy facility location: each covers what it resembles of what was read (``vectors``: unit, (n, m)) and
+    no earlier one does; what one covers by ``SAME_INTEREST`` is no interest of its own.
     """
-    names, values = np.array(spaces), np.array(weights)
-    matrix = np.where(names[:, None] == names, matrix, 0.0)
-    groups = [[i] for i in range(len(matrix))]
-    sums = matrix.copy()
-    np.fill_diagonal(sums, -1.0)
-    while len(groups) > 1:
-        sizes = np.array(list(map(len, groups)))
-        means = sums / np.outer(sizes, sizes)
-        a, b = sorted(map(int, divmod(means.argmax(), len(groups))))
-        if means[a, b] < SAME_INTEREST:
-            break
-        groups[a] += groups.pop(b)
-        sums[a] += sums[b]
-        sums[:, a] += sums[:, b]
-        sums = np.delete(np.delete(sums, b, 0), b, 1)
-        sums[a, a] = -1.0
-    found = []
-    for group in groups:
-        typical = values[group] * matrix[np.ix_(group, group)].mean(axis=1)
-        found.append(Interest(float(values[group].sum()), group[int(typical.argmax())]))
-    return sorted(found, reverse=True)
+    matrix = np.array([vectors @ row for row in vectors])
+    covered, found = np.zeros(len(vectors)), list[tuple[int, float]]()
+    while len(found) < limit and (covered < SAME_INTEREST).any():
+        gains = np.maximum(matrix - covered, 0.0) @ np.array(weights)
+        best = int(np.where(covered < SAME_INTEREST, gains, -1.0).argmax())
+        found.append((best, float(gains[best])))
+        covered = np.maximum(covered, matrix[best])
+        covered[best] = 1.0  # also without terms
+    return found
 
 
 def reading_weights(read_ms: Sequence[int]) -> list[float]:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from aggregator.analysis.term_profile import similarities
+from aggregator.analysis.term_profile import unit_vectors
 from aggregator.domain import NO_SKETCH, Analysis, AnalyzeMany, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import AggregatorError
 from aggregator.index import Index, StoredArticle
@@ -113,18 +113,16 @@ class RelatedArticles:
         subjects = [replace(_subject_of(stored[id_]), binding=None) for id_ in read_ms if id_ in stored]
         not_found = [id_ for id_ in read_ms if id_ not in stored]
         profiles = [(subject.article.terms, subject.article.minor_terms) for subject in subjects]
-        interests = interests_of(
-            similarities(profiles),
-            [subject.article.space for subject in subjects],
-            reading_weights([read_ms[subject.id] for subject in subjects]),
-        )[: options.limit]
+        weights = reading_weights([read_ms[subject.id] for subject in subjects])
+        interests = interests_of(unit_vectors(profiles), weights, options.limit)
         read = frozenset(subject.group for subject in subjects if subject.group is not None)
         found = await asyncio.gather(
-            *(self._find(subjects[interest.typical], options, read) for interest in interests)
+            *(self._find(subjects[typical], options, read) for typical, _ in interests)
         )
-        weights = [interest.weight for interest in interests]
         diversity = HISTORY_DIVERSITY if options.diversity is None else options.diversity
-        return await self._answer(list(filter(None, found)), weights, options, diversity), not_found
+        return await self._answer(
+            list(filter(None, found)), [weight for _, weight in interests], options, diversity
+        ), not_found
 
     async def of_article(
         self, article: Article, options: RelatedOptions = DEFAULT_OPTIONS

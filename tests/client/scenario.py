@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from aggregator_client import Client, Decision, Unavailable
@@ -11,6 +12,7 @@ from aggregator_client.errors import InvalidInput, NotFound
 
 Article = Mapping[str, Any]
 # The names and statuses that the JavaScript client gives the same errors.
+NOW = datetime.now(UTC)
 STATUSES: dict[type[Exception], int] = {NotFound: 404, InvalidInput: 400, OSError: 507}
 
 
@@ -56,7 +58,15 @@ async def run(url: str, deadline_s: float, articles: Mapping[str, Article]) -> d
         result["refused"] = await rejection(client.submit({"id": "empty"}))
         result["related"] = [item.id for item in await client.related(original["id"])]
         result["related_to"] = [item.id for item in await client.related_to({"text": original["text"]})]
-        result["related_to_ids"] = (await client.related_to_ids([original["id"], "absent"])).not_found
+        result["related_to_ids"] = (
+            await client.related_to_ids({original["id"]: NOW, "absent": NOW})
+        ).not_found
+        result["related_to_each"] = len(
+            (await client.related_to_each([original["id"], "absent"], limit=3)).lists
+        )
+        result["related_limit"] = len(
+            await client.related(original["id"], limit=1, source=["none", "nobody"])
+        )
         result["search"] = sorted(a.id for a in (await client.search("Brackwater ferry")).articles)
         result["copies"] = [article.id for article in (await client.copies(copy["id"])).copies]
         result["explain"] = (await client.explain(original["id"], copy["id"])).is_copy

@@ -60,6 +60,8 @@ EXPECTED = {
     "timeout_closed": ["Unavailable", "timeout"],
     "refused": ["Rejected", 400],
     "related_to_ids": ["absent"],
+    "related_to_each": 1,
+    "related_limit": 0,
     "search": ["a", "b", "c"],
     "copies": ["a", "b"],
     "explain": True,

@@ -113,15 +113,17 @@ def test_every_interest_gets_a_place_and_the_heaviest_get_most() -> None:
     assert choose([], [], 10, 0.3) == []
 
 
-def test_interests_are_groups_of_similar_articles_of_one_language() -> None:
-    """The heaviest first, with the article that is most like the others; a lone article is an interest."""
-    matrix = np.eye(6)
-    for i, j, value in ((0, 1, 0.5), (1, 2, 0.6), (0, 2, 0.3), (3, 4, 0.4), (2, 5, 0.9)):
-        matrix[i, j] = matrix[j, i] = value
-    found = interests_of(matrix, ["en"] * 5 + ["de"], [1.0, 1.0, 1.0, 0.5, 0.25, 0.5])
+def test_interests_cover_what_was_read() -> None:
+    """The typical article of the largest group first, by what it covers anew; then what is left alone."""
+    same, other, alone = [0.6, 0.8, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]
+    vectors = np.array([[0.0, 1.0, 0.0, 0.0], same, [1.0, 0.0, 0.0, 0.0], other, other, alone, [0.0] * 4])
+    weights = [1.0, 1.0, 1.0, 0.5, 0.25, 1.0, 0.5]
+    found = interests_of(vectors, weights, 10)
 
-    assert [(interest.weight, interest.typical) for interest in found] == [(3.0, 1), (0.75, 3), (0.5, 5)]
-    assert interests_of(np.zeros((0, 0)), [], []) == []
+    assert [typical for typical, _ in found] == [1, 5, 3, 6]
+    assert [weight for _, weight in found] == pytest.approx([2.4, 1.0, 0.75, 0.0])
+    assert interests_of(vectors, weights, 2) == found[:2]
+    assert interests_of(np.zeros((0, 0)), [], 10) == []
 
 
 def test_what_was_read_last_weighs_most() -> None:

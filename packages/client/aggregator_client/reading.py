@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -17,6 +18,7 @@ from aggregator_client.wire import (
     EventDetailOut,
     EventsOut,
     ExplainOut,
+    RelatedBatchOut,
     RelatedListOut,
     RelatedOut,
     RelatedToManyOut,
@@ -45,20 +47,36 @@ class Reader:
         """All articles of its duplicate group, the canonical one first. Raises NotFound."""
         return await self._request_as(CopiesOut, "GET", f"/v1/articles/{quote(id, safe='')}/copies")
 
-    async def related(self, id: str, *, limit: int = 10) -> Sequence[RelatedOut]:
-        """Articles related to a stored one. Raises NotFound."""
-        path = f"/v1/articles/{quote(id, safe='')}/related?limit={limit}"
-        return (await self._request_as(RelatedListOut, "GET", path)).related
+    async def related(self, id: str = "", **parameters: Any) -> Sequence[RelatedOut]:
+        """Articles related to a stored one; without an id, one of each top story. Raises NotFound.
 
-    async def related_to(self, article: Mapping[str, Any], *, limit: int = 10) -> Sequence[RelatedOut]:
+        ``parameters`` of all related articles, as in the HTTP API: limit, half_life, diversity, min_score,
+        since, until, lang, and the lists source, exclude_source and exclude_ids.
+        """
+        path = f"/v1/articles/{quote(id, safe='')}/related" if id else "/v1/related"
+        return (await self._request_as(RelatedListOut, "GET", path + _query(parameters))).related
+
+    async def related_to(self, article: Mapping[str, Any], **parameters: Any) -> Sequence[RelatedOut]:
         """Articles related to one that need not be stored."""
-        path = f"/v1/related?limit={limit}"
+        path = "/v1/related" + _query(parameters)
         return (await self._request_as(RelatedListOut, "POST", path, encode_article(article))).related
 
-    async def related_to_ids(self, ids: Sequence[str], *, limit: int = 10) -> RelatedToManyOut:
-        """Articles related to up to 20 stored ones; ``not_found``: the ids that are unknown or expired."""
-        path, body = f"/v1/related?limit={limit}", msgspec.json.encode({"ids": list(ids)})
-        return await self._request_as(RelatedToManyOut, "POST", path, body)
+    async def related_to_ids(
+        self, ids: Sequence[str] | Mapping[str, datetime], **parameters: Any
+    ) -> RelatedToManyOut:
+        """Articles for a reader of up to 50 stored ones; ``not_found``: the ids that are unknown or expired.
+
+        ``ids`` with the times when they were read: the latest count most.
+        """
+        times: Mapping[str, datetime] = ids if isinstance(ids, Mapping) else {}
+        read = [{"id": id, "read_at": times[id]} if id in times else id for id in ids]
+        body = msgspec.json.encode({"ids": read, **parameters})
+        return await self._request_as(RelatedToManyOut, "POST", "/v1/related", body)
+
+    async def related_to_each(self, ids: Sequence[str], **parameters: Any) -> RelatedBatchOut:
+        """A list for each of up to 100 stored articles, for pages that are rendered in advance."""
+        body = msgspec.json.encode({"ids": list(ids), **parameters})
+        return await self._request_as(RelatedBatchOut, "POST", "/v1/related/batch", body)
 
     async def explain(self, a: str, b: str, *, policy: str = "") -> ExplainOut:
         """Why two stored articles are duplicates, or not, under a policy profile. Raises NotFound."""
@@ -86,3 +104,7 @@ class Reader:
             raise Unavailable(
                 f"{self._connection.url}{path} sent an unexpected answer ({error}).", "not_an_aggregator"
             ) from None
+
+
+def _query(parameters: Mapping[str, Any]) -> str:
+    return "?" + urlencode(parameters, doseq=True) if parameters else ""

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from aggregator_client.wire import (
     EventDetailOut,
     EventsOut,
     ExplainOut,
+    RelatedBatchOut,
     RelatedOut,
     RelatedToManyOut,
     SearchOut,
@@ -93,17 +95,23 @@ class SyncClient:
         """See ``Client.copies``."""
         return self._run(lambda: self._client.copies(id))
 
-    def related(self, id: str, *, limit: int = 10) -> Sequence[RelatedOut]:
+    def related(self, id: str = "", **parameters: Any) -> Sequence[RelatedOut]:
         """See ``Client.related``."""
-        return self._run(lambda: self._client.related(id, limit=limit))
+        return self._run(lambda: self._client.related(id, **parameters))
 
-    def related_to(self, article: Mapping[str, Any], *, limit: int = 10) -> Sequence[RelatedOut]:
+    def related_to(self, article: Mapping[str, Any], **parameters: Any) -> Sequence[RelatedOut]:
         """See ``Client.related_to``."""
-        return self._run(lambda: self._client.related_to(article, limit=limit))
+        return self._run(lambda: self._client.related_to(article, **parameters))
 
-    def related_to_ids(self, ids: Sequence[str], *, limit: int = 10) -> RelatedToManyOut:
+    def related_to_ids(
+        self, ids: Sequence[str] | Mapping[str, datetime], **parameters: Any
+    ) -> RelatedToManyOut:
         """See ``Client.related_to_ids``."""
-        return self._run(lambda: self._client.related_to_ids(ids, limit=limit))
+        return self._run(lambda: self._client.related_to_ids(ids, **parameters))
+
+    def related_to_each(self, ids: Sequence[str], **parameters: Any) -> RelatedBatchOut:
+        """See ``Client.related_to_each``."""
+        return self._run(lambda: self._client.related_to_each(ids, **parameters))
 
     def search(self, query: str, *, limit: int = 20) -> SearchOut:
         """See ``Client.search``."""

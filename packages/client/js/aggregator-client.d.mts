@@ -72,12 +72,14 @@ export class Client {
   delete(id: string, options?: { takeDown?: boolean }): Promise<boolean>;
   /** All articles of its duplicate group, the canonical one first. */
   copies(id: string): Promise<CopiesOut>;
-  /** Articles related to a stored one. */
-  related(id: string, limit?: number): Promise<RelatedOut[]>;
+  /** Articles related to a stored one; without an id, one of each top story. */
+  related(id?: string, parameters?: RelatedQuery): Promise<RelatedOut[]>;
   /** Articles related to one that need not be stored. */
-  relatedTo(article: ArticleIn, limit?: number): Promise<RelatedOut[]>;
-  /** Articles related to up to 20 stored ones, and the ids that are unknown or expired. */
-  relatedToIds(ids: string[], limit?: number): Promise<RelatedToManyOut>;
+  relatedTo(article: ArticleIn, parameters?: RelatedQuery): Promise<RelatedOut[]>;
+  /** Articles for a reader of up to 50 stored ones, and the ids that are unknown or expired. */
+  relatedToIds(ids: RelatedIn["ids"], parameters?: RelatedQuery): Promise<RelatedToManyOut>;
+  /** A list for each of up to 100 stored articles. */
+  relatedToEach(ids: string[], parameters?: RelatedQuery): Promise<RelatedBatchOut>;
   /** Articles and events with these words, or the article with this id or URL. */
   search(query: string, limit?: number): Promise<SearchOut>;
   /** Why two stored articles are duplicates, or not, under a policy profile. */
@@ -544,6 +546,62 @@ export interface Problem {
   request_id?: string | null;
 }
 
+/** An article that a reader has read; without a time it counts as read last. */
+export interface ReadArticle {
+  /** At most 512 bytes, no control characters. */
+  id: string;
+  /** RFC 3339 with an offset, e.g. 2026-11-20T08:00:00Z */
+  read_at?: string | null;
+}
+
+/** A list for each of several stored articles. */
+export interface RelatedBatchOut {
+  /** The lists, in order of the given ids. */
+  lists: Array<RelatedToOneOut>;
+  /** Given ids that are not stored, or not any more. */
+  not_found: Array<string>;
+}
+
+/** What to find related articles for: an article by its content, or ids; neither: a new reader. */
+export interface RelatedIn {
+  /** At most 512 bytes, no control characters. */
+  id?: string | null;
+  /** http or https. */
+  url?: string | null;
+  /** Headline. */
+  title?: string | null;
+  /** The main text; takes precedence over html. */
+  text?: string | null;
+  /** The whole page; the main text is extracted from it. */
+  html?: string | null;
+  /** A list: as in the query. A text: the outlet of the article; with ids, as a list of one. */
+  source?: Array<string> | string | null;
+  /** RFC 3339 with an offset, e.g. 2026-11-20T08:00:00Z */
+  published_at?: string | null;
+  /** Language tag such as "en" or "zh-Hant"; detected when absent. */
+  lang?: string | null;
+  /** Name of a policy profile of the service, or "default"; absent: selected by the source. */
+  policy?: string | null;
+  /** What a reader has read, 0 to 50 ids, or ids with times. */
+  ids?: Array<string | ReadArticle> | null;
+  /** Maximum number of items. */
+  limit?: number | null;
+  /** Only published (else arrived) from this time or age on. */
+  since?: string | null;
+  /** Only published (else arrived) before this time or age. */
+  until?: string | null;
+  /** No articles from these outlets. */
+  exclude_source?: Array<string> | null;
+  /** Neither these articles nor copies of them. */
+  exclude_ids?: Array<string> | null;
+  /** Age at which an answer counts half as much, e.g. 12h or 2d; 0: age does not count. By default 7d, and only age before the article that was asked about counts. */
+  half_life?: string | null;
+  /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, histories 0.3. */
+  diversity?: number | null;
+  /** Only articles with at least this score, 0 to 1; by default the setting related_min_score. */
+  min_score?: number | null;
+}
+
 /** A stored article on the same topic; a key with the role `related` gets the first five fields. */
 export interface RelatedOut {
   /** Id of the article. */
@@ -562,12 +620,44 @@ export interface RelatedOut {
   similarity?: number;
 }
 
+/** Which related articles are answered, and in which order. */
+export interface RelatedQuery {
+  /** Maximum number of items. */
+  limit?: number;
+  /** Only published (else arrived) from this time or age on. */
+  since?: string | null;
+  /** Only published (else arrived) before this time or age. */
+  until?: string | null;
+  /** Only articles from these outlets (repeat it, or a list in a body). */
+  source?: Array<string>;
+  /** No articles from these outlets. */
+  exclude_source?: Array<string>;
+  /** Neither these articles nor copies of them. */
+  exclude_ids?: Array<string>;
+  /** Only articles in this language, e.g. "de"; "und": no language was detected. */
+  lang?: string | null;
+  /** Age at which an answer counts half as much, e.g. 12h or 2d; 0: age does not count. By default 7d, and only age before the article that was asked about counts. */
+  half_life?: string | null;
+  /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, histories 0.3. */
+  diversity?: number | null;
+  /** Only articles with at least this score, 0 to 1; by default the setting related_min_score. */
+  min_score?: number | null;
+}
+
 /** As RelatedListOut. `not_found`: those of the given ids that are not stored, or not any more. */
 export interface RelatedToManyOut {
   /** Related articles, best first. */
   related: Array<RelatedOut>;
   /** Given ids that are not stored, or not any more. */
   not_found: Array<string>;
+}
+
+/** As RelatedListOut, of one article of a batch. */
+export interface RelatedToOneOut {
+  /** Id of the article. */
+  id: string;
+  /** Related articles, best first. */
+  related: Array<RelatedOut>;
 }
 
 /** The article that an id stood for before; its copies stay in their group. */

@@ -21,6 +21,8 @@
 /** @typedef {import("./aggregator-client.mjs").Decision} Decision */
 /** @typedef {import("./aggregator-client.mjs").ArticleIn} ArticleIn */
 /** @typedef {import("./aggregator-client.mjs").Problem} Problem */
+/** @typedef {import("./aggregator-client.mjs").RelatedIn} RelatedIn */
+/** @typedef {import("./aggregator-client.mjs").RelatedQuery} RelatedQuery */
 /** @typedef {{status: number, text: string, retryAfterMs: number}} Answer */
 
 const BUSY_BUDGET_MS = 10_000;
@@ -215,19 +217,25 @@ export class Client {
     return this._json("GET", `/v1/articles/${encodeURIComponent(id)}/copies`);
   }
 
-  /** @param {string} id */
-  async related(id, limit = 10) {
-    return (await this._json("GET", `/v1/articles/${encodeURIComponent(id)}/related?limit=${limit}`)).related;
+  /** @param {string} id @param {RelatedQuery} parameters */
+  async related(id = "", parameters = {}) {
+    const path = id ? `/v1/articles/${encodeURIComponent(id)}/related` : "/v1/related";
+    return (await this._json("GET", path + queryOf(parameters))).related;
   }
 
-  /** @param {ArticleIn} article */
-  async relatedTo(article, limit = 10) {
-    return (await this._json("POST", `/v1/related?limit=${limit}`, article)).related;
+  /** @param {ArticleIn} article @param {RelatedQuery} parameters */
+  async relatedTo(article, parameters = {}) {
+    return (await this._json("POST", "/v1/related" + queryOf(parameters), article)).related;
   }
 
-  /** @param {string[]} ids */
-  relatedToIds(ids, limit = 10) {
-    return this._json("POST", `/v1/related?limit=${limit}`, { ids });
+  /** @param {RelatedIn["ids"]} ids @param {RelatedQuery} parameters */
+  relatedToIds(ids, parameters = {}) {
+    return this._json("POST", "/v1/related", { ids, ...parameters });
+  }
+
+  /** @param {string[]} ids @param {RelatedQuery} parameters */
+  relatedToEach(ids, parameters = {}) {
+    return this._json("POST", "/v1/related/batch", { ids, ...parameters });
   }
 
   /** @param {string} query */
@@ -424,6 +432,12 @@ export class Client {
     const retryAfterMs = /^\d+$/.test(after) ? 1000 * Number(after) : 0;
     return { status: response.status, text: await response.text(), retryAfterMs };
   }
+}
+
+/** @param {Record<string, any>} parameters */
+function queryOf(parameters) {
+  const pairs = Object.entries(parameters).flatMap(([name, value]) => [value].flat().map((one) => [name, one]));
+  return pairs.length ? "?" + new URLSearchParams(pairs) : "";
 }
 
 /** @param {number} ms */

@@ -23,7 +23,7 @@ ENV_PREFIX = "AGGREGATOR_"
 # Names the configuration file; a variable and no setting, because the file cannot name itself.
 CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
 EVENT_RULES = ("stories", "literal")
-POLICY_NAMES = ("verified", "hamming", "same-event")
+POLICY_NAMES = ("verified", "hamming")
 USER_ROLES = ("reader", "editor", "admin")  # of people; crawlers send keys
 STORE_SCHEMES = (
     "redis",
@@ -191,8 +191,8 @@ class Settings:
     )
     policy: str = _option(
         "verified",
-        "Deduplication rule: verified (fingerprint, then overlap of wording), hamming (fingerprint only, "
-        "the rule of the paper) or same-event (one event, by a fitted model).",
+        "Deduplication rule: verified (fingerprint, then overlap of wording) or hamming (fingerprint only, "
+        "the rule of the paper).",
         **_one_of(*POLICY_NAMES),
     )
     duplicate_bits: int = _option(3, "Maximum Hamming distance of a duplicate.", **_in_range(0, 7))

@@ -27,7 +27,7 @@ from aggregator.analysis.analyzer import HEADLINE_COUNTS_BELOW_WORDS, shingle_wi
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
 from aggregator.analysis.text.decisive import decisive_difference
 from aggregator.dedup.copy_rule import EQUAL_HEADLINES, Comparable, Evidence
-from aggregator.dedup.event_model import title_similarity, title_terms
+from aggregator.dedup.headlines import title_similarity, title_terms
 from aggregator.dedup.wording import SharedWording, count_of_headline, shared_wording
 
 Reason = Literal["", "figures", "names", "headline", "column", "own news", "page", "part", "passage"]

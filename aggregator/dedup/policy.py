@@ -7,8 +7,6 @@
   "related". An article that begins otherwise is a duplicate if it shares enough with copies of two outlets.
   An article whose candidate is its own flash or teaser is "related" to it, and so is a flash with other
   figures, since its content is new. Two fillings of one template (``copy_rule.py``) do not match.
-* ``same-event``  "the same event", not "the same text": a fitted model of terms, headlines, names, figures
-  and wording (``event_model.py``). Articles that share distinctive terms are candidates too.
 
 A profile is a policy with a name. An article is judged by the profile that its request names (``default``:
 that of the service), else by that of the first rule with a pattern that matches its source, else by the
@@ -37,7 +35,6 @@ class Policy:
     ``updates_are_new``: a copy with replaced figures (a toll, a price) is "related" with ``updated_figures``,
     as public-health editors need it (Rodier & Carter 2020, section 4.2). ``copy_rule`` (derived): the table
     of the other thresholds. ``containment_floor`` (derived): no rule distinguishes below it.
-    ``compares_by_terms`` (derived): articles that share distinctive terms alone are candidates.
     """
 
     name: str = "verified"
@@ -61,14 +58,12 @@ class Policy:
     keep_if_adds: float = 0.2
     copy_rule: CopyRule = field(init=False, repr=False, compare=False)
     containment_floor: float = field(init=False, repr=False, compare=False)
-    compares_by_terms: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         rule = self._build_copy_rule()
         floor = min(row.containment for row in (*rule.other_outlet, *rule.same_outlet, *rule.later))
         object.__setattr__(self, "copy_rule", rule)
-        object.__setattr__(self, "compares_by_terms", self.name == "same-event")
-        object.__setattr__(self, "containment_floor", 0.0 if self.compares_by_terms else floor)
+        object.__setattr__(self, "containment_floor", floor)
 
     def _build_copy_rule(self) -> CopyRule:
         opening, headline = self.same_outlet_opening, self.same_outlet_headline_similarity
@@ -95,9 +90,7 @@ class Policy:
 
     def may_match(self, overlap: OverlapEstimate, *, same_outlet: bool) -> bool:
         """Whether a candidate farther than ``related_bits`` with this wording can affect the outcome."""
-        return self.compares_by_terms or (
-            self.name == "verified" and self.copy_rule.may_match(overlap, same_outlet=same_outlet)
-        )
+        return self.name == "verified" and self.copy_rule.may_match(overlap, same_outlet=same_outlet)
 
 
 # Name of the policy that the settings describe.

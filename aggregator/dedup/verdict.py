@@ -24,7 +24,7 @@ from aggregator.dedup.copy_rule import (
     Evidence,
     figures_changed,
 )
-from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability, title_similarity
+from aggregator.dedup.headlines import title_similarity
 from aggregator.dedup.other_news import MOST, Reason, other_news, stands_under_many_headlines
 from aggregator.dedup.policy import Policy
 from aggregator.dedup.templates import exchanged
@@ -122,8 +122,6 @@ def compare_with_readers_versions(
         own = headline_units(subject)
         adds = sum(word not in readers for word in own) / max(1, len(own))
     adds = 0.0 if match.rule == "exact" else round(adds, 2)
-    if policy.name == "same-event":  # its duplicates have words of their own
-        return replace(outcome, adds=adds)
     may_follow = same_outlet and match.rule != "exact" and policy.name == "verified"
     if may_follow and estimate_overlap(subject.sketch, canonical.sketch).containment < HALF:
         return replace(outcome, verdict="related", match=None, keep=True, follows=match.canonical_id)
@@ -191,8 +189,6 @@ def _best_match(new: Comparable, matches: Sequence[Candidate], policy: Policy) -
     earliest_first = sorted(matches, key=lambda c: c.record.number)
     if policy.name == "hamming":
         return min(earliest_first, key=lambda c: c.evidence.distance), "hamming"
-    if policy.name == "same-event":
-        return max(earliest_first, key=lambda c: c.evidence.similarity), "title"
     nearest_first = sorted(
         earliest_first,
         key=lambda c: (-c.evidence.overlap.containment, -c.evidence.overlap.resemblance, c.evidence.distance),
@@ -251,8 +247,6 @@ def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Polic
     """Whether the policy matches the later and the earlier article; if not, why in spite of their wording."""
     if policy.name == "hamming":
         return evidence.distance <= policy.duplicate_bits, ""
-    if policy.name == "same-event":
-        return same_event_probability(a, b, evidence) >= MIN_PROBABILITY, ""
     if evidence.overlap.containment < policy.containment_floor:
         return False, ""
     headlines = cache(lambda: headline_similarity(a, b))  # needed up to three times, seldom at all

@@ -13,7 +13,7 @@ clock again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import getrandbits
 
 from aggregator.analysis.source import as_sent
@@ -75,12 +75,11 @@ MAX_RELATED = 10
 
 @dataclass(slots=True)
 class LookedUpArticle:
-    """What the index returned for one article; ``term_numbers`` are for policies that compare by terms."""
+    """What the index returned for one article."""
 
     probe: Probe
     matches: LookupResult
     candidate_numbers: list[int]
-    term_numbers: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -136,7 +135,7 @@ class Decider:
             candidates=build_candidates(
                 snapshot,
                 probe,
-                list(dict.fromkeys((*lookup.candidate_numbers, *lookup.term_numbers))),
+                lookup.candidate_numbers,
                 pending.profile.policy,
                 pending.article,
                 now_ms,

@@ -18,7 +18,7 @@ from aggregator.analysis.article_id import MAX_ID_BYTES
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.source import site_of
 from aggregator.analysis.text.normalization import source_key
-from aggregator.dedup.event_model import title_similarity
+from aggregator.dedup.headlines import title_similarity
 from aggregator.dedup.wording import headline_shingles
 from aggregator.domain import Analysis, Article, ArticleRecord
 from aggregator.index import Snapshot

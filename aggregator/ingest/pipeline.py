@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 
 from aggregator import tracing
 from aggregator.concurrency import Spawn, TaskHandle, YieldControl, spawn_task, yield_control
-from aggregator.domain import ArticleRecord
 from aggregator.errors import CommitConflict
 from aggregator.index import Index, Snapshot, keys
 from aggregator.index.bindings import bindings_under
@@ -94,15 +93,7 @@ class _InFlight:
         langs = {item.analysis.text_key: item.analysis.lang for item in in_flight}
         if any(langs.get(i.analysis.text_key, i.analysis.lang) != i.analysis.lang for i in batch):
             return False
-        if any(item.profile.policy.compares_by_terms for item in batch):  # term buckets are not caught up
-            return False
         return ids.isdisjoint(item.article.id for item in batch)
-
-
-def _offer_to_later(record: ArticleRecord, batch: Batch, position: int) -> None:
-    for item, lookup in zip(batch.pending[position + 1 :], batch.lookups[position + 1 :], strict=True):
-        if item.profile.policy.compares_by_terms and lookup.probe.space == record.space:
-            lookup.term_numbers.append(record.number)
 
 
 class BatchPipeline:
@@ -226,11 +217,6 @@ class BatchPipeline:
                 for i, matches in zip(part, found, strict=True):
                     lookups[i].matches, lookups[i].candidate_numbers = matches, matches.ranked_numbers
                     wanted.update(dict.fromkeys(lookups[i].candidate_numbers, probes[i].space))
-            for item, lookup in zip(pending, lookups, strict=True):
-                if item.profile.policy.compares_by_terms:
-                    sharing = await self._index.related.find(item.analysis, item.article.id)
-                    lookup.term_numbers = list(sharing.numbers)
-                    wanted.update(dict.fromkeys(sharing.numbers, lookup.probe.space))
             for probe in probes:
                 for known in bindings_under(snapshot, probe.binding_key):
                     wanted.setdefault(known.binding.number, known.space)
@@ -281,7 +267,6 @@ class BatchPipeline:
         """
         started = time.perf_counter()
         snapshot, plans = batch.snapshot, []
-        compares_by_terms = any(item.profile.policy.compares_by_terms for item in batch.pending)
         for i, (item, lookup) in enumerate(zip(batch.pending, batch.lookups, strict=True)):
             if i and i % YIELD_EVERY_ARTICLES == 0:
                 await self._yield_control()
@@ -292,8 +277,6 @@ class BatchPipeline:
             if plan.transaction is not None and not dry_run:
                 key = snapshot.stacks[lookup.probe.space].writable_tag + lookup.probe.binding_key
                 snapshot.apply(plan.transaction, key, plan.record)
-                if plan.record is not None and compares_by_terms:
-                    _offer_to_later(plan.record, batch, i)
             plans.append(plan)
         decided = time.perf_counter()
         batch.lookup_s += decided - started

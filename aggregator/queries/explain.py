@@ -20,7 +20,6 @@ from aggregator.dedup.copy_rule import (
     Requirement,
     figures_changed,
 )
-from aggregator.dedup.event_model import MIN_PROBABILITY, same_event_probability
 from aggregator.dedup.grouping import stored_evidence
 from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles
 from aggregator.dedup.verdict import (
@@ -231,13 +230,6 @@ def _join_runs(words: Sequence[str], mask: Sequence[bool], in_shared: bool, lang
 
 def _summary(a: ArticleRecord, b: ArticleRecord, evidence: Evidence, policy: Policy, is_match: bool) -> str:
     headlines = headline_similarity(a, b)
-    if policy.name == "same-event":
-        return (
-            f"The similarity of the titles is {headlines:.2f}, that of the texts {evidence.similarity:.2f}; "
-            "with the names, figures and wording that they share, the probability of one event is "
-            f"{same_event_probability(a, b, evidence):.2f}; policy same-event requires {MIN_PROBABILITY:g}: "
-            f"{'the same' if is_match else 'not the same'} event."
-        )
     return content_summary(evidence, headlines, policy, is_match)
 
 

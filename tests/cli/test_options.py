@@ -51,7 +51,7 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (("ingest", "--policy", "hamming", __file__), "use --policy with --store"),
         (
             ("ingest", "--store", "memory", "--policy", "agency", __file__),
-            "policy: 'agency' is neither a rule (verified, hamming, same-event) nor a profile",
+            "policy: 'agency' is neither a rule (verified, hamming) nor a profile",
         ),
         (("explain", "--store", "memory", "--policy", "agency", __file__, __file__), "(default)."),
         (("dedupe", "--out", "out", "--policy", "agency", __file__), "policy: 'agency' is neither a rule"),

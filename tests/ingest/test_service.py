@@ -435,30 +435,6 @@ async def test_an_id_twice_in_a_batch(newsroom: Core) -> None:
     assert (record.source, record.first_version < record.number) == ("x", True)
 
 
-@pytest.mark.parametrize("batch_articles", [1, 64])
-@pytest.mark.parametrize("together", [True, False])
-async def test_same_event_finds_articles_by_their_terms(
-    store: Store, batch_articles: int, together: bool
-) -> None:
-    """Two reports that share terms, but neither bits nor wording, are one event, in one batch or two."""
-    words = [f"{stem}{end}" for stem in ("brack", "skell", "larkm", "wenlo") for end in "abcdefgh"]
-    title = "Ferry runs aground off Skellan"
-    reports = [
-        Article(id="a", title=title, text=" ".join(words[:24]), lang="en"),
-        Article(id="b", title=title, text=" ".join(reversed(words[8:])), lang="en"),
-        Article(id="c", title="Pumpkin weighed", text=story(3), lang="en"),
-    ]
-
-    async def verdicts(policy: Policy, store: Store) -> list[str]:
-        service = core(store, policy=policy, batch_articles=batch_articles).ingest
-        groups = [reports] if together else [[report] for report in reports]
-        answers = [answer for group in groups for answer in await service.submit_many(group)]
-        return [answer.outcome.verdict for answer in answers if isinstance(answer, Answer)]
-
-    assert await verdicts(Policy(name="same-event"), store) == ["new", "duplicate", "new"]
-    assert await verdicts(Policy(), MemoryStore()) == ["new", "new", "new"]
-
-
 ARTICLE = Article("ferry", text=story(1), lang="eo")
 ANALYSIS = Analyzer({"xx": HashedModel()}).analyze(ARTICLE)
 MAX_ARTICLES = 64

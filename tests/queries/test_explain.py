@@ -178,20 +178,6 @@ async def test_unknown_id(explain: Explainer) -> None:
         await explain.explain_pair("a", "unknown")
 
 
-async def test_the_event_model_is_explained() -> None:
-    """Under policy same-event the summary gives the probability of one event and the one required."""
-    same_event = core(MemoryStore(), policy=Policy(name="same-event")).explain
-    first, second = (
-        Article(id="", title="Ferry late", text=story(1)),
-        Article(id="", title="Dam breaks", text=story(2)),
-    )
-
-    found = await same_event.explain_pair(first, second)
-    assert not found.is_copy
-    assert "policy same-event requires 0.8: not the same event" in found.summary
-    assert (await same_event.explain_pair(first, first)).is_copy
-
-
 async def test_articles_in_different_languages_are_no_copies() -> None:
     """Their spaces are never compared; the summary names the languages, even if the wording is equal."""
     explain = core(MemoryStore()).explain

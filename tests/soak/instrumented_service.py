@@ -24,7 +24,7 @@ from aggregator.analysis import term_frequencies, term_profile
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_term_idf
 from aggregator.cli import main
-from aggregator.dedup import event_model
+from aggregator.dedup import headlines
 from aggregator.domain import Article, Match, Outcome, StreamItem, build_record
 from aggregator.events.consumer import DetectorRunner
 from aggregator.index import keys
@@ -43,7 +43,7 @@ FILLER_SEED = 2_000_000_000  # first seed of articles that are not posted
 WORD_CACHES = (keys.term_hash, term_profile._hashes)
 RECORD_CACHES = (record_codec.decode_record, record_codec.decode_record_summary)
 KEY_CACHES = (keys.state, keys.record)
-CACHES = (*WORD_CACHES, term_frequencies.TermIdf.idf, event_model._term_counts, *RECORD_CACHES, *KEY_CACHES)
+CACHES = (*WORD_CACHES, term_frequencies.TermIdf.idf, headlines._term_counts, *RECORD_CACHES, *KEY_CACHES)
 
 
 def maxsize(cache: Any) -> int:
@@ -60,8 +60,8 @@ def fill_caches() -> None:
     frequencies = load_term_idf()
     for number in range(maxsize(term_frequencies.TermIdf.idf)):
         frequencies.idf("eo", f"filler{number:06}")
-    for number in range(maxsize(event_model._term_counts)):
-        event_model._term_counts(f"filler headline {number:06} of six words", "eo")
+    for number in range(maxsize(headlines._term_counts)):
+        headlines._term_counts(f"filler headline {number:06} of six words", "eo")
 
 
 def fill_vocabulary(analyzer: Analyzer) -> None:

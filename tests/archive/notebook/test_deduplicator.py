@@ -66,7 +66,7 @@ def test_columns_policy_and_representative_can_be_chosen() -> None:
 
     assert Deduplicator(columns=columns).run(table)["original"] == [None, "0"]
     assert Deduplicator(columns=columns, keep="longest").run(table)["original"] == ["1", None]
-    assert Deduplicator(columns=columns, policy="same-event").run(table)["group"] == [0, 0]
+    assert Deduplicator(columns=columns, policy="hamming").run(table)["group"] == [0, 1]
     strict = Policy(min_containment=1.0, strong_containment=1.0)
     assert Deduplicator(columns=columns, policy=strict).run(table)["distance"][0] is None
 

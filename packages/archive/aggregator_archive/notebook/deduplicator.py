@@ -25,7 +25,7 @@ from aggregator_archive.pipeline import ProgressListener, run_pipeline
 from aggregator_archive.representatives import choose_representatives
 from aggregator_archive.rows import ARTICLE_FIELDS, blocks_of_rows
 
-POLICIES = ("verified", "hamming", "same-event")
+POLICIES = ("verified", "hamming")
 RESULT_COLUMNS = ("group", "verdict", "original", "distance", "similarity", "problem")
 
 

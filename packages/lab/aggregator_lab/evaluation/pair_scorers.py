@@ -12,7 +12,7 @@ import numpy as np
 
 from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text import tokenizer
-from aggregator.dedup.event_model import title_similarity
+from aggregator.dedup.headlines import title_similarity
 from aggregator.domain import Article
 from aggregator_archive.arrays import Floats, Pairs, Rows, merge_pairs, pack_pairs, unpack_pairs
 from aggregator_archive.cluster import Links, components, pairs_within_components

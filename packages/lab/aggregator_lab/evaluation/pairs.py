@@ -31,7 +31,6 @@ from aggregator.analysis.simhash import FINGERPRINT_BITS, hamming_distance
 from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.dedup.copy_rule import Evidence
-from aggregator.dedup.policy import Policy
 from aggregator.dedup.verdict import Candidate, cosine, decide
 from aggregator.domain import Analysis, Article, ArticleRecord
 from aggregator.errors import InvalidInput
@@ -40,7 +39,6 @@ from aggregator_lab.evaluation.metrics import precision_recall_f1, roc_auc
 from aggregator_lab.evaluation.near_duplicates import POLICIES
 
 SCORES = ("similarity", "tf-idf", "overlap", "bits")
-COMPARED_POLICIES = {**POLICIES, "same-event": Policy(name="same-event")}
 MEASURES = ("precision", "recall", "f1")
 MAX_SAME_RATING = 2.0
 MIN_DIFFERENT_RATING = 3.0
@@ -57,7 +55,7 @@ class JudgedPair:
 
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
-    """One pair under every score of ``SCORES`` and every policy of ``COMPARED_POLICIES``.
+    """One pair under every score of ``SCORES`` and every policy of ``POLICIES``.
 
     ``languages``: "en", or "de-en" if the articles differ.
     """
@@ -137,7 +135,7 @@ class PairReport:
                     key: round(value, 4)
                     for key, value in zip(MEASURES, self.policy_metrics(name), strict=True)
                 }
-                for name in COMPARED_POLICIES
+                for name in POLICIES
             },
         }  # fmt: skip
 
@@ -193,7 +191,7 @@ def format_table(report: PairReport) -> str:
     lines += ["", f"Highest F1: {best}.", "", f"{'policy':12} {'P':>6} {'R':>6} {'F1':>6}"]
     lines += [
         f"{name:12} " + " ".join(f"{value:6.3f}" for value in report.policy_metrics(name))
-        for name in COMPARED_POLICIES
+        for name in POLICIES
     ]
     return "\n".join(lines)
 
@@ -236,7 +234,7 @@ def _scores(a: Analysis, b: Analysis) -> dict[str, float]:
 def _same_by_policy(a: Analysis, b: Analysis) -> dict[str, bool]:
     """Whether each policy calls the second article a duplicate of the first."""
     if a.space != b.space:
-        return dict.fromkeys(COMPARED_POLICIES, False)
+        return dict.fromkeys(POLICIES, False)
     record = ArticleRecord(
         1, 1, "first", a.space, a.lang, a.fingerprint, a.text_hash, a.short, a.title, "", "", None,
         a.sketch, a.terms, a.figures,
@@ -247,9 +245,7 @@ def _same_by_policy(a: Analysis, b: Analysis) -> dict[str, bool]:
         hamming_distance(a.fingerprint, b.fingerprint),
     )
     candidate = Candidate(record, ("first", 1), evidence)
-    return {
-        name: decide(b, [candidate], policy).match is not None for name, policy in COMPARED_POLICIES.items()
-    }
+    return {name: decide(b, [candidate], policy).match is not None for name, policy in POLICIES.items()}
 
 
 def _tfidf_cosines(pairs: Sequence[tuple[Analysis, Analysis]]) -> list[float]:

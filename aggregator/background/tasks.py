@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
@@ -16,6 +17,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import DetectorRunner
+from aggregator.events.webhooks.subscriptions import MAX_SUBSCRIPTIONS
 from aggregator.index import Index
 from aggregator.index.article_stream import ArticleStream
 from aggregator.index.upkeep.clock_guard import ClockGuard
@@ -26,6 +28,8 @@ from aggregator.time_units import MINUTE_MS
 
 DETECTOR_LEASE_KEY = b"{events}leader"
 STOP_TIMEOUT_S = 2.0
+# Name servers and the mail server may hang for every target, and the detector needs threads as well.
+MAX_THREADS = 3 * MAX_SUBSCRIPTIONS
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +108,7 @@ class Scheduler:
         """Start; needs a running event loop. Raises RuntimeError if it is running."""
         if self._scheduler is not None:
             raise RuntimeError("The scheduler is running already.")
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_THREADS))
         scheduler = AsyncIOScheduler(timezone="UTC")
         scheduler.add_listener(self._on_job_event, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES)
         for task in (self.detector, *self._extra_tasks):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -22,6 +23,7 @@ from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection.model import BurstRule
 from aggregator.events.repository import POSITION_KEY, EventRepository
+from aggregator.events.webhooks.subscriptions import MAX_SUBSCRIPTIONS
 from aggregator.index.article_stream import ArticleStream
 from aggregator.store.memory import MemoryStore
 from aggregator.store.periodic_task import Lease, PeriodicTask
@@ -296,3 +298,17 @@ async def test_a_failing_run_is_logged_once_and_retried(caplog: pytest.LogCaptur
     await maintenance.run_once()
 
     assert (maintenance.errors, maintenance.runs, len(caplog.records)) == (2, 1, 1)
+
+
+async def test_look_ups_that_hang_for_every_target_leave_threads_to_the_detector() -> None:
+    """It compresses its state in one; name servers and the mail server occupy one per target."""
+    scheduler = build_scheduler(MemoryStore(), Stream())
+    scheduler.start()
+    release = threading.Event()
+    hanging = [asyncio.create_task(asyncio.to_thread(release.wait)) for _ in range(2 * MAX_SUBSCRIPTIONS)]
+    async with asyncio.timeout(HANG_LIMIT_S):
+        await asyncio.to_thread(int)
+    assert not any(task.done() for task in hanging)
+    release.set()
+    await asyncio.gather(*hanging)
+    await scheduler.stop()

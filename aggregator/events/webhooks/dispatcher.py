@@ -8,9 +8,11 @@ import logging
 import random
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
+from aggregator.errors import StoreUnavailable
 from aggregator.events.desks import Alert, Desk, Desks, DeskState, plan_alerts
 from aggregator.events.event import Event
 from aggregator.events.repository import ChangeRecord, EventRepository
@@ -35,6 +37,7 @@ DESK_STATES_KEY = b"{events}desk-states"
 LEASE_KEY = b"{events}courier"
 LEASE_MS = MINUTE_MS
 WEBHOOK_INTERVAL_S = 1.0
+PATIENCE_S = 0.5
 CHANGES_PER_RUN = 200
 DELIVERED_KINDS = frozenset({"fired", "doubled", "merged", "closed"})
 
@@ -44,7 +47,11 @@ _states_decoder = msgspec.msgpack.Decoder(dict[str, DeskState])
 
 
 class WebhookDispatcher(PeriodicTask):
-    """Sends pending deliveries under a lease; two at worst send a delivery twice. ``base_url``: for links."""
+    """Sends pending deliveries under a lease; two at worst send a delivery twice. ``base_url``: for links.
+
+    One call per target at a time. A run waits ``PATIENCE_S`` for the calls that it began; those that take
+    longer are saved by the run after they end, so that a target that hangs delays no other.
+    """
 
     def __init__(
         self,
@@ -67,6 +74,7 @@ class WebhookDispatcher(PeriodicTask):
         )
         self._events, self._subscriptions, self._clock = events, subscriptions, clock
         self._base_url = base_url
+        self._calls: dict[str, tuple[Delivery, asyncio.Task[DeliveryResult]]] = {}  # by target
         self.desks = Desks(events.store)
         self.queue = DeliveryQueue(events.store)
         self.sender = TargetSender(allow_private=allow_private, smtp=smtp)
@@ -76,15 +84,27 @@ class WebhookDispatcher(PeriodicTask):
         """Enqueue and send, regardless of the lease. Raises StoreUnavailable."""
         subscriptions = await self._subscriptions.all()
         outbox = await self._enqueue_changes(subscriptions)
-        now_ms = self._clock()
-        suspended = {id_ for id_, subscription in subscriptions.items() if subscription.disabled}
-        due = [d for d in outbox.due(now_ms) if d.hook not in suspended] if outbox is not None else []
-        if due:
-            calls = [self.sender.send(subscriptions.get(d.hook), d, now_ms) for d in due]
-            await self._apply_results(due, await asyncio.gather(*calls))
+        now_ms, begun = self._clock(), []
+        for delivery in outbox.due(now_ms) if outbox is not None else ():
+            target = subscriptions.get(delivery.hook)
+            if delivery.hook not in self._calls and not (target and target.disabled):
+                begun.append(asyncio.create_task(self.sender.send(target, delivery, now_ms)))
+                self._calls[delivery.hook] = delivery, begun[-1]
+        if begun:
+            await asyncio.wait(begun, timeout=PATIENCE_S)
+        await self._save_results()
+
+    async def follow(self) -> None:
+        """Save what was sent as leader."""
+        await self._save_results()
 
     async def close(self) -> None:
-        """Release the lease and close the connections. Idempotent."""
+        """Release the lease, end the calls and close the connections. Idempotent."""
+        with suppress(StoreUnavailable):
+            await self._save_results()
+        for _, call in self._calls.values():
+            call.cancel()
+        self._calls.clear()
         await self.sender.close()
         await super().close()
 
@@ -156,9 +176,14 @@ class WebhookDispatcher(PeriodicTask):
         body = event_payload(event, change.kind, change.at_ms, subscription.format, self._base_url)
         return Delivery(id_, *subject, body, now_ms, now_ms)
 
-    async def _apply_results(self, deliveries: Sequence[Delivery], results: Sequence[DeliveryResult]) -> None:
+    async def _save_results(self) -> None:
+        """Those of the calls that have ended; after an error they are saved by the next run."""
+        done = [(delivery, call.result()) for delivery, call in self._calls.values() if call.done()]
+        if not done:
+            return
         now_ms = self._clock()
-        by_id = {delivery.id: result for delivery, result in zip(deliveries, results, strict=True)}
+        deliveries, results = [delivery for delivery, _ in done], [result for _, result in done]
+        by_id = {delivery.id: result for delivery, result in done}
         # An editor may change the outbox meanwhile; the results of calls that were made must not be lost.
         for _ in commit_attempts("The outbox kept changing."):
             raw, outbox = await self.queue.outbox.read_with_raw()
@@ -173,6 +198,8 @@ class WebhookDispatcher(PeriodicTask):
         failed = sum(result.error is not None for result in results)
         self.delivered += len(results) - failed
         self.failed_attempts += failed
+        for delivery in deliveries:
+            del self._calls[delivery.hook]
         for letter in dead:
             logger.error("Webhook %s: dead-lettered delivery %s: %s", letter.hook, letter.id, letter.result)
         await self._subscriptions.mutate(lambda all_: _record_results(all_, deliveries, by_id, now_ms))

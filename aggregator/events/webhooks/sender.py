@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import ipaddress
 import socket
+from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -119,7 +120,7 @@ class TargetSender:
                 target.url, data=delivery.body, headers=headers, allow_redirects=False
             ) as response:
                 await response.content.read(MAX_RESPONSE_BYTES)
-                return _result_of(response)
+                return _result_of(response, now_ms)
         except TimeoutError:
             return DeliveryResult(f"no response within {TIMEOUT_S:g} s")
         except aiohttp.ClientConnectorError as error:
@@ -139,6 +140,7 @@ class TargetSender:
 
     def _make_session(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
+            limit=0,  # one call per target
             socket_factory=None if self.allow_private else _open_public_socket,
             use_dns_cache=False,
             force_close=True,
@@ -166,16 +168,24 @@ def signature_headers(subscription: Subscription, delivery: Delivery, now_ms: in
     return {"webhook-id": delivery.id, "webhook-timestamp": seconds, "webhook-signature": f"v1,{signature}"}
 
 
-def _result_of(response: aiohttp.ClientResponse) -> DeliveryResult:
+def _result_of(response: aiohttp.ClientResponse, now_ms: int) -> DeliveryResult:
     if 200 <= response.status < 300:
         return DeliveryResult(None)
-    header = response.headers.get("Retry-After", "")
-    retry_after_s = min(int(header), MAX_RETRY_AFTER_S) if header.isascii() and header.isdigit() else 0
     return DeliveryResult(
         f"answered with status {response.status}",
         unsubscribed=response.status == 410,
-        retry_after_s=retry_after_s,
+        retry_after_s=_retry_after_s(response.headers.get("Retry-After", ""), now_ms),
     )
+
+
+def _retry_after_s(header: str, now_ms: int) -> int:
+    """The seconds of a Retry-After header (seconds or a date), 0 to ``MAX_RETRY_AFTER_S``."""
+    try:
+        digits = header.isascii() and header.isdigit()
+        seconds = int(header) if digits else parsedate_to_datetime(header).timestamp() - now_ms / 1000
+    except (ValueError, OverflowError):
+        return 0
+    return round(min(max(0, seconds), MAX_RETRY_AFTER_S))
 
 
 def _literal_address(host: str) -> str | None:

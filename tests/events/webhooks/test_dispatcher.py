@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +14,14 @@ from aiohttp.test_utils import TestServer
 
 from aggregator.errors import StoreUnavailable
 from aggregator.events.repository import EventRepository
+from aggregator.events.webhooks import dispatcher as dispatcher_module
 from aggregator.events.webhooks.dispatcher import WebhookDispatcher
 from aggregator.events.webhooks.outbox import DeliveryQueue
 from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import EVENT_MS, Clock, commit_event, event
+from tests.support.hang_limit import HANG_LIMIT_S
 
 pytestmark = pytest.mark.integration
 
@@ -29,12 +32,18 @@ class Receiver:
 
     url: str = ""
     statuses: list[int] = field(default_factory=list)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.Response:
         """Record one call."""
         self.calls.append((request.headers["webhook-id"], await request.json()))
         return web.Response(status=self.statuses.pop(0) if self.statuses else 200)
+
+    async def hang(self, request: web.Request) -> web.Response:
+        """Answer once ``released``."""
+        await self.released.wait()
+        return await self.handle(request)
 
     @property
     def types(self) -> list[str]:
@@ -48,6 +57,7 @@ async def receiver() -> AsyncIterator[Receiver]:
     receiver = Receiver()
     app = web.Application()
     app.router.add_post("/in", receiver.handle)
+    app.router.add_post("/hangs", receiver.hang)
     async with TestServer(app) as server:
         receiver.url = str(server.make_url("/in"))
         yield receiver
@@ -128,6 +138,46 @@ async def test_the_saved_queries_of_a_webhook_filter_events(webhooks: Webhooks, 
     assert [json.loads(delivery.body)["text"] for delivery in outbox.calls] == [
         "Breaking: <https://news.example/events/e3|Bridge &lt;opens&gt; &amp; more> (2 items from 2 outlets)"
     ]
+
+
+async def test_a_target_that_hangs_delays_no_other(
+    webhooks: Webhooks, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others get later events too, and their results are saved; it is called once until it answers."""
+    monkeypatch.setattr(dispatcher_module, "PATIENCE_S", 0.001)
+    for url in (receiver.url, receiver.url.replace("/in", "/hangs")):
+        await webhooks.subscriptions.subscribe(url, (), "standard", EVENT_MS)
+    hanging = (await webhooks.subscriptions.values())[1]
+    async with asyncio.timeout(HANG_LIMIT_S):
+        for number in (1, 2, 3):
+            await commit_event(
+                webhooks.repository, "fired", event(f"e{number}", "Bridge closed", ("a",)), EVENT_MS
+            )
+            while await webhooks.dispatcher.queue.pending() != {hanging.id: number}:
+                await asyncio.gather(webhooks.dispatcher.lead(), asyncio.sleep(0.001))
+        assert [body["data"]["id"] for _, body in receiver.calls] == ["e1", "e2", "e3"]
+        receiver.released.set()
+        while await webhooks.dispatcher.queue.pending():
+            await asyncio.gather(webhooks.dispatcher.lead(), asyncio.sleep(0.001))
+
+    assert len({id_ for id_, _ in receiver.calls}) == len(receiver.calls) == 6
+    assert [hook.delivered for hook in await webhooks.subscriptions.values()] == [3, 3]
+
+
+async def test_a_result_is_saved_by_a_replica_that_leads_no_more(
+    webhooks: Webhooks, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever leads now would call again otherwise."""
+    monkeypatch.setattr(dispatcher_module, "PATIENCE_S", 0.001)
+    await webhooks.subscriptions.subscribe(receiver.url.replace("/in", "/hangs"), (), "standard", EVENT_MS)
+    await commit_event(webhooks.repository, "fired", event("e1", "Bridge closed", ("a",)), EVENT_MS)
+    await webhooks.dispatcher.lead()
+    receiver.released.set()
+    async with asyncio.timeout(HANG_LIMIT_S):
+        while await webhooks.dispatcher.queue.pending():
+            await asyncio.gather(webhooks.dispatcher.follow(), asyncio.sleep(0.001))
+
+    assert len(receiver.calls) == 1
 
 
 async def test_a_failed_delivery_is_retried_under_the_same_id(webhooks: Webhooks, receiver: Receiver) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime
+from email.utils import formatdate
 
 import pytest
 from aiohttp import web
@@ -162,6 +163,9 @@ async def test_an_ip_literal_is_refused_at_its_socket(host: str, monkeypatch: py
         (500, {}, "answered with status 500", False, 0),
         (429, {"Retry-After": "90"}, "answered with status 429", False, 90),
         (503, {"Retry-After": "99999999"}, "answered with status 503", False, 3600),
+        (503, {"Retry-After": formatdate(NOW_MS / 1000 + 90)}, "answered with status 503", False, 90),
+        (503, {"Retry-After": "Tue, 1 Jan 2019 00:00:00 GMT"}, "answered with status 503", False, 0),
+        (503, {"Retry-After": "soon"}, "answered with status 503", False, 0),
         (410, {}, "answered with status 410", True, 0),
         (302, {"Location": "http://127.0.0.1/secret"}, "answered with status 302", False, 0),
     ],

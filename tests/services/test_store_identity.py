@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 import redis
 
+from aggregator.index.upkeep.format_version import OWN_ENTRY
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.identity import IDENTITY_KEY, MEMORY_NAME, read_memory
 from tests.support.factories import edited, story
@@ -37,7 +38,7 @@ def exchanged(client: redis.Redis) -> None:
     """The store of another installation, with its own API keys."""
     kept = {key: client.dump(key) for key in client.keys("{access}keys")}
     client.flushall()
-    client.set("{format}", b"7 0.1.0")
+    client.set("{format}", OWN_ENTRY.value)
     client.set(IDENTITY_KEY, b"\x92\xa5other\x90")
     for key in kept:
         client.set(key, b"\x80")

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntFlag, auto
 from math import inf
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from aggregator.time_units import DAY_MS, HOUR_MS
 TimeBasis = Literal["published", "day", "claimed", "arrived"]
 VerdictName = Literal["new", "related", "duplicate"]
 MatchRule = Literal["exact", "hamming", "overlap", "title"]
+RelatedKind = Literal["part_of", "same_event", "same_story", "background", "same_person_or_place"]
 
 # Index terms and their weights, heaviest first; weights are multiples of 1/TERM_WEIGHT_STEPS, 0..1.
 WeightedTerms = Sequence[tuple[str, float]]
@@ -312,6 +313,9 @@ class RelatedItem:
 
     score   probability, 0..1, that a reader would call it the same subject (``queries/relatedness.py``)
     copies  number of its copies that are stored and not shown
+    kind    "": not known
+    shared  words of both, and the share, 0..1, of each in all that they share
+    because_of  id of the article of the question that it belongs to
     """
 
     id: str
@@ -323,6 +327,16 @@ class RelatedItem:
     similarity: float
     score: float = 0.0
     copies: int = 0
+    kind: RelatedKind | Literal[""] = ""
+    shared: tuple[tuple[str, float], ...] = ()
+    hours_apart: float | None = None
+    because_of: str = ""
+
+    @classmethod
+    def of(cls, record: ArticleRecord, distance: int, similarity: float, **others: Any) -> RelatedItem:
+        """An article in an answer."""
+        metadata = record.id, record.title, record.url, record.source, record.published_at_ms
+        return cls(*metadata, distance, round(similarity, 3), **others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from datetime import UTC, datetime, timedelta
+from itertools import starmap
 from typing import Any, TypeVar
 
 import msgspec
@@ -102,6 +103,12 @@ def related_out(item: RelatedItem) -> wire.RelatedOut:
         published_at=to_datetime_or_none(item.published_at_ms),
         distance=item.distance,
         similarity=item.similarity,
+        score=item.score,
+        kind=item.kind,
+        copies=item.copies,
+        shared=list(starmap(wire.SharedWord, item.shared)),
+        hours_apart=item.hours_apart,
+        because_of=item.because_of,
     )
 
 

@@ -214,33 +214,15 @@ def rank(
 
     None of group ``exclude_group``, the article's own.
     """
-    scored = [
-        (round(candidate.evidence.similarity, 3), candidate)
-        for candidate in candidates
-        if candidate.canonical[1] != exclude_group
-    ]
-    scored.sort(key=lambda pair: (-pair[0], -pair[1].record.number))
-    groups: set[int] = set()
-    items: list[RelatedItem] = []
-    for similarity, candidate in scored:
-        if len(items) == limit:
-            break
-        if candidate.canonical[1] in groups:
-            continue
-        groups.add(candidate.canonical[1])
-        record = candidate.record
-        items.append(
-            RelatedItem(
-                id=record.id,
-                title=record.title,
-                url=record.url,
-                source=record.source,
-                published_at_ms=record.published_at_ms,
-                distance=candidate.evidence.distance,
-                similarity=similarity,
-            )
-        )
-    return tuple(items)
+    order = sorted(candidates, key=lambda c: (-round(c.evidence.similarity, 3), -c.record.number))
+    best = {c.canonical[1]: c for c in reversed(order) if c.canonical[1] != exclude_group}
+    return tuple(
+        [
+            RelatedItem.of(c.record, c.evidence.distance, c.evidence.similarity)
+            for c in order
+            if best.get(c.canonical[1]) is c
+        ][:limit]
+    )
 
 
 def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Policy) -> tuple[bool, Reason]:

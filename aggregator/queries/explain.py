@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, pairwise
-from math import inf
 from operator import itemgetter
 
 from aggregator.analysis.analyzer import shingle_width, uses_spaces
@@ -17,7 +17,6 @@ from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.spelling import normalize_spelling
 from aggregator.dedup.copy_rule import (
     Evidence,
-    Requirement,
     figures_changed,
 )
 from aggregator.dedup.grouping import stored_evidence
@@ -33,7 +32,10 @@ from aggregator.domain import AnalyzeMany, Article, ArticleRecord, build_record
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.index.codec.record_codec import decompress_text
-from aggregator_client.wire import ExplainOut, ExplainSideOut, OverlapOut
+from aggregator.queries.reasons import kind_of, sentences, shared_words
+from aggregator.queries.relatedness import MIN_PROBABILITY as MIN_SCORE
+from aggregator.queries.relatedness import NO_RARITY, probability, related_evidence
+from aggregator_client.wire import ExplainOut, ExplainSideOut, OverlapOut, RelatednessOut, SharedWord
 
 MAX_ITEMS_SHOWN = 200
 MISSING_TEXTS_NOTE = (
@@ -85,8 +87,11 @@ class Explainer:
         """Compare two loaded articles under a profile, by default that of the later one (not stored: now)."""
         later = _in_order(first, second)[1]
         selected = self._profiles.select(profile or later.policy, later.record.source)
+        rarity = NO_RARITY
+        if first.record.space in self._index.spaces:  # else of another model
+            rarity = (await self._index.related.find(first.record, first.record.id)).rarity
         # In a thread: the shared passages of two texts of some megabytes take a second.
-        return await asyncio.to_thread(explain, first, second, selected.policy, selected.name)
+        return await asyncio.to_thread(explain, first, second, selected.policy, selected.name, rarity)
 
     async def load_pair(self, a: str | Article, b: str | Article) -> tuple[ComparedArticle, ComparedArticle]:
         """Read or analyze two articles for ``explain``. Raises NotFound, NoText, StoreUnavailable."""
@@ -108,9 +113,13 @@ class Explainer:
 
 
 def explain(
-    first: ComparedArticle, second: ComparedArticle, policy: Policy, profile: str = DEFAULT_PROFILE
+    first: ComparedArticle,
+    second: ComparedArticle,
+    policy: Policy,
+    profile: str = DEFAULT_PROFILE,
+    rarity: Mapping[str, float] = NO_RARITY,
 ) -> ExplainOut:
-    """Compare two articles under the policy of a profile; pure."""
+    """Compare two articles under the policy of a profile; ``rarity`` of the first one's terms; pure."""
     a, b = first.record, second.record
     earlier, later = (article.record for article in _in_order(first, second))
     comparable = a.space == b.space
@@ -135,6 +144,7 @@ def explain(
             "compared, so neither is a copy of the other."
         )
     overlap = evidence.overlap
+    relatedness = _relatedness(a, b, evidence, rarity) if comparable else None
     sides = [
         ExplainSideOut(
             label=side.label,
@@ -162,7 +172,8 @@ def explain(
             length_ratio=round(overlap.size_ratio, 3),
         ),
         similarity=round(evidence.similarity, 3),
-        related_similarity=round(float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0]), 3),
+        related_similarity=relatedness.similarity if relatedness else 0.0,
+        relatedness=relatedness,
         headline_similarity=round(headline_similarity(a, b), 3),
         same_outlet=evidence.same_outlet,
         hours_apart=None if evidence.hours_apart is None else round(evidence.hours_apart, 2),
@@ -172,6 +183,23 @@ def explain(
         reversed=is_match and is_reversed(later, earlier),
         shared_passages=passages[0],
         policy=profile,
+    )
+
+
+def _relatedness(
+    a: ArticleRecord, b: ArticleRecord, evidence: Evidence, rarity: Mapping[str, float]
+) -> RelatednessOut:
+    similarity = float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0])
+    related = related_evidence(a, b, similarity, evidence.distance, rarity)
+    score, shared, hours = probability(related), shared_words(a, b, rarity), evidence.hours_apart
+    kind = kind_of(a, b, related, (hours or 0.0) / 24)
+    return RelatednessOut(
+        summary=sentences(kind, score, shared, hours),
+        similarity=round(similarity, 3),
+        score=round(score, 3),
+        kind=kind if score >= MIN_SCORE else "",
+        shared=list(itertools.starmap(SharedWord, shared)),
+        hours_apart=None if hours is None else round(hours, 2),
     )
 
 
@@ -234,45 +262,18 @@ def _summary(a: ArticleRecord, b: ArticleRecord, evidence: Evidence, policy: Pol
 
 
 def content_summary(evidence: Evidence, headlines: float, policy: Policy, is_match: bool) -> str:
-    """What two articles share, and what the rule for copies requires; ``headlines``: their similarity."""
-    overlap, distance = evidence.overlap, evidence.distance
-    return (
-        f"The articles are {distance} bit{'s' * (distance != 1)} apart; they share "
-        f"{overlap.containment:.0%} of the shorter one's wording "
-        f"(about {overlap.shared:.0f} shingles), {overlap.opening:.0%} of an opening, "
-        f"{overlap.common_opening:.0%} of both openings; the similarity of "
-        f"their headlines is {headlines:.2f}, that of their terms {evidence.similarity:.2f}, "
-        f"so they are {'copies' if is_match else 'not copies'} ({_describe_rule(evidence, policy)})."
-    )
+    """What two articles share, and what follows from it; ``headlines``: their similarity."""
+    overlap = evidence.overlap
+    verdict = f"{'Copies' if is_match else 'Not copies'} by the policy {policy.name}"
+    if policy.name == "hamming":
+        distance = f"their fingerprints differ in {evidence.distance} of 64 bits"
+        return f"{verdict}: {distance}; those of copies in {policy.duplicate_bits} at most."
+    shared = f"{overlap.containment:.0%} of the shorter text is in the other"
+    opening = f"{overlap.opening:.0%} of an opening"
+    return f"{verdict}: {shared}, {opening}, and the headlines are {headlines:.0%} alike."
 
 
 def _figures_note(policy: Policy) -> str:
     in_short = "in texts this short the figures are the news"
     reason = "updates_are_new is on" if policy.updates_are_new else in_short
     return f" But their figures differ, and {reason}: the later one is related, with updated figures."
-
-
-def _describe_rule(evidence: Evidence, policy: Policy) -> str:
-    if policy.name == "hamming":
-        return f"policy hamming: a copy is at most {policy.duplicate_bits} bits apart, regardless of wording"
-    rule = policy.copy_rule
-    return (
-        f"a copy {_describe_origin(evidence, rule.same_outlet_hours)} shares "
-        f"{', or '.join(map(_describe_row, rule.rows(evidence)))}; and {rule.shared:g} / share shingles, or "
-        f"{rule.strong:.0%} of the wording"
-    )
-
-
-def _describe_row(row: Requirement) -> str:
-    ways = [f"{row.opening:.0%} of an opening"] if 0 < row.opening < inf else []
-    ways += [f"{row.common_opening:.0%} of both openings"] if row.common_opening < inf else []
-    ways += [f"a headline of similarity {row.headline:g}"] if row.headline < inf else []
-    return f"{row.containment:.0%}" + (f" and {' or '.join(ways)}" if ways else "")
-
-
-def _describe_origin(evidence: Evidence, same_outlet_hours: float) -> str:
-    if not evidence.same_outlet:
-        return "from another or an unknown outlet"
-    if evidence.hours_apart is not None and evidence.hours_apart > same_outlet_hours:
-        return f"from the same outlet, more than {same_outlet_hours:g} hours apart,"
-    return "from the same outlet"

@@ -26,6 +26,7 @@ from aggregator.queries.ranking import (
     interests_of,
     reading_weights,
 )
+from aggregator.queries.reasons import kind_of, shared_words
 from aggregator.queries.relatedness import (
     MIN_PROBABILITY,
     ScoredArticle,
@@ -33,6 +34,7 @@ from aggregator.queries.relatedness import (
     probability,
     related_evidence,
 )
+from aggregator.time_units import HOUR_MS
 
 MAX_EVENT_MEMBERS = 64
 # Per cache; a cached article takes about 3 kB.
@@ -49,7 +51,7 @@ EventMembersOf = Callable[[int], Awaitable[Sequence[str]]]
 class Subject:
     """An article without its sketch; if it is stored, with its group and what its id is bound to.
 
-    ``published_ms``: date of a text that is not stored.
+    ``published_ms``: date of a text that is not stored; ``part_of``: id of the collection that contains it.
     """
 
     id: str
@@ -57,6 +59,7 @@ class Subject:
     group: int | None = None
     binding: tuple[int, Outcome] | None = None
     published_ms: int | None = None
+    part_of: str | None = None
 
     def asked_ms(self, now_ms: int) -> int:
         """Its date; the present for a text without one."""
@@ -69,8 +72,32 @@ class Subject:
 class Found:
     """One article of each group that is related to a subject, in any order."""
 
+    subject: Subject
+    asked_ms: int
+    event_numbers: Sequence[int]
     candidates: RelatedCandidates
     ranked: Ranked
+
+    def item(self, scored: ScoredArticle, copies: int) -> RelatedItem:
+        """An answer, with the reasons for it."""
+        record, evidence, article = scored.record, scored.evidence, self.subject.article
+        hours = (self.asked_ms - record.publication_ms) / HOUR_MS
+        kind = kind_of(article, record, evidence, hours / 24)
+        if record.number in self.event_numbers:
+            kind = "same_event"
+        if self.subject.part_of == record.id:
+            kind = "part_of"
+        return RelatedItem.of(
+            record,
+            evidence.distance,
+            evidence.cosine,
+            score=round(scored.probability, 3),
+            copies=copies,
+            kind=kind,
+            shared=shared_words(article, record, self.candidates.rarity),
+            hours_apart=round(abs(hours), 1),
+            because_of=self.subject.id,
+        )
 
 
 class RelatedArticles:
@@ -166,9 +193,9 @@ class RelatedArticles:
                     likely = max(likely, minimum)
                 scored.append(ScoredArticle(record, group, evidence, likely))
         best = best_of_groups(scored, minimum)
-        return Found(
-            candidates, [(options.log_weight(each, subject.asked_ms(now_ms), now_ms), each) for each in best]
-        )
+        asked_ms = subject.asked_ms(now_ms)
+        ranked = [(options.log_weight(each, asked_ms, now_ms), each) for each in best]
+        return Found(subject, asked_ms, event_numbers, candidates, ranked)
 
     async def _answer(
         self, found: Sequence[Found], weights: Sequence[float], options: RelatedOptions, diversity: float
@@ -179,7 +206,7 @@ class RelatedArticles:
             groups = [article.group for article, interest in chosen if interest == position]
             counts = await self._index.related.copies_of(each.candidates, groups)
             copies.update(zip(groups, counts, strict=True))
-        return [_related_item(article, copies[article.group]) for article, _ in chosen]
+        return [found[interest].item(article, copies[article.group]) for article, interest in chosen]
 
     async def _event_members(self, subject: Subject, now_ms: int) -> Sequence[int]:
         """Numbers of the newest articles of the event that the subject belongs to; () without one."""
@@ -199,22 +226,8 @@ class RelatedArticles:
 
 def _subject_of(stored: StoredArticle) -> Subject:
     record = replace(stored.record, sketch=NO_SKETCH)
-    return Subject(record.id, record, stored.group, (record.number, stored.outcome))
-
-
-def _related_item(scored: ScoredArticle, copies: int) -> RelatedItem:
-    record, evidence = scored.record, scored.evidence
-    return RelatedItem(
-        id=record.id,
-        title=record.title,
-        url=record.url,
-        source=record.source,
-        published_at_ms=record.published_at_ms,
-        distance=evidence.distance,
-        similarity=round(evidence.cosine, 3),
-        score=round(scored.probability, 3),
-        copies=copies,
-    )
+    binding = record.number, stored.outcome
+    return Subject(record.id, record, stored.group, binding, part_of=stored.outcome.part_of)
 
 
 def _cache_put(cache: dict[K, V], key: K, value: V) -> None:

@@ -76,7 +76,7 @@ def probability(evidence: RelatedEvidence) -> float:
     return 1 / (1 + math.exp(-BIAS - COSINE * evidence.cosine - RARITY * evidence.rarity))
 
 
-BIAS, COSINE, RARITY = -5.5, 7.5, 4.0
+BIAS, COSINE, RARITY = -6.5, 7.5, 4.0
 
 
 def best_of_groups(scored: Iterable[ScoredArticle], minimum: float) -> list[ScoredArticle]:

@@ -8,14 +8,12 @@ import pytest
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.analysis.shingles import OverlapEstimate
-from aggregator.dedup.copy_rule import Evidence
 from aggregator.dedup.other_news import Reason
 from aggregator.dedup.policy import Policy, PolicyProfiles
 from aggregator.domain import Article
 from aggregator.errors import NotFound
 from aggregator.queries import explain as module
-from aggregator.queries.explain import Explainer, content_summary
+from aggregator.queries.explain import Explainer
 from aggregator.store.memory import MemoryStore
 from aggregator_client.wire import ExplainOut
 from tests.support.factories import core, edited, in_process, story
@@ -45,7 +43,7 @@ async def test_copies(explain: Explainer) -> None:
     assert found.distance == len(found.differing_bits or ())
     assert (found.a.figures, found.b.figures) == (["12"], ["15"])
     assert found.shared_passages and len(found.shared_passages[0].split()) >= 3
-    assert "so they are copies" in found.summary
+    assert found.summary.startswith("Copies by the policy verified: ")
 
 
 async def test_passages_of_only_one_article() -> None:
@@ -119,11 +117,9 @@ async def test_a_comparison_does_not_block_the_event_loop(
     threads: list[threading.Thread] = []
     original = module.explain
 
-    def recorded(
-        a: module.ComparedArticle, b: module.ComparedArticle, policy: Policy, profile: str
-    ) -> ExplainOut:
+    def recorded(a: module.ComparedArticle, b: module.ComparedArticle, *others: Any) -> ExplainOut:
         threads.append(threading.current_thread())
-        return original(a, b, policy, profile)
+        return original(a, b, *others)
 
     monkeypatch.setattr(module, "explain", recorded)
 
@@ -139,7 +135,7 @@ async def test_the_configured_policy_is_explained() -> None:
     assert (await paper.explain_pair(same, same)).is_copy
     found = await paper.explain_pair(same, other)
     assert found.is_copy == (found.distance == 0)
-    assert "policy hamming: a copy is at most 0 bits apart" in found.summary
+    assert "by the policy hamming: their fingerprints differ in" in found.summary
 
 
 async def test_a_pair_that_a_second_outlet_would_confirm_is_explained() -> None:
@@ -189,6 +185,7 @@ async def test_articles_in_different_languages_are_no_copies() -> None:
 
     assert found.overlap.containment == 1.0 and not found.is_copy and found.distance is None
     assert "different spaces (languages en and de: en.0000, xx." in found.summary
+    assert found.relatedness is None and found.related_similarity == 0
     assert "never compared" in found.summary
 
 
@@ -237,7 +234,7 @@ async def test_each_reason_has_a_sentence(monkeypatch: pytest.MonkeyPatch) -> No
     articles = [Article(id="", title=title, text=story(1)) for title in ("Ferry sold", "Mill prize")]
     for reason in get_args(Reason):
         monkeypatch.setattr(module, "compare_pair", lambda *args, reason=reason: (False, reason))
-        endings.add((await explain.explain_pair(*articles)).summary.partition(").")[2])
+        endings.add((await explain.explain_pair(*articles)).summary.partition(" alike.")[2])
 
     assert len(endings) == len(get_args(Reason))
     assert all(ending.endswith(".") for ending in endings if ending)
@@ -255,24 +252,19 @@ async def test_a_part_of_a_collection_is_explained() -> None:
         assert not found.is_copy and "part of the longer one" in found.summary
 
 
-def summary_of(evidence: Evidence) -> str:
-    """Summary of two articles with this evidence, unlike headlines and no template."""
-    is_match = Policy().copy_rule.is_copy(evidence, float)
-    return content_summary(evidence, 0.0, Policy(), is_match)
+async def test_relatedness_is_explained() -> None:
+    """In two sentences and fields; the words are those of the headlines; unrelated articles have no kind."""
+    newsroom = core(MemoryStore())
+    flood = "Floods close the Brackwater tunnel"
+    await newsroom.post("a", "Estmark opens its shelters tonight.", title=flood)
+    await newsroom.post("b", "Shelters fill in Estmark.", title="Brackwater tunnel stays shut")
+    await newsroom.post("c", "An orchard festival sells cider.", title="Cider for all")
 
+    related = (await newsroom.explain.explain_pair("a", "b")).relatedness
+    other = (await newsroom.explain.explain_pair("a", "c")).relatedness
 
-def test_the_summary_names_the_requirements_that_decided() -> None:
-    """They depend on the outlets and on the time between the publications."""
-    overlap = OverlapEstimate(containment=0.4, resemblance=0.25, shared=80.0, size_ratio=1.0, opening=0.6)
-    other_outlet = summary_of(Evidence(overlap, 0.5))
-    same_outlet = summary_of(Evidence(overlap, 0.5, same_outlet=True))
-    later = summary_of(Evidence(overlap, 0.5, same_outlet=True, hours_apart=50.0))
-
-    assert (
-        "so they are copies (a copy from another or an unknown outlet shares 20% and 35% of both openings or "
-        "a headline of similarity 0.8, or 35% and 35% of an opening, or 60%; and 5 / share shingles"
-    ) in other_outlet
-    assert (
-        "not copies (a copy from the same outlet shares 70% and 50% of an opening or a headline"
-    ) in same_outlet
-    assert "a copy from the same outlet, more than 16 hours apart, shares 90%" in later
+    assert related and other
+    assert related.summary.startswith(f"Probably one subject ({related.score:.0%}): both are about ")
+    assert {"Brackwater", "tunnel"} <= {each.word for each in related.shared}
+    assert sum(each.weight for each in related.shared) == pytest.approx(1, abs=0.05)
+    assert other.summary.startswith("Probably not one subject") and (other.shared, other.kind) == ([], "")

@@ -66,6 +66,11 @@ ActionName = Literal[
 ]
 WorkStatus = Literal["open", "on_it", "published", "dropped"]
 MuteScope = Literal["story", "routine"]
+RelatedKindName = Literal["", "part_of", "same_event", "same_story", "background", "same_person_or_place"]
+RELATED_KINDS = (
+    "part_of (it contains the article asked for), same_event (detected), same_story, background (an older "
+    'article of the subject), same_person_or_place; "": not known.'
+)
 
 
 class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
@@ -127,6 +132,13 @@ class DuplicateOf(Struct):
     ]
 
 
+class SharedWord(Struct):
+    """A word that both articles are about."""
+
+    word: Annotated[str, doc("The word as a headline spells it, or its stem.", "Brackwater")]
+    weight: Annotated[float, doc("Its share of all that the articles have in common, 0 to 1.", 0.4)]
+
+
 class RelatedOut(Struct):
     """A stored article on the same topic; a key with the role ``related`` gets the first five fields."""
 
@@ -140,6 +152,14 @@ class RelatedOut(Struct):
     ]
     distance: Annotated[int, doc("Differing bits of the two fingerprints, 0 to 64.", 5)] = 64
     similarity: Annotated[float, doc("Cosine of the main terms, 0 to 1.", 0.61)] = 0.0
+    score: Annotated[float, doc("Probability of one subject, 0 to 1; 0 in a verdict.", 0.83)] = 0.0
+    kind: Annotated[RelatedKindName, doc(RELATED_KINDS, "same_story")] = ""
+    copies: Annotated[int, doc("Number of its copies that are stored and not shown.", 3)] = 0
+    shared: Annotated[list[SharedWord], doc("What both are about, heaviest first.")] = []
+    hours_apart: Annotated[
+        float | None, doc("Hours between the two publications; null in a verdict.", 26.5)
+    ] = None
+    because_of: Annotated[str, doc("Id of the article of the question that it belongs to.", "pool-1")] = ""
 
 
 PROBLEMS = (
@@ -407,11 +427,25 @@ class ExplainSideOut(Struct):
     ]
 
 
+class RelatednessOut(Struct):
+    """Why two articles are related, or not."""
+
+    summary: Annotated[
+        str,
+        doc("The relation in two sentences.", "Probably one subject (83%): both are about Brackwater."),
+    ]
+    similarity: Annotated[float, doc("Cosine of all terms, 0 to 1.", 0.66)]
+    score: Annotated[float, doc("Probability of one subject, 0 to 1.", 0.83)]
+    kind: Annotated[RelatedKindName, doc(RELATED_KINDS, "same_story")]
+    shared: Annotated[list[SharedWord], doc("What both are about, heaviest first.")]
+    hours_apart: Annotated[float | None, doc("Hours between the two times; null: one is unknown.", 1.5)]
+
+
 class ExplainOut(Struct):
     """Comparison of two articles. Bit 0 is the least significant bit of the fingerprint.
 
     similarity          of the main terms, which the rules see
-    related_similarity  by which related articles are ranked
+    related_similarity  same as ``relatedness.similarity``
     policy              name of the policy profile that the articles were compared under
 
     The similarities are in 0..1.
@@ -448,6 +482,10 @@ class ExplainOut(Struct):
         list[str] | None, doc("Passages in both; null: a text is not stored.", ["opens again on Saturday"])
     ]
     policy: Annotated[str, doc("Name of the policy profile.", "default")] = "default"
+    relatedness: Annotated[
+        RelatednessOut | None,
+        doc("Whether they have one subject; null: the articles are in different indexes."),
+    ] = None
 
 
 class ActionOut(Struct):

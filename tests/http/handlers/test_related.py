@@ -40,6 +40,12 @@ async def test_related_of_a_stored_article(client: Client, stored: None) -> None
                 "published_at": None,
                 "distance": 5,
                 "similarity": 0.5,
+                "score": 0.0,
+                "kind": "",
+                "copies": 0,
+                "shared": [],
+                "hours_apart": None,
+                "because_of": "",
             }
         ]
     }

@@ -1,0 +1,65 @@
+"""In which way two articles are related, and because of which words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aggregator.analysis.shingles import NO_OVERLAP
+from aggregator.analysis.text import tokenizer
+from aggregator.dedup.copy_rule import Evidence
+from aggregator.dedup.event_model import MIN_PROBABILITY as SAME_EVENT
+from aggregator.dedup.event_model import same_event_probability
+from aggregator.domain import Analysis, ArticleRecord, RelatedKind
+from aggregator.queries.relatedness import MIN_PROBABILITY, NO_RARITY, RelatedEvidence
+
+MAX_SHARED = 5
+# Older by more days an article tells how a subject began, not the same news.
+STORY_DAYS = 3.0
+NAME_TERMS = 2  # fewer than this in common are a name, not a subject
+_PUNCTUATION = "\"'.,:;!?()[]«»„“”‘’–—"
+_SENTENCES: Mapping[RelatedKind, str] = {
+    "part_of": "One contains the other",
+    "same_event": "They belong to one event",
+    "same_story": "They tell one story",
+    "background": "The earlier one is background of the later one",
+    "same_person_or_place": "They share a person, a place or a matter, not the news",
+}
+
+
+def kind_of(
+    subject: Analysis | ArticleRecord, other: ArticleRecord, evidence: RelatedEvidence, days_older: float
+) -> RelatedKind:
+    """The kind of a related article, ``days_older`` than the subject, from their terms and headlines."""
+    pair = Evidence(NO_OVERLAP, evidence.main, evidence.distance)
+    if days_older <= STORY_DAYS and same_event_probability(subject, other, pair) >= SAME_EVENT:
+        return "same_story"
+    is_background = days_older > STORY_DAYS and evidence.shared > NAME_TERMS
+    return "background" if is_background else "same_person_or_place"
+
+
+def shared_words(
+    a: Analysis | ArticleRecord, b: ArticleRecord, rarity: Mapping[str, float] = NO_RARITY
+) -> tuple[tuple[str, float], ...]:
+    """Words of both, heaviest first, and the share, 0..1, of each; as a headline spells them, or stems."""
+    weights = dict(a.terms)
+    shares = {t: weights[t] * weight * rarity.get(t, 1.0) for t, weight in b.terms if t in weights}
+    total, spelled = sum(shares.values()), _words(b.title, b.lang) | _words(a.title, a.lang)
+    heaviest = sorted(shares, key=lambda term: -shares[term])[:MAX_SHARED]
+    return tuple((spelled.get(t, t), round(shares[t] / total, 2)) for t in heaviest if shares[t])
+
+
+def _words(title: str, lang: str) -> dict[str, str]:
+    """The words of a headline that have one term each, by this term."""
+    pairs = [(tokenizer.tokenize(word, lang), word.strip(_PUNCTUATION)) for word in title.split()]
+    return {terms[0]: word for terms, word in pairs if len(terms) == 1}
+
+
+def sentences(
+    kind: RelatedKind, probability: float, words: Sequence[tuple[str, float]], hours_apart: float | None
+) -> str:
+    """The relation in two short sentences."""
+    names = ", ".join(word for word, _ in words) or "nothing"
+    apart = "" if hours_apart is None else f", {hours_apart / 24:.0f} days apart"
+    if probability < MIN_PROBABILITY:
+        return f"Probably not one subject ({probability:.0%}). Common words: {names}{apart}."
+    return f"Probably one subject ({probability:.0%}): both are about {names}. {_SENTENCES[kind]}{apart}."

@@ -1,0 +1,57 @@
+"""The kind of a related article, and the words because of which it is one."""
+
+import pytest
+
+from aggregator.domain import NO_SKETCH, ArticleRecord, WeightedTerms
+from aggregator.queries.reasons import kind_of, sentences, shared_words
+from aggregator.queries.relatedness import related_evidence
+
+FLOOD = (("brackwat", 0.6), ("tunnel", 0.5), ("flood", 0.5), ("estmark", 0.36))
+
+
+def record(title: str, terms: WeightedTerms, lang: str = "en") -> ArticleRecord:
+    """A stored article."""
+    return ArticleRecord(
+        1, 1, "a", f"{lang}.0", lang, 0, b"", False, title, "", "", None, NO_SKETCH, tuple(terms)
+    )
+
+
+def test_words_are_spelled_as_in_a_headline() -> None:
+    """Stems are shown for what is in no headline; a word of several terms, as in Chinese, is none."""
+    one = record("Floods close “Brackwater” tunnel", FLOOD)
+    other = record("Tunnel shut", (("tunnel", 0.8), ("estmark", 0.6)))
+    assert shared_words(one, other) == (("tunnel", 0.65), ("estmark", 0.35))
+    assert shared_words(one, other, {"tunnel": 0.0, "estmark": 0.5}) == (("estmark", 1.0),)
+    assert shared_words(one, record("Cider", (("cider", 1.0),))) == ()
+    chinese = record("特朗普宣布加征关税", (("关税", 1.0),), "zh")
+    assert shared_words(chinese, chinese) == (("关税", 1.0),)
+
+
+@pytest.mark.parametrize(
+    ("terms", "days_older", "expected"),
+    [
+        (FLOOD, 0.5, "same_story"),
+        (FLOOD, -20.0, "same_story"),
+        (FLOOD, 20.0, "background"),
+        ((("brackwat", 0.3), ("orchard", 0.95)), 20.0, "same_person_or_place"),
+        ((("brackwat", 0.3), ("orchard", 0.95)), 0.0, "same_person_or_place"),
+    ],
+)
+def test_the_kind_depends_on_terms_and_age(terms: WeightedTerms, days_older: float, expected: str) -> None:
+    """One name in common is neither a story nor the background of one."""
+    subject, other = record("Floods close Brackwater tunnel", FLOOD), record("Brackwater tunnel", terms)
+    evidence = related_evidence(subject, other, 0.5, 20)
+
+    assert kind_of(subject, other, evidence, days_older) == expected
+
+
+def test_two_sentences() -> None:
+    """What both are about and in which way; of an unrelated pair what little they share."""
+    words = (("Brackwater", 0.7), ("tunnel", 0.3))
+    assert sentences("background", 0.834, words, 50.0) == (
+        "Probably one subject (83%): both are about Brackwater, tunnel. The earlier one is background of the "
+        "later one, 2 days apart."
+    )
+    assert sentences("same_story", 0.05, (), None) == (
+        "Probably not one subject (5%). Common words: nothing."
+    )

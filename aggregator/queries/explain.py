@@ -192,7 +192,7 @@ def _relatedness(
     similarity = float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0])
     related = related_evidence(a, b, similarity, evidence.distance, rarity)
     score, shared, hours = probability(related), shared_words(a, b, rarity), evidence.hours_apart
-    kind = kind_of(a, b, related, (hours or 0.0) / 24)
+    kind = kind_of(related, (hours or 0.0) / 24)
     return RelatednessOut(
         summary=sentences(kind, score, shared, hours),
         similarity=round(similarity, 3),

@@ -82,7 +82,7 @@ class Found:
         """An answer, with the reasons for it."""
         record, evidence, article = scored.record, scored.evidence, self.subject.article
         hours = (self.asked_ms - record.publication_ms) / HOUR_MS
-        kind = kind_of(article, record, evidence, hours / 24)
+        kind = kind_of(evidence, hours / 24)
         if record.number in self.event_numbers:
             kind = "same_event"
         if self.subject.part_of == record.id:

@@ -42,7 +42,7 @@ def test_the_kind_depends_on_terms_and_age(terms: WeightedTerms, days_older: flo
     subject, other = record("Floods close Brackwater tunnel", FLOOD), record("Brackwater tunnel", terms)
     evidence = related_evidence(subject, other, 0.5, 20)
 
-    assert kind_of(subject, other, evidence, days_older) == expected
+    assert kind_of(evidence, days_older) == expected
 
 
 def test_two_sentences() -> None:

@@ -282,7 +282,7 @@ class Settings:
     min_sources: str = _option(
         "auto",
         "Minimum number of distinct sources of an event; auto: 1, but with 5 or more sources in a language "
-        "each counts with at most a third of burst_items, or what it publishes in three hours.",
+        "each counts with at most a third of burst_items, or what it publishes in a window.",
         **_auto_or(1, 1000),
     )
     source_families: bool = _option(

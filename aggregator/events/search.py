@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.analysis.text.tokenizer import tokenize
@@ -23,8 +23,7 @@ MIN_SUBSTRING_CHARS = 3
 DEFAULT_LANGUAGES = ("en",)
 
 
-@dataclass(frozen=True, slots=True)
-class EventWords:
+class EventWords(NamedTuple):
     """What an event is searched by. ``summary``: the entry of the index that it was read with."""
 
     summary: EventSummary
@@ -69,35 +68,28 @@ class EventSearch:
             and (rank := _rank(query, words)) is not None
         )
         found = await self._repository.get_many([id_ for _, id_ in ranked[:limit]])
-        return [found[id_] for _, id_ in ranked[:limit] if id_ in found], len(ranked)
+        return list(found.values()), len(ranked)
 
     async def _refresh(self, summaries: Mapping[str, EventSummary]) -> None:
         kept = [item for item in summaries.items() if item[1].merged_into is None]
-        kept.sort(key=lambda item: item[1].last_seen_ms, reverse=True)
-        current = dict(kept[:MAX_EVENTS])
-        for gone in self._words.keys() - current.keys():
-            del self._words[gone]
-        changed = [
-            id_
-            for id_, summary in current.items()
-            if id_ not in self._words or self._words[id_].summary != summary
-        ]
+        current = dict(sorted(kept, key=lambda item: -item[1].last_seen_ms)[:MAX_EVENTS])
+        known = self._words
+        self._words = {i: known[i] for i, s in current.items() if i in known and known[i].summary == s}
+        changed = [id_ for id_ in current if id_ not in self._words]
         for at in range(0, len(changed), EVENTS_PER_READ):
             events = await self._repository.get_many(changed[at : at + EVENTS_PER_READ])
-            for id_, event in events.items():
-                self._words[id_] = _words_of(event, current[id_])
+            self._words |= {id_: _words_of(event, current[id_]) for id_, event in events.items()}
 
 
 def _words_of(event: Event, summary: EventSummary) -> EventWords:
     languages = event.languages or DEFAULT_LANGUAGES
+    words = [tokenize(source, lang) for source in event.sources for lang in languages]
     return EventWords(
         summary=summary,
         title=normalize(event.title),
         languages=event.languages,
         title_terms=frozenset(term for lang in languages for term in tokenize(event.title, lang)),
-        other_terms=frozenset(event.terms).union(
-            *(tokenize(source, lang) for source in event.sources for lang in languages)
-        ),
+        other_terms=frozenset(event.terms).union(*words),
         sources=frozenset(map(source_key, event.sources)),
         first_seen_ms=event.first_seen_ms,
     )

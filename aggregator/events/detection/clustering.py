@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import mul
 
@@ -23,7 +22,7 @@ import xxhash
 
 from aggregator.analysis.term_profile import OPENING_WEIGHT
 from aggregator.events.detection.model import NEGLIGIBLE_SHARE
-from aggregator.events.detection.postings import Postings, columns, dot_products
+from aggregator.events.detection.postings import Postings, columns
 
 # Cosine at which an item joins a cluster, and at which two clusters merge. Values of 0.3 to 0.4 and 0.4 to
 # 0.55 give similar results.
@@ -34,16 +33,12 @@ MIN_ITEMS_TO_MERGE = 4
 MIN_ITEMS_TO_BE_MERGED = 2
 # A norm is computed again after this time, for a merge every minute.
 NORM_STALE_MINUTES = 10
-# A merge candidate below this share of the merge threshold by a stale norm is skipped without a fresh norm.
-STALE_NORM_PREFILTER_RATIO = 0.8
 # Largest weight of a term in an item (``items.py``); a cluster of n items holds at most n times that.
 MAX_TERM_WEIGHT = 255
 # A term of the headline weighs more than those of the opening.
 _OPENING = round(MAX_TERM_WEIGHT * OPENING_WEIGHT)
 # Hamming distance up to which fingerprints are near under the literal rule.
 RADIUS_BITS = 7
-# From this number of postings on, array operations are as fast as a loop; they agree in every bit.
-ARRAY_MIN_POSTINGS = 512
 # Latest items of a cluster that decide whether it is news: a series of hundreds is checked with every item.
 MAX_EXAMINED_ITEMS = 64
 _UNKNOWN_NORM = float("nan")  # recognized by norm != norm
@@ -131,17 +126,13 @@ class ClusterIndex:
         self._keys = array("q")
         self._sizes = array("q")
         self._norms = array("d")
-        self._norm_times: deque[tuple[int, int]] = deque()  # (minute computed, cluster key), oldest first
 
     def begin_minute(self, minute: int) -> None:
         """Set the clock and expire old norms; all of them if the clock goes back."""
-        if minute < self._minute:
-            self._reset_norms()
         self._minute = minute
-        while self._norm_times and minute - self._norm_times[0][0] >= NORM_STALE_MINUTES:
-            _, key = self._norm_times.popleft()
-            if key in self.by_key and minute - self.by_key[key].norm_minute >= NORM_STALE_MINUTES:
-                self._norms[self._slots[key]] = _UNKNOWN_NORM
+        for key, slot in self._slots.items():
+            if not 0 <= minute - self.by_key[key].norm_minute < NORM_STALE_MINUTES:
+                self._norms[slot] = _UNKNOWN_NORM
 
     def create(self, member: WindowItem, suffix: str = "") -> Cluster:
         """Return a new, empty cluster. Its id: of its first item and, in a division, ``suffix`` and key."""
@@ -172,13 +163,9 @@ class ClusterIndex:
     ) -> dict[int, float]:
         """Dot products by slot of ``parts``, (negative square, term, factor); of many only the near ones."""
         posted = self._postings.lookup([term for _, term, _ in parts])
-        factors, prefix = [factor for _, _, factor in parts], _prefix_length(parts, length)
-        lengths = list(map(len, posted))
-        if sum(lengths) < ARRAY_MIN_POSTINGS:
-            return dot_products(posted, factors, prefix)
-        slots, sums = columns(posted)
-        products = sums * np.array(factors).repeat(lengths)
-        prefix_end = sum(lengths[:prefix])
+        lengths, (slots, sums) = list(map(len, posted)), columns(posted)
+        products = sums * np.array([factor for _, _, factor in parts]).repeat(lengths)
+        prefix_end = sum(lengths[: _prefix_length(parts, length)])
         candidates = np.bincount(slots[:prefix_end], products[:prefix_end]).nonzero()[0]
         dots = np.bincount(slots, products)[candidates]
         norms = np.frombuffer(self._norms)[candidates]
@@ -255,10 +242,6 @@ class ClusterIndex:
             if dot < nearest * own_norm * math.sqrt(squares):
                 continue
             other = self.by_key[key]
-            if dot < STALE_NORM_PREFILTER_RATIO * nearest * own_norm * self._refreshed_norm(
-                other, weigh, NORM_STALE_MINUTES
-            ):
-                continue
             cosine = dot / (own_norm * self._refreshed_norm(other, weigh))
             if cosine < nearest or (best is not None and cosine == nearest):
                 continue
@@ -314,7 +297,6 @@ class ClusterIndex:
             cluster.norm = math.sqrt(squares)
             cluster.norm_size, cluster.norm_minute = size, self._minute
             self._norms[self._slots[cluster.key]] = cluster.norm
-            self._norm_times.append((self._minute, cluster.key))
         return cluster.norm
 
     # -- slots ---------------------------------------------------------------------------------
@@ -338,10 +320,6 @@ class ClusterIndex:
         slot = self._slots[cluster.key]
         self._sizes[slot], self._norms[slot] = len(cluster.members), _UNKNOWN_NORM
         return slot
-
-    def _reset_norms(self) -> None:
-        self._norms = array("d", [_UNKNOWN_NORM]) * len(self._norms)
-        self._norm_times.clear()
 
 
 def _prefix_length(parts: Sequence[tuple[float, str, float]], length: float) -> int:

@@ -134,7 +134,7 @@ class BurstDetector:
             self.clusters.begin_minute(now_ms // MINUTE_MS)
             if self.rule.adapts:
                 main = max(self.memory.voices.documents, key=self._documents_in, default="")
-                self.term_weights.set_min_burst_documents(self._items_needed(main) // 2 + 1)
+                self.term_weights.min_burst_documents = self._items_needed(main) // 2 + 1
         oldest_ms = now_ms - self.rule.window_ms
         while self.window and self.window[0].at_ms < oldest_ms:
             self._remove_from_window(self.window.popleft())
@@ -228,7 +228,7 @@ class BurstDetector:
         """Fill a new detector; window counts, totals and the inverted index are computed again."""
         self.clock_ms = state.clock_ms
         self.memory = state.memory
-        self.term_weights.set_min_burst_documents(state.min_burst_documents)
+        self.term_weights.min_burst_documents = state.min_burst_documents
         self.clusters.begin_minute(state.clock_ms // MINUTE_MS)
         self.clusters.restore(state.clusters, state.next_cluster_key)
         self.clusters.changed_keys = dict.fromkeys(state.changed_clusters)
@@ -378,7 +378,7 @@ class BurstDetector:
             return None
         members = [member for member in cluster.members.values() if member.is_counted]
         families = self.memory.families.family_of
-        story = self.memory.voices.count(members, lang, needed, rule.items, hour, families)
+        story = self.memory.voices.count(members, lang, needed, rule, hour, families)
         if rule.min_sources == 1:
             story = story._replace(size=len(members), items=len(members), told=len(members))
         if story.size <= needed or story.voices < rule.min_sources:

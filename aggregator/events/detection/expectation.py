@@ -15,7 +15,7 @@ clearly; the items of one source in the same minute are a list.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from math import exp, inf
 
 from aggregator.analysis.term_frequencies import TermRates
@@ -26,7 +26,7 @@ from aggregator.events.detection.baseline import (
     documents_in,
 )
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster, WindowItem
-from aggregator.events.detection.model import CHANCE_ITEMS, HOURS_PER_DAY, BurstRule
+from aggregator.events.detection.model import CHANCE_ITEMS, HOURS_PER_DAY, NEARLY_ALL, BurstRule
 from aggregator.events.detection.newsworthiness import CORE_SHARE, core_terms, count_terms, dependent_share
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
@@ -35,8 +35,6 @@ EXCESS_RATIO = 4.0
 # The expectation of a cluster is the mean of those of its terms, weighted by the cube of a term's share of
 # the items: the template that all items have in common decides, not the names that fill it.
 SHARE_POWER = 3
-# Of the terms that so many items hold, the rarest is a limit: "quake" next to a country.
-COMMON_TERM_SHARE = 0.8
 
 
 def expected_items(cluster: Cluster, baseline: Baseline, hour: int) -> float:
@@ -51,7 +49,7 @@ def expected_items(cluster: Cluster, baseline: Baseline, hour: int) -> float:
         power = share**SHARE_POWER
         weighted += power * expected
         total += power
-        if share >= COMMON_TERM_SHARE and expected < rarest:
+        if share >= NEARLY_ALL and expected < rarest:
             rarest = expected
     return min(rarest, weighted / total) if total else 0.0
 
@@ -151,9 +149,6 @@ class TermWeights:
     def __init__(self, rule: BurstRule, baseline: Baseline, cold_start: ColdStart) -> None:
         self._rule, self._baseline, self._cold_start = rule, baseline, cold_start
         self._window_counts: dict[str, int] = {}
-        self._frequent: set[str] = set()  # terms that ``min_burst_documents`` hold
-        # By frequent term, until its counts or all weights change; on the first day, until any count changes.
-        self._is_bursting: dict[str, bool] = {}
         self._weight_cache = TermCache(self._compute_weight)
         self.hour = 0
         self.weigh = self._weight_cache.__getitem__
@@ -163,39 +158,20 @@ class TermWeights:
     def add(self, member: WindowItem) -> None:
         """Count a document that entered the window."""
         self._cold_start.add(member)
-        if self._cold_start.remaining:
-            self._is_bursting.clear()  # every expectation depends on the number of documents
         counts, invalidate = self._window_counts, self._weight_cache.pop
         for term in _counted_terms(member):
-            count = counts[term] = counts.get(term, 0) + 1
-            if count >= self.min_burst_documents:
-                self._frequent.add(term)
-                self._is_bursting.pop(term, None)
+            counts[term] = counts.get(term, 0) + 1
             invalidate(term, None)
 
     def remove(self, member: WindowItem) -> None:
         """Undo ``add`` for a document that left the window."""
         self._cold_start.remove(member)
-        if self._cold_start.remaining:
-            self._is_bursting.clear()
+        counts, invalidate = self._window_counts, self._weight_cache.pop
         for term in _counted_terms(member):
-            remaining = self._window_counts[term] - 1
-            if remaining >= self.min_burst_documents - 1:
-                self._is_bursting.pop(term, None)
-                if remaining < self.min_burst_documents:
-                    self._frequent.discard(term)
-            if remaining:
-                self._window_counts[term] = remaining
-            else:
-                del self._window_counts[term]
-            self._weight_cache.pop(term, None)
-
-    def set_min_burst_documents(self, documents: int) -> None:
-        """Change what a bursting term needs, when an event needs another number of items."""
-        if documents != self.min_burst_documents:
-            self.min_burst_documents = documents
-            self._frequent = {term for term, count in self._window_counts.items() if count >= documents}
-            self._is_bursting.clear()
+            counts[term] -= 1
+            if not counts[term]:
+                del counts[term]
+            invalidate(term, None)
 
     def _compute_weight(self, term: str) -> float:
         in_general = self._cold_start.expected(term) if self._cold_start.remaining else 0.0
@@ -205,7 +181,6 @@ class TermWeights:
         """Drop what is cached of terms whose history changed."""
         for term in terms:
             self._weight_cache.pop(term, None)
-            self._is_bursting.pop(term, None)
 
     def refresh(self, now_ms: int) -> None:
         """Set the time of the weights; cached ones are dropped if the baseline totals changed."""
@@ -213,7 +188,6 @@ class TermWeights:
         self._cold_start.refresh(self.hour)
         if self._baseline.refresh_totals(self.hour):
             self._weight_cache.clear()
-            self._is_bursting.clear()
 
     def window_count(self, term: str) -> int:
         """Return how many documents in the window hold the term."""
@@ -225,20 +199,10 @@ class TermWeights:
 
     def is_bursting(self, term: str) -> bool:
         """Whether at least ``min_burst_documents`` hold the term, clearly more than expected."""
-        if term not in self._frequent:
-            return False
-        found = self._is_bursting.get(term)
-        if found is None:
-            found = self._is_bursting[term] = exceeds_expectation(
-                self.window_count(term), self.expected(term), self._rule
-            )
-        return found
-
-    def bursting_terms(self, terms: Mapping[str, int]) -> set[str]:
-        """The bursting ones among the keys of ``terms``; an intersection finds frequent ones fast."""
-        frequent = self._frequent & terms.keys()
-        known = self._is_bursting
-        return {term for term in frequent if (known[term] if term in known else self.is_bursting(term))}
+        count = self.window_count(term)
+        return count >= self.min_burst_documents and exceeds_expectation(
+            count, self.expected(term), self._rule
+        )
 
 
 def _counted_terms(member: WindowItem) -> Iterable[str]:

@@ -10,7 +10,7 @@ documents (bursty features: Fung, Yu, Yu & Lu 2005); two events must also share 
     with "Marrowdale" alone        Norland, Hallam            20 items
     with "Kelpmouth" alone         Tavinia                    20 items, no name in common: two stories
 
-*Outliers*, items that hold no term of which 0.9 of the documents are in the cluster, leave the event.
+*Outliers*, items that hold no term of which nearly all documents are in the cluster, leave the event.
 """
 
 from __future__ import annotations
@@ -39,21 +39,19 @@ from aggregator.events.detection.description import (
 from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.items import NAME_SHARE, occurrences_inside
 from aggregator.events.detection.lifecycle import OpenEvents
-from aggregator.events.detection.model import CHANCE_ITEMS, NEGLIGIBLE_SHARE, EditorOverrides
+from aggregator.events.detection.model import CHANCE_ITEMS, NEARLY_ALL, NEGLIGIBLE_SHARE, EditorOverrides
 
 # Share of the documents with the rarer key term that must hold the other too.
 MERGE_SHARE = 0.2
 # A story has this share of the items, at least and at most these numbers of them; fewer are a side of one.
-MIN_PART_ITEMS, MIN_PART_SHARE, ENOUGH_ITEMS = 5, 1 / 3, 8
+MIN_PART_ITEMS = 5
+MIN_PART_SHARE = 1 / 3
+ENOUGH_ITEMS = 8
 # Share of the items that hold no term of either story.
 MAX_REST_SHARE = 0.1
-# Share of the items of a story that hold what marks it, or of both that hold a name which connects them.
+# Share of the items of a story that hold what marks it; more items without an own term are no outliers.
 FAIR_SHARE = 0.25
 
-# A term is own to a cluster that has this share of its documents in the window.
-OWN_TERM_SHARE = 0.9
-# More items without an own term are not outliers: the cluster has no subject of its own.
-MAX_STRAY_SHARE = 0.25
 
 Stories = tuple[list[WindowItem], list[WindowItem]]
 
@@ -75,7 +73,7 @@ def find_merge_partner(
         """Share of the documents with the rarer of both key terms that a sum of weights is."""
         return total / MAX_TERM_WEIGHT / min(own_count, term_weights.window_count(term))
 
-    enough = [t for t in term_weights.bursting_terms(sums) if share_of(sums[t], t) >= MERGE_SHARE]
+    enough = [t for t in filter(term_weights.is_bursting, sums) if share_of(sums[t], t) >= MERGE_SHARE]
     own_terms = set(key_terms.top_terms(cluster))
     best, best_share = None, 0.0
     for other in clusters.with_any_term([own_term, *enough]):
@@ -315,7 +313,7 @@ def find_outliers(cluster: Cluster, window_count: Callable[[str], int]) -> list[
     own = {
         term
         for term, count in counts.items()
-        if count >= CHANCE_ITEMS and count >= OWN_TERM_SHARE * window_count(term)
+        if count >= CHANCE_ITEMS and count >= NEARLY_ALL * window_count(term)
     }
     outliers = [member for member in cluster.members.values() if own.isdisjoint(member.terms)]
-    return outliers if len(outliers) <= MAX_STRAY_SHARE * len(cluster.members) else []
+    return outliers if len(outliers) <= FAIR_SHARE * len(cluster.members) else []

@@ -33,6 +33,7 @@ HOURS_PER_DAY = DAY_MS // HOUR_MS
 CHANCE_ITEMS = 3
 # A smaller share is neglected: of a story in another one, of windows with a term, by which a total changed.
 NEGLIGIBLE_SHARE = 0.05
+NEARLY_ALL = 0.8
 
 
 @dataclass(frozen=True, slots=True)

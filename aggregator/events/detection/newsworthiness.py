@@ -38,9 +38,8 @@ from aggregator.time_units import MINUTE_MS
 MIN_PROBABILITY = 0.6
 # A term, or a word, of the core is in at least this share of the headlines.
 CORE_SHARE = 0.5
-# Multiples of what is usual, and words of a frame, beyond which more says nothing.
+# Multiple of what is usual beyond which more says nothing.
 MAX_EXCESS = 17.0
-MAX_FRAME_WORDS = 4
 # Added to numbers of expected items, of which many are 0.
 SMOOTHING_ITEMS = 0.3
 # A term of general news has at least this rate: 1 % of the articles of the English model hold it.
@@ -160,7 +159,7 @@ def frame_words(titles: Sequence[str]) -> float:
     common = {word for word, count in counts.items() if count >= CORE_SHARE * len(headlines)}
     frames = Counter(tuple(word for word in words if word in common) for words in headlines)
     words_per_headline = sum(len(frame) * count for frame, count in frames.items()) / len(headlines)
-    return min(words_per_headline, MAX_FRAME_WORDS) * max(frames.values()) / len(headlines)
+    return words_per_headline * max(frames.values()) / len(headlines)
 
 
 def title_case_share(members: Collection[WindowItem]) -> float:

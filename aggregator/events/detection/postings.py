@@ -17,22 +17,6 @@ _SUM_BITS = 32
 _NO_POSTINGS = array("q")
 
 
-def dot_products(
-    postings: Sequence[array[int]], factors: Sequence[float], candidate_terms: int
-) -> dict[int, float]:
-    """Sum of factor times weight by slot, of slots with one of the first ``candidate_terms`` terms."""
-    dots, mask = dict[int, float](), (1 << _SUM_BITS) - 1
-    for factor, posted in zip(factors[:candidate_terms], postings, strict=False):
-        for each in posted:
-            slot = each >> _SUM_BITS
-            dots[slot] = dots.get(slot, 0.0) + factor * (each & mask)
-    for factor, posted in zip(factors[candidate_terms:], postings[candidate_terms:], strict=True):
-        for each in posted:
-            if (slot := each >> _SUM_BITS) in dots:
-                dots[slot] += factor * (each & mask)
-    return dots
-
-
 def columns(postings: Sequence[array[int]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return slots and sums of all terms, concatenated in their order."""
     posted = np.frombuffer(b"".join(postings), np.int64)
@@ -87,7 +71,7 @@ class Postings:
                 self._remove_posting(term, offsets.pop(term))
 
     def lookup(self, terms: Iterable[str]) -> list[array[int]]:
-        """Return the postings of each of these terms, for ``dot_products`` and ``columns``."""
+        """Return the postings of each of these terms, for ``columns``."""
         return [self._by_term.get(term, _NO_POSTINGS) for term in terms]
 
     def _remove_posting(self, term: str, offset: int) -> None:

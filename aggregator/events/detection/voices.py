@@ -20,14 +20,15 @@ from aggregator.analysis.source import site_group
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.events.detection.baseline import KNOWN_VOLUME_SHARE
 from aggregator.events.detection.clustering import WindowItem
-from aggregator.events.detection.model import CHANCE_ITEMS, HISTORY_DAYS, HOURS_PER_DAY
+from aggregator.events.detection.model import CHANCE_ITEMS, HISTORY_DAYS, HOURS_PER_DAY, BurstRule
+from aggregator.time_units import DAY_MS
 
 MIN_VOICES = 5
 # (factor, exponent): a story of factor * documents_a_day ** exponent items is large.
 LARGE_STORY = (0.68, 0.3)
-# (third of the items needed, hours of a wire): what one voice may count.
-_PART, _WIRE_HOURS = 3, 3
 WIRE_A_DAY = 40
+# Of what an event needs, one voice counts with one of so many parts, or what it publishes in a window.
+VOICE_PARTS = 3
 
 
 class Story(NamedTuple):
@@ -130,11 +131,11 @@ class Voices(msgspec.Struct, array_like=True):
         members: Sequence[WindowItem],
         lang: str,
         needed: int,
-        most: int,
+        rule: BurstRule,
         hour: int,
         families: Mapping[str, str],
     ) -> Story:
-        """Measure a story that needs ``needed`` items, or ``most`` where items are counted."""
+        """Measure a story that needs ``needed`` items, or those of the rule where items are counted."""
         by_source: dict[str, list[WindowItem]] = {}
         voices: dict[str, str] = {}
         for member in members:
@@ -156,9 +157,9 @@ class Voices(msgspec.Struct, array_like=True):
             return Story(len(members), len(members), len(members), len(items), new_items)
         size, counted, told, known = 0.0, 0, 0, self.by_language.get(lang, {})
         for voice, number in items.items():
-            part = min(number, ceil(needed / _PART))
-            wire = min(number, int(self._mean(known.get(voice, {})) * _WIRE_HOURS / HOURS_PER_DAY))
-            size, counted = size + max(part, wire * needed / most), counted + max(part, wire)
+            part = min(number, ceil(needed / VOICE_PARTS))
+            wire = min(number, int(self._mean(known.get(voice, {})) * rule.window_ms / DAY_MS))
+            size, counted = size + max(part, wire * needed / rule.items), counted + max(part, wire)
             told += part
         return Story(size, counted, told, len(items), new_items)
 

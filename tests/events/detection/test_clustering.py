@@ -121,12 +121,8 @@ def nearest_by_exhaustive_search(
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("min_postings", [0, clustering.ARRAY_MIN_POSTINGS])
-def test_the_nearest_cluster_is_that_of_an_exhaustive_search(
-    min_postings: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_nearest_cluster_is_that_of_an_exhaustive_search() -> None:
     """To the last bit of the cosine, while clusters grow, merge, expire and reuse slots."""
-    monkeypatch.setattr(clustering, "ARRAY_MIN_POSTINGS", min_postings)
     found = 0
     for seed in range(4):
         rng, stream = random.Random(seed), DetectorStream()
@@ -143,20 +139,3 @@ def test_the_nearest_cluster_is_that_of_an_exhaustive_search(
         assert len(detector.clusters._postings._offsets) < detector.clusters.next_key  # slots were reused
 
     assert found
-
-
-def test_loops_and_arrays_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways of multiplying find and merge the same clusters and fire the same events."""
-    results = []
-    for min_postings in (0, 10**9):
-        monkeypatch.setattr(clustering, "ARRAY_MIN_POSTINGS", min_postings)
-        rng, stream = random.Random(7), DetectorStream()
-        words = ["harbour", "bridge", "ferry", "estmark", "fire", "strike", "vote"]
-        topics = [rng.sample(words, 3) for _ in range(4)]
-        for i in range(240):
-            stream.send(i / 4, " ".join(rng.sample(rng.choice(topics), rng.choice([1, 1, 1, 2]))))
-        results.append((stream.detector.dump(), stream.changes))
-    assert results[0] == results[1]
-    clusters = stream.detector.clusters
-    assert len(clusters.by_key) < clusters.next_key  # some were merged
-    assert stream.fired

@@ -97,7 +97,7 @@ def test_habits_count_for_one_publisher_and_not_for_many() -> None:
 @pytest.mark.parametrize(
     ("titles", "low", "high"),
     [
-        (SALES, 3.0, 4.0),
+        (SALES, 6.0, 8.0),
         ([f"{town} Fund: Net Asset Value" for town in TOWNS], 3.0, 4.0),
         ([f"{town} Plc - Portfolio Update" for town in TOWNS], 2.5, 3.5),
         (NEWS, 0.0, 1.0),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.events.detection.postings import Postings, columns, dot_products
+from aggregator.events.detection.postings import Postings, columns
 from tests.events.detection.window_items import sums_by_term
 
 TERMS = ["storm", "bridge", "ferry", "pier"]
@@ -18,8 +18,6 @@ Document: TypeAlias = dict[str, int]
 documents: st.SearchStrategy[Document] = st.dictionaries(st.sampled_from(TERMS), st.integers(1, 255))
 # (slot, document); every second of those that are present is removed again.
 additions = st.lists(st.tuples(st.integers(0, 3), documents), max_size=30)
-
-factor_lists = st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=4, max_size=4)
 
 
 def filled(given_additions: list[tuple[int, Document]]) -> tuple[Postings, list[dict[str, int]]]:
@@ -48,23 +46,6 @@ def test_sums_are_those_of_the_remaining_documents(given_additions: list[tuple[i
     assert sums_by_term(postings) == expected
     assert {(term, slot): value for slot, s in enumerate(sums) for term, value in s.items()} == {
         (term, slot): value for term, of_term in expected.items() for slot, value in of_term.items()
-    }
-
-
-@pytest.mark.integration
-@given(additions, factor_lists, st.integers(0, 4))
-def test_products_are_sums_over_the_terms(
-    given_additions: list[tuple[int, Document]], factors: list[float], candidate_terms: int
-) -> None:
-    """Of all terms, for the slots that hold one of the first ones, and for no other slot."""
-    postings, sums = filled(given_additions)
-
-    dots = dot_products(postings.lookup(TERMS), factors, candidate_terms)
-
-    assert dots == {
-        slot: sum(factor * of_slot.get(term, 0) for factor, term in zip(factors, TERMS, strict=True))
-        for slot, of_slot in enumerate(sums)
-        if not of_slot.keys().isdisjoint(TERMS[:candidate_terms])
     }
 
 

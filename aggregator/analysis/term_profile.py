@@ -76,6 +76,14 @@ def profile_weights(profile: TermProfile) -> list[tuple[str, float]]:
     return sorted(weighted, key=itemgetter(1), reverse=True)
 
 
+def leading_terms(profile: TermProfile, count: int) -> list[str]:
+    """The ``count`` heaviest stored terms among the first of the article; others if these are fewer."""
+    terms, encoded = profile
+    lead = int.from_bytes(encoded[:_LEAD_BYTES], "little")
+    first = [term for at, (term, _) in enumerate(terms) if lead >> at & 1][:count]
+    return (first + [term for term, _ in terms if term not in first])[:count]
+
+
 def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:
     """Cosine of one profile with each of several, (n,) in 0..1; 0 where either is empty."""
     hashes, weights, owners = _flatten([subject, *others])

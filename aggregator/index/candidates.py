@@ -106,14 +106,14 @@ def _may_match(stored: CandidateRecord, overlap: OverlapEstimate, source: str, p
 # Limit for candidates that share terms, those of largest weight first: ``aggregator evaluate related`` finds
 # no more from more of them (docs/benchmarks/related.md).
 MAX_TERM_CANDIDATES = 128
-MAX_SHARE, MIN_SHARE = 0.05, 0.002  # of the stored articles: a term of rarity 0, and one of 1
+RARE_SHARE = 0.002  # of the stored articles: a term of rarity 1
 
 
 @dataclass(frozen=True, slots=True)
 class RelatedCandidates:
     """Article numbers that ``find`` returned, and the newest binding of the subject's id while it is live.
 
-    ``rarity``: of the subject's terms in this index, 0 (every twentieth article) to 1 (one of 500).
+    ``rarity``: of the subject's terms in this index, 0 (every article) to 1 (one of 500).
     """
 
     snapshot: Snapshot
@@ -154,7 +154,7 @@ class RelatedLookup:
         weights = np.array([weight for _, weight in profile]) * -np.log(shares)
         weights[np.bincount(terms, minlength=len(hashes)) >= keys.MAX_ARTICLES_PER_TERM] /= 2
         by_terms = top_by_terms(entries, terms, weights)
-        rarity = np.clip(np.log(MAX_SHARE / shares) / np.log(MAX_SHARE / MIN_SHARE), 0, 1).tolist()
+        rarity = np.clip(np.log(shares) / np.log(RARE_SHARE), 0, 1).tolist()
         by_distance = near[np.lexsort((near, distances))]
         numbers = by_distance[:MAX_CANDIDATES].tolist() + by_terms[:MAX_TERM_CANDIDATES].tolist()
         bound = [

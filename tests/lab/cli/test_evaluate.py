@@ -92,9 +92,9 @@ def test_clusters_pairs_and_related_articles_are_scored(
     assert json.loads(capsys.readouterr().out)["roc_auc"]["all"]["similarity"] == 1.0
     events = [{**article_body(row), "cluster": "one"} for row in (ORIGINAL, OTHER)]
     file = write_jsonl(tmp_path / "events", *events)
-    assert run("evaluate", "related", "--json", "--calibrate", "--compare", "tf-idf", file) == 0
+    assert run("evaluate", "related", "--json", "--compare", "tf-idf", file) == 0
     (result,) = json.loads(capsys.readouterr().out)
-    assert result["rankings"][2]["recall"] == 1.0 and result["curves"]
+    assert result["rankings"][2]["recall"] == 1.0
     assert run("evaluate", "related", "--show", "2", "--unrelated", file, file) == 0
     assert "1.00 on average" in capsys.readouterr().out
     assert run("evaluate", "related", "--compare", "rank", file) == 2

@@ -13,7 +13,6 @@ from aggregator_lab.evaluation.calibration import (
     as_json,
     build_curve,
     duplicate_curves,
-    event_curves,
     threshold_advice,
 )
 from aggregator_lab.evaluation.plots import draw_curves
@@ -56,7 +55,6 @@ def test_each_score_separates_light_edits() -> None:
     """Each score alone has a threshold without an error."""
     for curve in duplicate_curves(*labeled()):
         assert curve.best_f1_point.f1 == 1.0, curve
-    assert {curve.score for curve in event_curves(*labeled())} == {"distance", "overlap", "similarity"}
 
 
 def test_advice_names_the_setting_or_that_no_threshold_is_precise() -> None:
@@ -73,8 +71,6 @@ def test_too_many_articles_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "MAX_ARTICLES", 5)
     with pytest.raises(InvalidInput, match="at most 5"):
         duplicate_curves(*labeled())
-    with pytest.raises(InvalidInput, match="at most 5"):
-        event_curves(*labeled())
 
 
 @pytest.mark.integration

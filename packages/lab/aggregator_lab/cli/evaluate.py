@@ -146,8 +146,11 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
     report = protocol.evaluate(protocol.parse_pairs(read_rows(args.files)), load_analyzer(settings))
     curves = report.calibration_curves()
     _draw_curves(args, curves)
-    result = report.as_json() | {"curves": calibration.as_json(curves)}
-    return _print_report(args, result, protocol.format_table(report), curves)
+    if args.json:
+        print(json.dumps(report.as_json() | {"curves": calibration.as_json(curves)}))
+    else:
+        _print_table(protocol.format_table(report), curves)
+    return EXIT_OK
 
 
 def related(args: argparse.Namespace, settings: Settings) -> int:
@@ -179,18 +182,31 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
                 unrelated=unrelated,
             )
         )
-        curves: list[Curve] = []
-        if args.plot or args.calibrate:
-            curves = calibration.event_curves(*_analyze_labeled(load_labeled([file]), analyzer))
-            _draw_curves(args, curves)
         results.append({"file": Path(file).name, **report.as_json()})
-        if curves:
-            results[-1]["curves"] = calibration.as_json(curves)
         if not args.json:
-            _print_table(protocol.format_table(report, Path(file).name), curves)
+            print(protocol.format_table(report, Path(file).name))
             print(protocol.format_firsts(report, args.show) if args.show else "", flush=True)
     if args.json:
         print(json.dumps(results))
+    return EXIT_OK
+
+
+def relatedness(args: argparse.Namespace, settings: Settings) -> int:
+    """Fit the probability of one subject to judged pairs."""
+    from aggregator_lab.evaluation import relatedness as protocol
+    from aggregator_lab.evaluation.article_files import read_articles
+    from aggregator_lab.evaluation.judgments import read_judgments
+    from aggregator_lab.evaluation.pairs import parse_pairs
+
+    jsonl.check_readable([*args.files, *args.pairs])
+    analyzer = load_analyzer(settings)
+    rows = parse_pairs(read_rows(args.pairs)) if args.pairs else []
+    found = protocol.evidence_of_rows(rows, analyzer)
+    for file in args.files:
+        judged = read_judgments(args.judged, [file])
+        found += asyncio.run(protocol.evidence_of_ids(read_articles([file]).articles, judged, analyzer))
+    result = protocol.evaluate(found)
+    print(json.dumps(result) if args.json else protocol.format_table(result))
     return EXIT_OK
 
 
@@ -285,17 +301,6 @@ def _print_rows(
     """Print a result of several rows, with curves if there are any."""
     if args.json:
         print(json.dumps({"rows": rows, "curves": calibration.as_json(curves)} if curves else rows))
-    else:
-        _print_table(table, curves)
-    return EXIT_OK
-
-
-def _print_report(
-    args: argparse.Namespace, report: dict[str, Any], table: str, curves: Sequence[Curve]
-) -> int:
-    """Print a result that is one object, with curves if there are any."""
-    if args.json:
-        print(json.dumps(report | ({"curves": calibration.as_json(curves)} if curves else {})))
     else:
         _print_table(table, curves)
     return EXIT_OK

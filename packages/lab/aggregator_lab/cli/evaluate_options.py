@@ -35,6 +35,7 @@ def add_evaluate_command(commands: Any) -> None:
     _add_clusters(protocols)
     _add_pairs(protocols)
     _add_related(protocols)
+    _add_relatedness(protocols)
     _add_events(protocols)
     _add_desk(protocols)
     _add_blocks(protocols)
@@ -195,9 +196,22 @@ def _add_related(protocols: Any) -> None:
         "--unrelated", metavar="FILE", action="append", default=[],
         help="report the mean number of answers to 300 articles of FILE; repeatable",
     )  # fmt: skip
-    _add_calibration_options(command)
     _add_json_option(command)
     add_policy_options(command, POLICY_SETTINGS)
+
+
+def _add_relatedness(protocols: Any) -> None:
+    command = add_command(
+        protocols, "relatedness", "probability of one subject, fitted to judged pairs",
+        "aggregator_lab.cli.evaluate:relatedness",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help="articles")
+    command.add_argument("--judged", metavar="DIR", required=True, help="verdicts, as for `related`")
+    command.add_argument(
+        "--pairs", metavar="FILE", action="append", default=[], help="pairs, as for `pairs`; repeatable"
+    )
+    _add_json_option(command)
+    add_settings_options(command, ("models_dir", *LOG_SETTINGS))
 
 
 def _add_events(protocols: Any) -> None:

@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from aggregator.analysis.shingles import estimate_overlaps
 from aggregator.analysis.simhash import FINGERPRINT_BITS
-from aggregator.dedup.verdict import cosine
 from aggregator.domain import Analysis
 from aggregator.errors import InvalidInput
 from aggregator_lab.evaluation.metrics import precision_recall_f1
@@ -94,23 +93,6 @@ def duplicate_curves(analyses: Sequence[Analysis], labels: Sequence[str], seed: 
             nearest = int(np.argmin(values) if score == "distance" else np.argmax(values))
             scored[score].append((float(values[nearest]), labels[earlier[nearest]] == labels[row]))
     return [build_curve(score, candidates, relevant_count) for score, candidates in scored.items()]
-
-
-def event_curves(analyses: Sequence[Analysis], labels: Sequence[str]) -> list[Curve]:
-    """Curves of all pairs of labeled articles; correct are pairs of one event. Same limit."""
-    _check_article_count(analyses)
-    scored: dict[str, list[tuple[float, bool]]] = {"distance": [], "overlap": [], "similarity": []}
-    for position, analysis in enumerate(analyses):
-        earlier = analyses[:position]
-        is_same = [label == labels[position] for label in labels[:position]]
-        scores = _scores_against(analysis, earlier)
-        scores["similarity"] = np.array([cosine(analysis.terms, other.terms) for other in earlier])
-        for score, values in scores.items():
-            scored[score] += zip(values.tolist(), is_same, strict=True)
-    return [
-        build_curve(score, candidates, sum(same for _, same in candidates))
-        for score, candidates in scored.items()
-    ]
 
 
 def threshold_advice(curves: Sequence[Curve]) -> str:

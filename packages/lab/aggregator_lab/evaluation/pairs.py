@@ -163,7 +163,7 @@ def evaluate(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> PairReport:
         for pair, a, b in zip(pairs, firsts, seconds, strict=True)
         if isinstance(a, Analysis) and isinstance(b, Analysis)
     ]
-    cosines = _tfidf_cosines([(a, b) for _, a, b in usable])
+    cosines = tfidf_cosines([(a, b) for _, a, b in usable])
     return PairReport(
         [
             ScoredPair(
@@ -248,7 +248,7 @@ def _same_by_policy(a: Analysis, b: Analysis) -> dict[str, bool]:
     return {name: decide(b, [candidate], policy).match is not None for name, policy in POLICIES.items()}
 
 
-def _tfidf_cosines(pairs: Sequence[tuple[Analysis, Analysis]]) -> list[float]:
+def tfidf_cosines(pairs: Sequence[tuple[Analysis, Analysis]]) -> list[float]:
     """Cosine of each pair's TF-IDF vectors (Salton & Buckley 1988), with smoothed idf over all articles."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 

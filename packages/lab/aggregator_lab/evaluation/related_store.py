@@ -41,18 +41,23 @@ class StoredArticles:
 
     articles: Sequence[Article]
     langs: Sequence[str]
+    index: Index
     related: RelatedArticles
     group_by_id: Mapping[str, str]
     relevant_by_id: Mapping[str, set[str]]
     positions: Mapping[str, int]
     scorers: dict[str, Scorer] = field(default_factory=dict)
 
-    def nearest(self, ranking: str, id_: str, count: int) -> list[str]:
-        """Ids of the ``count`` articles that a name of ``RANKINGS`` scores highest."""
+    def scorer(self, ranking: str) -> Scorer:
+        """The scorer of a name of ``RANKINGS``."""
         if ranking not in self.scorers:
             self.scorers[ranking] = build_scorer(ranking, self.articles, self.langs)
+        return self.scorers[ranking]
+
+    def nearest(self, ranking: str, id_: str, count: int) -> list[str]:
+        """Ids of the ``count`` articles that score highest."""
         own = self.positions[id_]
-        return [self.articles[at].id for at in nearest(self.scorers[ranking](own), own, count)]
+        return [self.articles[at].id for at in nearest(self.scorer(ranking)(own), own, count)]
 
     def ranked(self, ranking: str, id_: str, k: int) -> list[str]:
         """The nearest article of each of the ``k`` nearest duplicate groups, without the question's own."""
@@ -116,6 +121,7 @@ async def store_articles(
     stored = StoredArticles(
         kept,
         [analysis.lang for analysis in usable.values()],
+        index,
         service,
         group_by_id,
         relevant_by_id,

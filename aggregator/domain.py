@@ -355,7 +355,8 @@ class Answer:
 
     ``stored_as``: ``id``, if the posted one belongs to another source; ``replaces``: if it was used again.
     ``withdrawn``: ids of earlier articles that are duplicates no longer, since their text is not the article.
-    ``unchecked``: by a store that is not the one remembered; ``withheld``: a dry run, or not stored for that.
+    ``unchecked``: by a store that is not the one remembered; ``withheld``: not stored for that, or since its
+    source is untrusted, or by a dry run.
     """
 
     id: str

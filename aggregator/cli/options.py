@@ -232,6 +232,14 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
     ("config", _add_config),
     ("keys", _add_keys),
     Command(
+        "audit", "show what a source caused: copies by others and events",
+        (arg("source", metavar="SOURCE", help="its name or site"),
+         arg("--distrust", action="store_true",
+             help="store nothing of it from now on, delete what is stored, and list the copies by others"),
+         arg("--trust", action="store_true", help="store its articles again")),
+        store=True, settings=SERVICE_SETTINGS,
+    ),
+    Command(
         "clock", "show whether the clock of this machine fits the stored data",
         (arg("--accept", action="store_true",
              help="declare it right, after the service ran with a wrong clock or did not run for over "

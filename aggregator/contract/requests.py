@@ -321,6 +321,15 @@ class SourcesQuery(SourcesPageQuery, forbid_unknown_fields=True):
     limit: Annotated[int, doc("Maximum number of outlets.", 20, ge=1, le=500)] = 100
 
 
+class SourceTrustIn(Struct, forbid_unknown_fields=True):
+    """Whether a source is trusted."""
+
+    untrusted: Annotated[
+        bool,
+        doc("True: store nothing of it from now on, and delete what is stored. False: store again.", True),
+    ]
+
+
 class FeedQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the feeds."""
 

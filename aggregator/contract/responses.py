@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Struct
 
-from aggregator_client.wire import ArticleRef, EventOut, doc
+from aggregator_client.wire import ArticleRef, EventOut, VerdictName, doc
 
 TargetKind = Literal["webhook", "mail"]
 TimeBasis = Literal["published", "day", "claimed", "arrived"]
@@ -329,6 +329,25 @@ class FamilyOut(Struct):
     members: Annotated[list[str], doc("The outlets, the largest first.", ["Brackwater Gazette", "Radio"])]
     texts: Annotated[int, doc("Number of texts.", 57)]
     first: Annotated[list[PartnerOut], doc("How many of the texts each member published first.")]
+
+
+class CausedVerdictOut(Struct):
+    """An article of another source that was a duplicate of one of the source's."""
+
+    id: Annotated[str, doc("Its id.", "pool-2")]
+    url: Annotated[str, doc("Its address; empty: it has none.", "https://gazette.example/pool")]
+    source: Annotated[str, doc("Its outlet; empty: unknown.", "Brackwater Gazette")]
+    title: Annotated[str, doc("Its headline.", "Swimming hall opens again")]
+    original: Annotated[str, doc("Id of the source's article.", "pool-1")]
+    now: Annotated[VerdictName, doc("Its verdict now.", "new")]
+
+
+class SourceAuditOut(Struct):
+    """What a source caused, before its articles were deleted if it is untrusted."""
+
+    articles: Annotated[int, doc("Number of its stored articles.", 12)]
+    copies: Annotated[list[CausedVerdictOut], doc("Copies by others: send again what was dropped.")]
+    events: Annotated[dict[str, int], doc("Number of its articles by event id.", {"e1": 3})]
 
 
 class SourceOut(Struct):

@@ -105,6 +105,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=(409,)),
     _read("/v1/sources", provenance.list_sources, "listSources", TAG_ARTICLES),
     _read("/v1/sources/{name}", provenance.get_source, "getSource", TAG_ARTICLES),
+    _change("PUT", "/v1/sources/{name}", provenance.put_source, "putSource", TAG_ARTICLES, permission="admin",
+        long_running=True),
     _read("/healthz", operations.health, "health", TAG_OPERATIONS, any_query=True, permission="nothing"),
     _read("/readyz", operations.ready, "ready", TAG_OPERATIONS, {200: responses.ReadyOut}, any_query=True,
         errors=(503,), permission="nothing"),

@@ -21,6 +21,7 @@ from aggregator.index.segments import SEGMENT_MAX_ARTICLES, Retention, Segments
 from aggregator.index.snapshot import Snapshot
 from aggregator.index.takedowns import Takedowns
 from aggregator.index.transactions import SegmentTransactions
+from aggregator.index.untrusted import UntrustedSources
 from aggregator.store.base import Store
 from aggregator.store.identity import StoreMemory
 
@@ -44,7 +45,7 @@ class Index:
     * ``stream``: the articles in commit order; ``arrival_counts``: how many per minute
     * ``segments``: the segments of each space; ``plans``: their block plans
     * ``transactions(stack)``: builds transactions on the writable segment of a ``SegmentStack``
-    * ``takedowns``: marks of the texts that were taken down
+    * ``takedowns``: marks of the texts that were taken down; ``untrusted``: sources that are not stored
     * ``retention``: the floor, below which articles have expired
     * ``memory``: whether this is the store that the process knows
     """
@@ -77,7 +78,7 @@ class Index:
         self.articles = Articles(
             store, self.segments, self.records, self.bindings, self.transactions, self.plans
         )
-        self.takedowns = Takedowns(store, retention_ms)
+        self.takedowns, self.untrusted = Takedowns(store, retention_ms), UntrustedSources(store)
         self.memory = StoreMemory()
         self.lookup = Lookup(store, self.segments, self.spaces, self.plans, self.takedowns, self.memory)
         self.related = RelatedLookup(self.lookup, self.segments, self.spaces)

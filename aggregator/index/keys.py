@@ -23,6 +23,7 @@ part of a key behind its tag, the same in all segments.
     r:en.3f2a:<16 hex>   record of an article number                 ``record_codec.encode_record``
     x:<16 hex>           compressed text of an article number (setting ``store_texts``)
     {takedowns}...       marks of what was taken down                ``takedowns.py``
+    {untrusted}sources   sources of which nothing is stored          ``untrusted.py``
     {format}             format of the data                          ``format_version.py``
     {spaces}             registry of all spaces                      ``upkeep/spaces.py``
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from aggregator.analysis.shingles import MAX_QUERY_KEYS
 from aggregator.domain import Analysis, ArticleRecord, Match
-from aggregator.index import keys
+from aggregator.index import keys, untrusted
 from aggregator.index.blocks import BlockPlan, ProbePlan
 from aggregator.index.codec.postings import (
     NO_COUNTS,
@@ -179,7 +179,7 @@ class Lookup:
 
         snapshot = await self._segments.read_keys(
             {space: partial(build_keys, space) for space in self._spaces},
-            [*self._takedowns.keys_to_read(text_hashes), *self._memory.keys],
+            [*self._takedowns.keys_to_read(text_hashes), *self._memory.keys, untrusted.KEY],
         )
         if await self._memory.is_outdated(snapshot.values):
             return await self.read_snapshot(probes)

@@ -53,6 +53,7 @@ class PendingArticle:
     origin: object = field(default_factory=tracing.current)
     posted_id: str = ""
     withdrawn: tuple[str, ...] = ()
+    withheld: bool = False  # answered and not stored, since its source is untrusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,12 @@ class CommitPlan:
     replaced: BindingSnapshot | None = None
     joining: Sequence[bytes] = ()
     doubtful: Sequence[str] = ()
+
+    @property
+    def without_effect(self) -> CommitPlan:
+        """The answer alone."""
+        groups = self.duplicate_groups
+        return CommitPlan(self.pending, self.answer, None, None, self.latest_number, None, (), groups)
 
 
 class Committer:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from aggregator import tracing
 from aggregator.concurrency import Spawn, TaskHandle, YieldControl, spawn_task, yield_control
 from aggregator.errors import CommitConflict
-from aggregator.index import Index, Snapshot, keys
+from aggregator.index import Index, Snapshot, keys, untrusted
 from aggregator.index.bindings import bindings_under
 from aggregator.index.lookup import EMPTY_RESULT
 from aggregator.ingest.commit import CommitPlan, Committer, PendingArticle
@@ -273,7 +273,11 @@ class BatchPipeline:
             item.answer = await self._decider.refusal(item, lookup.probe, snapshot)
             if item.answer is not None:
                 continue
-            plan = await self._decider.decide(item, lookup, snapshot, batch.now_ms, dry_run)
+            item.withheld = not dry_run and untrusted.is_untrusted(
+                item.article, snapshot.values.get(untrusted.KEY)
+            )
+            plan = await self._decider.decide(item, lookup, snapshot, batch.now_ms, dry_run or item.withheld)
+            plan = plan.without_effect if item.withheld else plan
             if plan.transaction is not None and not dry_run:
                 key = snapshot.stacks[lookup.probe.space].writable_tag + lookup.probe.binding_key
                 snapshot.apply(plan.transaction, key, plan.record)

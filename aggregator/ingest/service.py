@@ -249,9 +249,10 @@ class IngestService:
         assert answer is not None
         if isinstance(answer, Answer):
             answer.timings_ms["analyse"] = analyze_ms
-            if dry_run or self._index.memory.incident:
+            withheld = dry_run or pending.withheld
+            if withheld or self._index.memory.incident:
                 unchecked = self._index.memory.incident is not None
-                return replace(answer, unchecked=unchecked, withheld=dry_run)
+                return replace(answer, unchecked=unchecked, withheld=withheld)
         return answer
 
 

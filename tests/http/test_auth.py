@@ -39,6 +39,7 @@ ADMITTED_ROLES = {
     "postReadMark": "reader editor admin",
     "listSources": "reader editor admin",
     "getSource": "reader editor admin",
+    "putSource": "admin",
     "articleProvenance": "reader editor admin",
     "eventProvenance": "reader editor admin",
     "sourcesPage": "reader editor admin",

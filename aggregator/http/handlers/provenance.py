@@ -11,8 +11,9 @@ from aiohttp import web
 from aggregator.app import Service
 from aggregator.contract import responses as out
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime, to_datetime_or_none
-from aggregator.contract.requests import SourcesQuery
+from aggregator.contract.requests import SourcesQuery, SourceTrustIn
 from aggregator.http.app_keys import SERVICE
+from aggregator.provenance.audit import audit, distrust
 from aggregator.provenance.directory import families_among, select
 from aggregator.provenance.lineage import Changes, Lineage, Step, TextChanges, describe
 from aggregator.provenance.queries import OutletEntry
@@ -76,6 +77,25 @@ async def get_source(request: web.Request, name: str) -> out.SourceDetailOut:
         shared_by_family=_partners_out(family, out.FamilyOut | None),
         computed_at=to_datetime(report.computed_ms),
         since=to_datetime_or_none(report.since_ms),
+    )
+
+
+async def put_source(service: Service, name: str, body: SourceTrustIn) -> out.SourceAuditOut:
+    """Declare a source untrusted, or trusted again. It is then stored, or not, by all processes.
+
+    An untrusted source gets verdicts; what it had caused is computed anew without it.
+    """
+    index, event_ids_of = service.articles.index, service.events.repository.event_ids_of
+    if body.untrusted:
+        found = await distrust(index, name, event_ids_of, service.articles.ingest.delete)
+    else:
+        await index.untrusted.change(name, untrusted=False)
+        found = await audit(index, name, event_ids_of)
+    return fields_of(
+        found,
+        out.SourceAuditOut,
+        articles=len(found.articles),
+        copies=[fields_of(copy, out.CausedVerdictOut) for copy in found.copies],
     )
 
 

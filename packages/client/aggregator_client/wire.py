@@ -261,9 +261,10 @@ class VerdictOut(OutcomeOut):
             False,
         ),
     ] = False
-    stored: Annotated[bool, doc("Whether it is stored: not by a dry run, nor in another's store.", True)] = (
-        True
-    )
+    stored: Annotated[
+        bool,
+        doc("Whether it is stored: not by a dry run, in another's store, or of an untrusted source.", True),
+    ] = True
 
 
 class ArticleRef(Struct):

@@ -30,7 +30,10 @@ def show(args: argparse.Namespace, settings: Settings) -> int:
     if args.json:
         print(json.dumps([dict(zip(("name", "value", "origin"), row, strict=True)) for row in rows]))
         return EXIT_OK
-    table = [("setting", "value", "from"), *((name, _as_toml(value), origin) for name, value, origin in rows)]
+    table = [
+        ("setting", "value", "from"),
+        *((name, json.dumps(value, ensure_ascii=False), origin) for name, value, origin in rows),
+    ]
     widths = [max(len(row[column]) for row in table) for column in (0, 1)]
     for name, value, origin in table:
         print(f"{name:{widths[0]}}  {value:{widths[1]}}  {origin}")
@@ -56,10 +59,6 @@ def shown(settings: Settings, option: dataclasses.Field[object]) -> object:
     if value and option.metadata["secret"]:
         return redact_url(value) if option.name == "store_url" else HIDDEN
     return value
-
-
-def _as_toml(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _describe_file(file: ConfigFile | None) -> str:

@@ -181,7 +181,6 @@ async def _check_detector(service: Service) -> list[Finding]:
         else:
             remedy = "Until then routine may fire; `aggregator learn` shortens it."
             findings.append(note("events", f"{sentence} {remedy}"))
-        history = await service.events.repository.learned_history()
         findings += [ok("events", f"{reason}.") for reason in (history.reasons if history else ())]
     return findings
 

@@ -189,13 +189,13 @@ def link_cosine(a: dict[str, float], b: dict[str, float]) -> float:
 def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) -> list[ArticleRecord]:
     """Return the articles with the best headlines that differ from ``current_title`` and from each other."""
     titled = [record for record in records if record.title]
-    candidates = [Candidate(r.title, r.publication_ms, dict(r.terms)) for r in titled]
     found: list[ArticleRecord] = []
     taken = [_terms(current_title, titled[0].lang)] if titled else []
-    for position in rank_headlines(candidates):
-        record = titled[position]
+    for record in _ranked(titled):
         terms = _terms(record.title, record.lang)
-        if record.title != current_title and all(_resemblance(terms, t) <= MAX_RESEMBLANCE for t in taken):
+        if record.title != current_title and all(
+            len(terms & t) <= MAX_RESEMBLANCE * len(terms | t) > 0 for t in taken
+        ):
             found.append(record)
             taken.append(terms)
         if len(found) == MAX_ALTERNATIVES:
@@ -205,10 +205,6 @@ def headline_alternatives(records: Sequence[ArticleRecord], current_title: str) 
 
 def _terms(title: str, lang: str) -> frozenset[str]:
     return frozenset(tokenize(strip_desk_prefix(title), lang))
-
-
-def _resemblance(a: frozenset[str], b: frozenset[str]) -> float:
-    return len(a & b) / len(a | b) if a | b else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,13 +235,14 @@ def developments(events: Iterable[Event], articles: Mapping[str, ArticleRecord])
         for at_ms, items in event.timeline:
             counts[_day_of(at_ms)] += items
         for day_ms, items in counts.items():
-            found.append(Development(day_ms, event, items, _choose_article(by_day.get(day_ms, []))))
+            found.append(Development(day_ms, event, items, next(iter(_ranked(by_day.get(day_ms, []))), None)))
     return sorted(found, key=lambda d: (d.day_ms, d.event.detected_at_ms, d.event.id))
 
 
-def _choose_article(records: Sequence[ArticleRecord]) -> ArticleRecord | None:
+def _ranked(records: Sequence[ArticleRecord]) -> list[ArticleRecord]:
+    """The articles, that with the best headline first."""
     candidates = [Candidate(record.title, record.publication_ms, dict(record.terms)) for record in records]
-    return records[rank_headlines(candidates)[0]] if records else None
+    return [records[i] for i in rank_headlines(candidates)]
 
 
 def _spread(items: Sequence[str], count: int) -> Sequence[str]:

@@ -26,10 +26,6 @@ class HammingMode:
         self.seeds: list[WindowItem] = []
         self._blocks: dict[_BlockKey, dict[int, WindowItem]] = {}
 
-    def find_seed(self, member: WindowItem) -> WindowItem | None:
-        """Return the first item within 7 bits that fired."""
-        return next((s for s in self.seeds if _is_near(s, member)), None)
-
     def add(self, member: WindowItem) -> list[WindowItem]:
         """Add ``member`` to the pending items; returns those within 7 bits, ``member`` last."""
         candidates: dict[int, WindowItem] = {}
@@ -48,10 +44,6 @@ class HammingMode:
             del block[member.first_version]
             if not block:
                 del self._blocks[key]
-
-    def close_cluster(self, cluster_key: int) -> None:
-        """Drop the seeds of a cluster whose event closed."""
-        self.seeds = [s for s in self.seeds if s.cluster_key != cluster_key]
 
     def insert(self, member: WindowItem) -> None:
         """Add a pending item."""
@@ -106,7 +98,7 @@ class ClusterAssignment:
     def assign_by_hamming_distance(self, member: WindowItem, clock_ms: int) -> None:
         """Apply the literal rule: count the neighbors of the item instead of a cluster."""
         assert self._hamming_mode is not None
-        seed = self._hamming_mode.find_seed(member)
+        seed = next((s for s in self._hamming_mode.seeds if _is_near(s, member)), None)
         neighbors = self._hamming_mode.add(member)
         if seed is not None:
             self.add(self._clusters.by_key[seed.cluster_key], member)

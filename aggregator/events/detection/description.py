@@ -114,11 +114,7 @@ def surface_forms(terms: Sequence[str], members: Iterable[WindowItem]) -> dict[s
             for term in counts.keys() & word_terms:
                 form = word if len(word_terms) == 1 else term
                 counts[term][form] += 1 if position == 0 else 1 + MAX_EXAMINED_ITEMS
-    return {term: _most_common(counts[term]) for term in terms}
-
-
-def _most_common(counts: Counter[str]) -> str:
-    return max(counts, key=lambda word: (counts[word], word), default="")
+    return {t: max(c, key=lambda w: (c[w], w), default="") for t, c in counts.items()}
 
 
 def build_profile(cluster: Cluster, idf: TermWeigher) -> list[tuple[str, float]]:

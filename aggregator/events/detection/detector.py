@@ -268,7 +268,9 @@ class BurstDetector:
                 self.memory.bursts.raise_peak(cluster.key, len(event.voices))
                 self.open_events.close(cluster.event_id, self.clock_ms)
                 if self.hamming_mode is not None:
-                    self.hamming_mode.close_cluster(cluster.key)
+                    self.hamming_mode.seeds = [
+                        s for s in self.hamming_mode.seeds if s.cluster_key != cluster.key
+                    ]
 
     def _merge_changed_clusters(self) -> Iterator[None]:
         if self.hamming_mode is None:

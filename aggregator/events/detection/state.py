@@ -9,13 +9,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from aggregator.events.detection.bursts import Bursts
 from aggregator.events.detection.clustering import Cluster, WindowItem
 from aggregator.events.detection.items import UndatedArticles
 from aggregator.events.detection.late import LateArticles
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.model import SourceFamilies
-from aggregator.events.detection.voices import Voices
+from aggregator.events.detection.voices import Bursts, Voices
 
 FORMAT_BYTE = b"\x06"
 # List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.

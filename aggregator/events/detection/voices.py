@@ -20,7 +20,7 @@ from aggregator.analysis.source import site_group
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.events.detection.baseline import KNOWN_VOLUME_SHARE
 from aggregator.events.detection.clustering import WindowItem
-from aggregator.events.detection.model import CHANCE_ITEMS, HISTORY_DAYS, HOURS_PER_DAY, BurstRule
+from aggregator.events.detection.model import CHANCE_ITEMS, HISTORY_DAYS, HISTORY_MS, HOURS_PER_DAY, BurstRule
 from aggregator.time_units import DAY_MS
 
 MIN_VOICES = 5
@@ -146,7 +146,8 @@ class Voices(msgspec.Struct, array_like=True):
         if len(self.days) >= HISTORY_DAYS:
             known_hour = hour - HOURS_PER_DAY
             new = [k for k in by_source if k not in self.sources or self.sources[k].first_hour > known_hour]
-        alone = [key for key in new if self._documents_of(key) <= len(by_source[key])]
+        sent = {k: sum(sum(s.get(k, {}).values()) for s in self.by_language.values()) for k in new}
+        alone = [key for key in new if sent[key] <= len(by_source[key])]
         for i, key in enumerate(alone):
             voices[key] = next((voices[a] for a in alone[:i] if self._is_one(a, key, by_source)), voices[key])
         items: Counter[str] = Counter()
@@ -167,9 +168,6 @@ class Voices(msgspec.Struct, array_like=True):
         past = sum(n for day, n in documents.items() if day != self.today)
         return past / (len(self.days) - 1) if len(self.days) > 1 else documents.get(self.today, 0)
 
-    def _documents_of(self, key: str) -> int:
-        return sum(sum(sources[key].values()) for sources in self.by_language.values() if key in sources)
-
     def _is_one(self, a: str, b: str, items: Mapping[str, list[WindowItem]]) -> bool:
         """Whether two kinds of evidence make two sources one voice; accounts of one host never are."""
         site = site_group(a)
@@ -178,3 +176,34 @@ class Voices(msgspec.Struct, array_like=True):
         same_hour = abs(self.sources[a].first_hour - self.sources[b].first_hour) <= 1
         titles = [{normalize(member.title) for member in items[key]} for key in (a, b)]
         return (site == site_group(b)) + same_hour + (not titles[0].isdisjoint(titles[1])) >= 2
+
+
+class Burst(msgspec.Struct, array_like=True):
+    """One burst: start, what voices told of it at most, language."""
+
+    at_ms: int
+    peak: int
+    lang: str
+
+
+class Bursts(msgspec.Struct, array_like=True):
+    """The bursts of the last 7 days, by cluster, from which the number that fits a desk is chosen."""
+
+    by_cluster: dict[int, Burst] = {}
+
+    def record(self, cluster_key: int, told: int, lang: str, now_ms: int) -> None:
+        """Add the burst of a cluster, or raise its peak."""
+        if cluster_key not in self.by_cluster:
+            recent = ((k, b) for k, b in self.by_cluster.items() if b.at_ms >= now_ms - HISTORY_MS)
+            self.by_cluster = {**dict(recent), cluster_key: Burst(now_ms, told, lang)}
+        self.raise_peak(cluster_key, told)
+
+    def raise_peak(self, cluster_key: int, peak: int) -> None:
+        """Raise the peak of the burst of a cluster, if it had one."""
+        if (burst := self.by_cluster.get(cluster_key)) is not None:
+            burst.peak = max(burst.peak, peak)
+
+    def peaks(self, lang: str, since_ms: int) -> list[int]:
+        """What voices told of each burst in a language since then, largest first."""
+        found = (burst for burst in self.by_cluster.values() if burst.lang == lang)
+        return sorted((burst.peak for burst in found if burst.at_ms >= since_ms), reverse=True)

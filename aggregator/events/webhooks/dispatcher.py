@@ -126,7 +126,8 @@ class WebhookDispatcher(PeriodicTask):
             return await self.queue.save(raw, Outbox(await self._events.latest_position()))
         changes = await self._events.changes(outbox.position, CHANGES_PER_RUN)
         desks = await self.desks.all()
-        states = await self._desk_states() if desks else {}
+        stored = (await self._events.store.read([DESK_STATES_KEY]))[0] if desks else None
+        states = decode_value(_states_decoder, stored, "The state of the desks") if stored else {}
         held = [id_ for state in states.values() for id_ in state.held]
         if not changes and not held:
             return outbox
@@ -157,10 +158,6 @@ class WebhookDispatcher(PeriodicTask):
         outbox, dead = outbox.add(position, new)
         writes = [Put(DESK_STATES_KEY, msgspec.msgpack.encode(new_states))] if new_states != states else []
         return await self.queue.save(raw, outbox, dead, writes=writes)
-
-    async def _desk_states(self) -> dict[str, DeskState]:
-        raw = (await self._events.store.read([DESK_STATES_KEY]))[0]
-        return decode_value(_states_decoder, raw, "The state of the desks") if raw else {}
 
     def _alert_delivery(self, alert: Alert, target: Subscription, now_ms: int) -> Delivery:
         id_ = _delivery_id(target.id, *(event.id for event in alert.events), now_ms)

@@ -11,7 +11,6 @@ from aggregator.app import Service
 from aggregator.contract import requests, responses
 from aggregator.contract.encoding import fields_of, to_datetime, to_datetime_or_none
 from aggregator.errors import Conflict
-from aggregator.events.webhooks.outbox import Attempt
 from aggregator.events.webhooks.sender import validate_url
 from aggregator.events.webhooks.subscriptions import PayloadFormat, Subscription
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
@@ -64,11 +63,20 @@ async def get(service: Service, id_: str) -> responses.WebhookDetailOut:
         fields_of(letter, responses.DeadLetterOut, event_id=letter.event, made_at=to_datetime(letter.made_ms))
         for letter in await service.background.webhook_dispatcher.queue.dead_letters(hook.id)
     ]
-    attempts = await service.background.webhook_dispatcher.queue.attempts(frozenset((hook.id,)))
+    attempts = [
+        fields_of(
+            attempt,
+            responses.AttemptOut,
+            error=attempt.error or None,
+            next_at=to_datetime_or_none(attempt.next_ms or None),
+            event_id=attempt.event or None,
+        )
+        for attempt in await service.background.webhook_dispatcher.queue.attempts(frozenset((hook.id,)))
+    ]
     return responses.WebhookDetailOut(
         **msgspec.structs.asdict(webhook_out(hook, await _pending(service, hook))),
         dead=dead,
-        attempts=[_attempt_out(attempt) for attempt in attempts],
+        attempts=attempts,
     )
 
 
@@ -119,14 +127,4 @@ def webhook_out(subscription: Subscription, pending: int, secret: str | None = N
         last_at=to_datetime_or_none(subscription.last_ms or None),
         last_result=subscription.last_result or None,
         desk=subscription.desk or None,
-    )
-
-
-def _attempt_out(attempt: Attempt) -> responses.AttemptOut:
-    return fields_of(
-        attempt,
-        responses.AttemptOut,
-        error=attempt.error or None,
-        next_at=to_datetime_or_none(attempt.next_ms or None),
-        event_id=attempt.event or None,
     )

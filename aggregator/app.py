@@ -355,9 +355,7 @@ def build_edge(
     return Edge(
         api_keys=build_api_keys(settings, index, clock),
         rate_limiter=RateLimiter(store, clock, settings.rate_limit_per_second),
-        related_limiter=RateLimiter(
-            store, clock, settings.related_rate_limit_per_second, "related_rate_limit_per_second"
-        ),
+        related_limiter=RateLimiter(store, clock, settings.related_rate_limit_per_second),
         idempotent_answers=IdempotentAnswers(store, clock),
         readiness=Readiness(checks),
     )

@@ -63,15 +63,10 @@ class RateStatus:
 
 
 class RateLimiter:
-    """Limits each key to ``rate`` tokens per second (0: unlimited), with bursts of 2 s or one token.
+    """Limits each key to ``rate`` tokens per second (0: unlimited), with bursts of 2 s or one token."""
 
-    ``setting``: the name of the limit in errors.
-    """
-
-    def __init__(
-        self, store: Store, clock: Callable[[], int], rate: float, setting: str = "rate_limit_per_second"
-    ) -> None:
-        self._store, self._clock, self._rate, self._setting = store, clock, rate, setting
+    def __init__(self, store: Store, clock: Callable[[], int], rate: float) -> None:
+        self._store, self._clock, self._rate = store, clock, rate
         self._burst = max(1.0, 2 * rate)
         self._prefetched: dict[str, _PrefetchedTokens] = {}
 
@@ -88,7 +83,7 @@ class RateLimiter:
             return
         # Without the upper bound, a clock that was set back would block the key for as long.
         if 0 < share.exhausted_until_ms - now_ms <= share.retry_after_ms:
-            raise self._exceeded(share.exhausted_until_ms - now_ms)
+            raise _limit_exceeded(self._rate, share.exhausted_until_ms - now_ms)
         debt = min(share.tokens, 0.0)
         fetched, wait_ms, left = await self._fetch_tokens(
             key_id, max(1.0, self._rate * PREFETCH_S), debt, now_ms
@@ -97,7 +92,7 @@ class RateLimiter:
         share.left, share.left_ms = left, now_ms
         if not fetched:
             share.exhausted_until_ms, share.retry_after_ms = now_ms + wait_ms, wait_ms
-            raise self._exceeded(wait_ms)
+            raise _limit_exceeded(self._rate, wait_ms)
         share.tokens, share.expires_ms = fetched - tokens, now_ms + 1000
 
     def status(self, key_id: str) -> RateStatus | None:
@@ -143,9 +138,11 @@ class RateLimiter:
         balance = bucket.tokens if bucket else 0.0
         return 1000 + int((2 * self._burst - balance) / self._rate * 1000)
 
-    def _exceeded(self, retry_after_ms: int) -> RateLimited:
-        error = RateLimited(
-            f"This key exceeds {self._rate:g} articles or requests per second (setting {self._setting})."
-        )
-        error.retry_after_s = max(1, math.ceil(retry_after_ms / 1000))
-        return error
+
+def _limit_exceeded(rate: float, retry_after_ms: int) -> RateLimited:
+    error = RateLimited(
+        f"This key exceeds {rate:g} articles or requests per second (setting rate_limit_per_second, pages: "
+        "related_rate_limit_per_second)."
+    )
+    error.retry_after_s = max(1, math.ceil(retry_after_ms / 1000))
+    return error

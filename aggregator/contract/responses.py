@@ -395,14 +395,4 @@ class SourceDetailOut(SourceOut):
     since: Annotated[datetime | None, doc("Arrival of the oldest article counted.", "2026-11-20T08:00:00Z")]
 
 
-class RelatedLinkOut(Struct):
-    """A related article as a key with the role ``related`` gets it: fields of RelatedOut."""
-
-    id: str
-    title: str
-    url: str
-    source: str
-    published_at: datetime | None
-
-
 encode = msgspec.json.Encoder().encode

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log2
+from math import ceil, log2
 
 import numpy as np
 
@@ -22,6 +23,7 @@ HISTORY_DIVERSITY = 0.3
 SAME_INTEREST = 0.25
 # Articles that compete for a place, shared by the interests.
 POOL = 3
+LEVELS = 4  # of the probability, by which articles are equally related
 _SMALLEST = 1e-9
 
 
@@ -42,7 +44,7 @@ class RelatedOptions:
     until_ms: int | None = None
     sources: Sequence[str] = ()
     exclude_sources: Sequence[str] = ()
-    exclude_ids: frozenset[str] = frozenset()
+    exclude_ids: Sequence[str] = ()
     lang: str | None = None
     half_life_ms: int | None = None
     diversity: float | None = None
@@ -63,12 +65,15 @@ class RelatedOptions:
     def log_weight(self, found: ScoredArticle, question_ms: int, now_ms: int) -> float:
         """Logarithm to base 2 of the probability, less one for each half-life of age.
 
-        By default only age before the article that was asked about counts: reports of the same days.
+        By default only age before the article that was asked about counts: reports of the same days. With a
+        half-life articles are equally related within a quarter of the probability, and the newer one leads.
         """
-        half_life_ms = DEFAULT_HALF_LIFE_MS if self.half_life_ms is None else self.half_life_ms
-        from_ms = question_ms if self.half_life_ms is None else now_ms
+        probability, from_ms, half_life_ms = found.probability, question_ms, DEFAULT_HALF_LIFE_MS
+        if self.half_life_ms is not None:
+            from_ms, half_life_ms = now_ms, self.half_life_ms
+            probability = ceil(LEVELS * probability) / LEVELS if half_life_ms else probability
         age = max(0, from_ms - found.record.publication_ms) / half_life_ms if half_life_ms else 0.0
-        return log2(max(found.probability, _SMALLEST)) - age
+        return log2(max(probability, _SMALLEST)) - age
 
 
 DEFAULT_OPTIONS = RelatedOptions()
@@ -84,61 +89,42 @@ def choose(
     goes to the article of the largest weight, which shrinks by ``diversity`` times its similarity to the most
     similar one chosen before (maximal marginal relevance); ties: the latest.
     """
+    most = max(limit, POOL * limit // max(1, len(interests)))
     pool = [
-        (log_weight, found, interest)
+        (weight, found, interest)
         for interest, ranked in enumerate(interests)
-        for log_weight, found in sorted(ranked, key=_order)[: max(limit, POOL * limit // len(interests))]
+        for weight, found in sorted(ranked, key=lambda r: (-r[0], -r[1].record.publication_ms))[:most]
     ]
-    vectors = (
-        unit_vectors([(f.record.terms, f.record.minor_terms) for _, f, _ in pool]) if diversity else None
-    )
-    nearest = np.zeros(len(pool))
-    seats = [0] * len(interests)
-    groups: set[int] = set()
-    chosen: list[tuple[ScoredArticle, int]] = []
-    left = list(range(len(pool)))
+    vectors = unit_vectors([(f.record.terms, f.record.minor_terms) for _, f, _ in pool if diversity])
+    nearest, places = np.zeros(len(pool)), Counter[int]()
+    chosen, left = list[tuple[ScoredArticle, int]](), list(range(len(pool)))
     while left and len(chosen) < limit:
+        shrunk = np.log2(np.maximum(1 - diversity * nearest, _SMALLEST))
         open_ = {pool[i][2] for i in left}
-        turn = max(open_, key=lambda k: (not seats[k], weights[k] / (seats[k] + 1), -k))
-        best = max(
-            (i for i in left if pool[i][2] == turn),
-            key=lambda i: (
-                pool[i][0] + log2(max(1 - diversity * float(nearest[i]), _SMALLEST)),
-                pool[i][1].record.publication_ms,
-            ),
-        )
-        found = pool[best][1]
-        seats[turn] += 1
-        groups.add(found.group)
-        chosen.append((found, turn))
-        left = [i for i in left if pool[i][1].group not in groups]
-        if vectors is not None:
+        turn = max(open_, key=lambda k: (not places[k], weights[k] / (places[k] + 1), -k))
+        best = max((i for i in left if pool[i][2] == turn), key=lambda i: (pool[i][0] + shrunk[i], -i))
+        places[turn] += 1
+        chosen.append((pool[best][1], turn))
+        left = [i for i in left if pool[i][1].group != pool[best][1].group]
+        if diversity:
             nearest = np.maximum(nearest, vectors @ vectors[best])
     return chosen
 
 
-def _order(ranked: tuple[float, ScoredArticle]) -> tuple[float, int]:
-    return -ranked[0], -ranked[1].record.publication_ms
-
-
-def interests_of(vectors: FloatArray, weights: Sequence[float], limit: int) -> list[tuple[int, float]]:
+def interests_of(vectors: FloatArray, read_ms: Sequence[int], limit: int) -> list[tuple[int, float]]:
     """Up to ``limit`` interests of a reader, the first ones the heaviest: a typical article and the weight.
 
     Greedy facility location: each covers what it resembles of what was read (``vectors``: unit, (n, m)) and
-    no earlier one does; what one covers by ``SAME_INTEREST`` is no interest of its own.
+    no earlier one does; what one covers by ``SAME_INTEREST`` is no interest of its own. What was read last
+    weighs 1, half of it a half-life before.
     """
+    weights = 0.5 ** ((max(read_ms, default=0) - np.array(read_ms, np.float64)) / READING_HALF_LIFE_MS)
     matrix = np.array([vectors @ row for row in vectors])
     covered, found = np.zeros(len(vectors)), list[tuple[int, float]]()
     while len(found) < limit and (covered < SAME_INTEREST).any():
-        gains = np.maximum(matrix - covered, 0.0) @ np.array(weights)
+        gains = np.maximum(matrix - covered, 0.0) @ weights
         best = int(np.where(covered < SAME_INTEREST, gains, -1.0).argmax())
         found.append((best, float(gains[best])))
         covered = np.maximum(covered, matrix[best])
         covered[best] = 1.0  # also without terms
     return found
-
-
-def reading_weights(read_ms: Sequence[int]) -> list[float]:
-    """Weight of each article of a history, 0..1: the latest has 1, half of it a half-life before."""
-    latest = max(read_ms, default=0)
-    return [0.5 ** ((latest - at_ms) / READING_HALF_LIFE_MS) for at_ms in read_ms]

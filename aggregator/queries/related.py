@@ -24,7 +24,6 @@ from aggregator.queries.ranking import (
     RelatedOptions,
     choose,
     interests_of,
-    reading_weights,
 )
 from aggregator.queries.reasons import kind_of, shared_words
 from aggregator.queries.relatedness import (
@@ -140,8 +139,8 @@ class RelatedArticles:
         subjects = [replace(_subject_of(stored[id_]), binding=None) for id_ in read_ms if id_ in stored]
         not_found = [id_ for id_ in read_ms if id_ not in stored]
         profiles = [(subject.article.terms, subject.article.minor_terms) for subject in subjects]
-        weights = reading_weights([read_ms[subject.id] for subject in subjects])
-        interests = interests_of(unit_vectors(profiles), weights, options.limit)
+        times = [read_ms[subject.id] for subject in subjects]
+        interests = interests_of(unit_vectors(profiles), times, options.limit)
         read = frozenset(subject.group for subject in subjects if subject.group is not None)
         found = await asyncio.gather(
             *(self._find(subjects[typical], options, read) for typical, _ in interests)

@@ -127,7 +127,7 @@ class FakeService:
             api_keys=ApiKeys(MemoryStore(), self.clock),
             rate_limiter=RateLimiter(MemoryStore(), self.clock, self.settings.rate_limit_per_second),
             related_limiter=RateLimiter(
-                MemoryStore(), self.clock, self.settings.related_rate_limit_per_second, "per address"
+                MemoryStore(), self.clock, self.settings.related_rate_limit_per_second
             ),
             idempotent_answers=IdempotentAnswers(MemoryStore(), self.clock),
             readiness=Readiness({}),

@@ -77,7 +77,7 @@ OPTIONS: dict[str, Any] = {
     "since_ms": START_MS - 7 * DAY_MS,
     "until_ms": 1_789_884_000_000,
     "exclude_sources": ("radio", "tv"),
-    "exclude_ids": frozenset("x"),
+    "exclude_ids": ["x"],
     "half_life_ms": 36 * HOUR_MS,
     "diversity": 0.5,
     "min_score": 0.25,

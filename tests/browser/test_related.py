@@ -1,4 +1,4 @@
-"""The script that lists related articles on the pages of a site, under a content security policy."""
+"""The page of docs/guides/related.md on an invented site, under a content security policy."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from aggregator.app import Service, open_service
 from aggregator.http.routes import ENDPOINTS
 from aggregator.settings import Settings
 from tests.browser.pages import accessibility_violations
+from tests.guides.blocks import parse_blocks
 from tests.support.cluster import free_ports
 from tests.support.fake_service import Client, serving
 from tests.support.nginx import nginx
@@ -46,12 +47,9 @@ ARTICLES = {
         "Old pictures of the ferry of Sule and Estmark are for sale in the museum until the pier opens.",
     ),
 }
-PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Article</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="/page.css">
-<main><h1>{title}</h1><p>{text}</p>
-<section data-related-to="{id}" data-related-key="{key}" data-related-query="limit=5&amp;min_score=0.1">
-</section>
-</main><script src="{service}/static/related.js" async></script>"""
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "related.md"
+PAGE = next(block.text for block in parse_blocks(GUIDE.read_text(encoding="utf-8")) if block.title)
+HEAD = '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="page.css">'
 STYLE = """body { font: 16px/1.5 sans-serif; margin: 0 auto; max-width: 60rem; padding: 1rem }
 section ul { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(14rem, 1fr));
   list-style: none; padding: 0 } .related-about { color: #555; display: block }"""
@@ -66,7 +64,10 @@ async def site(service_url: str, key: str) -> AsyncIterator[str]:
     async def page(request: web.Request) -> web.Response:
         id_ = request.query.get("id", "")
         title, _, text = ARTICLES.get(id_, ("Welcome", "", "News."))
-        html = PAGE.format(title=title, text=text, id=id_, key=key, service=service_url)
+        html = PAGE.replace("Marrow weir is opened to boats", title).replace("agg_...", key)
+        html = html.replace("weir-1", id_).replace("limit=5", "limit=5&amp;min_score=0.1")
+        html = html.replace("http://127.0.0.1:8080", service_url).replace("</h1>", f"</h1><p>{text}</p>")
+        html = html.replace("<main>", f"{HEAD}<main>")
         policy = {"Content-Security-Policy": POLICY.format(service=service_url)}
         return web.Response(text=html, content_type="text/html", headers=policy)
 

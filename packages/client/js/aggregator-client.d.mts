@@ -446,6 +446,8 @@ export interface ExplainOut {
   shared_passages: Array<string> | null;
   /** Name of the policy profile. */
   policy?: string;
+  /** Whether they have one subject; null: the articles are in different indexes. */
+  relatedness?: RelatednessOut | null;
 }
 
 /** One of the two articles; figures and passages that the other lacks (null: a text is not stored). */
@@ -618,6 +620,18 @@ export interface RelatedOut {
   distance?: number;
   /** Cosine of the main terms, 0 to 1. */
   similarity?: number;
+  /** Probability of one subject, 0 to 1; 0 in a verdict. */
+  score?: number;
+  /** part_of (it contains the article asked for), same_event (detected), same_story, background (an older article of the subject), same_person_or_place; "": not known. */
+  kind?: "" | "background" | "part_of" | "same_event" | "same_person_or_place" | "same_story";
+  /** Number of its copies that are stored and not shown. */
+  copies?: number;
+  /** What both are about, heaviest first. */
+  shared?: Array<SharedWord>;
+  /** Hours between the two publications; null in a verdict. */
+  hours_apart?: number | null;
+  /** Id of the article of the question that it belongs to. */
+  because_of?: string;
 }
 
 /** Which related articles are answered, and in which order. */
@@ -660,6 +674,22 @@ export interface RelatedToOneOut {
   related: Array<RelatedOut>;
 }
 
+/** Why two articles are related, or not. */
+export interface RelatednessOut {
+  /** The relation in two sentences. */
+  summary: string;
+  /** Cosine of all terms, 0 to 1. */
+  similarity: number;
+  /** Probability of one subject, 0 to 1. */
+  score: number;
+  /** part_of (it contains the article asked for), same_event (detected), same_story, background (an older article of the subject), same_person_or_place; "": not known. */
+  kind: "" | "background" | "part_of" | "same_event" | "same_person_or_place" | "same_story";
+  /** What both are about, heaviest first. */
+  shared: Array<SharedWord>;
+  /** Hours between the two times; null: one is unknown. */
+  hours_apart: number | null;
+}
+
 /** The article that an id stood for before; its copies stay in their group. */
 export interface ReplacedArticle {
   /** Headline. */
@@ -698,6 +728,14 @@ export interface SearchedOut {
   since: string | null;
   /** Whether older headlines are still being read: repeat the search for more. */
   loading: boolean;
+}
+
+/** A word that both articles are about. */
+export interface SharedWord {
+  /** The word as a headline spells it, or its stem. */
+  word: string;
+  /** Its share of all that the articles have in common, 0 to 1. */
+  weight: number;
 }
 
 /** Number of items that joined in the 10 minutes from `at`; intervals without items are omitted. */

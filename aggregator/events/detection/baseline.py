@@ -4,11 +4,6 @@
 windows that ended at this hour on the last 7 days (the same weekday counts double, and half of its count is
 expected in any case) and its mean over all hours. ``weight``: how distinctive a term is now, after the bursty
 features of He, Chang & Lim (2007): its idf in the stream times the ratio of observed to expected documents.
-
-On the first day a share of the observed documents counts as expected, since the most frequent words of a
-busy stream would seem to burst most. Late articles are counted at the hour of their publication and extend
-the known history backwards where they are dense enough. After a week without any
-document the last week before it takes its place.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """Description of a cluster: its key terms, what they prove, how they are shown, and its headline.
 
-**Evidence for a merge.** One word bursts when two topics of one morning use it, so two common terms are
-needed, or one that does not occur by chance (in an unrelated topic once in 20 windows).
-
-**Profile.** The common terms as a unit vector, which recognizes the cluster days later, whatever the time.
-
-**Headline.** The score of a candidate is its centrality (its product with what all candidates have in common,
-by the square root of its norm, since the norm would prefer the shortest), its freshness and its news value.
+The score of a headline is its centrality (its product with what all have in common, by the square root of its
+norm, since the norm would prefer the shortest), its freshness and its news value.
 """
 
 from __future__ import annotations

@@ -4,16 +4,11 @@ On a timeline (window 4 h)::
 
     published 09:30, arrives 12:00           counts at 09:30
     published 08:00, arrives 12:00:00.001    over 4 h old: late; may teach what is usual (``late.py``)
-    the same, nearly all late ones 4.0 to 4.5 h    a wrong time zone: counts at its arrival
-    published 13:00, arrives 12:00           date in the future: counts at its arrival
-    published 00:00:00.000 of today, 12:00   a date without a time: counts at its arrival
-    not dated,       arrives 12:00           counts at its arrival
+    in the future, without a time, or not dated   counts at its arrival
     backfill, published at any time          late, also within the window; ignored without a date
 
 **Bulk loads.** An archive of undated articles that is sent at once would look like a burst. What exceeds a
 limit per minute, the usual number of a whole window, is ignored until a minute below it has passed.
-
-**Name variants.** Countries and their adjectives ("Egypt", "Egyptian") count as one term, by English stems.
 """
 
 from __future__ import annotations

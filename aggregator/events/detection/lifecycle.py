@@ -44,11 +44,6 @@ TIMELINE_BUCKET_MS = 600_000
 KEPT_HEADLINE_MS = 15 * MINUTE_MS
 # Ids listed by one event; further items only count. The largest cluster of a day has some hundred items.
 MAX_EVENT_ITEMS = 5_000
-# Fields with the same value in ``DetectedEvent``.
-_EQUAL_FIELDS = (
-    *("id", "title", "status", "detected_at_ms", "first_seen_ms", "last_seen_ms", "size", "sightings"),
-    *("peak", "reason", "merged_into", "headline_id", "first"),
-)
 
 
 class OpenEvent(msgspec.Struct, array_like=True):
@@ -140,21 +135,17 @@ class OpenEvent(msgspec.Struct, array_like=True):
 
     def to_event(self) -> DetectedEvent:
         """Return the immutable value."""
-        return DetectedEvent(
-            **{name: getattr(self, name) for name in _EQUAL_FIELDS},
-            rate=max(self.timeline.values(), default=0),
-            expected=round(self.expected, 2),
-            sources=tuple(self.sources),
-            items=tuple(self.items),
-            cosines=tuple(round(c, 3) for c in self.items.values()),
-            terms=tuple(word for term in self.terms if (word := self.surface_forms.get(term, term)))
-            or tuple(self.terms),
-            timeline=tuple(sorted(self.timeline.items())),
-            voices=tuple(sorted(Counter(map(_bucket, self.voices.values())).items())),
-            languages=tuple(self.languages),
-            profile=tuple(self.profile),
-            absorbed=tuple(self.absorbed),
-        )
+        own = {name: getattr(self, name) for name in DetectedEvent.__slots__ if hasattr(self, name)}
+        own |= {name: tuple(value) for name, value in own.items() if isinstance(value, dict | list)}
+        own |= {
+            "rate": max(self.timeline.values(), default=0),
+            "expected": round(self.expected, 2),
+            "cosines": tuple(round(c, 3) for c in self.items.values()),
+            "terms": tuple(filter(None, (self.surface_forms.get(t, t) for t in self.terms))) or own["terms"],
+            "timeline": tuple(sorted(self.timeline.items())),
+            "voices": tuple(sorted(Counter(map(_bucket, self.voices.values())).items())),
+        }
+        return DetectedEvent(**own)
 
 
 def _bucket(at_ms: int) -> int:

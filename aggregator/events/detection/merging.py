@@ -1,6 +1,5 @@
 """Merging of clusters that converge, and division of those that hold two topics. Events follow.
 
-A cluster that grew is merged with those whose centroid or bursting terms converged with it, nearest first.
 **Fragments** (one names the town, one the victims) belong together if their key terms burst in the same
 documents (bursty features: Fung, Yu, Yu & Lu 2005); two events must also share half of their key terms.
 
@@ -9,8 +8,6 @@ documents (bursty features: Fung, Yu, Yu & Lu 2005); two events must also share 
     40 items, "quake" in 26        terms that exclude each other: "Marrowdale" (13), "Kelpmouth" (12)
     with "Marrowdale" alone        Norland, Hallam            20 items
     with "Kelpmouth" alone         Tavinia                    20 items, no name in common: two stories
-
-*Outliers*, items that hold no term of which nearly all documents are in the cluster, leave the event.
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
 """Newsworthiness: the probability that an editor wants to know of a burst, by a logistic model.
 
-Every evidence is a number that may only raise the probability, with one weight. The weights are those of
-``docs/design/event-detection.md``, which says what chose them and what each one brings::
-
-    Nimmo takes gold in record time     Crowd welcomes Nimmo home     known words around one name
-    Orbex PLC - Holding(s) in Company   Tarnow PLC - Holding(s) ...   one frame, unknown names, In Title Case
-
-Lists of names, templates, Title Case and round times are habits of one publisher: they count by the share of
-the items beyond the first of each source, and the last two only beyond what the stream does itself. Headlines
-in Chinese or Arabic have no case, and a language without rates has no unknown words: such evidence is then at
-its best value.
+Every evidence is a number that may only raise the probability, with one weight; what chose it and what it
+brings says ``docs/design/event-detection.md``. Lists of names, templates, Title Case and round times are
+habits of one publisher: they count by the share of the items beyond the first of each source, and the last
+two only beyond what the stream does itself. An evidence that nothing shows (no case, no rates) is best.
 """
 
 from __future__ import annotations

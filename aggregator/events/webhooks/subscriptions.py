@@ -1,15 +1,10 @@
 """Webhook subscriptions, and the bodies of calls to them.
 
-    {"type": "event.fired", "timestamp": "2026-11-21T08:00:00.000Z",
-     "data": {"id": ..., "title": ..., "status": ..., "size": ..., "sources": [...], ..., "url": ...}}
+    {"type": "event.fired", "timestamp": "2026-11-21T08:00:00.000Z", "data": {"id": ..., "title": ..., ...}}
+    {"type": "desk.alert", "timestamp": ..., "data": {"desk": {...}, "events": [...], "more": 0}}
 
-``type`` is event.fired, event.doubled, event.merged or event.closed. The format "slack" is the text message
-that incoming webhooks of chat systems accept. Notifications of desks have several events,
-
-    {"type": "desk.alert", "timestamp": ...,
-     "data": {"desk": {"id": ..., "name": ...}, "events": [...], "more": 0}}
-
-and are a text message for e-mail and the format "slack".
+``type`` is also event.doubled, event.merged or event.closed. The format "slack" is the text message that
+incoming webhooks of chat systems accept.
 """
 
 from __future__ import annotations

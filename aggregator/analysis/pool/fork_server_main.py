@@ -23,16 +23,12 @@ import signal
 import socket
 import traceback
 from collections.abc import Sequence
-from dataclasses import fields
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, BinaryIO, cast
-
-import numpy as np
+from typing import BinaryIO
 
 from aggregator.analysis.analyzer import Analyzer, warm_up
 from aggregator.concurrency import lower_priority
-from aggregator.domain import Analysis, Article, Sketch
+from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, AnalysisLimitExceeded
 from aggregator.parent_death import parent_death_hook
 
@@ -41,8 +37,6 @@ MESSAGE_BYTES = 8
 STATUS_WANTED = 1 << 32
 
 AnalysisResult = Analysis | AggregatorError
-_FIELDS = tuple(field.name for field in fields(Analysis))
-_values_of = attrgetter(*_FIELDS)
 
 
 def encode_message(number: int) -> bytes:
@@ -53,32 +47,6 @@ def encode_message(number: int) -> bytes:
 def length_prefixed(data: bytes) -> bytes:
     """``data`` after its length as one message."""
     return encode_message(len(data)) + data
-
-
-def encode_result(result: AnalysisResult, article: Article) -> Any:
-    """An analysis as a dictionary without arrays, faster to pickle; an error is unchanged.
-
-    ``title`` and ``text`` are left out where they equal those of ``article``.
-    """
-    if not isinstance(result, Analysis):
-        return result
-    values = dict(zip(_FIELDS, _values_of(result), strict=True))
-    sketch = result.sketch
-    values["sketch"] = sketch.size, sketch.sample.tobytes(), sketch.marks.tobytes()
-    if result.title == article.title:
-        del values["title"]
-    if result.text == article.text:
-        del values["text"]
-    return values
-
-
-def decode_result(encoded: Any, article: Article) -> AnalysisResult:
-    """Inverse of ``encode_result`` for the same ``article``."""
-    if not isinstance(encoded, dict):
-        return cast(AggregatorError, encoded)
-    size, sample, marks = encoded["sketch"]
-    encoded["sketch"] = Sketch(size, np.frombuffer(sample, np.uint32), np.frombuffer(marks, np.uint8))
-    return Analysis(**{"title": article.title, "text": article.text, **encoded})
 
 
 def load(analyzer: Analyzer) -> None:
@@ -177,8 +145,7 @@ def _run_worker(pipe: socket.socket, analyzer: Analyzer, nice_increment: int, me
                 signal.setitimer(signal.ITIMER_PROF, cpu_limit_s)
                 results = _analyze(analyzer, articles, memory_bytes)
                 signal.setitimer(signal.ITIMER_PROF, 0)
-                answer = list(map(encode_result, results, articles))
-                pipe.sendall(length_prefixed(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)))
+                pipe.sendall(length_prefixed(pickle.dumps(results, pickle.HIGHEST_PROTOCOL)))
     except OSError:  # the other side is closed
         pass
     except Exception:

@@ -26,7 +26,6 @@ from aggregator.analysis.pool.fork_server_main import (
     MESSAGE_BYTES,
     STATUS_WANTED,
     AnalysisResult,
-    decode_result,
     encode_message,
     length_prefixed,
     load,
@@ -79,14 +78,13 @@ class AnalysisWorker:
             raise WorkerDied("no analysis worker could be started") from error
         watch = asyncio.create_task(self._abort_when_stalled())
         try:
-            encoded_results = await self._exchange(articles, cpu_limit_s)
+            return await self._exchange(articles, cpu_limit_s)
         except (OSError, EOFError) as error:
             if watch.done():
                 raise WorkerDied("an analysis worker got no processor time") from error
             raise await self._death() from error
         finally:
             watch.cancel()
-        return list(map(decode_result, encoded_results, articles))
 
     async def _abort_when_stalled(self) -> None:
         """Close the pipe when the process used no processor time between ``STALL_CHECKS`` checks."""
@@ -126,12 +124,12 @@ class AnalysisWorker:
                 self._writer.close()
                 raise
 
-    async def _exchange(self, articles: list[Article], cpu_limit_s: float) -> list[Any]:
+    async def _exchange(self, articles: list[Article], cpu_limit_s: float) -> list[AnalysisResult]:
         request = pickle.dumps((cpu_limit_s, articles), pickle.HIGHEST_PROTOCOL)
         self._writer.write(length_prefixed(request))
         await self._writer.drain()
         size = int.from_bytes(await self._reader.readexactly(MESSAGE_BYTES))
-        return cast(list[Any], pickle.loads(await self._reader.readexactly(size)))
+        return cast("list[AnalysisResult]", pickle.loads(await self._reader.readexactly(size)))
 
 
 def _cpu_time_s(pid: int) -> float | None:

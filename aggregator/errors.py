@@ -1,35 +1,5 @@
-"""Exceptions of the package, as one class hierarchy.
+"""Exceptions of the package; every message is one sentence that says what was wrong, where, and what to do.
 
-    AggregatorError
-    ├── InvalidInput               the caller sent something unusable          -> 400, exit 2
-    │   ├── NoText                 HTML without main text                      -> 422
-    │   ├── InputTooLarge          over a stated limit                         -> 413
-    │   ├── UnsupportedEncoding    Content-Encoding other than gzip            -> 415
-    │   ├── BodyTimeout            the body did not arrive in time             -> 408
-    │   ├── IdempotencyKeyReused   for another request                         -> 422
-    │   ├── CrossSiteRequest       sent by a page of another site              -> 403
-    │   ├── UnknownHost            for a host name that is not the service's   -> 421
-    │   └── AnalysisLimitExceeded  takes too much CPU time or memory           -> 400
-    ├── NotFound                   nothing stored under this id                -> 404
-    │   ├── Expired                it was stored and has expired               -> 410
-    │   └── TakenDown              its text was taken down                     -> 410
-    ├── Conflict                   the stored state does not allow it          -> 409
-    │   └── IdempotencyKeyInUse    its first request has not finished          -> 409, retry later
-    ├── Unauthenticated            no access key where one is required         -> 401
-    │   └── InvalidApiKey          unknown, revoked or expired access key      -> 401
-    ├── Forbidden                  the role of the key does not allow it       -> 403
-    ├── RateLimited                a key exceeds its rate limit                -> 429, retry later
-    │   └── Overloaded             this process has no capacity left           -> 503, retry later
-    │       └── DeadlineExceeded   not finished within the time of a request   -> 503, retry later
-    ├── TooManyStreams             no slot for another event stream            -> 503, retry later
-    ├── StoreUnavailable           unreachable, loading, read-only, full       -> 503, retry later
-    │   ├── DamagedValue           a stored value cannot be decoded            -> 503, needs an operator
-    │   ├── CommitConflict         the commit lost every race                  -> 503, retry immediately
-    │   └── ImplausibleClock       a write under a clock that is wrong         -> 503, retry later
-    ├── ModelError                 missing, truncated, mismatched              -> refuse to start
-    └── ConfigurationError         settings that cannot work                   -> refuse to start
-
-Every message is one sentence that says what was wrong, where, and what to do.
 Driver errors (redis, sockets) are converted in ``store/diagnostics.py`` only; HTTP statuses and problem codes
 are assigned in ``contract/problems.py`` only.
 """

@@ -31,9 +31,8 @@ from aggregator.index.upkeep.spaces import (
     space_version,
 )
 from aggregator.ingest.backfill import (
+    Backfill,
     BackfillStats,
-    backfill_from_articles,
-    backfill_from_store,
     count_without_text,
     remove_deleted,
 )
@@ -129,13 +128,11 @@ async def _copy(
         def on_progress(stats: BackfillStats) -> None:
             progress.set_count(stats.examined)
 
+        backfill = Backfill(index, writer, on_progress, throttle, until_available)
         if args.files:
             articles = _read_articles(args.files, service.settings.max_body_bytes, rejected)
-            from_files = await backfill_from_articles(
-                index, writer, articles, on_progress, throttle, until_available
-            )
-            not_stored = from_files.not_stored
-        stats = await backfill_from_store(index, writer, on_progress, throttle, until_available)
+            not_stored = (await backfill.from_articles(articles)).not_stored
+        stats = await backfill.from_store()
     stats.not_stored = not_stored
     print(_summary(stats, index.spaces, index.shadow_spaces), file=sys.stderr)
     return not stats.not_copied

@@ -19,9 +19,8 @@ from aggregator.index import Index, keys
 from aggregator.index.bindings import Binding
 from aggregator.index.blocks import PLANS
 from aggregator.ingest.backfill import (
+    Backfill,
     BackfillStats,
-    backfill_from_articles,
-    backfill_from_store,
     count_without_text,
 )
 from aggregator.store.base import Put, Store
@@ -70,7 +69,7 @@ class Process:
     async def backfill(self) -> BackfillStats:
         """Backfill from kept texts."""
         assert self.dual_writer is not None
-        return await backfill_from_store(self.index, self.dual_writer, lambda stats: None)
+        return await Backfill(self.index, self.dual_writer, lambda stats: None).from_store()
 
     async def state(self) -> dict[str, tuple[Binding, list[str], bool] | None]:
         """What can be read of every article: binding, group members, whether its fingerprint finds it."""
@@ -227,9 +226,8 @@ async def test_without_kept_texts_a_file_provides_them(store: Store) -> None:
 
     articles = [Article(id=id_, text=text, lang="eo") for id_, text in TEXTS.items()]
     wrong = [Article(id="a0", text=story(7, 12), lang="eo"), Article(id="unknown", text="Who?", lang="eo")]
-    stats = await backfill_from_articles(
-        process.index, process.dual_writer, iter([*wrong, *articles]), lambda stats: None
-    )
+    backfill = Backfill(process.index, process.dual_writer, lambda stats: None)
+    stats = await backfill.from_articles(iter([*wrong, *articles]))
 
     assert (stats.not_copied, stats.not_stored) == (1, 1)
     await assert_equal_spaces(store, CURRENT, NEXT_MODEL)
@@ -295,19 +293,12 @@ async def test_steps_are_repeated_until_they_succeed(
 
     monkeypatch.setattr(process.dual_writer, "_analyze_many", analyze_later)
     monkeypatch.setattr(process.index.store, "put", put_later)
+    backfill = Backfill(process.index, process.dual_writer, lambda _: None, retry=until_available)
     if from_file:
         articles = [Article(id=id_, text=text, lang="eo") for id_, text in TEXTS.items()]
-        stats = await backfill_from_articles(
-            process.index,
-            process.dual_writer,
-            iter(articles),
-            lambda _: None,
-            retry=until_available,
-        )
+        stats = await backfill.from_articles(iter(articles))
     else:
-        stats = await backfill_from_store(
-            process.index, process.dual_writer, lambda _: None, retry=until_available
-        )
+        stats = await backfill.from_store()
     monkeypatch.undo()
 
     assert (stats.examined, stats.not_copied, stats.not_stored) == (len(TEXTS), 0, 0)

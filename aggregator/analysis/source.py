@@ -14,34 +14,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from aggregator.analysis.article_id import canonical_url
+from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.normalization import source_key
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 
-# Hosts whose pages belong to accounts: the first segment of the path after ``_MARKERS``, if it is not all.
-_ACCOUNT_HOSTS = frozenset(
-    {"bsky.app", "facebook.com", "instagram.com", "linkedin.com", "medium.com", "ok.ru", "reddit.com"}
-    | {"open.substack.com", "t.me", "telegram.me", "tiktok.com", "twitter.com", "vk.com", "weibo.com"}
-    | {"x.com", "youtube.com"}
-)
-# Hosts that pass on the pages of others.
-_SHARED_HOSTS = frozenset(
-    ("apple.news", "bit.ly", "feedproxy.google.com", "msn.com", "news.google.com", "t.co", "youtu.be")
-)
-# Hosts that give each account a name of its own.
-_ACCOUNT_SUFFIXES = (
-    "blogspot.com",
-    "github.io",
-    "livejournal.com",
-    "substack.com",
-    "tumblr.com",
-    "wordpress.com",
-)
-_MARKERS = frozenset({"c", "channel", "company", "groups", "in", "profile", "pub", "r", "s", "u", "user"})
-_NO_ACCOUNT = frozenset(
-    {"articles", "clip", "embed", "hashtag", "i", "joinchat", "live", "p", "photo", "playlist", "posts"}
-    | {"reel", "search", "share", "shorts", "story", "topic", "video", "videos", "watch"}
-)
+_ACCOUNT_HOSTS, _SHARED_HOSTS = table("account_host", ""), table("shared_host", "")
+_MARKERS, _NO_ACCOUNT = table("account_marker", ""), table("no_account", "")
 _SPARE_LABEL = re.compile(r"^(?:www\d?|m|mobile|amp)\.(?=.+\.)")
 
 
@@ -84,7 +63,7 @@ def site_group(name: str) -> str:
     from courlan import extract_domain  # the public suffix list
 
     host, _, account = name.partition("/")
-    if account or host in _ACCOUNT_HOSTS | _SHARED_HOSTS or host.endswith(_ACCOUNT_SUFFIXES):
+    if account or host in _ACCOUNT_HOSTS | _SHARED_HOSTS or host.endswith(tuple(table("account_suffix", ""))):
         return ""
     return extract_domain(f"http://{host}") or ".".join(host.split(".")[-2:])
 

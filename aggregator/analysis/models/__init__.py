@@ -16,19 +16,12 @@ from aggregator.analysis import model_file
 from aggregator.analysis.features import FeatureModel, HashedModel
 from aggregator.analysis.term_frequencies import RateTable, TermIdf, TermRates
 from aggregator.analysis.text.language import FALLBACK_GROUP
+from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.tokenizer import tokenizer_recipe
 from aggregator.errors import ModelError
 
 EXTRACTOR_KIND = "extractor"  # in the field ``kind`` of the model files of extensions
 BUNDLED_DIR = Path(__file__).parent
-# Terms that the bundled models leave out, since over half of the articles of their corpora hold them.
-FREQUENT_TERMS: dict[str, dict[str, float]] = {
-    "en": {
-        "presid": 0.72, "time": 0.7, "peopl": 0.63, "hous": 0.56, "nation": 0.55, "american": 0.53,
-        "republican": 0.53, "democrat": 0.51, "report": 0.5,
-    },
-    "ru": {"https": 0.73},
-}  # fmt: skip
 TERM_IDF_PATH = BUNDLED_DIR / f"{FALLBACK_GROUP}.idf"
 
 
@@ -97,8 +90,7 @@ def load_term_rates(directory: Path | None = None) -> TermRates:
             fields, arrays = model_file.read(path)
             terms = model_file.unpack_strings(arrays["vocabulary"])
             group = str(fields["group"])
-            frequent = FREQUENT_TERMS.get(group, {}).items()
-            missing = {term: share for term, share in frequent if term not in terms}
+            missing = {t: float(share) for t, share in table("omitted_term", group).items() if t not in terms}
             tables[group] = RateTable.from_idf(terms, arrays["idf"], missing)
     return TermRates(tables, load_term_idf())
 

@@ -16,21 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis import model_file
+from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.normalization import HAN, KANA, ascii_if_equivalent, blanking_table, nfkc
 
 UNDETERMINED = "und"
 SAMPLE_CHARS = 500
 SCRIPT_SAMPLE_CHARS = 200
 
-_ENGLISH_WORDS = "the and of that with from were this which have has been their said would"
-_ENGLISH_WORD = re.compile(rf"\b(?:{_ENGLISH_WORDS.replace(' ', '|')})\b")
-# English stop words that are not stop words of the 56 other languages of stopwordsiso.
-ENGLISH_ONLY_WORDS = (
-    "about after against any because before being between but can could did does during him his how "
-    "if into its many more not only other our she should since some such than them then there these "
-    "they those through too until up very way what when where while who your"
-)
-_ENGLISH_MARKER_WORDS = frozenset(f"{_ENGLISH_WORDS} {ENGLISH_ONLY_WORDS}".split())
+_ENGLISH_WORDS = table("frequent_word", "en")
+_ENGLISH_WORD = re.compile(rf"\b(?:{'|'.join(_ENGLISH_WORDS)})\b")
+_ENGLISH_MARKER_WORDS = frozenset(_ENGLISH_WORDS | table("marker", "en"))
 _NON_WORD_BLANKING_TABLE = blanking_table(r"\w")
 
 ENGLISH_SCORE_BONUS = 8.0  # in log likelihood; measured on headlines, see above
@@ -42,38 +37,9 @@ CONTRADICTION_MIN_CHARS = 100
 _GROUPS = {"en": "en", "ru": "ru", "zh": "zh"}
 FALLBACK_GROUP = "xx"
 
-_ISO_639_1_CODES = (
-    "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz "
-    "ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii "
-    "ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi "
-    "mk ml mn mr ms mt my na nd ne ng nl no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc "
-    "sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz "
-    "ve vi vo wa wo xh yi yo za zh zu"
-)
-_ISO_639_1 = frozenset(_ISO_639_1_CODES.split())
-
-# Withdrawn and narrower codes, and the three-letter codes of ISO 639-2/3 (both forms) that crawlers send.
-_CODE_PAIRS = (
-    "nb=no nn=no iw=he in=id ji=yi jw=jv mo=ro tgl=tl fil=tl cmn=zh yue=zh wuu=zh lzh=zh hak=zh nan=zh "
-    "zho=zh chi=zh eng=en deu=de ger=de fra=fr fre=fr spa=es ita=it por=pt nld=nl dut=nl rus=ru ukr=uk "
-    "bel=be pol=pl ces=cs cze=cs slk=sk slo=sk slv=sl hrv=hr srp=sr bos=bs mkd=mk mac=mk bul=bg ron=ro "
-    "rum=ro hun=hu ell=el gre=el tur=tr aze=az kaz=kk uzb=uz kir=ky tgk=tg tuk=tk mon=mn ara=ar arb=ar "
-    "heb=he yid=yi fas=fa per=fa pes=fa pus=ps kur=ku urd=ur hin=hi ben=bn mar=mr guj=gu pan=pa tam=ta "
-    "tel=te kan=kn mal=ml ori=or asm=as nep=ne sin=si tha=th lao=lo khm=km mya=my bur=my vie=vi ind=id "
-    "msa=ms may=ms zsm=ms jav=jv jpn=ja kor=ko dan=da swe=sv nor=no nob=no nno=no fin=fi isl=is ice=is "
-    "est=et lav=lv lit=lt sqi=sq alb=sq kat=ka geo=ka hye=hy arm=hy cat=ca eus=eu baq=eu glg=gl gle=ga "
-    "gla=gd cym=cy wel=cy mlt=mt afr=af swa=sw swh=sw amh=am som=so hau=ha yor=yo ibo=ig zul=zu xho=xh "
-    "lat=la epo=eo ltz=lb fry=fy bod=bo tib=bo uig=ug"
-)
-_CODE_ALIASES = dict(pair.split("=") for pair in _CODE_PAIRS.split())
-
-# Languages that the identifier may return: those of py3langid without creoles, dialects and dead languages.
-_CANDIDATE_CODES = (
-    "af am ar az be bg bn bs ca cs da de el en es et eu fa fi fr ga gl gu he hi hr hu hy id is it ja ka kk "
-    "km kn ko ky lo lt lv mk ml mn mr ms my ne nl no pa pl ps pt ro ru si sk sl sq sr sv sw ta te tg th tl "
-    "tr uk ur uz vi zh"
-)
-CANDIDATE_LANGUAGES = _CANDIDATE_CODES.split()
+_ISO_639_1 = frozenset(table("code", ""))
+_CODE_ALIASES = table("code_alias", "")
+CANDIDATE_LANGUAGES = list(table("detected", ""))
 
 # Scripts of only one common language; the others are left to the statistics.
 _SCRIPTS = {

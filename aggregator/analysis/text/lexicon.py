@@ -1,4 +1,4 @@
-"""Word lists for the comparison of texts, from ``lexicon.txt``: numbers, units, negations, opposites."""
+"""Word lists of the analysis, from ``lexicon.txt``: numbers, units, negations, languages, hosts and more."""
 
 from __future__ import annotations
 

@@ -18,13 +18,10 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from types import ModuleType
 
+from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.normalization import restore_umlauts
 
-SNOWBALL_LANGUAGES = {
-    "ar": "Arabic", "da": "Danish", "de": "German", "en": "English", "es": "Spanish", "fi": "Finnish",
-    "fr": "French", "hu": "Hungarian", "it": "Italian", "nl": "Dutch", "no": "Norwegian",
-    "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "sv": "Swedish",
-}  # fmt: skip
+SNOWBALL_LANGUAGES = table("stemmer", "")
 
 # Words of all languages, at most about 10 MB. A miss costs 10-30 us, a hit 0.1 us.
 STEM_CACHE_SIZE = 50_000

@@ -11,18 +11,14 @@ from functools import lru_cache
 
 from anyascii import anyascii
 
+from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.normalization import HAN, KANA, fold, unaccented
 
 MIN_LETTERS = 4  # of names that may differ in more than accents
 # Letters, at least, of names in which o may stand for u, e for i (and g for k), a for e or o.
 _LIKE_VOWELS = {"ou": 5, "ei": 6, "ae": 7, "ao": 7}
 _MIN_LETTERS_G_K = 6
-# Spellings of one sound, in order; the longest first.
-_SOUND_PAIRS = (
-    "tsch=k tch=k sch=s tsh=k ch=k ck=k kh=k zh=z sh=s ph=f th=t dh=d gh=g ts=z tz=z cz=k sz=s rz=z dj=d dz=z"
-    " x=ks q=k c=k w=v y=i j=i ou=u oo=u ee=i z=s"
-)
-_SOUNDS = [pair.split("=") for pair in _SOUND_PAIRS.split()]
+_SOUNDS = table("sound", "").items()
 _REPEATED, _INNER_H = re.compile(r"(.)\1+"), re.compile("(?<=.)h")
 _VOWELS = "aeiou"
 _IDEOGRAPHS = re.compile(f"[{HAN}{KANA}\uac00-\ud7a3]")

@@ -175,11 +175,7 @@ def normalize_letters(folded: str) -> str:
 
 # Written in two alphabets; and Macedonian, which short Serbian texts are taken for.
 SERBO_CROATIAN = frozenset(["sr", "hr", "bs", "sh", "mk"])
-_SERBIAN_LATIN = (
-    "а=a б=b в=v г=g д=d ђ=đ е=e ж=ž з=z и=i ј=j к=k л=l љ=lj м=m н=n њ=nj о=o п=p р=r с=s т=t ћ=ć у=u ф=f"
-    " х=h ц=c ч=č џ=dž ш=š"
-)
-_SERBIAN_TO_LATIN = {ord(pair[0]): pair[2:] for pair in _SERBIAN_LATIN.split()}
+_SERBIAN_TO_LATIN = str.maketrans(table("latin", "sr"))
 
 
 def serbian_in_latin(folded: str) -> str:

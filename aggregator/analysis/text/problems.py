@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from aggregator.analysis.text.language import UNDETERMINED, language_from_tag
+from aggregator.analysis.text.lexicon import table
 from aggregator.analysis.text.normalization import UNSPACED_SCRIPTS
 from aggregator.domain import NO_PROBLEM, Problem
 
@@ -18,11 +19,7 @@ _TAIL_CHARS, _TEASER_CHARS = 400, 40
 _WITHOUT_SENTENCE_ENDS = ("th", "lo")
 _SENTENCE_END = re.compile("[.!?؟۔।][\\s\"'”’»›）)\\]」』]*(?=\\s|$)|[。！？｡။។]")
 _TEASER_END = re.compile(
-    r"(?:\.\.\.|…|\[\+\d+ chars|continue reading|read (?:more|on)|weiterlesen|mehr lesen|lees (?:meer|verder)"
-    r"|lire (?:la suite|plus)|leer más|seguir leyendo|leggi tutto|continua a leggere|leia mais|"
-    r"continue lendo|czytaj (?:dalej|więcej)|devamını oku|читать (?:далее|полностью)|читати далі|"
-    r"اقرأ المزيد|阅读(?:全文|更多)|閱讀全文|続きを読む|더 보기)[\W_]*$",
-    re.IGNORECASE,
+    rf"(?:{'|'.join(map(re.escape, table('teaser', '')))}|\[\+\d+ chars)[\W_]*$", re.IGNORECASE
 )
 _UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _MARKUP = re.compile(

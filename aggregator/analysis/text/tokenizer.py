@@ -40,9 +40,6 @@ from aggregator.analysis.text.normalization import (
 TOKENIZER_RECIPE = "tokens/1 nfkc-casefold jieba-hmm bigrams snowball stopwordsiso"
 MAX_WORD_CHARS = 40
 
-# English entries of stopwordsiso that are content words in news.
-_ENGLISH_NEWS_WORDS = "bill billion computer fire microsoft million netscape novel research shell trillion uk"
-_STOP_WORD_EXCEPTIONS = {"en": frozenset(_ENGLISH_NEWS_WORDS.split())}
 _SINGLE_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 
 _WORD = f"[^\\W_{UNSPACED_SCRIPTS}]"
@@ -139,7 +136,7 @@ def stop_words(lang: str) -> frozenset[str]:
     listed.update(words("\n".join(entry for entry in entries if not _UNSPACED.search(entry)), lang))
     if lang == "de":
         listed |= set(map(write_out_umlauts, listed))
-    return frozenset(listed - _STOP_WORD_EXCEPTIONS.get(lang, frozenset())) | _SINGLE_CHARACTERS
+    return frozenset(listed - table("content", lang).keys()) | _SINGLE_CHARACTERS
 
 
 def _split_pieces(text: str, lang: str) -> tuple[list[str], bool]:

@@ -21,6 +21,7 @@ from aggregator.analysis.text.language import (
     language_from_tag,
     language_group,
 )
+from aggregator.analysis.text.lexicon import table
 from tests.support.hang_limit import HANG_LIMIT_S
 
 
@@ -126,7 +127,7 @@ def test_plain_english_needs_no_statistics() -> None:
 def test_english_only_words_are_not_words_of_other_languages() -> None:
     """According to stop word lists; a short text in another language must not look like English."""
     stop = {lang: stopwordsiso.stopwords(lang) for lang in stopwordsiso.langs()}
-    words = set(language.ENGLISH_ONLY_WORDS.split())
+    words = set(table("marker", "en"))
 
     assert words <= stop.pop("en")
     assert not [(lang, common) for lang, listed in stop.items() if (common := words & listed)]

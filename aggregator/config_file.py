@@ -54,15 +54,21 @@ def locate(named: str | None) -> Path | None:
 
 def read(path: Path) -> ConfigFile:
     """Read and parse a file. Raises ConfigurationError if it cannot be read or is not TOML."""
+    text, values = read_toml(path, "config")
+    return ConfigFile(path, values, _find_lines(text))
+
+
+def read_toml(path: Path, setting: str) -> tuple[str, dict[str, Any]]:
+    """The text of a file and what it says; ``setting`` names it in errors. Raises ConfigurationError."""
     try:
         text = path.read_bytes().decode()
-        return ConfigFile(path, tomllib.loads(text), _find_lines(text))
+        return text, tomllib.loads(text)
     except OSError as error:
-        raise ConfigurationError(f"config: {path} cannot be read ({error.strerror}).") from None
+        raise ConfigurationError(f"{setting}: {path} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"config: {path} is not UTF-8 text (byte {error.start}).") from None
+        raise ConfigurationError(f"{setting}: {path} is not UTF-8 text (byte {error.start}).") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"config: {path} is not valid TOML: {error}.") from None
+        raise ConfigurationError(f"{setting}: {path} is not valid TOML: {error}.") from None
 
 
 def _find_lines(text: str) -> dict[str, int]:

@@ -16,16 +16,15 @@ The keys of a profile are those fields of ``Policy`` that are not derived, under
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from aggregator.config_file import read_toml
 from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles, SourceRule
 from aggregator.errors import ConfigurationError
-from aggregator.settings import POLICY_NAMES, Settings
+from aggregator.settings import POLICY_NAMES, Settings, parse
 
 SETTING = "policy_profiles_file"
 PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -41,7 +40,6 @@ _POLICY_FIELDS = {
 _SETTING_FIELDS = {option.name: option for option in dataclasses.fields(Settings)}
 # Fields of ``Policy`` that are settings; the others are keys of profiles only.
 _POLICY_SETTINGS = [field for key, field in _POLICY_FIELDS.items() if key in _SETTING_FIELDS]
-_TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 
 
 def load_policies(settings: Settings) -> PolicyProfiles:
@@ -54,15 +52,7 @@ def load_policy_profiles(file: str, default: Policy) -> PolicyProfiles:
     """The profiles of ``file``; "" for none. Raises ConfigurationError with one sentence per fault."""
     if not file:
         return PolicyProfiles(default)
-    try:
-        with Path(file).open("rb") as opened:
-            document = tomllib.load(opened)
-    except OSError as error:
-        raise ConfigurationError(f"{SETTING}: {file} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{SETTING}: {file} is not UTF-8 text (byte {error.start}).") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{SETTING}: {file} is not valid TOML: {error}.") from None
+    _, document = read_toml(Path(file), SETTING)
     reader = _Reader(default)
     profiles, rules = reader.read(document)
     if reader.problems:
@@ -101,14 +91,11 @@ class _Reader:
         self._check_keys(table, tuple(_POLICY_FIELDS), f"{where}.")
         values: dict[str, Any] = {}
         for key in table.keys() & _POLICY_FIELDS.keys():
-            kind = type(getattr(self._default, _POLICY_FIELDS[key]))
-            value = float(table[key]) if kind is float and type(table[key]) is int else table[key]
-            if type(value) is not kind:
-                self.problems.append(f"{where}.{key}: {value!r} is not {_TYPE_NAMES[kind]}.")
-            elif expected := _violated_expectation(key, value):
-                self.problems.append(f"{where}.{key}: {value!r} must be {expected}.")
-            else:
-                values[_POLICY_FIELDS[key]] = value
+            option = _SETTING_FIELDS.get(key) or _profile_option(_POLICY_FIELDS[key])
+            try:
+                values[_POLICY_FIELDS[key]] = parse(option, table[key], in_file=True)
+            except ValueError as problem:
+                self.problems.append(f"{where}.{key}: {problem}.")
         policy = dataclasses.replace(self._default, **values)
         if policy.related_bits < policy.duplicate_bits:
             self.problems.append(
@@ -152,9 +139,8 @@ def _is_pattern(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _violated_expectation(key: str, value: Any) -> str:
-    option = _SETTING_FIELDS.get(key)
-    if option is None:  # a threshold that is no setting
-        return "" if isinstance(value, str) or 0 <= value < math.inf else "a number of at least 0"
-    is_valid = option.metadata["check"] is None or option.metadata["check"](value)
-    return "" if is_valid else str(option.metadata["expects"])
+def _profile_option(name: str) -> dataclasses.Field[Any]:
+    """The field of a threshold of ``Policy`` that is no setting, with the check of one."""
+    check = {"check": lambda value: value >= 0, "expects": "a number of at least 0", "secret": False}
+    option: dataclasses.Field[Any] = dataclasses.field(default=getattr(Policy(), name), metadata=check)
+    return option

@@ -61,12 +61,16 @@ def _auto_or(low: int, high: int) -> dict[str, Any]:
     }
 
 
-def _is_http_url(url: str) -> bool:
+def _is_url(url: str, *schemes: str) -> bool:
     try:
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
     except ValueError:  # unclosed brackets, or a port that is not a number
         return False
+
+
+def _is_http_url(url: str) -> bool:
+    return _is_url(url, "http", "https")
 
 
 def _is_origin(text: str) -> bool:
@@ -75,12 +79,7 @@ def _is_origin(text: str) -> bool:
 
 
 def _is_smtp_url(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        is_complete = parts.scheme in ("smtp", "smtps") and bool(parts.hostname) and parts.port != 0
-        return is_complete and parts.path in ("", "/") and not parts.query
-    except ValueError:
-        return False
+    return _is_url(url, "smtp", "smtps") and urlsplit(url).path in ("", "/") and not urlsplit(url).query
 
 
 def _are_networks(text: str) -> bool:
@@ -432,22 +431,13 @@ def resolve(
         if found is None:
             continue
         raw, origins[name] = found
-        origin, shown = origins[name], "the value" if option.metadata["secret"] else repr(raw)
+        origin = origins[name]
         # The line of a file does not name the setting.
         where = f"{origin}: {name}" if origin.rpartition(":")[2].isdigit() else origin
-        in_file = config is not None and origins[name] == config.origin(name)
         try:
-            parse = _check_type if in_file else _parse_value
-            raw = str(raw) if option.default == "auto" else raw  # a number in a file
-            value = parse(raw, type(option.default))
-        except ValueError:
-            problems.append(f"{where}: {shown} is not {_type_name(option, in_file=in_file)}.")
-            continue
-        check = option.metadata["check"]
-        if check is not None and not check(value):
-            shown = "the value" if option.metadata["secret"] else repr(value)
-            problems.append(f"{where}: {shown} must be {option.metadata['expects']}.")
-        values[name] = value
+            values[name] = parse(option, raw, in_file=config is not None and origin == config.origin(name))
+        except ValueError as problem:
+            problems.append(f"{where}: {problem}.")
     if not problems:
         settings = Settings(**values)
         problems = _check_combinations(settings)
@@ -535,26 +525,32 @@ def _check_combinations(settings: Settings) -> list[str]:
     return problems
 
 
-def _parse_value(raw: Any, kind: type) -> Any:
-    if kind is bool:
-        if isinstance(raw, bool):
-            return raw
-        lowered = str(raw).strip().lower()
-        if lowered in {"1", "true", "yes", "on"}:
-            return True
-        if lowered in {"0", "false", "no", "off", ""}:
-            return False
-        raise ValueError(raw)
-    if kind is float:
-        value = float(raw)
-        if not math.isfinite(value):
-            raise ValueError(raw)
-        return value
-    return kind(raw)
+_BOOLEANS = {"1": True, "true": True, "yes": True, "on": True}
+_BOOLEANS |= {"0": False, "false": False, "no": False, "off": False, "": False}
 
 
-def _check_type(value: Any, kind: type) -> Any:
-    """A value of the file, which has a type already. Raises ValueError if it is another one."""
+def parse(option: dataclasses.Field[Any], raw: Any, *, in_file: bool) -> Any:
+    """The value of a setting; ``in_file``: it has a type. Raises ValueError that says what is wrong."""
+    kind, check = type(option.default), option.metadata["check"]
+    value = str(raw) if option.default == "auto" else raw  # a number in a file
+    try:
+        value = _typed(value if in_file else _from_text(value, kind), kind)
+    except ValueError:
+        shown = "the value" if option.metadata["secret"] else repr(raw)
+        raise ValueError(f"{shown} is not {_type_name(kind, in_file=in_file)}") from None
+    if check is not None and not check(value):
+        shown = "the value" if option.metadata["secret"] else repr(value)
+        raise ValueError(f"{shown} must be {option.metadata['expects']}")
+    return value
+
+
+def _from_text(raw: Any, kind: type) -> Any:
+    is_text = kind is bool and not isinstance(raw, bool)
+    return _BOOLEANS.get(str(raw).strip().lower()) if is_text else kind(raw)
+
+
+def _typed(value: Any, kind: type) -> Any:
+    """A value of this type; a whole number is a number, too. Raises ValueError for any other."""
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
@@ -562,8 +558,8 @@ def _check_type(value: Any, kind: type) -> Any:
     return value
 
 
-def _type_name(option: Any, *, in_file: bool) -> str:
+def _type_name(kind: type, *, in_file: bool) -> str:
     names = {bool: "yes or no", int: "a whole number", float: "a number", str: "text"}
     if in_file:
         names |= {bool: "true or false", str: "a string in quotes"}
-    return names[type(option.default)]
+    return names[kind]

@@ -20,7 +20,7 @@ from aggregator.errors import (
 )
 from aggregator.events.detection.model import LearningStatus
 from aggregator.index.upkeep.clock_guard import ClockGuard
-from aggregator.index.upkeep.statistics import SegmentStatistics, sample_buckets
+from aggregator.index.upkeep.spaces import StoredSpace, count_articles, registry_of
 from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.factory import with_running_store_url
@@ -197,30 +197,15 @@ async def _check_events(service: Service) -> list[Finding]:
 
 
 async def _check_index(service: Service) -> list[Finding]:
-    findings = []
-    memory_bytes = (await service.store.info()).memory_bytes
-    samples = [await sample_buckets(service.articles.index, space) for space in service.articles.index.spaces]
-    for sample in samples:
-        if sample.articles:
-            segments = ", ".join(_segment_summary(segment) for segment in sample.segments)
-            buckets = (
-                f"Largest bucket sampled: {sample.largest_bucket_entries}; "
-                f"a look-up at 7 bits reads about {sample.mean_candidates:,.1f} entries."
-            )
-            findings.append(ok("index", f"{sample.space}: {segments}. {buckets}"))
-    total = sum(sample.articles for sample in samples)
+    store, findings, total = service.store, list[Finding](), 0
+    registry = await registry_of(store).read()
+    for space in service.articles.index.spaces:
+        found = await count_articles(store, space, registry.get(space, StoredSpace()))
+        total += found.articles
+        if found.articles:
+            span = f"arrived {format_minute(found.oldest_ms)} to {format_minute(found.newest_ms)} UTC"
+            findings.append(ok("index", f"{space}: about {found.articles} texts, {span}."))
     if total >= MIN_TEXTS_FOR_MEMORY_RATIO:
-        ratio = f"{memory_bytes / total:,.0f} bytes of memory per stored text, including the fixed part."
-        findings.append(ok("index", ratio))
+        per_text = f"{(await store.info()).memory_bytes / total:,.0f}"
+        findings.append(ok("index", f"{per_text} bytes of memory per stored text, including the fixed part."))
     return findings
-
-
-def _segment_summary(segment: SegmentStatistics) -> str:
-    state = "writable" if segment.sealed_ms is None else f"sealed {format_minute(segment.sealed_ms)}"
-    oldest = "" if segment.oldest_ms is None else f", oldest {format_minute(segment.oldest_ms)}"
-    bits = " and ".join(map(str, segment.sketch_width.bits_to_read))
-    moving = ", being moved" if segment.sketch_width.is_rehashing else ""
-    return (
-        f"segment {segment.number} with {segment.articles} texts ({state}{oldest}, "
-        f"sketch buckets of {bits} bits{moving})"
-    )

@@ -103,8 +103,7 @@ def test_the_audit_compares_the_index_with_all_stored_articles(
         assert run("doctor", *options, "--port", str(free_port), "--audit") == 0
         output = capsys.readouterr().out
         assert "9 records, 9 bindings and " in output and ": all agree." in output
-        counts = "segment 0 with 9 texts (writable, sketch buckets of 18 bits). Largest bucket sampled: "
-        assert (counts in output) == (store == valkey_url)  # not started
+        assert (": about 9 texts, arrived " in output) == (store == valkey_url)  # not started
 
     with direct_client(valkey_url) as client:
         record = min(client.keys("r:*"))

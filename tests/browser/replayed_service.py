@@ -17,7 +17,6 @@ from aggregator.http.metrics import Metrics
 from aggregator.http.server import make_app, make_runner
 from aggregator.index.upkeep import clock_guard
 from aggregator.runtime import demo
-from aggregator.runtime.demo.history import article_bodies
 from aggregator.settings import Settings
 from aggregator.time_units import DAY_MS
 from aggregator_archive.rows import read_rows
@@ -43,7 +42,8 @@ def demo_articles(now_ms: int) -> list[Article]:
     late_ms = 60_000 * min(row["minutes_ago"] for row in demo.load_rows())
     now = datetime.fromtimestamp((now_ms + late_ms) / 1000).astimezone()
     articles = [_article(demo.article_body(row, now)) for row in demo.load_rows()]
-    articles += map(_article, article_bodies(datetime.fromtimestamp(now_ms / 1000).astimezone()))
+    now = datetime.fromtimestamp(now_ms / 1000).astimezone()
+    articles += [_article(demo.article_body(row, now)) for row in demo.load_rows("headlines.jsonl")]
     return in_order(articles)
 
 

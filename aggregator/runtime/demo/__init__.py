@@ -16,12 +16,13 @@ from typing import Any
 ANNOTATION_FIELDS = ("role", "of", "minutes_ago")
 
 
-def load_rows() -> list[dict[str, Any]]:
-    """All rows, oldest first: an article's fields, ``minutes_ago``, ``role`` and, if derived, ``of`` (an id).
+def load_rows(file: str = "articles.jsonl") -> list[dict[str, Any]]:
+    """The rows of the stream, or of another file: an article's fields and ``minutes_ago``.
 
-    Roles: new, copy (exact), edited, related, template, updated (figures changed), event.
+    Those of the stream, oldest first, have a ``role`` and, if derived, ``of`` (an id). Roles: new, copy
+    (exact), edited, related, template, updated (figures changed), event.
     """
-    lines = (files(__name__) / "articles.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (files(__name__) / file).read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 

@@ -3,7 +3,7 @@
 Events need time: a live demonstration would show all items of a story in one minute. The articles get the
 times at which they were published; the service then continues under the wall clock.
 
-Besides the articles of ``articles.jsonl`` there are four stories in ``headlines.json``: a strike that is
+Besides the articles of ``articles.jsonl`` there are four stories in ``headlines.jsonl``: a strike that is
 voted on and, twelve hours later, begins (two events of one storyline, both ended), and a typhoon in Chinese
 and a sandstorm in a right-to-left script, both growing.
 """
@@ -11,10 +11,8 @@ and a sandstorm in a right-to-left script, both growing.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from importlib.resources import files
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -39,8 +37,8 @@ def live_rows() -> list[dict[str, Any]]:
 
 def history_articles(now: datetime) -> list[tuple[int, Article]]:
     """(arrival in ms, article) in order of arrival; what was published earlier arrives at the beginning."""
-    bodies = [article_body(row, now) for row in load_rows() if row["minutes_ago"] >= LIVE_MINUTES]
-    articles = [decode_article(msgspec.json.encode(body)) for body in bodies + article_bodies(now)]
+    rows = [row for row in load_rows() if row["minutes_ago"] >= LIVE_MINUTES] + load_rows("headlines.jsonl")
+    articles = [decode_article(msgspec.json.encode(article_body(row, now))) for row in rows]
     begin_ms = round(now.timestamp() * 1000) - SPAN_MS
     dated = [(max(begin_ms, article.published_at_ms or 0), article) for article in articles]
     return sorted(dated, key=lambda item: item[0])
@@ -71,26 +69,3 @@ def _steps(articles: list[tuple[int, Article]]) -> Iterator[tuple[int, list[Arti
     for _, group in itertools.groupby(articles, lambda item: item[0] // STEP_MS):
         items = list(group)
         yield items[-1][0], [article for _, article in items]
-
-
-def article_bodies(now: datetime) -> list[dict[str, Any]]:
-    """Request bodies of all articles, dated before ``now``; each row of the file is one story."""
-    bodies = []
-    stories = json.loads((files(__package__) / "headlines.json").read_text(encoding="utf-8"))
-    for number, story in enumerate(stories):
-        outlets = story["outlets"]
-        for index, angle in enumerate(story["angles"]):
-            title = story["topic"] + ("" if story["lang"] == "zh" else " ") + angle
-            minutes_ago = story["minutes_ago"] - index * story["interval_minutes"] - index % 3
-            bodies.append(
-                {
-                    "id": f"day-{number}-{index}",
-                    "title": title,
-                    "text": title,
-                    "lang": story["lang"],
-                    "source": outlets[index % len(outlets)],
-                    "url": f"https://outlet{index % len(outlets)}.example/{number}/{index}",
-                    "published_at": (now - timedelta(minutes=minutes_ago)).isoformat(),
-                }
-            )
-    return bodies

@@ -50,11 +50,8 @@ class TextFormatter(logging.Formatter):
 
     def formatException(self, ei: object) -> str:  # noqa: N802  name of the base class
         """The traceback as continuation lines."""
-        return _indent_continuation(super().formatException(ei))  # type: ignore[arg-type]  # typeshed: a tuple
-
-    def formatStack(self, stack_info: str) -> str:  # noqa: N802  name of the base class
-        """The stack as continuation lines."""
-        return _indent_continuation(stack_info)
+        lines = super().formatException(ei).split("\n")  # type: ignore[arg-type]  # typeshed: a tuple
+        return CONTINUATION_PREFIX[1:] + CONTINUATION_PREFIX.join(map(escape_controls, lines))
 
 
 class JsonFormatter(logging.Formatter):
@@ -83,8 +80,3 @@ class JsonFormatter(logging.Formatter):
 def escape_controls(text: str) -> str:
     """``text`` on one line, with control characters escaped."""
     return _CONTROL_CHARACTERS.sub(lambda found: ascii(found[0])[1:-1], text)
-
-
-def _indent_continuation(text: str) -> str:
-    lines = (escape_controls(line) for line in text.split("\n"))
-    return CONTINUATION_PREFIX[1:] + CONTINUATION_PREFIX.join(lines)

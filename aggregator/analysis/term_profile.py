@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from itertools import islice
 from operator import itemgetter
 
 import numpy as np
@@ -80,8 +81,8 @@ def leading_terms(profile: TermProfile, count: int) -> list[str]:
     """The ``count`` heaviest stored terms among the first of the article; others if these are fewer."""
     terms, encoded = profile
     lead = int.from_bytes(encoded[:_LEAD_BYTES], "little")
-    first = [term for at, (term, _) in enumerate(terms) if lead >> at & 1][:count]
-    return (first + [term for term, _ in terms if term not in first])[:count]
+    first = list(islice((term for at, (term, _) in enumerate(terms) if lead >> at & 1), count))
+    return first if len(first) == count else [*first, *(t for t, _ in terms if t not in first)][:count]
 
 
 def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:

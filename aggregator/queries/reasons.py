@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from aggregator.analysis.text import tokenizer
 from aggregator.domain import Analysis, ArticleRecord, RelatedKind
@@ -43,6 +44,7 @@ def shared_words(
     return tuple((spelled.get(t, t), round(shares[t] / total, 2)) for t in heaviest if shares[t])
 
 
+@lru_cache(maxsize=4096)
 def _words(title: str, lang: str) -> dict[str, str]:
     """The words of a headline that have one term each, by this term."""
     pairs = [(tokenizer.tokenize(word, lang), word.strip(_PUNCTUATION)) for word in title.split()]

@@ -36,6 +36,8 @@ from aggregator.queries.relatedness import (
 from aggregator.time_units import HOUR_MS
 
 MAX_EVENT_MEMBERS = 64
+# Of the candidates those of largest cosine are compared in full, so many or twice the limit.
+MIN_COMPARED = 48
 # Per cache; a cached article takes about 3 kB.
 CACHE_ENTRIES = 4096
 EVENT_MEMBERS_TTL_MS = 5_000
@@ -161,7 +163,7 @@ class RelatedArticles:
         return await self._answer([found] if found else [], [1.0], options, options.diversity or 0.0)
 
     async def _find(
-        self, subject: Subject, options: RelatedOptions, excluded: frozenset[int] = frozenset()
+        self, subject: Subject, options: RelatedOptions, excluded: frozenset[int | None] = frozenset()
     ) -> Found | None:
         """What may be answered, none of the ``excluded`` groups.
 
@@ -180,17 +182,17 @@ class RelatedArticles:
         loaded = await self._index.related.load_candidates(candidates, event_numbers)
         ids = options.exclude_ids
         excluded |= {c.canonical[1] for c in loaded if c.record.id in ids or c.canonical[0] in ids}
+        excluded |= {subject.group}
+        shown = [c for c in loaded if c.canonical[1] not in excluded and options.matches(c.record)]
+        shown.sort(key=lambda c: (c.record.number not in event_numbers, -c.evidence.similarity))
         scored = []
-        for candidate in loaded:
-            record, group, found = candidate.record, candidate.canonical[1], candidate.evidence
-            if group != subject.group and group not in excluded and options.matches(record):
-                evidence = related_evidence(
-                    subject.article, record, found.similarity, found.distance, candidates.rarity
-                )
-                likely = probability(evidence)
-                if record.number in event_numbers:
-                    likely = max(likely, minimum)
-                scored.append(ScoredArticle(record, group, evidence, likely))
+        for candidate in shown[: len(event_numbers) + max(MIN_COMPARED, 2 * options.limit)]:
+            record, found = candidate.record, candidate.evidence
+            evidence = related_evidence(
+                subject.article, record, found.similarity, found.distance, candidates.rarity
+            )
+            likely = max(probability(evidence), minimum if record.number in event_numbers else 0.0)
+            scored.append(ScoredArticle(record, candidate.canonical[1], evidence, likely))
         best = best_of_groups(scored, minimum)
         asked_ms = subject.asked_ms(now_ms)
         ranked = [(options.log_weight(each, asked_ms, now_ms), each) for each in best]

@@ -96,15 +96,18 @@ def best_of_groups(scored: Iterable[ScoredArticle], minimum: float) -> list[Scor
 
     Of a group it is the original if that was found; the probability is that of the likeliest copy.
     """
-    groups: dict[int, list[ScoredArticle]] = {}
-    for article in scored:
-        groups.setdefault(article.group, []).append(article)
-    best = []
-    for members in groups.values():
-        likeliest = max(members, key=lambda each: each.probability)
-        if likeliest.probability >= minimum:
-            first = min(
-                members, key=lambda each: (each.record.first_version != each.group, -each.probability)
-            )
-            best.append(ScoredArticle(first.record, first.group, likeliest.evidence, likeliest.probability))
-    return sorted(best, key=lambda each: (-each.probability, -each.record.number))
+    likeliest, originals = dict[int, ScoredArticle](), dict[int, ArticleRecord]()
+    for each in sorted(scored, key=_order):
+        likeliest[each.group] = each
+        if each.record.first_version == each.group:
+            originals[each.group] = each.record
+    best = [
+        ScoredArticle(originals.get(group, each.record), group, each.evidence, each.probability)
+        for group, each in likeliest.items()
+        if each.probability >= minimum
+    ]
+    return sorted(best, key=_order, reverse=True)
+
+
+def _order(scored: ScoredArticle) -> tuple[float, int]:
+    return scored.probability, scored.record.number

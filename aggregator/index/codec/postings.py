@@ -292,26 +292,20 @@ def top_by_terms(numbers: ArticleNumbers, terms: Counts, weights: npt.NDArray[np
 
 
 def shares_of_terms(
-    numbers: ArticleNumbers,
-    terms: Counts,
-    count: int,
-    sampled: ArticleNumbers,
-    represented: Counts,
-    full: int,
+    numbers: ArticleNumbers, terms: Counts, entries: Counts, samples: tuple[ArticleNumbers, Counts], full: int
 ) -> npt.NDArray[np.float64]:
-    """The share, > 0, of the stored articles that are indexed under each of ``count`` terms; (count,).
+    """The share, 0..1, of the stored articles that are indexed under each term with so many ``entries``.
 
-    A list of ``full`` entries may have lost older ones: its share is that since its oldest entry. ``sampled``
-    article numbers represent so many each.
+    A list of ``full`` entries may have lost older ones: its share is that since its first entry, the oldest.
+    ``samples``: article numbers, and how many articles each represents.
     """
-    entries = np.bincount(terms, minlength=count)
-    oldest = np.full(count, np.iinfo(np.uint64).max, np.uint64)
-    np.minimum.at(oldest, terms, numbers)
-    oldest[entries < full] = 0
+    sampled, represented = samples
+    oldest = np.zeros(len(entries), np.uint64)
+    oldest[terms[::-1]] = numbers[::-1]
     order = sampled.argsort()
     newer = np.append(represented[order][::-1].cumsum()[::-1], 0)
-    articles = newer[sampled[order].searchsorted(oldest)]
-    articles[entries < full] = max(MIN_STORED, int(newer[0]), len(np.unique(numbers)))
+    total = max(MIN_STORED, int(newer[0]))
+    articles = np.where(entries < full, total, newer[sampled[order].searchsorted(oldest)])
     shares: npt.NDArray[np.float64] = np.maximum(entries, 1) / np.maximum(np.maximum(articles, entries), 1)
     return shares
 

@@ -297,8 +297,10 @@ def test_a_full_list_is_compared_with_the_articles_since_its_oldest_entry() -> N
     terms = np.array([0, 0, 0, 1, 1])
     sampled, represented = np.array([2048, 0, 3072], np.uint64), np.array([1024, 2048, 1024])
 
-    shares = shares_of_terms(numbers, terms, 3, sampled, represented, 3)
+    entries = np.array([3, 2, 0])
+
+    shares = shares_of_terms(numbers, terms, entries, (sampled, represented), 3)
 
     assert shares.tolist() == [3 / 1024, 2 / 4096, 1 / 4096]
-    without = shares_of_terms(numbers, terms, 3, sampled[:0], represented[:0], 9)
+    without = shares_of_terms(numbers, terms, entries, (sampled[:0], represented[:0]), 9)
     assert without.tolist() == [0.003, 0.002, 0.001]

@@ -144,12 +144,7 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
 
     jsonl.check_readable(args.files)
     report = protocol.evaluate(protocol.parse_pairs(read_rows(args.files)), load_analyzer(settings))
-    curves = report.calibration_curves()
-    _draw_curves(args, curves)
-    if args.json:
-        print(json.dumps(report.as_json() | {"curves": calibration.as_json(curves)}))
-    else:
-        _print_table(protocol.format_table(report), curves)
+    print(json.dumps(report.as_json()) if args.json else protocol.format_table(report))
     return EXIT_OK
 
 
@@ -206,7 +201,7 @@ def relatedness(args: argparse.Namespace, settings: Settings) -> int:
         judged = read_judgments(args.judged, [file])
         found += asyncio.run(protocol.evidence_of_ids(read_articles([file]).articles, judged, analyzer))
     result = protocol.evaluate(found)
-    print(json.dumps(result) if args.json else protocol.format_table(result))
+    print(json.dumps(result, indent=1))
     return EXIT_OK
 
 

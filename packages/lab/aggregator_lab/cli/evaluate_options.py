@@ -151,15 +151,11 @@ def _add_clusters(protocols: Any) -> None:
 
 def _add_pairs(protocols: Any) -> None:
     command = add_command(
-        protocols,
-        "pairs",
-        "ROC AUC and thresholds on human-judged pairs",
-        "aggregator_lab.cli.evaluate:pairs",
+        protocols, "pairs", "ROC AUC on human-judged pairs", "aggregator_lab.cli.evaluate:pairs"
     )
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="rows with text1, text2, and `same` or `overall`"
     )
-    _add_plot_option(command)
     _add_json_option(command)
     add_settings_options(command, ("models_dir", *LOG_SETTINGS))
 
@@ -210,7 +206,6 @@ def _add_relatedness(protocols: Any) -> None:
     command.add_argument(
         "--pairs", metavar="FILE", action="append", default=[], help="pairs, as for `pairs`; repeatable"
     )
-    _add_json_option(command)
     add_settings_options(command, ("models_dir", *LOG_SETTINGS))
 
 
@@ -358,13 +353,9 @@ def _add_calibration_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--calibrate", action="store_true", help="report the thresholds that these labels support, per score"
     )
-    _add_plot_option(command, "; implies --calibrate")
-
-
-def _add_plot_option(command: argparse.ArgumentParser, note: str = "") -> None:
     command.add_argument(
         "--plot", metavar="FILE",
-        help=f"draw precision and recall per threshold as .png or .svg (needs matplotlib){note}",
+        help="--calibrate, and draw precision and recall per threshold as .png or .svg (needs matplotlib)",
     )  # fmt: skip
 
 

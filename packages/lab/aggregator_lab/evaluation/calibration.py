@@ -4,7 +4,7 @@
   enough, correctly if that has the same label (the online protocol, decided by one score);
 * judged pairs: a pair is called alike if its score is high enough.
 
-Scores: **distance** in bits, **overlap** (containment) and **similarity** (cosine of the stored terms).
+Scores: **distance** in bits and **overlap** (containment).
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ INCOMPARABLE_DISTANCE_BITS = FINGERPRINT_BITS + 1.0
 SETTING_OF_SCORE = {
     "distance": "duplicate_bits",
     "overlap": "min_containment",
-    "similarity": "no setting",
 }
 
 

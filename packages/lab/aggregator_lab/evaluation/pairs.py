@@ -1,4 +1,4 @@
-"""ROC AUC, thresholds and policies on pairs of articles that people judged alike or not.
+"""ROC AUC and policies on pairs of articles that people judged alike or not.
 
 Every row of a pair file has two articles, ``text1`` and ``text2`` (optionally ``title1``, ``lang1``, ...),
 and a judgment: ``same`` (true or false), or ``overall`` from 1 (same story) to 4 (unrelated) as in
@@ -11,8 +11,7 @@ Four scores are compared, each 0..1 and higher for more alike:
 * **overlap**     containment of the stored shingle samples, which decides about duplicates;
 * **bits**        1 - Hamming distance / 64.
 
-ROC AUC needs no threshold; the table of thresholds shows which one reaches a required precision. In addition,
-the pairs that each policy calls duplicates are scored.
+The pairs that each policy calls duplicates are scored as well.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from aggregator.dedup.copy_rule import Evidence
 from aggregator.dedup.verdict import Candidate, cosine, decide
 from aggregator.domain import Analysis, Article, ArticleRecord
 from aggregator.errors import InvalidInput
-from aggregator_lab.evaluation.calibration import Curve, build_curve
 from aggregator_lab.evaluation.metrics import precision_recall_f1, roc_auc
 from aggregator_lab.evaluation.near_duplicates import POLICIES
 
@@ -93,27 +91,13 @@ class PairReport:
         chosen = self.pairs_in(languages)
         return roc_auc([p.same for p in chosen], [p.scores[score] for p in chosen])
 
-    def curve(self, score: str) -> Curve:
-        """Precision and recall of a score of ``SCORES`` over its thresholds."""
-        return build_curve(score, ((p.scores[score], p.same) for p in self.pairs), self.same_count)
-
     def policy_metrics(self, policy: str) -> tuple[float, float, float]:
         """Precision, recall and F1 of the pairs that a policy calls duplicates."""
         called = [p.same for p in self.pairs if p.same_by_policy[policy]]
         return precision_recall_f1(sum(called), len(called), self.same_count)
 
-    def calibration_curves(self) -> list[Curve]:
-        """The curves of the scores that have a setting, the distance in bits."""
-        distances = ((FINGERPRINT_BITS * (1 - p.scores["bits"]), p.same) for p in self.pairs)
-        return [
-            build_curve("distance", distances, self.same_count),
-            self.curve("overlap"),
-            self.curve("similarity"),
-        ]
-
     def as_json(self) -> dict[str, Any]:
         """Every value of the table."""
-        curves = {score: self.curve(score) for score in SCORES}
         return {
             "pairs": len(self.pairs),
             "alike": self.same_count,
@@ -121,15 +105,6 @@ class PairReport:
                 lang: {"pairs": len(self.pairs_in(lang))} | {s: round(self.auc(lang, s), 4) for s in SCORES}
                 for lang in self.languages
             },
-            "thresholds": {
-                score: [
-                    {"at": p.threshold, "precision": round(p.precision, 4), "recall": round(p.recall, 4),
-                     "f1": round(p.f1, 4)}
-                    for p in curve.points
-                ]
-                for score, curve in curves.items()
-            },
-            "best": {score: curve.best_f1_point.threshold for score, curve in curves.items()},
             "policies": {
                 name: {
                     key: round(value, 4)
@@ -175,20 +150,13 @@ def evaluate(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> PairReport:
 
 
 def format_table(report: PairReport) -> str:
-    """Tables for a terminal: AUC per language, thresholds of the similarity, best thresholds, policies."""
+    """Tables for a terminal: AUC per language, policies."""
     lines = [f"ROC AUC {'pairs':>8} {'alike':>6}" + "".join(f"{score:>12}" for score in SCORES)]
     for lang in report.languages:
         chosen = report.pairs_in(lang)
         values = "".join(f"{report.auc(lang, score):12.3f}" for score in SCORES)
         lines.append(f"{lang:7} {len(chosen):8} {sum(p.same for p in chosen):6}{values}")
-    lines += ["", f"{'similarity':>10} {'P':>6} {'R':>6} {'F1':>6}"]
-    lines += [
-        f"{p.threshold:10.2f} {p.precision:6.3f} {p.recall:6.3f} {p.f1:6.3f}"
-        for p in report.curve("similarity").points
-    ]
-    best_points = {score: report.curve(score).best_f1_point for score in SCORES}
-    best = "; ".join(f"{score} from {p.threshold:.2f} (F1 {p.f1:.3f})" for score, p in best_points.items())
-    lines += ["", f"Highest F1: {best}.", "", f"{'policy':12} {'P':>6} {'R':>6} {'F1':>6}"]
+    lines += ["", f"{'policy':12} {'P':>6} {'R':>6} {'F1':>6}"]
     lines += [
         f"{name:12} " + " ".join(f"{value:6.3f}" for value in report.policy_metrics(name))
         for name in POLICIES

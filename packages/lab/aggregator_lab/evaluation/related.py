@@ -53,10 +53,6 @@ class RankingScore:
     judged: int = 0
     wrong: int = 0
 
-    def as_json(self) -> dict[str, Any]:
-        """Every value of the table, rounded."""
-        return {name: round(v, 4) if isinstance(v, float) else v for name, v in asdict(self).items()}
-
 
 @dataclass(slots=True)
 class RelatedReport:
@@ -91,14 +87,9 @@ class RelatedReport:
 
     def as_json(self) -> dict[str, Any]:
         """Every value of the table."""
-        unrelated = None if self.unrelated is None else round(self.unrelated, 3)
-        return {
-            "k": self.k, "articles": self.articles, "labeled": self.labeled, "lists": self.lists,
-            "recall_of_brute_force": round(self.recall_of_brute_force, 4),
-            "distinct_of_brute_force": round(self.distinct_of_brute_force, 4),
-            "ages": {age: round(share, 4) for age, share in self.ages.items()}, "unrelated": unrelated,
-            "rankings": [ranking.as_json() for ranking in self.rankings],
-        }  # fmt: skip
+        names = "k articles labeled lists recall_of_brute_force distinct_of_brute_force ages unrelated"
+        values = {name: getattr(self, name) for name in names.split()}
+        return values | {"rankings": [asdict(ranking) for ranking in self.rankings]}
 
 
 async def evaluate(

@@ -133,19 +133,3 @@ def _fit(
     counts = Counter(langs.tolist())
     model = LogisticRegression(C=10).fit(rows, same, [100 / counts[lang] for lang in langs.tolist()])
     return model.coef_[0], float(model.intercept_[0])
-
-
-def format_table(result: dict[str, Any]) -> str:
-    """Tables for a terminal: AUC, reliability, weights."""
-    lines = [f"{'ROC AUC':8}{'pairs':>7}{'left out':>10}{'shipped':>10}{'tf-idf':>10}"]
-    for row in result["languages"]:
-        lines.append("{lang:8}{pairs:7}{left_out:10.3f}{shipped:10.3f}{tfidf:10.3f}".format(**row))
-    lines.append("left out, expected and judged share of one subject: " + ", ".join(
-        f"{row['expected']:.2f} {row['same']:.2f} ({row['pairs']})" for row in result["reliability"]
-    ))  # fmt: skip
-    lines.append(
-        f"left out, from {result['minimum']:g} on: precision {result['precision_at_minimum']}, "
-        f"recall {result['recall_at_minimum']}"
-    )
-    lines += [f"{name:8} {result[name]}" for name in ("fitted", "shipped")]
-    return "\n".join(lines)

@@ -168,8 +168,13 @@ async def listen(
     *,
     listener: socket.socket | None = None,
 ) -> list[asyncio.Server]:
-    """Servers that accept on all addresses of ``host``, or from ``listener``. Raises OSError."""
+    """Servers that accept on all addresses of ``host``, or from ``listener``. Raises OSError.
+
+    "::" is every address, also of IPv4; the event loop alone would accept IPv6 only.
+    """
     loop = asyncio.get_running_loop()
+    if listener is None and host == "::":
+        listener = socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True)
     if listener is not None:
         first = await loop.create_server(protocol_factory, sock=listener, backlog=BACKLOG)
     else:

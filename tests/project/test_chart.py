@@ -19,6 +19,22 @@ kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="needs s
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "aggregator"
 ALERTS = yaml.safe_load((DEPLOY / "alerts.yml").read_text(encoding="utf-8"))
+PLACED = {
+    "imagePullSecrets": [{"name": "registry"}],
+    "nodeSelector": {"pool": "news"},
+    "tolerations": [{"key": "news", "operator": "Exists", "effect": "NoSchedule"}],
+    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "arch", "operator": "In", "values": ["arm64"]}]}]}}},
+    "priorityClassName": "high",
+    "storageClass": "fast",
+    "serviceAccount": {"create": False, "name": "mine"},
+    "podAnnotations": {"sidecar": "no"},
+    "podLabels": {"team": "desk"},
+    "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+    "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}],
+    "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/ca"}],
+    "settings": {"port": 9000, "host": "::"},
+}  # fmt: skip
 MONITORING = {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}}
 Manifest = dict[str, Any]
 
@@ -157,6 +173,7 @@ def test_alerts_link_the_runbook_where_it_is_served() -> None:
     [
         {},
         {**MONITORING, "replicas": 1, "backup": {"enabled": False}},
+        PLACED,
         {
             "redis": {"enabled": False},
             "secretSettings": {"store_url": {"name": "store", "key": "url"}},
@@ -178,6 +195,31 @@ def test_rendered_objects_are_valid_and_the_service_accepts_their_settings(value
                   if variable["name"] != "AGGREGATOR_STORE_URL" or "value" in variable})  # fmt: skip
 
 
+def test_every_pod_is_placed_and_the_port_is_that_of_the_settings() -> None:
+    """Those of the store and of the backup too, with their volumes."""
+    rendered = render(**PLACED)
+    job = rendered["CronJob", "aggregator-backup"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    names = ("imagePullSecrets", "nodeSelector", "tolerations", "affinity", "priorityClassName")
+    for pod in (*pods(rendered), job):
+        assert {name: pod[name] for name in names} == {name: PLACED[name] for name in names}
+    claims = [
+        rendered["PersistentVolumeClaim", "aggregator-backups"]["spec"],
+        rendered["StatefulSet", "aggregator-redis"]["spec"]["volumeClaimTemplates"][0]["spec"],
+    ]
+    assert {claim["storageClassName"] for claim in claims} == {"fast"}
+    template = rendered["Deployment", "aggregator"]["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    assert template["spec"]["serviceAccountName"] == "mine" and ("ServiceAccount", "mine") not in rendered
+    assert template["metadata"]["annotations"] == {
+        "prometheus.io/scrape": "true", "prometheus.io/port": "9000", "sidecar": "no",
+    }  # fmt: skip
+    assert template["metadata"]["labels"]["team"] == "desk"
+    assert container["ports"] == [{"name": "http", "containerPort": 9000}]
+    assert {"name": "HTTPS_PROXY", "value": "http://proxy:3128"} in container["env"]
+    assert {"name": "ca", "mountPath": "/etc/ca"} in container["volumeMounts"]
+    assert {"name": "ca", "configMap": {"name": "ca"}} in template["spec"]["volumes"]
+
+
 def test_the_ingress_serves_the_public_address() -> None:
     """Host and path; the service adds the path to its links."""
     settings = {"public_url": "https://news.example/dedup"}
@@ -193,6 +235,8 @@ def test_the_ingress_serves_the_public_address() -> None:
         {"replica": 3},
         {"replicas": 0},
         {"settings": {"public-url": "x"}},
+        {"imagePullSecrets": ["registry"]},
+        {"tolerations": {"key": "x"}},
         {"redis": {"enabled": False}},  # without a store
         {"ingress": {"enabled": True}},  # without a public address
         {"prometheusRule": {"enabled": True, "runbookUrl": "docs/runbook.md"}},  # not a whole address

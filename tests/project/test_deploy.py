@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import socket
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 import yaml
@@ -12,6 +19,7 @@ from aggregator.analysis.pool.pool import WORKER_MEMORY_BYTES
 from aggregator.cli import options
 from aggregator.errors import EXIT_CONFIGURATION_ERROR, EXIT_UNAVAILABLE
 from aggregator.settings import Settings
+from tests.support.hang_limit import HANG_LIMIT_S
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -38,10 +46,13 @@ def test_compose_persists_articles_and_requires_a_key() -> None:
     command = " ".join(services["redis"]["command"])
 
     assert "--appendonly yes" in command and "--maxmemory-policy noeviction" in command
-    assert all(port.startswith("127.0.0.1:") for s in services.values() for port in s.get("ports", ()))
+    exposed = {name: s["ports"] for name, s in services.items() if "ports" in s and name != "proxy"}
+    assert all(port.startswith("127.0.0.1:") for ports in exposed.values() for port in ports)
     assert services["aggregator"]["read_only"] and services["aggregator"]["cap_drop"] == ["ALL"]
     assert ":?" in services["aggregator"]["environment"]["AGGREGATOR_BOOTSTRAP_KEY"]
-    assert {name for name, s in services.items() if s.get("profiles")} == {"prometheus", "grafana"}
+    profiles = {name: s["profiles"] for name, s in services.items() if "profiles" in s}
+    assert profiles == {"prometheus": ["monitoring"], "grafana": ["monitoring"], "proxy": ["tls"]}
+    assert all("memory" in s["deploy"]["resources"]["limits"] for s in services.values())
     mounted = [v.split(":")[0] for s in services.values() for v in s.get("volumes", ()) if v.startswith("./")]
     assert all((ROOT / path).exists() for path in mounted)
 
@@ -103,6 +114,7 @@ def test_only_the_service_reaches_the_store() -> None:
     assert networks["store"]["internal"]
     assert {name for name, s in services.items() if "store" in s.get("networks", ())} == {
         "aggregator",
+        "backup",
         "redis",
     }
     assert services["redis"]["networks"] == ["store"] and "--maxmemory" in services["redis"]["command"]
@@ -115,6 +127,10 @@ def test_scheduled_backups_use_the_command_and_the_store_of_the_service() -> Non
     (command,) = re.findall(r"^ExecStart=\S+/aggregator (.+)$", unit, re.MULTILINE)
 
     assert options.build_parser().parse_args(command.split()).command == "backup"
+    looped = re.search(r"aggregator (backup[^;]+);", COMPOSE["services"]["backup"]["entrypoint"][-1])
+    assert looped and options.build_parser().parse_args(looped[1].split()).command == "backup"
+    shared = "REDIS_URL", COMPOSE["services"]["aggregator"]["environment"]["REDIS_URL"]
+    assert shared in COMPOSE["services"]["backup"]["environment"].items()
     assert "DynamicUser=yes" in unit and "User=aggregator\n" in unit and "DynamicUser=yes" in service
     for line in ("AGGREGATOR_DATA_DIR=/var/lib/aggregator", "EnvironmentFile=-/etc/aggregator.env"):
         assert line in unit and line in service
@@ -145,3 +161,28 @@ def test_the_unit_allows_lowering_priorities() -> None:
     filters = re.findall(r"^SystemCallFilter=(.+)$", unit, re.MULTILINE)
 
     assert filters.index("setpriority") > filters.index("~@privileged @resources")
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("host", ["127.0.0.1", "::"])
+def test_the_health_check_follows_the_settings(host: str, tmp_path: Path, free_port: int) -> None:
+    """Of a service on another port, or on all addresses, also of IPv4; without one it fails."""
+    lines = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    (check,) = (json.loads(line.strip()[4:]) for line in lines if line.startswith("  CMD ["))
+    if host == "::" and not socket.has_dualstack_ipv6():
+        pytest.skip("needs IPv6")
+    environment = os.environ | {
+        "AGGREGATOR_HOST": host, "AGGREGATOR_PORT": str(free_port), "AGGREGATOR_STORE_URL": "memory",
+        "AGGREGATOR_BOOTSTRAP_KEY": "k" * 32, "AGGREGATOR_DATA_DIR": str(tmp_path),
+    }  # fmt: skip
+    healthy = partial(subprocess.call, [sys.executable, *check[1:]], env=environment, timeout=HANG_LIMIT_S)
+    assert healthy() == 1
+    service = [sys.executable, "-m", "aggregator", "serve"]
+    with subprocess.Popen(service, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout and any("ready on" in line for line in process.stdout)
+            assert healthy() == 0
+            with urlopen(f"http://127.0.0.1:{free_port}/healthz") as answer:
+                assert answer.status == 200
+        finally:
+            process.terminate()

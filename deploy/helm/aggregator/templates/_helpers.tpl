@@ -2,6 +2,27 @@
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{- define "aggregator.serviceAccount" -}}
+{{ .Values.serviceAccount.name | default (ternary .Release.Name "default" .Values.serviceAccount.create) }}
+{{- end }}
+
+{{- define "aggregator.pod" -}}
+automountServiceAccountToken: false
+# Otherwise AGGREGATOR_PORT=tcp://... of the Service would be read as the setting of that name.
+enableServiceLinks: false
+{{- range $name := list "imagePullSecrets" "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
+{{- with index $.Values $name }}
+{{ $name }}: {{ if kindIs "string" . }}{{ . }}{{ else }}{{ toYaml . | nindent 2 }}{{ end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "aggregator.storageClass" -}}
+{{- with .Values.storageClass }}
+storageClassName: {{ . }}
+{{- end }}
+{{- end }}
+
 {{- define "aggregator.storeEnv" -}}
 {{- if .Values.redis.enabled }}
 - name: REDIS_URL

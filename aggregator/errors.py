@@ -127,10 +127,6 @@ class StoreUnavailable(AggregatorError):
     retry_after_s = 1
 
 
-class ForeignStore(StoreUnavailable):
-    """The store is that of another installation: nothing is written to it."""
-
-
 class DamagedValue(StoreUnavailable):
     """A stored value is damaged: requests that need it fail until an operator has repaired or deleted it."""
 

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from aggregator.errors import AggregatorError, ForeignStore
+from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.log_limits import ChangeFilter
 
 # Returns why the service is not ready, as one sentence that names the repair; None if it is ready.
@@ -48,9 +48,9 @@ class Readiness:
             if time.monotonic() - self._finished_s[name] > MAX_RESULT_AGE_S:
                 self._set(name, f"The check of the {name} did not finish within {CHECK_TIMEOUT_S:g} s.")
             return
-        except ForeignStore:  # by a write; ``StoreMemory`` says it
-            sentence = None
         except AggregatorError as error:
+            if type(error) is StoreUnavailable:  # reported on its own; posts go on as soon as it answers
+                return
             sentence = str(error)
         self._finished_s[name] = time.monotonic()
         self._set(name, sentence)

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from aggregator import readiness
-from aggregator.errors import StoreUnavailable
+from aggregator.errors import DamagedValue, StoreUnavailable
 from aggregator.readiness import Readiness
 
 
@@ -38,14 +38,17 @@ async def test_a_check_that_fails_or_hangs_is_a_problem(monkeypatch: pytest.Monk
     monkeypatch.setattr(readiness, "CHECK_TIMEOUT_S", 0.01)
 
     async def fails() -> str | None:
-        raise StoreUnavailable("The store does not answer.")
+        raise DamagedValue("A value is damaged.")
+
+    async def unavailable() -> str | None:
+        raise StoreUnavailable("Reported on its own: see StoreInfo.")
 
     async def hangs() -> str | None:
         await asyncio.Event().wait()
         return None
 
-    assert await Readiness({"fails": fails, "hangs": hangs}).run() == {
-        "fails": "The store does not answer.",
+    assert await Readiness({"fails": fails, "unavailable": unavailable, "hangs": hangs}).run() == {
+        "fails": "A value is damaged.",
         "hangs": "The check of the hangs did not finish within 0.01 s.",
     }
 

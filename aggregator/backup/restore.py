@@ -26,6 +26,7 @@ from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.index import keys
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import read_last_use_ms
+from aggregator.store.address import parse_address
 from aggregator.store.append_log import EMPTY_LOG_BYTES, LOG_DIRECTORY, MANIFEST_NAME, RECORD_NAME
 from aggregator.store.base import Put, Store
 from aggregator.store.client import RedisClient, open_client
@@ -148,6 +149,7 @@ async def _check_target(manifest: Manifest, url: str, *, replace: bool) -> None:
 
 
 async def _replace_data(source_url: str, target_url: str, known: Sequence[str]) -> int:
+    source_url += f"?prefix={parse_address(target_url).prefix.decode()}"
     async with checked_store(source_url, format_version.check) as source, _opened(target_url) as target:
         data_format = (await source.read([format_version.FORMAT_KEY]))[0]
         former = await identities_of(target)
@@ -185,7 +187,8 @@ async def copy_keys(source_url: str, target_url: str) -> int:
             while cursor != b"0":
                 scan = ("SCAN", cursor, "COUNT", _KEYS_PER_SCAN, "TYPE", kind)
                 ((cursor, found),) = await source.send([scan])
-                chosen = [k for k in found if k.startswith(OWN_PREFIXES) and k != format_version.FORMAT_KEY]
+                own = [key.removeprefix(source.prefix) for key in found if key.startswith(source.prefix)]
+                chosen = [k for k in own if k.startswith(OWN_PREFIXES) and k != format_version.FORMAT_KEY]
                 await copy(source, target, chosen)
                 copied += len(chosen)
     finally:

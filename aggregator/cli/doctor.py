@@ -24,6 +24,7 @@ from aggregator import __version__
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import open_service
+from aggregator.backup.restore import OWN_PREFIXES
 from aggregator.cli.config import shown
 from aggregator.cli.doctor_contents import (
     CONTENTS_SUBJECT,
@@ -49,7 +50,9 @@ from aggregator.index.upkeep.integrity_check import IntegrityReport, check_integ
 from aggregator.policy_file import load_policies
 from aggregator.runtime.addresses import command, describe_store, service_url
 from aggregator.settings import Settings, is_loopback
+from aggregator.store.address import parse_address
 from aggregator.store.append_log import LOG_DIRECTORY, RECORD_NAME, AppendLog
+from aggregator.store.client import CLUSTER_RIGHTS, STORE_RIGHTS
 from aggregator.store.disk import read_disk_space
 from aggregator.store.factory import (
     checked_store,
@@ -72,6 +75,9 @@ READINESS_TIMEOUT_S = 8.0
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Run all checks, print the findings, and return the highest exit code."""
+    if args.acl:
+        print(acl_command(settings.store_url))
+        return EXIT_OK
     if args.accept_store:
         return asyncio.run(_accept_store(settings))
     findings = list(_suppress_consequential(finding for check in CHECKS for finding in check(settings)))
@@ -238,6 +244,14 @@ def _check_contents(settings: Settings) -> Iterator[Finding]:
             yield from asyncio.run(check_contents(running))
     except AggregatorError as error:
         yield wrong(CONTENTS_SUBJECT, str(error), exit_code(error))
+
+
+def acl_command(url: str) -> str:
+    """ACL SETUSER of a user that may run the service, with its prefix, and back it up and restore it."""
+    at = parse_address(url or "redis://localhost")
+    patterns = " ".join(f"~{(at.prefix + own).decode()}*" for own in OWN_PREFIXES)
+    rights = f"{STORE_RIGHTS} {CLUSTER_RIGHTS}" if at.is_cluster else STORE_RIGHTS
+    return f"ACL SETUSER aggregator on >PASSWORD resetkeys {patterns} resetchannels -@all {rights}"
 
 
 async def _accept_store(settings: Settings) -> int:

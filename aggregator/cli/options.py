@@ -254,7 +254,9 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
              help="read all that is stored and compare every entry of the index with its article; exit code "
              "1 if one is damaged, wrong or missing"),
          arg("--accept-store", action="store_true",
-             help="declare that the store is wanted as it is, after it was emptied, exchanged or set back")),
+             help="declare that the store is wanted as it is, after it was emptied, exchanged or set back"),
+         arg("--acl", action="store_true",
+             help="print the command that creates a user of the store with the least rights")),
         settings=tuple(SETTING_FIELDS),
     ),
 )  # fmt: skip

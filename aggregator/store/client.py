@@ -13,23 +13,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
+import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
-from urllib.parse import parse_qsl, urlsplit
 
 from redis import exceptions as driver
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
+from redis.asyncio.cluster import PipelineCommand
 from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.store.address import URL_FORMS, StoreAddress, parse_address
 from aggregator.store.diagnostics import (
     DRIVER_ERRORS,
     TOPOLOGY_ERRORS,
@@ -42,10 +43,19 @@ from aggregator.store.diagnostics import (
 from aggregator.store.disk import read_disk_space
 from aggregator.store.pipelining import PIPELINED_CONNECTIONS, Command, PipelinedPool
 
-_TLS_FILE_OPTIONS = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
 _HEALTH_CHECK_INTERVAL_S = 25  # below the idle timeout of common load balancers
 _KEYS_PER_SCAN_BATCH = 1000
-_ROLE_CACHE_S = 1.0
+_ROLE_CACHE_S = _PROBE_TIMEOUT_S = 1.0
+_WAIT_MS = 3000  # for replicas; below the time limits of replies and requests
+_HAS_WAITAOF = rb"redis_version\W+(7\.[2-9]|[89]|\d\d)"
+_WITHOUT_KEYS = ("INFO", "SCAN", "SELECT", "SWAPDB", "FLUSHDB")
+# What a user of the store must be permitted: the service and its commands, then the driver on a cluster.
+STORE_RIGHTS = (
+    "+mget +get +getrange +strlen +exists +set +append +del +unlink +pttl +scan +xadd +xrange +xrevrange "
+    "+xlen +xtrim +xsetid +xinfo|stream +eval +evalsha +time +info +config|get +ping +select +wait +waitaof "
+    "+dbsize +sync +replconf +client|setinfo"
+)
+CLUSTER_RIGHTS = "+cluster|slots +cluster|shards +cluster|info +command +asking +readonly"
 # The part of a server's configuration that ``diagnostics.py`` evaluates.
 _CHECKED_SETTINGS = (
     "appendfsync",
@@ -65,10 +75,7 @@ def open_client(
 
     ``max_connections`` is per server; further callers wait up to ``socket_timeout_s`` for a free one.
     """
-    plain = url.replace("+cluster://", "://", 1).replace("+sentinel://", "://", 1)
-    for name, value in parse_qsl(urlsplit(plain).query):
-        if name in _TLS_FILE_OPTIONS and not os.access(value, os.R_OK):
-            raise ConfigurationError(f"store_url: the file {value} ({name}) cannot be read.")
+    at = parse_address(url)
     options: dict[str, Any] = {
         "socket_timeout": socket_timeout_s,
         "socket_connect_timeout": min(connect_timeout_s, socket_timeout_s),
@@ -78,60 +85,36 @@ def open_client(
         "retry": Retry(NoBackoff(), 0),
     }
     try:
-        pool: ConnectionPool
-        if "+sentinel://" in url:
-            pool, address = _sentinel_pool(plain, {**options, "max_connections": max_connections})
+        if at.is_cluster:
+            cluster = RedisCluster.from_url(at.url, max_connections=max_connections + 4, **options)
+            return RedisClient(cluster, at, max_connections, socket_timeout_s)
+        if at.name:
+            pool = _sentinel_pool(at, options | {"max_connections": max_connections})
         else:
-            parts: dict[str, Any] = dict(parse_url(plain))
-            address = str(parts.get("path") or f"{parts.get('host', 'localhost')}:{parts.get('port', 6379)}")
             pool = BlockingConnectionPool.from_url(
-                plain, max_connections=max_connections, timeout=socket_timeout_s, **options
+                at.url, max_connections=max_connections, timeout=socket_timeout_s, **options
             )
-        if "+cluster://" not in url:
-            # Does not connect, but rejects unknown options.
-            pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py has no annotation here
-            pipelined = PipelinedPool(
-                pool.make_connection,
-                count=min(PIPELINED_CONNECTIONS, max_connections),
-                timeout_s=socket_timeout_s,
-                max_idle_s=_HEALTH_CHECK_INTERVAL_S,
-            )
-            return RedisClient(Redis.from_pool(pool), address, pool=pipelined)
-        cluster = RedisCluster.from_url(plain, max_connections=max_connections + 4, **options)
+        # Does not connect, but rejects unknown options.
+        pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py has no annotation here
     except (ValueError, TypeError, driver.RedisError, driver.RedisClusterException) as error:
-        raise ConfigurationError(
-            "store_url: expected redis://host:port/0, rediss://, unix:///path, redis+cluster://host:port or "
-            "redis+sentinel://host:26379,host:26379/name/0, with options of redis-py after ? if any."
-        ) from error
-    return RedisClient(cluster, address, max_concurrency=max_connections, acquire_timeout_s=socket_timeout_s)
-
-
-def _sentinel_pool(url: str, options: dict[str, Any]) -> tuple[ConnectionPool, str]:
-    """Connections to the primary that Sentinels name: redis://USER:PASSWORD@HOST:PORT,.../NAME/DATABASE?...
-
-    ``sentinel_username`` and ``sentinel_password`` among the options are those of the Sentinels.
-    """
-    parts = urlsplit(url)
-    login, _, hosts = parts.netloc.rpartition("@")
-    name, _, database = parts.path.strip("/").partition("/")
-    sentinels = [(p.hostname or "localhost", p.port or 26379) for p in map(urlsplit, _each(hosts))]
-    own = dict(
-        parse_url(f"{parts.scheme}://{login + '@' if login else ''}localhost/{database}?{parts.query}")
+        raise ConfigurationError(URL_FORMS) from error
+    pipelined = PipelinedPool(
+        pool.make_connection,
+        count=min(PIPELINED_CONNECTIONS, max_connections),
+        timeout_s=socket_timeout_s,
+        max_idle_s=_HEALTH_CHECK_INTERVAL_S,
     )
-    at_sentinel = {k: own.pop(f"sentinel_{k}") for k in ("username", "password") if f"sentinel_{k}" in own}
-    is_encrypted, _ = own.pop("connection_class", None) is not None, (own.pop("host"), own.pop("port", None))
-    if not name:
-        raise ValueError(url)
-    tls = {k: v for k, v in own.items() if k.startswith("ssl")} | ({"ssl": True} if is_encrypted else {})
+    return RedisClient(Redis.from_pool(pool), at, pool=pipelined)
+
+
+def _sentinel_pool(at: StoreAddress, options: dict[str, Any]) -> ConnectionPool:
+    """Connections to the primary that the Sentinels name when each is opened."""
+    own = {k: v for k, v in parse_url(at.url).items() if k not in ("host", "port", "connection_class")}
     limits = {k: v for k, v in options.items() if k.startswith("socket_")}
     sentinel, sentinel_pool = cast(Any, Sentinel), cast(Any, SentinelConnectionPool)  # without annotations
-    manager = sentinel(sentinels, sentinel_kwargs={**at_sentinel, **limits, **tls})
-    pool = sentinel_pool(name, manager, ssl=is_encrypted, **own, **options)
-    return pool, f"{hosts} ({name})"
-
-
-def _each(hosts: str) -> list[str]:
-    return [f"//{host}" for host in hosts.split(",")]
+    manager = sentinel(at.sentinels, sentinel_kwargs=at.sentinel_options | limits)
+    found: ConnectionPool = sentinel_pool(at.name, manager, ssl=at.url.startswith("rediss"), **own, **options)
+    return found
 
 
 class RedisClient:
@@ -140,21 +123,26 @@ class RedisClient:
     def __init__(
         self,
         driver_client: Redis | RedisCluster,
-        address: str,
-        *,
+        at: StoreAddress,
         max_concurrency: int = 0,
         acquire_timeout_s: float = 5.0,
+        *,
         pool: PipelinedPool | None = None,
     ) -> None:
-        self.address = address
-        self.is_cluster = isinstance(driver_client, RedisCluster)
+        self.address, self.prefix, self.is_cluster = at.shown, at.prefix, at.is_cluster
+        self._replicas = at.replicas  # that must have a commit before it is acknowledged; None: all
+        self.replicates = at.replicas != 0
         self._driver_client: Any = driver_client
         self._concurrency = asyncio.Semaphore(max_concurrency)
         self._acquire_timeout_s = acquire_timeout_s
         self._pool = pool
         self._role_checked_s = self._reconnected_s = float("-inf")
         self._run_id: bytes | None = None  # of the server that answers on the open connections
-        self._translated_errors = _TranslatedErrors(address)
+        self._history: bytes | None = None  # its replication id
+        self.is_promoted = False  # whether it was a replica of the server before it
+        self._required = 1  # replicas that must confirm a write
+        self._wait: Command = ("WAIT",)
+        self._translated_errors = _TranslatedErrors(at.shown)
 
     async def run_script(self, source: bytes, sha1: str, calls: Sequence[Command]) -> list[Any]:
         """Replies of a script that is called once per element of ``calls`` (number of keys, keys, values).
@@ -179,9 +167,15 @@ class RedisClient:
         """
         if not commands:
             return []
+        if self.prefix:
+            commands = [with_prefix(command, self.prefix) for command in commands]
         with self._translated_errors:
             try:
-                return await (self._read_from_primary(commands) if retry_read else self._execute(commands))
+                if retry_read:
+                    return await self._read_from_primary(commands)
+                is_commit = commands[0][0] in ("EVALSHA", "EVAL")  # what precedes it is replicated before it
+                wait = is_commit and self.replicates
+                return await (self._replicate(commands) if wait else self._execute(commands))
             except (driver.BusyLoadingError, driver.MaxConnectionsError):
                 raise
             except (driver.ReadOnlyError, driver.ConnectionError) as error:
@@ -211,7 +205,9 @@ class RedisClient:
         if self._pool is None or self._run_id is None:
             return
         with self._translated_errors:
-            if _run_id(await self._pool.ask_anew(("INFO", "server"))) not in (self._run_id, None):
+            async with asyncio.timeout(_PROBE_TIMEOUT_S):
+                report = await self._pool.ask_anew(("INFO", "server"))
+            if _value(report, b"run_id") not in (self._run_id, None):
                 await self.reconnect()
 
     async def _read_from_primary(self, commands: Sequence[Command]) -> list[Any]:
@@ -223,10 +219,55 @@ class RedisClient:
         if b"role:master" not in report:
             raise driver.ReadOnlyError
         self._role_checked_s = now_s
-        former, self._run_id = self._run_id, _run_id(report)
+        former, self._run_id = self._run_id, _value(report, b"run_id")
+        own, taken_over = _value(report, b"master_replid"), _value(report, b"master_replid2")
+        self.is_promoted = taken_over == self._history or (self.is_promoted and own == self._history)
+        self._history = own
+        self._note_replicas(report)
         if former not in (self._run_id, None):  # others may still lead to the former server
             await self.reconnect()
         return replies
+
+    async def _replicate(self, commands: Sequence[Command]) -> list[Any]:
+        """As ``_execute``; the replicas have the writes then, on their disks if the server has a log."""
+        if self.is_cluster:
+            replies = await self._execute(commands)
+            nodes = {self._driver_client.get_node_from_key(first_key(c)): first_key(c) for c in commands}
+            await asyncio.gather(*(self._wait_on_node(node, key) for node, key in nodes.items()))
+            return replies
+        *replies, found = await self._execute([*commands, self._wait_command()])
+        if not any(isinstance(reply, driver.NoScriptError) for reply in replies):  # else it is repeated
+            self._require_replicas(found)
+        return replies
+
+    async def _wait_on_node(self, node: Any, key: bytes) -> None:
+        """Wait for a write after that of ``key``: a server waits for those of the same connection only."""
+        tag = key[: key.index(b"}") + 1] if key.startswith(b"{") else b"{%s}" % key
+        for commands in ([("INFO",)], [("SET", tag + b"replicated", b"", "PX", 1000), self._wait_command()]):
+            sent = [PipelineCommand(i, *command) for i, command in enumerate(commands)]
+            if await node.execute_pipeline(sent):
+                raise next(one.result for one in sent if isinstance(one.result, Exception))
+            if len(sent) == 1:
+                self._note_replicas(repr(sent[0].result).encode())
+        self._require_replicas(sent[1].result)
+
+    def _note_replicas(self, report: bytes) -> None:
+        has_log = re.search(rb"aof_enabled\W+1", report) and re.search(_HAS_WAITAOF, report)
+        connected = len(re.findall(rb"state\W+online", report))
+        self._required = max(1, connected) if self._replicas is None else self._replicas
+        self._wait = ("WAITAOF", 0) if has_log else ("WAIT",)
+
+    def _wait_command(self) -> Command:
+        return (*self._wait, self._required, _WAIT_MS)
+
+    def _require_replicas(self, found: Any) -> None:
+        confirmed = found[1] if isinstance(found, list) else found
+        if confirmed < self._required:
+            self._role_checked_s = float("-inf")  # count the connected ones again
+            raise StoreUnavailable(
+                f"Of {self._required} replicas of the store at {self.address} {confirmed} confirmed a write "
+                "in time (replicated); it may have been applied, and may be repeated."
+            )
 
     async def _execute(self, commands: Sequence[Command]) -> list[Any]:
         """Replies; a refusal for want of a script is one of them, any other error is raised."""
@@ -302,10 +343,13 @@ class RedisClient:
 
     async def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
         """Keys of all primaries that match, up to 1,000 at a time; a key may repeat."""
+        length = len(self.prefix)
         with self._translated_errors:
             found: list[bytes] = []
-            async for key in self._driver_client.scan_iter(match=pattern, count=_KEYS_PER_SCAN_BATCH):
-                found.append(key)
+            async for key in self._driver_client.scan_iter(
+                match=self.prefix + pattern, count=_KEYS_PER_SCAN_BATCH
+            ):
+                found.append(key[length:])
                 if len(found) == _KEYS_PER_SCAN_BATCH:
                     yield found
                     found = []
@@ -354,9 +398,22 @@ class RedisClient:
             await self._driver_client.aclose()
 
 
-def _run_id(report: bytes) -> bytes | None:
-    _, _, rest = report.partition(b"run_id:")
+def _value(report: bytes, name: bytes) -> bytes | None:
+    _, _, rest = report.partition(b"\n" + name + b":")
     return rest.split(b"\r", 1)[0] or None
+
+
+def with_prefix(command: Command, prefix: bytes) -> Command:
+    """The command with ``prefix`` before each of its keys."""
+    name = command[0]
+    first, end = (3, 3 + command[2]) if name in ("EVAL", "EVALSHA") else (1, 2)
+    if name in ("MGET", "UNLINK", "DEL"):
+        end = len(command)
+    elif name == "XINFO":
+        first, end = 2, 3
+    elif name in _WITHOUT_KEYS:
+        return command
+    return (*command[:first], *(prefix + key for key in command[first:end]), *command[end:])
 
 
 def first_key(command: Command) -> bytes:

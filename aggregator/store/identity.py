@@ -10,8 +10,8 @@ Retention and deletion do not lower the count.
     {format}taken      number of articles ever taken; each process adds its own once a second
     {format}missed     identities that running processes miss here; those that start read it
 
-A process that starts remembers by ``MEMORY_NAME`` in its data directory. A crash or failover may lose the
-last writes (docs/durability.md): a count below the last, but not below the one 2 s before, is logged.
+A process that starts remembers by ``MEMORY_NAME`` in its data directory. What a promoted replica lacks of the
+articles that the former server took is logged, and no incident (docs/durability.md).
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ import logging
 import os
 import secrets
 import time
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 IDENTITY_KEY, TAKEN_KEY, MISSED_KEY = b"{format}identity", b"{format}taken", b"{format}missed"
 WATCHED_KEYS: Final = (IDENTITY_KEY, TAKEN_KEY, MISSED_KEY)
 MEMORY_NAME: Final = "store-memory.json"
-OBSERVE_INTERVAL_S, SAVE_INTERVAL_S = 1.0, 5.0
+OBSERVE_INTERVAL_S, PROBE_INTERVAL_S, SAVE_INTERVAL_S = 1.0, 0.5, 5.0
 MAX_FOLLOWED = 32
 _REMEDY = "restore a backup, or accept the store as it is with `aggregator doctor --accept-store`."
 
@@ -129,7 +128,6 @@ class StoreMemory:
         self._store: RedisStore | None = None
         self._known: Remembered | None = None
         self._raw_identity: bytes | None = None
-        self._counts = deque([0], maxlen=3)  # of the last observations
         self._saved: tuple[float, Remembered | None] = (0.0, None)
         self._lock = asyncio.Lock()
 
@@ -158,7 +156,7 @@ class StoreMemory:
         if not self.keys or self.incident is not None:
             return False
         is_same = values[IDENTITY_KEY] == self._raw_identity and not values[MISSED_KEY]
-        if is_same and int(values[TAKEN_KEY] or 0) >= self._counts[0]:
+        if is_same and int(values[TAKEN_KEY] or 0) >= (self._known.taken if self._known else 0):
             return False
         await self.observe()
         return self.incident is None or self.incident.is_foreign
@@ -178,6 +176,9 @@ class StoreMemory:
                 await self._store.reconnect()  # the old server, which others have left, may answer
                 values = await self._store.read([*WATCHED_KEYS, self._keys_key])
             seen = decode(values)
+            if self._known and seen.taken < self._known.taken and self._store.is_promoted:
+                log.error("a failover lost the last %d articles", self._known.taken - seen.taken)
+                self._known = msgspec.structs.replace(self._known, taken=seen.taken)
             found = find_incident(self._known, seen)
             if found and (self.incident is None or found.is_foreign != self.incident.is_foreign):
                 log.error("%s", found.sentence)
@@ -192,61 +193,61 @@ class StoreMemory:
                 await self._store.commit(Transaction((ValueEquals(MISSED_KEY, values[2]),), writes))
 
     async def run(self) -> None:
-        """``observe`` every OBSERVE_INTERVAL_S until cancelled; then save."""
+        """``observe``, and leave a server that has moved, until cancelled; then save."""
+        assert self._store is not None
+        leaving = _repeat(PROBE_INTERVAL_S, self._store.leave_moved_server)  # also while the server hangs
         try:
-            while True:
-                await asyncio.sleep(OBSERVE_INTERVAL_S)
-                assert self._store is not None
-                steps = self.observe(), self._store.leave_moved_server()
-                await asyncio.gather(*steps, return_exceptions=True)
+            await asyncio.gather(_repeat(OBSERVE_INTERVAL_S, self.observe), leaving)
         finally:
             with contextlib.suppress(AggregatorError):
                 await self.observe()
                 if self.incident is None:
-                    self._save(self._counts[-1])
+                    self._save()
+                    self._save()
 
     async def _remember(self, store: Store, values: Sequence[bytes | None], seen: Seen) -> None:
         self.started, taken = False, seen.taken
-        if taken < self._counts[-1]:
-            lost = self._counts[-1] - taken
-            log.error("the store has lost the last %d articles that it took (a crash or a failover)", lost)
-            self._counts = deque([taken], maxlen=3)
         if added := self.pending:
             put = Put(TAKEN_KEY, b"%d" % (taken + added))
             if not await store.commit(Transaction((ValueEquals(TAKEN_KEY, values[1]),), (put,))):
                 self.pending -= added
                 taken += added
-        self._counts.append(taken)
         self._raw_identity = values[0]
         if seen.identity:
-            self._known = Remembered(seen.identity.id, self._counts[0], seen.has_keys)
+            self._known = Remembered(seen.identity.id, taken, seen.has_keys)
             if time.monotonic() >= self._saved[0] + SAVE_INTERVAL_S:
-                self._save(taken=self._counts[0])
+                self._save()
         elif self._serving:
             with contextlib.suppress(StoreUnavailable):  # a read-only store gets it later
                 await store.commit(Transaction((ValueEquals(IDENTITY_KEY, None),), (_new_identity(),)))
 
-    def _save(self, taken: int) -> None:
-        if not self._serving or self._known is None:
+    def _save(self) -> None:
+        """Save what was known at the last call: a power loss may take the newest articles from the store."""
+        known, self._saved = self._saved[1], (time.monotonic(), self._known)
+        if not self._serving or known is None or read_memory(self._path).get(self._name) == known:
             return
-        known, former = msgspec.structs.replace(self._known, taken=taken), self._saved[1]
-        self._saved = time.monotonic(), known
-        if known != former:
-            draft = self._path.with_suffix(f".{os.getpid()}")
-            try:
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                draft.write_bytes(msgspec.json.encode(read_memory(self._path) | {self._name: known}))
-                draft.replace(self._path)
-            except OSError as error:
-                log.warning(
-                    "%s cannot be written (%s): the next start will not know this store", self._path, error
-                )
+        draft = self._path.with_suffix(f".{os.getpid()}")
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft.write_bytes(msgspec.json.encode(read_memory(self._path) | {self._name: known}))
+            draft.replace(self._path)
+        except OSError as error:
+            log.warning(
+                "%s cannot be written (%s): the next start will not know this store", self._path, error
+            )
+
+
+async def _repeat(interval_s: float, step: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(interval_s)
+        with contextlib.suppress(AggregatorError):
+            await step()
 
 
 def memory_name(url: str) -> str:
     """The name of the store at ``url`` in the memory: a hash of its address, without user and password."""
     is_embedded = not url or (url.startswith("unix://") and url.endswith("/store.sock"))
-    address = url.rpartition("@")[2].encode()
+    address = url.partition("://")[2].rpartition("@")[2].encode()
     return "embedded" if is_embedded else hashlib.sha256(address).hexdigest()[:16]
 
 

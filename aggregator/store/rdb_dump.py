@@ -18,8 +18,10 @@ from typing import Any, BinaryIO
 
 from redis import exceptions as driver
 from redis.connection import ConnectionPool
+from redis.sentinel import Sentinel
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.store.address import parse_address
 from aggregator.store.diagnostics import describe, first_line
 from aggregator.store.disk import open_private
 
@@ -87,7 +89,16 @@ def _server_name(info: bytes) -> str:
 
 @contextmanager
 def _connection(url: str) -> Iterator[Any]:
-    pool = ConnectionPool.from_url(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=5.0, protocol=2)
+    at = parse_address(url)
+    options: dict[str, Any] = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": 5.0, "protocol": 2}
+    pool = ConnectionPool.from_url(at.url, **options)
+    if at.name:
+        try:
+            sentinel: Any = Sentinel(at.sentinels, sentinel_kwargs=at.sentinel_options)  # type: ignore[no-untyped-call]
+            host, port = sentinel.discover_master(at.name)
+        except driver.RedisError as error:
+            raise StoreUnavailable(describe(error, at.shown)) from error
+        pool.connection_kwargs |= {"host": host, "port": port}
     connection: Any = pool.make_connection()
     address = getattr(connection, "path", "") or f"{connection.host}:{connection.port}"
     try:

@@ -18,7 +18,7 @@ import msgspec
 from redis import exceptions as driver
 from redis.crc import key_slot
 
-from aggregator.errors import ConfigurationError, ForeignStore, StoreUnavailable
+from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import (
     AdvanceVersion,
     AppendCapped,
@@ -206,6 +206,7 @@ def split_into_runs(transactions: Sequence[Transaction]) -> list[CommitRun]:
     return runs
 
 
+_CONFIRM = Transaction((), (Put(b"{aggregator}replicated", b"", 1000),))
 _PROBE = Transaction((), (Delete(b"{aggregator}probe"),))  # changes nothing
 
 
@@ -224,9 +225,14 @@ class RedisStore:
         # In order, on a cluster within each hash slot.
         self.commit_many = CommitBatcher(self._commit_each).commit
 
+    @property
+    def is_promoted(self) -> bool:
+        """Whether the server was a replica of the one that answered before it."""
+        return self._client.is_promoted
+
     def _write_to(self) -> RedisClient:
         if self.refusal:
-            raise ForeignStore(self.refusal)
+            raise StoreUnavailable(self.refusal)
         return self._client
 
     async def check(self) -> None:
@@ -269,6 +275,8 @@ class RedisStore:
     async def _commit_each(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
         calls = list(map(encode_transaction, transactions))
         with_keys = list(filter(itemgetter(0), calls))
+        if not with_keys and self._client.replicates:  # repeats of what no replica may have yet
+            with_keys.append(encode_transaction(_CONFIRM))
         answers = iter(await self._write_to().run_script(COMMIT_SCRIPT, COMMIT_SCRIPT_SHA1, with_keys))
         results: list[tuple[int, ...]] = []
         for transaction, call in zip(transactions, calls, strict=True):

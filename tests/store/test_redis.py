@@ -15,12 +15,13 @@ import pytest
 import redis
 from redis import exceptions as driver
 
+from aggregator.cli.doctor import acl_command
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import Delete, Put, StreamAdd, Transaction, ValueEquals
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.periodic_task import Lease
 from aggregator.store.redis import RedisStore
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, free_ports, until
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.store_steps import append, length_equals, scan
 from tests.support.stores import direct_client, open_patient_store
@@ -540,3 +541,45 @@ async def proxied(url: str) -> AsyncIterator[tuple[str, Proxy]]:
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     async with server:
         yield f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", proxy
+
+
+async def test_installations_with_prefixes_share_a_server(own_server: EmbeddedServer) -> None:
+    """Neither sees or scans the keys of the other, also as the user that ``doctor --acl`` describes."""
+    with admin_client(own_server) as client:
+        client.execute_command(  # type: ignore[no-untyped-call]
+            *acl_command("redis://h/0?prefix=one:").replace("PASSWORD", "pw").split()
+        )
+        path = own_server.url.removeprefix("unix://")
+        async with (
+            opened(f"unix://aggregator:pw@{path}?prefix=one:") as one,
+            opened(f"{own_server.url}?prefix=two:") as two,
+        ):
+            await one.check()
+            for store, value in ((one, b"1"), (two, b"2")):
+                await store.put([Put(b"{k}a", value)])
+                await store.commit(Transaction((), (StreamAdd(b"{k}s", value),)))
+            assert await one.read([b"{k}a"]) == [b"1"] and await two.read([b"{k}a"]) == [b"2"]
+            assert await scan(one, b"{k}") == [b"{k}a", b"{k}s"]
+            assert [entry[1] for (entry,) in await two.stream_read([b"{k}s"], [b""], 9)] == [b"2"]
+            await one.delete([b"{k}a"])
+            assert await two.read([b"{k}a"]) == [b"2"]
+            assert all(key.startswith((b"one:", b"two:")) for key in client.scan_iter())
+
+
+async def test_replicated_acknowledges_what_replicas_have(own_server: EmbeddedServer, tmp_path: Path) -> None:
+    """Without a connected replica nothing is acknowledged; a repetition is confirmed as well."""
+    (port,) = free_ports(1)
+    with EmbeddedServer(tmp_path / "replica") as replica, admin_client(own_server) as client:
+        client.config_set("bind", "127.0.0.1")
+        client.config_set("port", port)
+        async with opened(f"{own_server.url}?replicated=all") as store:
+            await store.read([b"a"])
+            with pytest.raises(StoreUnavailable, match=r"Of 1 replicas .* 0 confirmed"):
+                await store.commit(GROW)
+            with direct_client(replica.url) as at_replica:
+                at_replica.replicaof("127.0.0.1", port)
+                until(lambda: at_replica.info()["master_link_status"] == "up", "the replica does not follow")
+                await store.commit_many([])
+                assert at_replica.get("{t}a") == b"x"
+                assert await store.commit(Transaction((), (Put(b"{t}b", b"y"),))) == ()
+                assert at_replica.get("{t}b") == b"y"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ import pytest
 from aggregator.errors import InvalidInput
 from aggregator.events.detection.model import BurstRule
 from aggregator.time_units import HOUR_MS
-from aggregator_lab.evaluation.desk import run
-from aggregator_lab.evaluation.desk_streams import align, mix, more_headlines, read_stream
+from aggregator_lab.evaluation.desk import Alert, Desk, Peak, run
+from aggregator_lab.evaluation.desk_streams import Stream, align, mix, more_headlines, read_stream
+from aggregator_lab.evaluation.event_metrics import KnownEvent
 from aggregator_lab.evaluation.events import read_known_events
 from tests.cli.helpers import run as run_command
+from tests.support.factories import EVENT_MS, event
 
 MONDAY = datetime(2031, 3, 3, tzinfo=UTC)
 ASPECTS = ("mayor", "rescue", "inquiry", "traffic", "hospital", "witness", "insurance", "ferry", "repair")
@@ -168,3 +171,21 @@ def test_committed_lists_of_subjects_are_known_events(name: str) -> None:
     known = read_known_events(Path(__file__).parents[3] / f"packages/lab/lists/{name}.json")
 
     assert len(known) >= 20 and all(k.t16_ms and k.t16_ms > k.day_ms for k in known)
+
+
+def test_developments_are_counted_at_later_peaks() -> None:
+    """Apart from alerts: one at a new fact is no other one, an alert meets a new fact only."""
+    hours = [EVENT_MS + n * HOUR_MS for n in range(49)]
+    stream = Stream("en.jsonl", tuple({"analyzed": ("en", ())} for _ in hours), tuple(hours))
+    known = KnownEvent("Bridge", EVENT_MS, re.compile("bridge"), "en.jsonl", EVENT_MS)
+    told = event("e1", "Bridge", ["a"], developments=tuple((hours[n], ("toll",)) for n in (20, 30, 40)))
+    later = event("e2", "Bridge", ["b"], detected_at_ms=hours[45])
+    alerts = [Alert(each, ({"id": "0:a"},), 0, (0,), "", is_impure=False, mark="") for each in (told, later)]
+    marks = {21: "new fact", 31: "same", 38: "new fact", 46: "new fact", 47: "same", 10: "new fact"}
+    peaks = [Peak("en.jsonl", "Bridge", hours[hour], mark) for hour, mark in marks.items()]
+    peaks += [Peak("en.jsonl", "Ferry", hours[21], "new fact"), Peak("de.jsonl", "Bridge", hours[21], "same")]
+
+    (found,) = Desk([stream], [known], alerts, [()], peaks).as_json()["streams"]
+
+    assert (found["alerts"], found["developments"], found["other_a_day"]) == (2, 3, 1.0)
+    assert found["peaks_met"] == "2 of 5 new fact, 1 of 2 same"

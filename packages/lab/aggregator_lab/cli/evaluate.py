@@ -267,7 +267,7 @@ def desk(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator_lab.evaluation.events import read_known_events
 
     more = args.more or []
-    jsonl.check_readable([*args.files, *args.marks, *more[:1]])
+    jsonl.check_readable([*args.files, *args.marks, *args.peaks, *more[:1]])
     moments = [parse_time_ms(moment) for moment in args.align.split(",")] if args.align else []
     if None in moments or not all(number.isdecimal() for number in more[1:]):
         raise InvalidInput("--align: RFC 3339 times, --more: a file and a number.")
@@ -280,7 +280,12 @@ def desk(args: argparse.Namespace, settings: Settings) -> int:
         streams.append(mixing.more_headlines(read(Path(more[0])), int(more[1]), *span_ms))
     known = [event for file in args.events for event in read_known_events(Path(file))]
     marks = {(str(m.get("file")), str(m.get("id"))): str(m.get("mark")) for m in read_rows(args.marks)}
-    result = protocol.run(streams, build_burst_rule(settings), known, marks)
+    peaks = [
+        protocol.Peak(str(p["file"]), str(p["name"]), parse_time_ms(p["at"]) or 0, str(p["mark"]))
+        for file in args.peaks
+        for p in json.loads(Path(file).read_text("utf-8"))
+    ]
+    result = protocol.run(streams, build_burst_rule(settings), known, marks, peaks)
     alerts = [result.alert_json(alert) for alert in result.alerts]
     if args.alerts:
         Path(args.alerts).write_text(json.dumps(alerts, ensure_ascii=False, indent=1), "utf-8")

@@ -238,6 +238,7 @@ def _add_desk(protocols: Any) -> None:
     for flag, help in (
         ("--events", "known events in these files; repeatable"),
         ("--marks", "marks of readers, `file`, `id` of an article and `mark` each; repeatable"),
+        ("--peaks", "later peaks of known events, as lists/later_peaks.json; repeatable"),
     ):
         command.add_argument(flag, metavar="FILE", action="append", default=[], help=help)
     for flag, metavar, help in (

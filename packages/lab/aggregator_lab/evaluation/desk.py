@@ -11,7 +11,10 @@ its first 16 items.
 * **place** of the event on the front page 30 minutes after it is due, and its severity there;
 * **stories** of 20 or more items, if rows have a ``cluster``: found ones; purity, the share of items that
   have the story of their event; completeness, the share of the items of found stories in their events;
-* **marks**: what readers said of alerts; a mark belongs to the alerts that hold its article.
+* **marks**: what readers said of alerts; a mark belongs to the alerts that hold its article;
+* **developments**, apart from alerts, and **other** ones a day: at no later peak that is a new fact. A later
+  peak of a known event is **met** by a development of an event about it, from 4 h before to 1 h after it; a
+  new fact also by an alert. "9 of 12 new fact, 1 of 14 same": met ones by their marks.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from typing import Any
 from aggregator.events.detection.model import BurstRule
 from aggregator.events.event import Event, title_of
 from aggregator.events.selection import Severity, severity, sort_events
-from aggregator.time_units import DAY_MS, MINUTE_MS
+from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from aggregator_archive.replay import changed_events, parse_time_ms, rfc3339
 from aggregator_lab.evaluation.desk_streams import Row, Stream, mix
 from aggregator_lab.evaluation.event_metrics import KnownEvent
@@ -35,6 +38,8 @@ ORDER_AFTER_MS = 30 * MINUTE_MS
 STORY_ITEMS = 20
 IMPURE_SHARE = 0.25
 Marks = dict[tuple[str, str], str]  # by file and article id
+PEAK_BEFORE_MS, PEAK_AFTER_MS = 4 * HOUR_MS, HOUR_MS
+NEW_FACT = "new fact"
 _Order = tuple[tuple[str, Severity], ...]  # open events of the front page, the first one first
 
 
@@ -52,6 +57,16 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
+class Peak:
+    """A later peak of a known event (``name``), at a time in its own stream, and what a reader said of it."""
+
+    file: str
+    name: str
+    at_ms: int
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
 class Desk:
     """Alerts in order of detection; events that are due, and the front page 30 minutes after each."""
 
@@ -59,6 +74,7 @@ class Desk:
     known: Sequence[KnownEvent]
     alerts: Sequence[Alert]
     orders: Sequence[_Order]
+    peaks: Sequence[Peak] = ()
 
     def as_json(self) -> dict[str, Any]:
         """All measures."""
@@ -94,22 +110,52 @@ class Desk:
         langs = Counter(row["analyzed"][0] for row in stream.rows)
         delays = [k["delay_min"] for k in known if k["alerts"]]
         days = (stream.times_ms[-1] - stream.times_ms[0]) / DAY_MS if stream.rows else 0.0
+        return (
+            {
+                "file": stream.name,
+                "lang": max(langs, key=langs.__getitem__, default=""),
+                "items": len(stream.rows),
+                "days": round(days, 2),
+                "alerts": len(alerts),
+                "alerts_a_day": round(len(alerts) / (days or 1.0), 3),
+                "known": len(known),
+                "found": len(delays),
+                "median_delay_min": statistics.median(delays) if delays else None,
+                "extra": sum(max(0, k["alerts"] - 1) for k in known),
+                "absorbed": sum(a.event.merged_into is not None for a in alerts),
+                "impure": sum(a.is_impure for a in alerts),
+                "first_or_second": sum(k["place"] in (1, 2) for k in known),
+                "marks": dict(Counter(a.mark for a in alerts if a.mark).most_common()),
+            }
+            | _story_json(stream, alerts)
+            | self._developments_json(stream, alerts, days or 1.0)
+        )
+
+    def _developments_json(self, stream: Stream, alerts: Sequence[Alert], days: float) -> dict[str, Any]:
+        events = [a for a in alerts if a.event.merged_into is None]
+        times = [(at_ms, a.known) for a in events for at_ms, _ in a.event.developments]
+        fired = [(a.event.detected_at_ms, a.known) for a in alerts]
+        met, others = Counter[str](), dict.fromkeys(range(len(times)))
+        peaks = [peak for peak in self.peaks if peak.file == stream.name]
+        for peak in peaks:
+            known = {n for n, k in enumerate(self.known) if (k.window_file, k.name) == (peak.file, peak.name)}
+            at_ms = peak.at_ms + stream.shift_ms
+            found = [
+                n
+                for n, (ms, about) in enumerate(times + fired * (peak.mark == NEW_FACT))
+                if at_ms - PEAK_BEFORE_MS <= ms <= at_ms + PEAK_AFTER_MS and known.intersection(about)
+            ]
+            met[peak.mark] += bool(found)
+            for number in found if peak.mark == NEW_FACT else ():
+                others.pop(number, None)
+        totals = Counter(peak.mark for peak in peaks)
         return {
-            "file": stream.name,
-            "lang": max(langs, key=langs.__getitem__, default=""),
-            "items": len(stream.rows),
-            "days": round(days, 2),
-            "alerts": len(alerts),
-            "alerts_a_day": round(len(alerts) / (days or 1.0), 3),
-            "known": len(known),
-            "found": len(delays),
-            "median_delay_min": statistics.median(delays) if delays else None,
-            "extra": sum(max(0, k["alerts"] - 1) for k in known),
-            "absorbed": sum(a.event.merged_into is not None for a in alerts),
-            "impure": sum(a.is_impure for a in alerts),
-            "first_or_second": sum(k["place"] in (1, 2) for k in known),
-            "marks": dict(Counter(a.mark for a in alerts if a.mark).most_common()),
-        } | _story_json(stream, alerts)
+            "developments": len(times),
+            "other_a_day": round(len(others) / days, 3),
+            "peaks_met": ", ".join(
+                f"{met[mark]} of {count} {mark}" for mark, count in sorted(totals.items())
+            ),
+        }
 
     def alert_json(self, alert: Alert) -> dict[str, Any]:
         """An alert to be judged by hand; ``at``: time in its own stream. Holds headlines of others."""
@@ -127,6 +173,9 @@ class Desk:
             "known": [self.known[n].name for n in alert.known],
             "story": alert.story,
             "mark": alert.mark,
+            "developments": [
+                (rfc3339(at_ms - stream.shift_ms), *terms) for at_ms, terms in event.developments
+            ],
         }
 
 
@@ -135,6 +184,7 @@ def run(
     rule: BurstRule,
     known: Sequence[KnownEvent] = (),
     marks: Marks | None = None,
+    peaks: Sequence[Peak] = (),
 ) -> Desk:
     """Replay the mix of ``streams``. Known events of other files, or not due in the mix, are left out."""
     shifted = [
@@ -168,7 +218,7 @@ def run(
         for event in fired
         if event.items and event.translation_of is None
     ]
-    return Desk(streams, shifted, alerts, [orders[n] for n in range(len(shifted))])
+    return Desk(streams, shifted, alerts, [orders[n] for n in range(len(shifted))], peaks)
 
 
 def _front_page(events: Iterable[Event], now_ms: int) -> _Order:

@@ -75,6 +75,7 @@ OnlyLanguage = Annotated[LanguageTag, doc(ONLY_LANGUAGE, "en")]
 SeenIds = Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=200)]
 NoteText = Annotated[str, Meta(max_length=MAX_NOTE_CHARS)]
 EventsQueryString = Annotated[str, Meta(max_length=2000)]
+ChangeName = Literal["fired", "development", "doubled", "merged", "closed"]
 PayloadFormat = Annotated[
     Literal["standard", "slack"],
     doc("Format of the body: Standard Webhooks, or a Slack message.", "standard"),
@@ -165,7 +166,7 @@ class WatchIn(Struct, forbid_unknown_fields=True):
 
 
 class WebhookIn(Struct, forbid_unknown_fields=True):
-    """Webhook to register: it is called when an event fires, doubles, merges or closes."""
+    """Webhook to register: it is called when an event fires, develops, doubles, merges or closes."""
 
     url: Annotated[
         str,
@@ -178,6 +179,7 @@ class WebhookIn(Struct, forbid_unknown_fields=True):
     query: Annotated[EventsQueryString, doc("Only matching events are sent.", "term=flood")] = ""
     watch: Annotated[str, doc("Id of a watch that must match too; empty: none.", "", max_length=40)] = ""
     format: PayloadFormat = "standard"
+    kinds: Annotated[list[ChangeName], doc("Changes to send; empty: all.", ["fired"], max_length=5)] = []
 
 
 class WebhookActionIn(Struct, forbid_unknown_fields=True):

@@ -129,13 +129,14 @@ class WebhookOut(Struct):
     last_result: Annotated[str | None, doc("Result of the last attempt; null: none yet.", "200")]
     kind: Annotated[TargetKind, doc("Kind.", "webhook")] = "webhook"
     desk: Annotated[str | None, doc("Id of its desk; null: it gets every change.", "5d0c1e8a77b2")] = None
+    kinds: Annotated[list[str], doc("Changes that are sent; empty: all.", ["fired", "development"])] = []
 
 
 class AttemptOut(Struct):
     """One attempt at a delivery."""
 
     delivery: Annotated[str, doc("Id of the delivery.", "d-81f2")]
-    kind: Annotated[str, doc("Kind of the change: fired, doubled, merged or closed.", "fired")]
+    kind: Annotated[str, doc("Kind: fired, development, doubled, merged or closed.", "fired")]
     at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
     number: Annotated[int, doc("Number of the attempt, from 1.", 1)]
     error: Annotated[str | None, doc("Why it failed; null: it was delivered.", "connection refused")]
@@ -180,7 +181,7 @@ class DeadLetterOut(Struct):
     """A delivery that was abandoned after about a day of retries."""
 
     id: Annotated[str, doc("Id of the delivery.", "d-81f2")]
-    kind: Annotated[str, doc("Kind of the change: fired, doubled, merged or closed.", "fired")]
+    kind: Annotated[str, doc("Kind: fired, development, doubled, merged or closed.", "fired")]
     event_id: Annotated[str, doc("Id of the event.", "pool-1")]
     made_at: Annotated[datetime, doc("Time at which the delivery was made.", "2026-11-20T08:40:00Z")]
     attempts: Annotated[int, doc("Number of attempts.", 9)]

@@ -117,7 +117,9 @@ class EventUnitOfWork:
         for change in changes:
             before = self.summaries.get(change.event.id)
             event = self._storylines.place(await self._with_newsroom_half(change.event))
-            kind = _published_kind(change, event, before)
+            known = self._stored.get(event.id)
+            goes_on = known is not None and len(known.developments) < len(event.developments)
+            kind = _published_kind(change, event, None if goes_on else before)
             self.put(event, kind, change.at_ms)
             if kind is not None:
                 self.published.append(replace(change, kind=kind, event=event))
@@ -195,7 +197,7 @@ def _published_kind(change: EventChange, event: Event, before: EventSummary | No
     if before is not None and (change.kind == "fired" or before.status == "closed"):
         return None
     is_silent = event.muted or event.translation_of
-    return "updated" if is_silent and change.kind in ("fired", "doubled") else change.kind
+    return "updated" if is_silent and change.kind in ("fired", "doubled", "development") else change.kind
 
 
 class EditorActions:

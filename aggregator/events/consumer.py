@@ -47,8 +47,7 @@ from aggregator.time_units import MINUTE_MS
 logger = logging.getLogger(__name__)
 # Articles per read of the article stream.
 ITEMS_PER_READ = 100
-# Articles per ``poll``, about 0.5 s of work: then the state is saved (which costs as much as some hundred
-# articles), the lease renewed, and a stop noticed. A bulk load therefore takes several calls.
+# Articles per ``poll``, 0.5 s of work: then the state is saved (the work of some hundred), the lease renewed.
 ITEMS_PER_POLL = 2000
 CHECKPOINT_INTERVAL_MS = 10_000
 STATE_KEY = b"{events}state"
@@ -265,9 +264,7 @@ class DetectorRunner:
             history = b"" if is_literal else _encode(leader.detector.learned_history)
             unit = await self._collect_changes(leader, now_ms)
             conflicts = await unit.commit(
-                Put(POSITION_KEY, position),
-                Put(STATE_KEY, state),
-                Put(LEARNING_KEY, history),
+                Put(POSITION_KEY, position), Put(STATE_KEY, state), Put(LEARNING_KEY, history)
             )
             if not conflicts:
                 leader.mark_saved(position, number, now_ms, unit.published)

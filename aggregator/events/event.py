@@ -141,6 +141,7 @@ def event_url(event: Event, base_url: str) -> str:
 
 
 def size_summary(event: Event) -> str:
-    """Number of items and outlets, for example "21 items from 3 outlets"."""
-    outlets = len(event.sources)
-    return f"{event.size} items from {outlets} {'outlet' if outlets == 1 else 'outlets'}"
+    """Numbers, and what the last development brought: "21 items from 3 outlets, new: reserves"."""
+    outlets, new = len(event.sources), ", ".join(event.developments[-1][1]) if event.developments else ""
+    items = f"{event.size} items from {outlets} {'outlet' if outlets == 1 else 'outlets'}"
+    return f"{items}, new: {new}" if new else items

@@ -80,10 +80,7 @@ def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Ev
     return (
         replace(survivor, actions=(*into.actions, *absorbed.actions, action)[-MAX_ACTIONS:]),
         replace(
-            absorbed,
-            status="closed",
-            merged_into=into.id,
-            actions=(*absorbed.actions, action)[-MAX_ACTIONS:],
+            absorbed, status="closed", merged_into=into.id, actions=(*absorbed.actions, action)[-MAX_ACTIONS:]
         ),
     )
 
@@ -119,6 +116,7 @@ def merge_into(into: Event, absorbed: Event) -> Event:
         rate=max(timeline.values(), default=0),
         absorbed=_union(into.absorbed, (absorbed.id, *absorbed.absorbed)),
         first=min(filter(None, (into.first, absorbed.first)), default=None),
+        developments=tuple(sorted({*into.developments, *absorbed.developments})),
         removed=_union(into.removed, absorbed.removed),
     )
 

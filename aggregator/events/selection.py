@@ -4,7 +4,7 @@
 
     ended      the detector closed the event: no item within the window of the rule
     fading     the detector calls it fading (at most half its peak in the window), or no item in the last hour
-    breaking   new and fast: detected less than 2 h ago; in the last hour a third of the peak, or 10 items
+    breaking   fast (10 items or a third of the peak in the last hour), detected or developed under 2 h ago
     growing    fast, and at least twice as many items in the last hour as in the hour before
     emerging   new, not fast
     running    any other open event: large and slow
@@ -161,7 +161,7 @@ def severity(event: Event, now_ms: int) -> Severity:
         return "ended"
     if event.status == "fading" or not rates.last_hour:
         return "fading"
-    is_new = now_ms - event.detected_at_ms < NEW_MS
+    is_new = now_ms - max([event.detected_at_ms, *(at_ms for at_ms, _ in event.developments)]) < NEW_MS
     is_fast = rates.last_hour >= min(event.peak / FAST_PEAK_PARTS, FAST_ITEMS)
     if is_fast and not is_new and rates.last_hour >= GROWING_RATIO * rates.hour_before:
         return "growing"

@@ -218,9 +218,9 @@ class Development:
 
 
 def sample_items(events: Sequence[Event]) -> list[str]:
-    """Ids of the articles to read for ``developments``: the same number of every event."""
+    """Ids of the articles to read for ``developments``: as many of every event, evenly spread."""
     per_event = max(1, MAX_STORY_ARTICLES // max(1, len(events)))
-    return [id_ for event in events for id_ in _spread(event.items, per_event)]
+    return [id_ for event in events for id_ in event.items[:: -(-len(event.items) // per_event) or 1]]
 
 
 def developments(events: Iterable[Event], articles: Mapping[str, ArticleRecord]) -> list[Development]:
@@ -230,12 +230,13 @@ def developments(events: Iterable[Event], articles: Mapping[str, ArticleRecord])
         by_day: dict[int, list[ArticleRecord]] = {}
         for id_ in event.items:
             if id_ in articles:
-                by_day.setdefault(_day_of(articles[id_].publication_ms), []).append(articles[id_])
+                by_day.setdefault(articles[id_].publication_ms // DAY_MS, []).append(articles[id_])
         counts: Counter[int] = Counter()
         for at_ms, items in event.timeline:
-            counts[_day_of(at_ms)] += items
-        for day_ms, items in counts.items():
-            found.append(Development(day_ms, event, items, next(iter(_ranked(by_day.get(day_ms, []))), None)))
+            counts[at_ms // DAY_MS] += items
+        for day, items in counts.items():
+            best = next(iter(_ranked(by_day.get(day, []))), None)
+            found.append(Development(day * DAY_MS, event, items, best))
     return sorted(found, key=lambda d: (d.day_ms, d.event.detected_at_ms, d.event.id))
 
 
@@ -243,14 +244,3 @@ def _ranked(records: Sequence[ArticleRecord]) -> list[ArticleRecord]:
     """The articles, that with the best headline first."""
     candidates = [Candidate(record.title, record.publication_ms, dict(record.terms)) for record in records]
     return [records[i] for i in rank_headlines(candidates)]
-
-
-def _spread(items: Sequence[str], count: int) -> Sequence[str]:
-    """At most ``count`` of the items, evenly spread."""
-    if len(items) <= count:
-        return items
-    return [items[i * len(items) // count] for i in range(count)]
-
-
-def _day_of(at_ms: int) -> int:
-    return at_ms // DAY_MS * DAY_MS

@@ -12,7 +12,7 @@ import pytest
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.changes import EditorActions, EventUnitOfWork, encode_msgpack
 from aggregator.events.consumer import STATE_KEY, DetectorRunner
-from aggregator.events.detection.model import EditorOverrides, EventChange, Mute
+from aggregator.events.detection.model import ChangeKind, EditorOverrides, EventChange, Mute
 from aggregator.events.event import EditorAction, Event, Note
 from aggregator.events.repository import (
     INDEX_KEY,
@@ -26,6 +26,7 @@ from aggregator.store.base import Delete, Put, Store, Transaction
 from tests.events.test_consumer import FakeIndex, at, detector_over, published
 from tests.support.factories import EVENT_MS, commit_event, event
 
+ALERTS: tuple[ChangeKind, ...] = ("fired", "development", "doubled")
 STORM = event("e1", "Storm", ["a1", "a2"])
 
 
@@ -145,17 +146,30 @@ async def test_a_repeated_alert_is_not_published_again(repository: EventReposito
     assert await kinds(repository) == ["fired", "doubled", "closed"]
 
 
+async def test_a_closed_event_goes_on_with_a_development(repository: EventRepository) -> None:
+    """Published once, also if a detector without its state finds it again; muted, it is an update."""
+    told = replace(STORM, developments=((EVENT_MS, ("flood",)),))
+    await commit_event(repository, "fired", STORM, EVENT_MS)
+    for ended in (replace(STORM, status="closed"), replace(told, status="closed")):
+        await commit_event(repository, "closed", ended, EVENT_MS)
+        await commit_event(repository, "development", told, EVENT_MS)
+
+    assert await kinds(repository) == ["fired", "closed", "development", "closed"]
+    stored = await repository.get("e1")
+    assert (stored.status, stored.developments) == ("breaking", ((EVENT_MS, ("flood",)),))
+
+
 async def test_a_muted_story_is_updated_without_an_alert(repository: EventRepository) -> None:
     """A new event with the profile of a muted one is muted from the start."""
     profile = (("storm", 1.0),)
     unit = await EventUnitOfWork.begin(repository)
     unit.overrides = EditorOverrides(mutes=(Mute("e0", "routine", profile),))
 
-    changes = [EventChange(kind, EVENT_MS, replace(STORM, profile=profile)) for kind in ("fired", "doubled")]
+    changes = [EventChange(kind, EVENT_MS, replace(STORM, profile=profile)) for kind in ALERTS]
     await unit.add_detector_changes(changes)
     await unit.commit()
 
-    assert [change.kind for change in unit.published] == ["updated", "updated"] == await kinds(repository)
+    assert [change.kind for change in unit.published] == ["updated"] * 3 == await kinds(repository)
     assert (await repository.get("e1")).muted == "routine"
 
 

@@ -9,6 +9,6 @@ source that has no item of the cluster in the window (else it is a sighting; art
 share one unnamed source). It counts at its publication time (``items.py``).
 
 **States**: *emerging* (not an event yet) -> *breaking* (fired) -> *fading* (at most half its peak in the
-window) -> *closed* (nothing in the window, for good). A fading event that exceeds the rule's number and half
-its peak is breaking again, under the same id and without a second alert.
+window) -> *closed* (nothing in the window). One that exceeds the rule's number and half its peak is breaking
+again, without a second alert, and so is one whose story has a development (``developments.py``).
 """

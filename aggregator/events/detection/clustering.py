@@ -106,11 +106,6 @@ class Cluster(msgspec.Struct, array_like=True, gc=False):
 MergePredicate = Callable[[Cluster, Cluster], bool]
 
 
-def latest_counted_items(cluster: Cluster) -> list[WindowItem]:
-    """Return the latest items that count towards the burst rule, at most ``MAX_EXAMINED_ITEMS``."""
-    return [member for member in cluster.members.values() if member.is_counted][-MAX_EXAMINED_ITEMS:]
-
-
 class ClusterIndex:
     """The open clusters by key, number and term; ``changed_keys``: those that grew, for the next merging."""
 

@@ -122,9 +122,8 @@ def build_profile(cluster: Cluster, idf: TermWeigher) -> list[tuple[str, float]]
 
 def similarity(profile: Profile, terms: Mapping[str, int], idf: TermWeigher) -> float:
     """Return the cosine of one item's ``terms`` (term -> weight) to a profile, 0..1."""
-    weights = {term: weight * idf(term) for term, weight in terms.items()}
-    length = math.sqrt(sum(weight**2 for weight in weights.values()))
-    return sum(weights.get(term, 0.0) * weight for term, weight in profile) / length if length else 0.0
+    product = sum([weight * terms[term] * idf(term) for term, weight in profile if term in terms])
+    return product / math.sqrt(sum((w * idf(term)) ** 2 for term, w in terms.items())) if product else 0.0
 
 
 # Of headlines; the word lists are English.

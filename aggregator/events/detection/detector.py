@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.analysis.text.normalization import source_key, split_headline
@@ -17,6 +17,7 @@ from aggregator.events.detection import expectation, newsworthiness, state
 from aggregator.events.detection.assignment import ClusterAssignment, HammingMode
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline, documents_in
 from aggregator.events.detection.clustering import Cluster, ClusterIndex, WindowItem
+from aggregator.events.detection.developments import StoryMemory
 from aggregator.events.detection.expectation import ColdStart, TermWeights
 from aggregator.events.detection.items import deleted_hashes, to_window_item
 from aggregator.events.detection.late import describe_late
@@ -102,6 +103,7 @@ class BurstDetector:
             cluster = self.assignment.assign(member, duplicate_cluster)
             if cluster.event_id is None:
                 self._check_burst(cluster)
+            self._check_development(member)
         else:
             self._observe_late(item, member, at_ms, source, duplicate_cluster)
 
@@ -222,12 +224,14 @@ class BurstDetector:
             known_hour=baseline.known_hour,
             min_burst_documents=self.term_weights.min_burst_documents,
             memory=self.memory,
+            closed=self.open_events.closed,
         )
 
     def _restore(self, state: DetectorState) -> None:
         """Fill a new detector; window counts, totals and the inverted index are computed again."""
         self.clock_ms = state.clock_ms
         self.memory = state.memory
+        self.open_events.closed = state.closed
         self.term_weights.min_burst_documents = state.min_burst_documents
         self.clusters.begin_minute(state.clock_ms // MINUTE_MS)
         self.clusters.restore(state.clusters, state.next_cluster_key)
@@ -369,6 +373,35 @@ class BurstDetector:
         if story.size > needed and not self.merger.divide(cluster, self.clock_ms):
             waits = self.merger.may_join_event(cluster)
             self.open_events.fire(cluster, self.clock_ms, story.expected, needed, story.new_items, waits)
+            if not self.baseline.missing_share(hour):  # else it may be a regular subject of the stream
+                event, told = self.open_events.by_id[cluster.id], [*cluster.members.values()]
+                event.story = StoryMemory(self.clock_ms, told)
+
+    def _check_development(self, member: WindowItem) -> None:
+        """Add an item to the stories that it belongs to; one of them may have a development."""
+        now_ms, events, window_ms = self.clock_ms, self.open_events, self.rule.window_ms
+        stories = [
+            (event, event.story.add(member, now_ms - window_ms))
+            for event in (*events.by_id.values(), *events.closed.values())
+            if event.story and events.is_about(event, member)
+        ]
+        quiet_ms = max([story.at_ms for _, story in stories], default=0) + 2 * window_ms  # all is new
+        voice_of = self.voice_of if self.memory.voices.counts_voices(member.lang) else None
+        for event, story in stories:
+            enough = now_ms >= quiet_ms and 2 * len(story.recent) > event.needed
+            new = story.new_terms(self.term_weights, voice_of) if enough else {}
+            if terms := [term for term, told in new.items() if self._is_news(told)]:
+                told, story.at_ms = new[terms[0]], now_ms
+                story.past |= dict.fromkeys(terms, story.past_items)  # they are not new again
+                keys = [self.clusters.key_by_number.get(m.first_version, member.cluster_key) for m in told]
+                cluster = max(map(self.clusters.by_key.__getitem__, keys), key=lambda c: len(c.members))
+                events.develop(event, cluster, terms, told)
+                break
+
+    def _is_news(self, told: Sequence[WindowItem], usual: float = 0.0) -> bool:
+        rates, expected_of = self.cold_start.rates, self.term_weights.expected
+        evidence = newsworthiness.measure(told, self.window, rates, usual, expected_of)
+        return newsworthiness.probability(evidence) >= newsworthiness.MIN_PROBABILITY
 
     def _measure(self, cluster: Cluster, lang: str, hour: int) -> Story | None:
         """What counts of a cluster, if it exceeds the rule and what is expected, and is news, else None."""
@@ -390,11 +423,8 @@ class BurstDetector:
             story.items, self.cold_start.expected_items(cluster, expected), rule
         ):
             return None
-        usual, expected_of = expected / rule.sensitivity, self.term_weights.expected
-        evidence = newsworthiness.measure(cluster, self.window, self.cold_start.rates, usual, expected_of)
-        if newsworthiness.probability(evidence) < newsworthiness.MIN_PROBABILITY:
-            return None
-        return story._replace(expected=expected)
+        is_news = self._is_news(members, expected / rule.sensitivity)
+        return story._replace(expected=expected) if is_news else None
 
     # -- editor overrides ----------------------------------------------------------------------
 

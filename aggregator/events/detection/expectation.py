@@ -19,12 +19,7 @@ from collections.abc import Callable, Iterable
 from math import exp, inf
 
 from aggregator.analysis.term_frequencies import TermRates
-from aggregator.events.detection.baseline import (
-    KNOWN_VOLUME_SHARE,
-    Baseline,
-    TermCache,
-    documents_in,
-)
+from aggregator.events.detection.baseline import KNOWN_VOLUME_SHARE, Baseline, TermCache, documents_in
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Cluster, WindowItem
 from aggregator.events.detection.model import CHANCE_ITEMS, HOURS_PER_DAY, NEARLY_ALL, BurstRule
 from aggregator.events.detection.newsworthiness import CORE_SHARE, core_terms, count_terms, dependent_share

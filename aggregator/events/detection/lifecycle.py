@@ -8,7 +8,7 @@ On a timeline (15 items, 4 h; the status is checked once a minute)::
     13:10  peak of 40 items within 4 h
     15:01  20 items                             fading: half the peak
     15:30  24 items                             breaking again: over 15 and over half; no alert
-    19:30:00.001  the last item is over 4 h old   "closed"; further items start a new cluster
+    19:30:00.001  the last item is over 4 h old   "closed"; more items are a new cluster, or a "development"
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from aggregator.events.detection.clustering import (
     TermWeigher,
     WindowItem,
 )
+from aggregator.events.detection.developments import Articles, StoryMemory
 from aggregator.events.detection.model import (
+    HISTORY_MS,
     NEGLIGIBLE_SHARE,
     BurstRule,
     ChangeKind,
@@ -86,6 +88,8 @@ class OpenEvent(msgspec.Struct, array_like=True):
     removed: dict[str, None] = {}
     first: FirstReport | None = None
     titled_ms: int = 0
+    developments: list[tuple[int, tuple[str, ...]]] = []
+    story: StoryMemory | None = None
 
     def add(self, member: WindowItem, voice: str) -> None:
         """Add one item of the cluster."""
@@ -121,6 +125,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
             self.timeline[bucket_ms] = self.timeline.get(bucket_ms, 0) + count
         self.pending_numbers += other.pending_numbers
         self.first = min(filter(None, (self.first, other.first)), default=None)
+        self.developments = sorted(self.developments + other.developments)
         self.absorbed += [other.id, *other.absorbed] if other.announced_size else other.absorbed
 
     def remove_item(self, id_: str, at_ms: int | None) -> None:
@@ -162,6 +167,7 @@ class OpenEvents:
         self.voice_of: Callable[[str], str] = str
         self.by_id: dict[str, OpenEvent] = {}
         self.needs_headline: dict[str, None] = {}
+        self.closed: dict[str, OpenEvent] = {}
         self._rule, self._clusters, self._weigh, self._idf = rule, clusters, weigh, idf
         self._updated: dict[str, None] = {}
         self._transitions: list[tuple[ChangeKind, int, OpenEvent]] = []
@@ -267,8 +273,24 @@ class OpenEvents:
         """Close an event without items in the window, or merged by editors ``into`` one that is not open."""
         event = self.by_id.pop(event_id)
         event.status, event.merged_into = "closed", into
+        if into is None and event.story is not None:
+            known = (*self.closed.values(), event)
+            self.closed = {e.id: e for e in known if e.last_seen_ms > clock_ms - HISTORY_MS}
         if event.announced_size:
             self._transitions.append(("closed" if into is None else "merged", clock_ms, event))
+
+    def develop(self, event: OpenEvent, cluster: Cluster, terms: list[str], told: Articles) -> None:
+        """Report a development; an event that closed goes on with ``cluster``, unless that is another one."""
+        if event.id not in self.by_id:
+            event = self.event_of_cluster(cluster) or self.closed.pop(event.id)
+        if event.id not in self.by_id:
+            event.status, event.cluster_key, cluster.event_id = "breaking", cluster.key, event.id
+            self.by_id[event.id] = event
+            self.add_items(cluster, cluster.members.values())
+        event.peak = min(self._clusters.by_key[event.cluster_key].counted_items, event.size)
+        words, at_ms = description.surface_forms(terms, told).values(), told[-1].at_ms
+        event.developments.append((at_ms, tuple(filter(None, words))))
+        self._transitions.append(("development", at_ms, event))
 
     def release_items(self, cluster: Cluster, members: Iterable[WindowItem]) -> None:
         """Remove items that leave the cluster of an event; without effect for a cluster that is no event."""
@@ -286,12 +308,15 @@ class OpenEvents:
 
     def remove_article(self, article_id: str, at_ms: int | None, ended_ms: int | None = None) -> None:
         """Remove an article; at ``ended_ms`` close what is too small. Then call ``refresh_headlines``."""
-        for event in list(self.by_id.values()):
+        for event in (*self.by_id.values(), *self.closed.values()):
             if article_id in event.items:
                 event.remove_item(article_id, at_ms)
                 event.title, event.surface_forms, event.removed[article_id] = "", {}, None
                 self._mark_grown(event)
-            if ended_ms is not None and article_id in event.removed and event.size <= event.needed:
+            if event.story:
+                event.story.recent = [m for m in event.story.recent if m.id != article_id]
+            shrank = event.id in self.by_id and article_id in event.removed and event.size <= event.needed
+            if shrank and ended_ms is not None:
                 cluster = self._clusters.by_key[event.cluster_key]
                 self.close(event.id, ended_ms)
                 cluster.event_id, cluster.id = None, xxhash.xxh3_64_hexdigest(cluster.id)

@@ -17,7 +17,7 @@ from aggregator.domain import StreamItem, arrival_ms_of
 from aggregator.time_units import DAY_MS, HOUR_MS
 
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
-ChangeKind = Literal["fired", "updated", "doubled", "merged", "closed"]
+ChangeKind = Literal["fired", "updated", "development", "doubled", "merged", "closed"]
 MuteScope = Literal["story", "routine"]
 RuleMode = Literal["stories", "literal"]
 Profile = Iterable[tuple[str, float]]
@@ -75,7 +75,7 @@ class DetectedEvent:
     """The detector's half of one version of an event. Its id never changes; every other field may.
 
     size          number of items, of any age; ``sightings``: duplicates that do not count
-    peak, rate    maximum number of items within one window so far, within one bucket of ``timeline``
+    peak, rate    most items within one window (since the last development), within a bucket of ``timeline``
     expected      items per window that were expected for this cluster when it fired
     sources       names in order of joining; ``languages``: ISO 639-1 codes
     items         article ids in order of joining (the first MAX_EVENT_ITEMS)
@@ -87,6 +87,7 @@ class DetectedEvent:
     headline_id   article whose headline is the title
     profile       (term, weight) of the common terms, of norm 1, to recognize the cluster later
     first         the earliest article that is about it; None: not certain, or deleted
+    developments  (time in ms, words that are new to the story)
     """
 
     id: str
@@ -113,6 +114,7 @@ class DetectedEvent:
     absorbed: tuple[str, ...] = ()
     first: FirstReport | None = None
     voices: tuple[tuple[int, int], ...] = ()
+    developments: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     def items_between(self, after_ms: float, until_ms: float) -> int:
         """Items in the buckets of the timeline that begin after ``after_ms`` and until ``until_ms``."""

@@ -17,7 +17,7 @@ from math import ceil, exp, log
 from typing import NamedTuple
 
 from aggregator.analysis.term_frequencies import TermRates
-from aggregator.events.detection.clustering import Cluster, WindowItem, latest_counted_items
+from aggregator.events.detection.clustering import MAX_EXAMINED_ITEMS, WindowItem
 from aggregator.events.detection.items import (
     LATEST_ITEMS,
     NAME_SHARE,
@@ -81,20 +81,20 @@ def probability(evidence: Evidence) -> float:
 
 
 def measure(
-    cluster: Cluster,
+    counted: Sequence[WindowItem],
     window: deque[WindowItem],
     rates: TermRates | None,
     expected: float = 0.0,
     expected_of: Callable[[str], float] = lambda _: 0.0,
 ) -> Evidence:
-    """The evidence of a cluster; ``expected``: usual items; ``expected_of``: usual documents of a term."""
-    members = latest_counted_items(cluster)
+    """The evidence of these items; ``expected``: usual ones; ``expected_of``: usual documents of a term."""
+    members = counted[-MAX_EXAMINED_ITEMS:]
     counts = count_terms(members)
     core = core_terms(members, counts)
     dependent = dependent_share(members)
     latest = list(islice(reversed(window), LATEST_ITEMS))
     return Evidence(
-        excess=log(min(MAX_EXCESS, (cluster.counted_items + 1.0) / (expected + 1.0))),
+        excess=log(min(MAX_EXCESS, (len(counted) + 1.0) / (expected + 1.0))),
         novelty=-log(SMOOTHING_ITEMS + min(map(expected_of, core), default=expected)),
         known_words=known_share(members, counts, core, rates),
         name=-dependent * (1.0 - named_share(members, counts)),

@@ -16,7 +16,7 @@ from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.model import SourceFamilies
 from aggregator.events.detection.voices import Bursts, Voices
 
-FORMAT_BYTE = b"\x06"
+FORMAT_BYTE = b"\x07"
 # List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
 ENTRIES_PER_CHUNK = 64
 _encoder = msgspec.msgpack.Encoder()
@@ -55,6 +55,7 @@ class DetectorState(msgspec.Struct, array_like=True):
     known_hour: int | None = None
     min_burst_documents: int = 0
     memory: Memory = msgspec.field(default_factory=Memory)
+    closed: dict[str, OpenEvent] = {}
 
 
 _state_decoder = msgspec.msgpack.Decoder(DetectorState)

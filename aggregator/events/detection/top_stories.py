@@ -48,7 +48,8 @@ def top_stories(detector: BurstDetector) -> Iterator[TopStory]:
             found.append((-story_size(len(voices), cluster.counted_items), cluster.key))
     for _, key in sorted(found)[:MAX_TOP_STORIES]:
         cluster = detector.clusters.by_key[key]
-        evidence = measure(cluster, detector.window, detector.cold_start.rates)
+        counted = [member for member in cluster.members.values() if member.is_counted]
+        evidence = measure(counted, detector.window, detector.cold_start.rates)
         if cluster.event_id is not None or probability(evidence) >= MIN_PROBABILITY:
             event = replace(detector.open_events.describe(cluster, detector.clock_ms), items=(), cosines=())
             since_ms = min(cluster.since_ms, event.first_seen_ms)

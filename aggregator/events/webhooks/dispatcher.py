@@ -39,7 +39,7 @@ LEASE_MS = MINUTE_MS
 WEBHOOK_INTERVAL_S = 1.0
 PATIENCE_S = 0.5
 CHANGES_PER_RUN = 200
-DELIVERED_KINDS = frozenset({"fired", "doubled", "merged", "closed"})
+DELIVERED_KINDS = frozenset({"fired", "development", "doubled", "merged", "closed"})
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ class WebhookDispatcher(PeriodicTask):
             self._delivery(subscription, change, events[change.event_id], now_ms)
             for _, change in changes
             for subscription in subscriptions.values()
-            if change.kind in DELIVERED_KINDS
+            if change.kind in (subscription.kinds or DELIVERED_KINDS)
             and change.event_id in events
             and _is_subscribed(subscription, events[change.event_id])
         ]

@@ -3,8 +3,8 @@
     {"type": "event.fired", "timestamp": "2026-11-21T08:00:00.000Z", "data": {"id": ..., "title": ..., ...}}
     {"type": "desk.alert", "timestamp": ..., "data": {"desk": {...}, "events": [...], "more": 0}}
 
-``type`` is also event.doubled, event.merged or event.closed. The format "slack" is the text message that
-incoming webhooks of chat systems accept.
+``type`` is also event.development, event.doubled, event.merged or event.closed. The format "slack" is the
+text message that incoming webhooks of chat systems accept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECRET_BYTES = 32
 PayloadFormat = Literal["standard", "slack"]
 TargetKind = Literal["webhook", "mail"]
 _UNSAFE_HOST_CHARS = re.compile(r"[^\w.:-]", re.ASCII)
-_KIND_LABELS = {"fired": "Breaking", "doubled": "Growing", "merged": "Merged", "closed": "Ended"}
+_KIND_LABELS = {"fired": "Breaking", "development": "Development in", "doubled": "Growing", "closed": "Ended"}
 LISTED_EVENTS = 10
 MAX_TITLE_CHARS = 200
 
@@ -40,7 +40,7 @@ class Subscription(msgspec.Struct, frozen=True):
 
     secret    "whsec_" + base64 of 32 random bytes; stored in clear, since it signs the calls
     queries   query strings of /v1/events; an event must match all of them
-    kind      "webhook", or "mail": ``url`` is an e-mail address
+    kind      "webhook", or "mail": ``url`` is an e-mail address; ``kinds``: of changes, empty: all
     desk      id of the desk whose alerts it gets; "": a webhook of its own, which gets every change
     disabled  reason why no calls are made ("" while they are); owner: id of the key that created it
     """
@@ -59,6 +59,7 @@ class Subscription(msgspec.Struct, frozen=True):
     owner: str = ""
     kind: TargetKind = "webhook"
     desk: str = ""
+    kinds: tuple[str, ...] = ()
 
     @property
     def service(self) -> str:
@@ -96,11 +97,12 @@ class Subscriptions(VersionedMap[Subscription]):
         *,
         kind: TargetKind = "webhook",
         desk: str = "",
+        kinds: tuple[str, ...] = (),
     ) -> tuple[Subscription, bool]:
         """Add a validated URL with a new id and secret, unless known; whether it is new. Raises Conflict."""
         subscription = Subscription(
             secrets.token_hex(6), url, new_secret(), queries, payload_format, now_ms, owner=owner, kind=kind,
-            desk=desk,
+            desk=desk, kinds=kinds,
         )  # fmt: skip
         return await self.add_once(subscription.id, subscription, _is_same, lambda known: known.owner)
 
@@ -119,7 +121,9 @@ class Subscriptions(VersionedMap[Subscription]):
 
 
 def _is_same(one: Subscription, other: Subscription) -> bool:
-    first, second = ((s.url, s.kind, s.desk, s.format, sorted(s.queries)) for s in (one, other))
+    first, second = (
+        (s.url, s.kind, s.desk, s.format, *map(sorted, (s.kinds, s.queries))) for s in (one, other)
+    )
     return first == second
 
 
@@ -134,7 +138,7 @@ def event_payload(event: Event, kind: str, at_ms: int, payload_format: PayloadFo
     if payload_format == "slack":
         title = slack_text(title_of(event))
         linked = f"<{url}|{title}>" if url else title
-        text = f"{_KIND_LABELS.get(kind, kind)}: {linked} ({size_summary(event)})"
+        text = f"{_KIND_LABELS.get(kind, kind.capitalize())}: {linked} ({slack_text(size_summary(event))})"
         return msgspec.json.encode({"text": text})
     return _encode(f"event.{kind}", at_ms, event_data(event, base_url))
 
@@ -156,6 +160,7 @@ def event_data(event: Event, base_url: str) -> dict[str, object]:
         "last_seen": format_rfc3339(event.last_seen_ms),
         "reason": event.reason,
         "merged_into": event.merged_into,
+        "developments": [{"at": format_rfc3339(ms), "terms": terms} for ms, terms in event.developments],
         "revision": event.revision,
         "url": event_url(event, base_url) if base_url else None,
     }

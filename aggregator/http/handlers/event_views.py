@@ -74,6 +74,7 @@ def event_out(event: Event, now_ms: int) -> wire.EventOut:
         story_id=event.story_id or event.id,
         actions=[fields_of(action, wire.ActionOut) for action in event.actions],
         note_count=len(event.notes),
+        developments=[wire.EventDevelopment(to_datetime(ms), list(new)) for ms, new in event.developments],
     )
 
 

@@ -3,7 +3,7 @@
 An entry of a feed keeps its id and is updated with its event: new items, another status, an editor's action.
 
     id: 1790000000000-0          position to resume after, as Last-Event-ID or ?after=
-    event: fired                 or updated, doubled, merged, closed; "reset": changes were missed, reload
+    event: fired                 or updated, development, doubled, merged, closed; "reset": reload
     data: {...}                  the event as in GET /v1/events
 
 A stream sends its position first, so that a client can resume even before any change.

@@ -19,10 +19,11 @@ from aggregator.http.handlers.events import canonical_query_string, load_watch, 
 
 
 async def post(request: web.Request, body: requests.WebhookIn) -> web.Response:
-    """Register a webhook for events that fire, double, merge or close (Standard Webhooks)."""
+    """Register a webhook for events that fire, develop, double, merge or close (Standard Webhooks)."""
     watch = await load_watch(request.app[SERVICE].events.desks, body.watch) if body.watch else None
     queries = [body.query, (watch_query(watch) or "") if watch else ""]
-    return await target_response(request, *await register(request, body.url, queries, body.format))
+    target = await register(request, body.url, queries, body.format, (*body.kinds,))
+    return await target_response(request, *target)
 
 
 async def target_response(request: web.Request, target: Subscription, is_new: bool) -> web.Response:
@@ -38,14 +39,14 @@ async def _pending(service: Service, target: Subscription) -> int:
 
 
 async def register(
-    request: web.Request, url: str, queries: Iterable[str], payload_format: PayloadFormat
+    request: web.Request, url: str, queries: Iterable[str], body: PayloadFormat, kinds: tuple[str, ...] = ()
 ) -> tuple[Subscription, bool]:
     """The webhook with these query strings of /v1/events, and whether it is new. Raises InvalidInput."""
     service = request.app[SERVICE]
     validate_url(url, allow_private=service.settings.webhook_allow_private_addresses)
     canonical = (canonical_query_string(parse_filter(query)) for query in queries)
     return await service.events.subscriptions.subscribe(
-        url, tuple(filter(None, canonical)), payload_format, service.clock(), caller_id(request)
+        url, tuple(filter(None, canonical)), body, service.clock(), caller_id(request), kinds=kinds
     )
 
 

@@ -518,6 +518,13 @@ class NoteOut(Struct):
     text: Annotated[str, doc("Plain text of the note.", "Called the pool: opens at noon.")]
 
 
+class EventDevelopment(Struct):
+    """A new fact in a story that goes on after its alert."""
+
+    at: Annotated[datetime, doc("Time at which it was noticed.", "2026-11-21T08:40:00Z")]
+    terms: Annotated[list[str], doc("Words new to the story; empty: it doubled.", ["reserves"])]
+
+
 class EventOut(Struct):
     """One breaking event.
 
@@ -577,6 +584,7 @@ class EventOut(Struct):
     work_status: Annotated[WorkStatus, doc("State of the newsroom's work; null: unchanged.", "on_it")]
     note_count: Annotated[int, doc("Number of notes.", 1)]
     revision: Annotated[int, doc("Version number, which increases with each change.", 42)]
+    developments: Annotated[list[EventDevelopment], doc("New facts after it fired, oldest first.")]
 
 
 class TimelinePoint(Struct):

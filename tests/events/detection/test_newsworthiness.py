@@ -26,7 +26,7 @@ from aggregator.events.detection.newsworthiness import (
 )
 from aggregator.time_units import MINUTE_MS
 from tests.events.detection.test_expectation import rates_of
-from tests.events.detection.window_items import cluster_of, window_item
+from tests.events.detection.window_items import window_item
 from tests.support.detector_stream import DetectorStream
 
 NEUTRAL = Evidence(2.0, 0.0, 0.7, -0.2, -0.5, -0.05, 0.0)
@@ -82,7 +82,7 @@ def evidence_of(titles: list[str], others: list[str] | None = None, sources: int
     members = items(*titles)
     for i, member in enumerate(members):
         member.source = f"outlet{i % sources}.example"
-    return measure(cluster_of(*members), deque([*items(*(others or [])), *members]), None)
+    return measure(members, deque([*items(*(others or [])), *members]), None)
 
 
 def test_habits_count_for_one_publisher_and_not_for_many() -> None:

@@ -107,18 +107,22 @@ async def webhooks(store: Store) -> AsyncIterator[Webhooks]:
     await dispatcher.close()
 
 
-async def test_only_fired_doubled_merged_and_closed_are_sent(webhooks: Webhooks, receiver: Receiver) -> None:
-    """Updates are not sent."""
-    await webhooks.subscriptions.subscribe(receiver.url, (), "standard", EVENT_MS)
-    for kind in ("fired", "updated", "doubled", "updated", "merged", "closed"):
+@pytest.mark.parametrize("kinds", [(), ("development", "fired")])
+async def test_all_but_updates_or_the_chosen_kinds_are_sent(
+    webhooks: Webhooks, receiver: Receiver, kinds: tuple[str, ...]
+) -> None:
+    """A webhook chooses what it hears of: alerts, each development, events at twice the size, their end."""
+    await webhooks.subscriptions.subscribe(receiver.url, (), "standard", EVENT_MS, kinds=kinds)
+    for kind in ("fired", "updated", "development", "doubled", "updated", "merged", "closed"):
         await commit_event(webhooks.repository, kind, event("e/1", "Bridge closed", ("a",)), EVENT_MS)
-    for _ in range(6):
+    for _ in range(7):
         await webhooks.dispatcher.lead()
 
-    assert receiver.types == ["event.fired", "event.doubled", "event.merged", "event.closed"]
+    sent = ["fired", "development", *(["doubled", "merged", "closed"] if not kinds else [])]
+    assert receiver.types == [f"event.{kind}" for kind in sent]
     assert receiver.calls[0][1]["data"]["url"] == "https://news.example/events/e%2F1"
-    assert len({id_ for id_, _ in receiver.calls}) == 4
-    assert (await webhooks.subscriptions.values())[0].delivered == 4
+    assert len({id_ for id_, _ in receiver.calls}) == len(sent)
+    assert (await webhooks.subscriptions.values())[0].delivered == len(sent)
 
 
 async def test_the_saved_queries_of_a_webhook_filter_events(webhooks: Webhooks, receiver: Receiver) -> None:

@@ -139,7 +139,8 @@ def test_what_editors_do_and_article_ids_are_not_sent() -> None:
         ("doubled", "Growing"),
         ("merged", "Merged"),
         ("closed", "Ended"),
-        ("other", "other"),
+        ("development", "Development in"),
+        ("other", "Other"),
     ],
 )
 def test_a_chat_message_links_the_headline(kind: str, label: str) -> None:

@@ -1,6 +1,6 @@
 // One connection to the event stream (server-sent events), used by a page or by the worker of all pages.
 const RETRY_MS = 5000;
-const KINDS = ["fired", "updated", "doubled", "merged", "closed", "action", "reset"];
+const KINDS = ["fired", "updated", "development", "doubled", "merged", "closed", "action", "reset"];
 
 // Calls receive({ state: "on" | "off" }) and receive({ kind, data, id }), with data as JSON text. Returns a function
 // that closes the connection.

@@ -1,0 +1,64 @@
+"""Developments: new facts in a story that goes on after its alert, whether its event is open or has closed.
+
+An article belongs to a story by its similarity to what the event is about. A development is a term in several
+of its latest headlines (of several voices, where they are counted) that neither the story so far nor the
+stream explains; they look like news. Twice the articles are no other rule: an open event then doubles::
+
+    so far  77 articles about the strikes, none with "reserves"
+    now     17, four different headlines with "reserves": by chance once in 100,000 times
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from math import lgamma, log
+
+import msgspec
+
+from aggregator.events.detection.baseline import ALL_DOCUMENTS
+from aggregator.events.detection.clustering import MIN_ITEMS_TO_MERGE, WindowItem
+from aggregator.events.detection.expectation import TermWeights
+from aggregator.events.detection.model import CHANCE_ITEMS
+
+# Probability of as many headlines with a term, up to which it is new.
+MAX_CHANCE = 1e-3
+Articles = list[WindowItem]
+
+
+class StoryMemory(msgspec.Struct, array_like=True):
+    """What an event remembers of its story; ``at_ms``: of the alert or the last development.
+
+    recent  its articles in the window; ``past``: of ``past_items`` older ones, those that hold each term
+    """
+
+    at_ms: int
+    recent: Articles
+    past: dict[str, int] = {}
+    past_items: int = 0
+
+    def add(self, member: WindowItem, oldest_ms: int) -> StoryMemory:
+        """Add an article; those before ``oldest_ms`` are past."""
+        for old in [m for m in self.recent if m.at_ms < oldest_ms]:
+            self.past_items += 1
+            self.past |= {term: self.past.get(term, 0) + 1 for term in old.headline_terms}
+        self.recent = [m for m in self.recent if m.at_ms >= oldest_ms] + [member]
+        return self
+
+    def new_terms(self, weights: TermWeights, voice_of: Callable[[str], str] | None) -> dict[str, Articles]:
+        """The recent articles with each new term, most first; ``voice_of``: None where items are counted."""
+        found, holders, documents = {}, defaultdict[str, Articles](list), weights.expected(ALL_DOCUMENTS)
+        for member in self.recent:
+            for term in member.headline_terms:
+                holders[term].append(member)
+        for term, members in sorted(holders.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+            count = len({frozenset(member.headline_terms) for member in members})
+            if voice_of is not None:
+                voices = len({voice_of(member.source) for member in members})
+                count = min(count, voices) if voices >= MIN_ITEMS_TO_MERGE else 0
+            share = (self.past.get(term, 0) + 0.5) / (self.past_items + 5)
+            usual = len(self.recent) * max(share, weights.expected(term) / max(1.0, documents))
+            chance = count * log(usual) - usual - lgamma(count + 1)  # by a Poisson distribution
+            if count >= CHANCE_ITEMS and count > usual and chance <= log(MAX_CHANCE):
+                found[term] = members
+        return found

@@ -20,7 +20,7 @@ DEFAULT_HALF_LIFE_MS = 7 * DAY_MS
 READING_HALF_LIFE_MS = 7 * DAY_MS
 HISTORY_DIVERSITY = 0.3
 # Similarity from which two articles that were read are one interest.
-SAME_INTEREST = 0.25
+SAME_INTEREST = 0.35
 # Articles that compete for a place, shared by the interests.
 POOL = 3
 LEVELS = 4  # of the probability, by which articles are equally related

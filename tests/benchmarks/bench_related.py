@@ -5,12 +5,12 @@ Valkey, in ``--segments`` segments: uniform fingerprints, one in ten within 4 to
 in twenty a copy of an earlier article, sketches of articles of about 400 words, and 24 terms each whose
 frequencies follow Zipf's law. The vocabulary is so large that each indexed term of an article has its full
 list of articles, as in an index of a million, at any size. ``--dir`` keeps the store, so that it is loaded
-only once. For random ids, ten neighbors each:
+only once. Ten answers each:
 
-    in process   ``RelatedArticles.of_id``, one id after another, first and repeated; sequential store reads
-                 per answer
-    over HTTP    GET /v1/articles/{id}/related of a service with one worker, with one caller and with
-                 ``--callers``
+    in process   ``RelatedArticles.of_id``, one random id after another, first and repeated; sequential store
+                 reads per answer
+    over HTTP    a service with one worker, with one caller and by id with ``--callers``: by id; a text of 400
+                 words; histories of 20 ids, of which four are related each, and of random ones
 """
 
 from __future__ import annotations
@@ -46,6 +46,12 @@ SHINGLES, TERMS = 320, 24
 SAMPLE = sample_size(SHINGLES)
 COMMIT_ARTICLES = 500
 DAY_MS = 86_400_000
+LETTERS = str.maketrans("0123456789", "bcdfghjklm")  # without vowels a word is its own stem
+
+
+def word(rank: int) -> str:
+    """The term of a rank."""
+    return f"{rank:05}".translate(LETTERS)
 
 
 def records(count: int, space: str, now_ms: int) -> Iterator[tuple[ArticleRecord, Outcome]]:
@@ -76,9 +82,7 @@ def records(count: int, space: str, now_ms: int) -> Iterator[tuple[ArticleRecord
                 np.sort(rng.integers(0, 2**31, SAMPLE).astype(np.uint32)),
                 np.zeros(SAMPLE, np.uint8),
             ),
-            terms=tuple(
-                zip((f"{rank:05}" for rank in ranks), weights[position % 1000].tolist(), strict=False)
-            ),
+            terms=tuple(zip(map(word, ranks), weights[position % 1000].tolist(), strict=False)),
             figures=(position, position + 1), minor_terms=rng.bytes(38),
         )  # fmt: skip
         outcome = Outcome("new")
@@ -192,10 +196,32 @@ async def measure(url: str, space: str, spaces: Sequence[str], args: argparse.Na
                 f"{running.url}/v1/articles/{id_.replace('/', '%2F')}/related"
             ) as response:
                 assert response.status == 200, await response.text()
+                related = (await response.json())["related"]
+                found[id_] = [id_, *(item["id"] for item in related[:3])]
+                return len(related)
+
+        async def post(body: dict[str, object]) -> int:
+            async with session.post(f"{running.url}/v1/related", json=body) as response:
+                assert response.status == 200, await response.text()
                 return len((await response.json())["related"])
 
+        async def by_text(_: str) -> int:
+            ranks = max(1_000, count // 16) ** rng.random(400)
+            return await post({"lang": "en", "text": " ".join(word(int(rank)) for rank in ranks)})
+
+        async def of_subjects(_: str) -> int:
+            read = [id_ for seed in rng.choice(ids, 20) for id_ in found[str(seed)]][:20]
+            return await post({"ids": list(dict.fromkeys(read))})
+
+        async def of_random(_: str) -> int:
+            return await post({"ids": rng.choice(ids, 20, replace=False).tolist()})
+
+        found: dict[str, list[str]] = {}
         await measure_requests("over HTTP, one caller, first", ids, over_http)
         await measure_requests("over HTTP, one caller, repeated", ids, over_http)
+        await measure_requests("over HTTP, one caller, text", ids, by_text)
+        await measure_requests("over HTTP, one caller, history of 20", ids, of_subjects)
+        await measure_requests("over HTTP, one caller, 20 random ids", ids, of_random)
         await measure_requests(
             f"over HTTP, {args.callers} callers, repeated", ids * 2, over_http, args.callers
         )

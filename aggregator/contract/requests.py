@@ -44,33 +44,22 @@ ORDER = (
     "sources of the last 30 minutes against the usual, handled events last) and growth (items per hour more "
     "than before): open events, one page."
 )
-SOURCES = "Only articles from these outlets (repeat it, or a list in a body)."
 BODY_SOURCE = "A list: as in the query. A text: the outlet of the article; with ids, as a list of one."
-HALF_LIFE = (
-    "Age at which an answer counts half as much, e.g. 12h or 2d; 0: age does not count. By default 7d, and "
-    "only age before the article that was asked about counts."
-)
-DIVERSITY = "How much an answer that resembles better ones moves back, 0 to 1; by default 0, histories 0.3."
-MIN_SCORE = "Only articles with at least this score, 0 to 1; by default the setting related_min_score."
+HALF_LIFE = "Age at which an answer counts half, e.g. 12h; 0: none. Default: 7d of age before the question."
+DIVERSITY = "How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3."
 
 ProfileName = Annotated[str, Meta(max_length=MAX_PROFILE_CHARS)]
 LanguageTag = Annotated[str, Meta(pattern=LANGUAGE_TAG_PATTERN, max_length=35)]
 Moment = Annotated[str, Meta(max_length=40)]  # RFC 3339 or an age
-Sources = Annotated[list[Source], doc(SOURCES, ["Brackwater Gazette"], max_length=50)]
-ExcludedSources = Annotated[
-    list[Source], doc("No articles from these outlets.", ["Coastline News"], max_length=50)
-]
-ExcludedIds = Annotated[
-    list[ArticleId], doc("Neither these articles nor copies of them.", ["pool-3"], max_length=200)
-]
+Sources = Annotated[list[Source], doc("Only from these outlets.", ["Coastline News"], max_length=50)]
+ExcludedSources = Annotated[list[Source], doc("None of these outlets.", ["Radio"], max_length=50)]
+ExcludedIds = Annotated[list[ArticleId], doc("Neither these nor their copies.", ["pool-3"], max_length=200)]
 RelatedLimit = Annotated[int, doc("Maximum number of items.", 20, ge=1, le=MAX_RELATED_PAGE)]
-RelatedSince = Annotated[
-    Moment, doc("Only published (else arrived) from this time or age on.", "7d", "2026-11-20T08:00:00Z")
-]
-RelatedUntil = Annotated[Moment, doc("Only published (else arrived) before this time or age.", "1h")]
+RelatedSince = Annotated[Moment, doc("Published (else arrived) from this time or age on.", "7d")]
+RelatedUntil = Annotated[Moment, doc("Published (else arrived) before this time or age.", "1h")]
 HalfLife = Annotated[str, doc(HALF_LIFE, "2d", max_length=10)]
 Diversity = Annotated[float, doc(DIVERSITY, 0.3, ge=0, le=1)]
-MinScore = Annotated[float, doc(MIN_SCORE, 0.5, ge=0, le=1)]
+MinScore = Annotated[float, doc("Least score; else the setting related_min_score.", 0.5, ge=0, le=1)]
 OnlyLanguage = Annotated[LanguageTag, doc(ONLY_LANGUAGE, "en")]
 SeenIds = Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=200)]
 NoteText = Annotated[str, Meta(max_length=MAX_NOTE_CHARS)]
@@ -90,19 +79,18 @@ class ReadArticle(Struct, forbid_unknown_fields=True):
     read_at: Annotated[OffsetDatetime | None, Meta(examples=["2026-11-20T08:40:00Z"])] = None
 
 
+ReadArticles = Annotated[
+    list[ArticleId | ReadArticle], doc("What a reader has read, 0 to 50.", ["pool-1"], max_length=50)
+]
+
+
 class RelatedIn(ArticleIn, forbid_unknown_fields=True, rename={"id_": "id"}):
     """What to find related articles for: an article by its content, or ids; neither: a new reader.
 
     The parameters of the query may be given here instead.
     """
 
-    ids: (
-        Annotated[
-            list[ArticleId | ReadArticle],
-            doc("What a reader has read, 0 to 50 ids, or ids with times.", ["pool-1"], max_length=50),
-        ]
-        | None
-    ) = None
+    ids: ReadArticles | None = None
     source: Annotated[Sources | Source | None, doc(BODY_SOURCE, "Brackwater Gazette")] = None  # type: ignore[assignment]
     limit: RelatedLimit | None = None
     since: RelatedSince | None = None

@@ -16,28 +16,18 @@ from aggregator.queries.relatedness import ScoredArticle
 from aggregator.time_units import DAY_MS
 
 DEFAULT_HALF_LIFE_MS = 7 * DAY_MS
-# Of a history, after which what was read counts half as much for its interest.
-READING_HALF_LIFE_MS = 7 * DAY_MS
+READING_HALF_LIFE_MS = 7 * DAY_MS  # of what was read
 HISTORY_DIVERSITY = 0.3
-# Similarity from which two articles that were read are one interest.
+# Similarity of two articles that were read of one interest (``scripts/bench histories``).
 SAME_INTEREST = 0.35
-# Articles that compete for a place, shared by the interests.
-POOL = 3
+POOL = 3  # articles that compete for a place, shared by the interests
 LEVELS = 4  # of the probability, by which articles are equally related
 _SMALLEST = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class RelatedOptions:
-    """What may be answered, and in which order; None: the default.
-
-    since_ms, until_ms        published (else arrived) from, and before
-    sources, exclude_sources  outlets as ``source_key`` spells them; (): any
-    exclude_ids               neither these articles nor copies of them
-    half_life_ms              age at which an answer counts half as much; 0: age does not count
-    diversity                 how much an answer moves back that resembles better ones, 0..1
-    min_score                 least probability, 0..1
-    """
+    """What may be answered, and in which order, as the HTTP API has it; sources by their ``source_key``."""
 
     limit: int = 10
     since_ms: int | None = None

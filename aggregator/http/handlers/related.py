@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from aggregator.analysis.text.normalization import source_key
 from aggregator.app import Service
+from aggregator.concurrency import current_caller
 from aggregator.contract import decoding, encoding, responses
 from aggregator.contract.requests import RelatedBatchIn, RelatedIn, RelatedQuery
 from aggregator.domain import RelatedItem
@@ -63,6 +64,10 @@ async def post_batch(request: web.Request, service: Service, body: RelatedBatchI
     """List articles related to each of up to 100 stored articles, for pages that are rendered in advance."""
     ids = list(dict.fromkeys(decoding.check_ids(body.ids)))
     options, slots = _options(service, NO_PARAMETERS, body), asyncio.Semaphore(CONCURRENT_LISTS)
+    if caller_id(request):  # each list costs as much as a request
+        edge = service.edge
+        limiter = edge.related_limiter if is_public(request) else edge.rate_limiter
+        await limiter.acquire(current_caller.get(), len(ids) - 1)
 
     async def related(id_: str) -> Sequence[RelatedItem] | None:
         async with slots:

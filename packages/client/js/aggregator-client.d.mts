@@ -584,23 +584,23 @@ export interface RelatedIn {
   lang?: string | null;
   /** Name of a policy profile of the service, or "default"; absent: selected by the source. */
   policy?: string | null;
-  /** What a reader has read, 0 to 50 ids, or ids with times. */
+  /** What a reader has read, 0 to 50. */
   ids?: Array<string | ReadArticle> | null;
   /** Maximum number of items. */
   limit?: number | null;
-  /** Only published (else arrived) from this time or age on. */
+  /** Published (else arrived) from this time or age on. */
   since?: string | null;
-  /** Only published (else arrived) before this time or age. */
+  /** Published (else arrived) before this time or age. */
   until?: string | null;
-  /** No articles from these outlets. */
+  /** None of these outlets. */
   exclude_source?: Array<string> | null;
-  /** Neither these articles nor copies of them. */
+  /** Neither these nor their copies. */
   exclude_ids?: Array<string> | null;
-  /** Age at which an answer counts half as much, e.g. 12h or 2d; 0: age does not count. By default 7d, and only age before the article that was asked about counts. */
+  /** Age at which an answer counts half, e.g. 12h; 0: none. Default: 7d of age before the question. */
   half_life?: string | null;
-  /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, histories 0.3. */
+  /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3. */
   diversity?: number | null;
-  /** Only articles with at least this score, 0 to 1; by default the setting related_min_score. */
+  /** Least score; else the setting related_min_score. */
   min_score?: number | null;
 }
 
@@ -638,23 +638,23 @@ export interface RelatedOut {
 export interface RelatedQuery {
   /** Maximum number of items. */
   limit?: number;
-  /** Only published (else arrived) from this time or age on. */
+  /** Published (else arrived) from this time or age on. */
   since?: string | null;
-  /** Only published (else arrived) before this time or age. */
+  /** Published (else arrived) before this time or age. */
   until?: string | null;
-  /** Only articles from these outlets (repeat it, or a list in a body). */
+  /** Only from these outlets. */
   source?: Array<string>;
-  /** No articles from these outlets. */
+  /** None of these outlets. */
   exclude_source?: Array<string>;
-  /** Neither these articles nor copies of them. */
+  /** Neither these nor their copies. */
   exclude_ids?: Array<string>;
   /** Only articles in this language, e.g. "de"; "und": no language was detected. */
   lang?: string | null;
-  /** Age at which an answer counts half as much, e.g. 12h or 2d; 0: age does not count. By default 7d, and only age before the article that was asked about counts. */
+  /** Age at which an answer counts half, e.g. 12h; 0: none. Default: 7d of age before the question. */
   half_life?: string | null;
-  /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, histories 0.3. */
+  /** How much an answer that resembles better ones moves back, 0 to 1; by default 0, for ids 0.3. */
   diversity?: number | null;
-  /** Only articles with at least this score, 0 to 1; by default the setting related_min_score. */
+  /** Least score; else the setting related_min_score. */
   min_score?: number | null;
 }
 
@@ -796,6 +796,6 @@ export interface VerdictOut {
   withdrawn?: Array<string>;
   /** Whether the store had forgotten what it held, so that a copy may be called new: see /readyz. */
   unchecked?: boolean;
-  /** Whether it is stored: not by a dry run, nor in another's store. */
+  /** Whether it is stored: not by a dry run, in another's store, or of an untrusted source. */
   stored?: boolean;
 }

@@ -28,7 +28,7 @@ from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.changes import EditorActions
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.desks import Desks
-from aggregator.events.detection.model import BurstRule, RuleMode, SourceFamilies
+from aggregator.events.detection.model import BurstRule, RuleMode
 from aggregator.events.repository import NUMBER_KEY_PREFIX, EventRepository
 from aggregator.events.search import EventSearch
 from aggregator.events.selection import OwnSources
@@ -397,7 +397,7 @@ def build_background(
         build_burst_rule(settings),
         yield_control=yield_control,
         trusted_clock=lambda: clock_guard.trusted_ms or 0,
-        families=lambda: SourceFamilies.of(collector.family_of if settings.source_families else {}),
+        families=lambda: collector.family_of if settings.source_families else {},
         term_rates=lambda: load_term_rates(_models_dir(settings.models_dir)),
     )
     maintenance = IndexMaintenance(

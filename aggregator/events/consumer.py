@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -25,7 +25,7 @@ from aggregator.concurrency import YieldControl, yield_control
 from aggregator.domain import StreamItem
 from aggregator.events.changes import EventUnitOfWork
 from aggregator.events.detection.detector import BurstDetector
-from aggregator.events.detection.model import BurstRule, EventChange, LearningStatus, RuleMode, SourceFamilies
+from aggregator.events.detection.model import BurstRule, EventChange, LearningStatus, RuleMode
 from aggregator.events.detection.top_stories import top_stories
 from aggregator.events.repository import (
     INDEX_FORMAT,
@@ -126,7 +126,7 @@ class DetectorRunner:
         yield_control: YieldControl = yield_control,
         trusted_clock: Callable[[], int] | None = None,
         term_rates: Callable[[], TermRates | None] = lambda: None,
-        families: Callable[[], SourceFamilies] = SourceFamilies,
+        families: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.repository = repository
         self._rule, self._checkpoint_interval_ms = rule, checkpoint_interval_ms

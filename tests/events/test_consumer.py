@@ -15,7 +15,7 @@ from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import CHECKPOINT_INTERVAL_MS, STATE_KEY, DetectorRunner
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.items import MAX_PER_MINUTE
-from aggregator.events.detection.model import BurstRule, DetectedEvent, LearningStatus, SourceFamilies
+from aggregator.events.detection.model import BurstRule, DetectedEvent, LearningStatus
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import Event
 from aggregator.events.repository import CHANGES_KEY, EVENT_RETENTION_MS, POSITION_KEY, EventRepository
@@ -513,7 +513,7 @@ async def test_a_bulk_load_without_dates_is_logged_once(caplog: pytest.LogCaptur
 
 async def test_families_that_change_before_a_crash_do_not_change_the_replay(index: FakeIndex) -> None:
     """The detector counts by the families of its last checkpoint: the next leader fires the same event."""
-    known = SourceFamilies()
+    known: dict[str, str] = {}
 
     class Failing(MemoryStore):
         broken = False
@@ -537,14 +537,14 @@ async def test_families_that_change_before_a_crash_do_not_change_the_replay(inde
     stores[1].broken = True
     with pytest.raises(StoreUnavailable):
         await runner(stores[1]).poll(index, at(17))
-    known = SourceFamilies.of({f"outlet{n}.example": "chain" for n in range(3)})
+    known = {f"outlet{n}.example": "chain" for n in range(3)}
     stores[1].broken = False
 
     assert await runner(stores[1]).poll(index, at(17)) == [fired]
     events = [await store.read([STATE_KEY]) for store in stores]
     states = [BurstDetector.load(zlib.decompress(event[0] or b""), RULE) for event in events]
-    assert [state.memory.families for state in states] == [SourceFamilies(), known]
-    states[1].set_families(SourceFamilies())
+    assert [state.memory.families for state in states] == [{}, known]
+    states[1].set_families({})
     assert states[0].dump() == states[1].dump()
 
 

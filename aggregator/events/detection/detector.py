@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.analysis.text.normalization import source_key, split_headline
@@ -33,7 +33,6 @@ from aggregator.events.detection.model import (
     EditorOverrides,
     EventChange,
     LearnedHistory,
-    SourceFamilies,
 )
 from aggregator.events.detection.state import DetectorState, Memory
 from aggregator.events.detection.voices import Source, Story
@@ -150,13 +149,13 @@ class BurstDetector:
         self.overrides = overrides
         self._apply_overrides()
 
-    def set_families(self, families: SourceFamilies) -> None:
-        """Count these syndication families as one source each from now on; part of the saved state."""
-        self.memory.families = families
+    def set_families(self, family_of: Mapping[str, str]) -> None:
+        """Count syndication families, by source, as one source each from now on; part of the saved state."""
+        self.memory.families = dict(sorted(family_of.items()))
 
     def voice_of(self, source: str) -> str:
         """The voice of a source: its family, or itself."""
-        return self.memory.families.family_of.get(source, source)
+        return self.memory.families.get(source, source)
 
     def drain_changes(self) -> list[EventChange]:
         """Return the changes since the last call, in order, each with the present version of its event."""
@@ -412,8 +411,7 @@ class BurstDetector:
         if not expectation.exceeds_expectation(cluster.counted_items, expected, rule):
             return None
         members = [member for member in cluster.members.values() if member.is_counted]
-        families = self.memory.families.family_of
-        story = self.memory.voices.count(members, lang, needed, rule, hour, families)
+        story = self.memory.voices.count(members, lang, needed, rule, hour, self.memory.families)
         if rule.min_sources == 1:
             story = story._replace(size=len(members), items=len(members), told=len(members))
         if story.size <= needed or story.voices < rule.min_sources:

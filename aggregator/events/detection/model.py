@@ -1,4 +1,4 @@
-"""Value types of the detector: burst rule, syndication families, events, their changes, editor overrides.
+"""Value types of the detector: burst rule, events, their changes, editor overrides.
 
 Editor overrides are persistent instructions (mute, merge, removed item) that describe a desired state, so
 the detector can apply them repeatedly.
@@ -6,12 +6,11 @@ the detector can apply them repeatedly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
-import xxhash
 
 from aggregator.domain import StreamItem, arrival_ms_of
 from aggregator.time_units import DAY_MS, HOUR_MS
@@ -54,20 +53,6 @@ class BurstRule:
     alerts_per_day: float = 2.0
     sensitivity: float = 1.0
     mode: RuleMode = "stories"
-
-
-class SourceFamilies(msgspec.Struct, frozen=True, array_like=True):
-    """Syndication families, each of which counts as one source: family by source; ``version``: hash."""
-
-    version: int = 0
-    family_of: dict[str, str] = {}
-
-    @classmethod
-    def of(cls, family_of: Mapping[str, str]) -> SourceFamilies:
-        """These families, under the hash of their sorted names."""
-        pairs = sorted(family_of.items())
-        data = "\0".join(name for pair in pairs for name in pair).encode("utf-8", "surrogatepass")
-        return cls(xxhash.xxh3_64_intdigest(data), dict(pairs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from aggregator.events.detection.clustering import Cluster, WindowItem
 from aggregator.events.detection.items import UndatedArticles
 from aggregator.events.detection.late import LateArticles
 from aggregator.events.detection.lifecycle import OpenEvent
-from aggregator.events.detection.model import SourceFamilies
 from aggregator.events.detection.voices import Bursts, Voices
 
 FORMAT_BYTE = b"\x07"
@@ -27,7 +26,7 @@ class Memory(msgspec.Struct, array_like=True):
 
     undated: UndatedArticles = msgspec.field(default_factory=UndatedArticles)
     bursts: Bursts = msgspec.field(default_factory=Bursts)
-    families: SourceFamilies = SourceFamilies()
+    families: dict[str, str] = {}
     voices: Voices = msgspec.field(default_factory=Voices)
     late: LateArticles = msgspec.field(default_factory=LateArticles)
 

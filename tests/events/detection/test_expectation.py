@@ -15,7 +15,7 @@ from aggregator.analysis.text import tokenizer
 from aggregator.events.detection.baseline import Baseline, documents_in
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.expectation import ColdStart, TermWeights
-from aggregator.events.detection.model import BurstRule, SourceFamilies
+from aggregator.events.detection.model import BurstRule
 from aggregator.time_units import DAY_MS, HOUR_MS
 from tests.events.detection.window_items import cluster_of, window_item
 from tests.support.detector_stream import DetectorStream
@@ -36,14 +36,14 @@ def test_an_event_needs_min_sources() -> None:
 def test_a_family_counts_as_one_source() -> None:
     """One newswire text in three outlets of one chain is not three sources."""
     stream = DetectorStream(BurstRule(min_sources=2))
-    families = SourceFamilies.of({"two.example": "one.example", "three.example": "one.example"})
+    families = {"two.example": "one.example", "three.example": "one.example"}
     stream.detector.set_families(families)
     for i, name in enumerate(("one", "two", "three") * 7):
         stream.send(i, source=f"{name}.example", title=f"Item {i}")
 
     assert stream.fired == []
     assert BurstDetector.load(stream.detector.dump(), stream.detector.rule).memory.families == families
-    stream.detector.set_families(SourceFamilies())
+    stream.detector.set_families({})
     stream.send(22, source="one.example", title="Item 22")
     assert [event.size for event in stream.fired] == [22]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from aggregator.events.detection.model import SourceFamilies
 from aggregator.events.detection.top_stories import TopStory, story_size, top_stories
 from tests.events.detection.test_newsworthiness import TOWNS
 from tests.support.detector_stream import DetectorStream, time_ms
@@ -43,7 +42,7 @@ def test_each_story_is_listed_once_by_its_voices() -> None:
 def test_families_are_one_voice_and_items_count_by_doublings() -> None:
     """Twelve items of one family are fewer than nine of nine outlets."""
     stream = DetectorStream()
-    stream.detector.set_families(SourceFamilies.of({f"f{n}.example": "f0.example" for n in range(12)}))
+    stream.detector.set_families({f"f{n}.example": "f0.example" for n in range(12)})
     for n in range(12):
         stream.send(n, "ferry strike northern quay", source=f"f{n}.example")
     stream.send_burst(9, start=3, words="apple pear market figures")

@@ -12,7 +12,6 @@ equal input gives equal bytes.
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import mul
 
@@ -41,7 +40,6 @@ _OPENING = round(MAX_TERM_WEIGHT * OPENING_WEIGHT)
 RADIUS_BITS = 7
 # Latest items of a cluster that decide whether it is news: a series of hundreds is checked with every item.
 MAX_EXAMINED_ITEMS = 64
-_UNKNOWN_NORM = float("nan")  # recognized by norm != norm
 
 TermWeigher = Callable[[str], float]
 
@@ -107,27 +105,20 @@ MergePredicate = Callable[[Cluster, Cluster], bool]
 
 
 class ClusterIndex:
-    """The open clusters by key, number and term; ``changed_keys``: those that grew, for the next merging."""
+    """The open clusters by key, number and term; ``changed_keys``: those that grew, for the next merging.
+
+    ``minute``: the clock, by which norms expire.
+    """
 
     def __init__(self) -> None:
         self.by_key: dict[int, Cluster] = {}
         self.next_key = 0
         self.changed_keys: dict[int, None] = {}
-        self._minute = 0
+        self.minute = 0
         self.key_by_number: dict[int, int] = {}
         self._postings = Postings()
         self._slots: dict[int, int] = {}  # by cluster key
-        # Arrays by slot: cluster key, number of items, and norm (unknown if items changed or it is too old).
-        self._keys = array("q")
-        self._sizes = array("q")
-        self._norms = array("d")
-
-    def begin_minute(self, minute: int) -> None:
-        """Set the clock and expire old norms; all of them if the clock goes back."""
-        self._minute = minute
-        for key, slot in self._slots.items():
-            if not 0 <= minute - self.by_key[key].norm_minute < NORM_STALE_MINUTES:
-                self._norms[slot] = _UNKNOWN_NORM
+        self._by_slot: list[Cluster] = []
 
     def create(self, member: WindowItem, suffix: str = "") -> Cluster:
         """Return a new, empty cluster. Its id: of its first item and, in a division, ``suffix`` and key."""
@@ -141,32 +132,19 @@ class ClusterIndex:
         """Return the nearest cluster (the older on a tie), its cosine; (None, 0.0) below ``JOIN_COSINE``."""
         squares, length = _squared_weights(terms, weigh)
         parts = sorted([(-square * terms[term], term, square) for term, square in squares])
-        best, nearest = None, 0.0
-        for slot, dot in self._candidate_products(parts, length).items():
-            key, norm = self._keys[slot], self._norms[slot]
-            if norm != norm:  # noqa: PLR0124 - NaN; math.isnan() would cost a call per candidate
-                norm = self._refreshed_norm(self.by_key[key], weigh, NORM_STALE_MINUTES)
-            cosine = dot / (length * norm)
-            if cosine > nearest or (cosine == nearest and best is not None and key < best):
-                best, nearest = key, cosine
-        if best is None or nearest < JOIN_COSINE:
-            return None, 0.0
-        return self.by_key[best], min(1.0, nearest)
-
-    def _candidate_products(
-        self, parts: Sequence[tuple[float, str, float]], length: float
-    ) -> dict[int, float]:
-        """Dot products by slot of ``parts``, (negative square, term, factor); of many only the near ones."""
         posted = self._postings.lookup([term for _, term, _ in parts])
         lengths, (slots, sums) = list(map(len, posted)), columns(posted)
         products = sums * np.array([factor for _, _, factor in parts]).repeat(lengths)
         prefix_end = sum(lengths[: _prefix_length(parts, length)])
         candidates = np.bincount(slots[:prefix_end], products[:prefix_end]).nonzero()[0]
+        best, nearest = None, 0.0
         dots = np.bincount(slots, products)[candidates]
-        norms = np.frombuffer(self._norms)[candidates]
-        # Negated, since an unknown norm (NaN) compares false and must be kept.
-        is_near = ~(dots / (length * norms) < JOIN_COSINE)
-        return dict(zip(candidates[is_near].tolist(), dots[is_near].tolist(), strict=True))
+        for slot, dot in zip(candidates.tolist(), dots.tolist(), strict=True):
+            cluster = self._by_slot[slot]
+            cosine = dot / (length * self._refreshed_norm(cluster, weigh, NORM_STALE_MINUTES))
+            if cosine > nearest or (cosine == nearest and best is not None and cluster.key < best.key):
+                best, nearest = cluster, cosine
+        return (best, min(1.0, nearest)) if nearest >= JOIN_COSINE else (None, 0.0)
 
     def add_item(self, cluster: Cluster, member: WindowItem) -> None:
         """Add an item. Its first version must not be in any cluster."""
@@ -176,8 +154,7 @@ class ClusterIndex:
         if member.number != member.first_version:
             self.key_by_number[member.number] = cluster.key
         cluster.counted_items += member.is_counted
-        slot = self._mark_changed(cluster)
-        self._postings.add(slot, cluster.term_sums, member.terms)
+        self._postings.add(self._slots[cluster.key], cluster.term_sums, member.terms)
         cluster.new_items += 1
         size = len(cluster.members)
         if size >= MIN_ITEMS_TO_MERGE and cluster.new_items >= NEGLIGIBLE_SHARE * size:
@@ -203,7 +180,7 @@ class ClusterIndex:
         self.key_by_number.pop(member.first_version, None)
         self.key_by_number.pop(member.number, None)
         cluster.counted_items -= member.is_counted
-        self._postings.subtract(self._mark_changed(cluster), cluster.term_sums, member.terms)
+        self._postings.subtract(self._slots[cluster.key], cluster.term_sums, member.terms)
         if not cluster.members:
             self._release_slot(cluster)
         return cluster
@@ -217,7 +194,7 @@ class ClusterIndex:
             self.key_by_number[member.first_version] = self.key_by_number[member.number] = into.key
         sums = dict(other.term_sums)
         self._postings.subtract(self._slots[other.key], other.term_sums, sums)
-        self._postings.add(self._mark_changed(into), into.term_sums, sums)
+        self._postings.add(self._slots[into.key], into.term_sums, sums)
         into.sightings += other.sightings
         into.counted_items += other.counted_items
         into.since_ms = min(into.since_ms, other.since_ms)
@@ -253,15 +230,15 @@ class ClusterIndex:
     def with_any_term(self, terms: Iterable[str]) -> list[Cluster]:
         """The clusters that hold any of these terms and are large enough to be merged, oldest first."""
         slots, _ = columns(self._postings.lookup(terms))
-        found = [self._keys[s] for s in set(slots.tolist()) if self._sizes[s] >= MIN_ITEMS_TO_BE_MERGED]
-        return [self.by_key[key] for key in sorted(found)]
+        found = map(self._by_slot.__getitem__, set(slots.tolist()))
+        large = [cluster for cluster in found if len(cluster.members) >= MIN_ITEMS_TO_BE_MERGED]
+        return sorted(large, key=lambda cluster: cluster.key)
 
     def restore(self, clusters: Iterable[Cluster], next_key: int) -> None:
         """Add saved clusters to an empty index."""
         self.next_key = next_key
         for cluster in clusters:
             slot = self._assign_slot(cluster)
-            self._sizes[slot] = len(cluster.members)
             for member in cluster.members.values():
                 self.key_by_number[member.first_version] = self.key_by_number[member.number] = cluster.key
             self._postings.add(slot, {}, cluster.term_sums)
@@ -279,19 +256,22 @@ class ClusterIndex:
         squares = np.bincount(slots, weighted * weighted)
         near = ((dots > 0) & (dots >= min_product * np.sqrt(squares))).nonzero()[0]
         found = zip(near.tolist(), dots[near].tolist(), squares[near].tolist(), strict=True)
-        large = [(self._keys[s], dot, sq) for s, dot, sq in found if self._sizes[s] >= MIN_ITEMS_TO_BE_MERGED]
-        return sorted(product for product in large if product[0] != cluster.key)
+        products = ((self._by_slot[slot], dot, squares) for slot, dot, squares in found)
+        return sorted(
+            (other.key, dot, squares)
+            for other, dot, squares in products
+            if len(other.members) >= MIN_ITEMS_TO_BE_MERGED and other is not cluster
+        )
 
     def _refreshed_norm(self, cluster: Cluster, weigh: TermWeigher, max_age_minutes: int = 1) -> float:
         size = len(cluster.members)
-        fresh = self._minute - cluster.norm_minute < max_age_minutes
+        fresh = 0 <= self.minute - cluster.norm_minute < max_age_minutes
         if not fresh or abs(size - cluster.norm_size) >= max(1.0, cluster.norm_size * NEGLIGIBLE_SHARE):
             squares = 0.0  # a loop, because the rounding of sum() differs between Python versions
             for weighted in map(mul, map(weigh, cluster.term_sums), cluster.term_sums.values()):
                 squares += weighted * weighted
             cluster.norm = math.sqrt(squares)
-            cluster.norm_size, cluster.norm_minute = size, self._minute
-            self._norms[self._slots[cluster.key]] = cluster.norm
+            cluster.norm_size, cluster.norm_minute = size, self.minute
         return cluster.norm
 
     # -- slots ---------------------------------------------------------------------------------
@@ -299,22 +279,13 @@ class ClusterIndex:
     def _assign_slot(self, cluster: Cluster) -> int:
         self.by_key[cluster.key] = cluster
         slot = self._slots[cluster.key] = self._postings.allocate_slot()
-        if slot == len(self._keys):
-            self._keys.append(0)
-            self._sizes.append(0)
-            self._norms.append(0.0)
-        self._keys[slot], self._sizes[slot], self._norms[slot] = cluster.key, 0, _UNKNOWN_NORM
+        self._by_slot[slot : slot + 1] = [cluster]
         return slot
 
     def _release_slot(self, cluster: Cluster) -> None:
         del self.by_key[cluster.key]
         self.changed_keys.pop(cluster.key, None)
         self._postings.free_slot(self._slots.pop(cluster.key))
-
-    def _mark_changed(self, cluster: Cluster) -> int:
-        slot = self._slots[cluster.key]
-        self._sizes[slot], self._norms[slot] = len(cluster.members), _UNKNOWN_NORM
-        return slot
 
 
 def _prefix_length(parts: Sequence[tuple[float, str, float]], length: float) -> int:

@@ -132,7 +132,7 @@ class BurstDetector:
         self.clock_ms = now_ms
         if is_new_minute:
             self.term_weights.refresh(self.clock_ms)
-            self.clusters.begin_minute(now_ms // MINUTE_MS)
+            self.clusters.minute = now_ms // MINUTE_MS
             if self.rule.adapts:
                 main = max(self.memory.voices.documents, key=self._documents_in, default="")
                 self.term_weights.min_burst_documents = self._items_needed(main) // 2 + 1
@@ -232,7 +232,7 @@ class BurstDetector:
         self.memory = state.memory
         self.open_events.closed = state.closed
         self.term_weights.min_burst_documents = state.min_burst_documents
-        self.clusters.begin_minute(state.clock_ms // MINUTE_MS)
+        self.clusters.minute = state.clock_ms // MINUTE_MS
         self.clusters.restore(state.clusters, state.next_cluster_key)
         self.clusters.changed_keys = dict.fromkeys(state.changed_clusters)
         self.open_events.needs_headline = dict.fromkeys(state.needs_headline)

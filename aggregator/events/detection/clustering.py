@@ -208,16 +208,24 @@ class ClusterIndex:
     ) -> Cluster | None:
         """The nearest cluster by the key terms ``top_terms``, from ``MERGE_COSINE`` on, that may merge."""
         own_norm = self._refreshed_norm(cluster, weigh)
+        weights = [weigh(term) for term in top_terms]
+        own_sums = [weight * cluster.term_sums[term] for weight, term in zip(weights, top_terms, strict=True)]
+        posted = self._postings.lookup(top_terms)
+        lengths, (slots, sums) = list(map(len, posted)), columns(posted)
+        weighted = np.array(weights).repeat(lengths) * sums
+        dots = np.bincount(slots, np.array(own_sums).repeat(lengths) * weighted)
+        # The norm over all terms is at least that over the common ones: most candidates end here.
+        least = MERGE_COSINE * own_norm * np.sqrt(np.bincount(slots, weighted * weighted))
+        near = ((dots > 0) & (dots >= least)).nonzero()[0]
+        found = [
+            (self._by_slot[slot], dot) for slot, dot in zip(near.tolist(), dots[near].tolist(), strict=True)
+        ]
         best, nearest = None, MERGE_COSINE
-        for key, dot, squares in self._merge_products(cluster, top_terms, weigh, nearest * own_norm):
-            # The norm over all terms is at least that over the common ones: most candidates end here.
-            if dot < nearest * own_norm * math.sqrt(squares):
+        for other, dot in sorted(found, key=lambda entry: entry[0].key):
+            if other is cluster or len(other.members) < MIN_ITEMS_TO_BE_MERGED:
                 continue
-            other = self.by_key[key]
             cosine = dot / (own_norm * self._refreshed_norm(other, weigh))
-            if cosine < nearest or (best is not None and cosine == nearest):
-                continue
-            if may_merge(cluster, other):
+            if (cosine > nearest or (best is None and cosine == nearest)) and may_merge(cluster, other):
                 best, nearest = other, cosine
         return best
 
@@ -242,26 +250,6 @@ class ClusterIndex:
             for member in cluster.members.values():
                 self.key_by_number[member.first_version] = self.key_by_number[member.number] = cluster.key
             self._postings.add(slot, {}, cluster.term_sums)
-
-    def _merge_products(
-        self, cluster: Cluster, terms: Sequence[str], weigh: TermWeigher, min_product: float
-    ) -> list[tuple[int, float, float]]:
-        """Merge candidates, oldest first: (key, dot product over ``terms``, sum of their squares)."""
-        weights = [weigh(term) for term in terms]
-        own_sums = [weight * cluster.term_sums[term] for weight, term in zip(weights, terms, strict=True)]
-        posted = self._postings.lookup(terms)
-        lengths, (slots, sums) = list(map(len, posted)), columns(posted)
-        weighted = np.array(weights).repeat(lengths) * sums
-        dots = np.bincount(slots, np.array(own_sums).repeat(lengths) * weighted)
-        squares = np.bincount(slots, weighted * weighted)
-        near = ((dots > 0) & (dots >= min_product * np.sqrt(squares))).nonzero()[0]
-        found = zip(near.tolist(), dots[near].tolist(), squares[near].tolist(), strict=True)
-        products = ((self._by_slot[slot], dot, squares) for slot, dot, squares in found)
-        return sorted(
-            (other.key, dot, squares)
-            for other, dot, squares in products
-            if len(other.members) >= MIN_ITEMS_TO_BE_MERGED and other is not cluster
-        )
 
     def _refreshed_norm(self, cluster: Cluster, weigh: TermWeigher, max_age_minutes: int = 1) -> float:
         size = len(cluster.members)

@@ -46,6 +46,10 @@ def parse_address(url: str) -> StoreAddress:
     """Raises ConfigurationError."""
     try:
         parts = urlsplit(url)
+        if parts.scheme != "unix" and "@" in parts.path + parts.fragment:
+            raise ConfigurationError(
+                "store_url: in user name and password write @ as %40, / as %2F, ? as %3F and # as %23."
+            )
         query = dict(parse_qsl(parts.query))
         own = {name: query.pop(name, "") for name in _OWN_OPTIONS}
         scheme, _, kind = parts.scheme.partition("+")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,6 +31,7 @@ AUTH_ERRORS: Final = (
 )
 # Of redis-py when redis+cluster:// points to a plain server; its type is generic.
 NOT_A_CLUSTER_MESSAGE: Final = "Cluster mode is not enabled"
+_NO_DATABASE_MESSAGE: Final = "DB index is out of range"
 # Of a RuntimeError of uvloop when a connection ended between its opening and the first write.
 _TRANSPORT_CLOSED_MESSAGE: Final = "the handler is closed"
 _BAD_CERTIFICATE_MESSAGE: Final = "CERTIFICATE_VERIFY_FAILED"
@@ -38,6 +40,10 @@ _CONNECT_TIMEOUT_MESSAGE: Final = "connecting to server"
 # Sentence for each error type of redis-py, most specific first. ``{at}`` is the server's address.
 _MESSAGES_BY_TYPE: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = (
     ((driver.BusyLoadingError,), "The store at {at} is still loading its data; try again in a moment."),
+    (
+        (driver.NoPermissionError,),
+        "The store at {at} does not permit this user a command or key that is needed; change its ACL.",
+    ),
     (
         AUTH_ERRORS,
         "The store at {at} rejects this user name or password; correct store_url or the user's permissions.",
@@ -54,6 +60,7 @@ _MESSAGES_BY_TYPE: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = 
         "The cluster at {at} has no primary for some hash slots; wait for its failover or repair it.",
     ),
     ((driver.NoScriptError,), "The store at {at} lost its cached scripts; try again."),
+    ((socket.gaierror,), "The name of the store at {at} cannot be resolved; check DNS, and store_url."),
     (
         (driver.ConnectionError, driver.RedisClusterException, OSError, RuntimeError),
         "The store at {at} cannot be reached or dropped the connection; check that it is running, "
@@ -93,15 +100,17 @@ def describe(error: BaseException, address: str) -> str:
     if _BAD_CERTIFICATE_MESSAGE in str(error):
         reason = first_line(error).partition("certificate verify failed: ")[2].partition(" (_ssl")[0]
         return (
-            f"The certificate of the store at {address} is not trusted ({reason.rstrip('.')}); add "
-            "?ssl_ca_certs=FILE to store_url with the certificate authority that signed it, and use the "
-            "host name it was issued for."
+            f"The certificate of the store at {address} is not trusted ({reason.rstrip('.')}); renew it if "
+            "it has expired, or add ?ssl_ca_certs=FILE to store_url with the authority that signed it, "
+            "and use the host name it was issued for."
         )
     if isinstance(error, driver.TimeoutError) and _CONNECT_TIMEOUT_MESSAGE in str(error):
         return (
             f"The store at {address} did not accept a connection in time; check that it is running, and "
             "that it uses TLS if store_url is rediss://."
         )
+    below = (error.__cause__, error.__context__)
+    error = next((each for each in below if isinstance(each, socket.gaierror)), error)
     for kinds, text in _MESSAGES_BY_TYPE:
         if isinstance(error, kinds):
             return text.format(at=address)
@@ -113,7 +122,8 @@ def describe(error: BaseException, address: str) -> str:
 def is_configuration_error(error: BaseException | None) -> bool:
     """Whether waiting does not resolve the error: store_url must be corrected."""
     text = str(error)
-    return isinstance(error, AUTH_ERRORS) or NOT_A_CLUSTER_MESSAGE in text or _BAD_CERTIFICATE_MESSAGE in text
+    known = NOT_A_CLUSTER_MESSAGE, _BAD_CERTIFICATE_MESSAGE, _NO_DATABASE_MESSAGE
+    return isinstance(error, AUTH_ERRORS) or any(message in text for message in known)
 
 
 def root_cause(error: BaseException) -> BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ from aggregator.store.diagnostics import (
 from aggregator.store.disk import DiskSpace
 
 ADDRESS = "store.example:6379"
+EXPIRED = (
+    "Error 1: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired (_ssl.c:1)"
+)
 UNTRUSTED = driver.ConnectionError(
     "Error 1 connecting: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: "
     "self-signed certificate (_ssl.c:1000)."
@@ -46,7 +50,9 @@ def caused_by(error: Exception, cause: Exception) -> Exception:
     [
         (driver.BusyLoadingError("LOADING"), "still loading its data"),
         (driver.AuthenticationError("WRONGPASS"), "rejects this user name or password"),
-        (driver.NoPermissionError("no permissions"), "rejects this user name or password"),
+        (driver.NoPermissionError("no permissions"), "does not permit this user .* change its ACL"),
+        (driver.ConnectionError(EXPIRED), r"not trusted \(certificate has expired\); renew it"),
+        (caused_by(driver.ConnectionError("Error -3"), socket.gaierror(-3, "try again")), "check DNS"),
         (driver.MaxConnectionsError("too many"), "connections to the store at .* are busy"),
         (caused_by(driver.ConnectionError("none free"), TimeoutError()), "All connections .* are busy"),
         (driver.TimeoutError("Timeout reading"), "did not answer in time"),
@@ -95,6 +101,7 @@ def test_only_errors_that_waiting_does_not_resolve_are_configuration_errors() ->
     assert is_configuration_error(driver.AuthenticationError("WRONGPASS"))
     assert is_configuration_error(driver.RedisClusterException(NOT_A_CLUSTER_MESSAGE))
     assert is_configuration_error(UNTRUSTED)
+    assert is_configuration_error(driver.ResponseError("DB index is out of range"))
     assert not is_configuration_error(driver.BusyLoadingError("LOADING"))
     assert not is_configuration_error(ConnectionRefusedError("refused"))
     assert not is_configuration_error(None)

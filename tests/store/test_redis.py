@@ -18,6 +18,7 @@ from redis import exceptions as driver
 from aggregator.cli.doctor import acl_command
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import Delete, Put, StreamAdd, Transaction, ValueEquals
+from aggregator.store.client import open_client
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.periodic_task import Lease
 from aggregator.store.redis import RedisStore
@@ -583,3 +584,19 @@ async def test_replicated_acknowledges_what_replicas_have(own_server: EmbeddedSe
                 assert at_replica.get("{t}a") == b"x"
                 assert await store.commit(Transaction((), (Put(b"{t}b", b"y"),))) == ()
                 assert at_replica.get("{t}b") == b"y"
+
+
+@pytest.mark.parametrize("password", ["p@ss/w#rd", "p@ss/word", ":#@", "@/@"])
+def test_a_password_that_is_not_escaped_is_no_host_name(password: str) -> None:
+    """A piece of it would be looked up, and shown, as the name of the store."""
+    with pytest.raises(ConfigurationError, match="@ as %40") as caught:
+        open_client(f"redis://doc:{password}@store.example:6379/0")
+    assert "ss" not in str(caught.value).replace("password", "")
+    open_client("redis://doc:p%40ss%2Fw%23rd@store.example:6379/0")
+
+
+async def test_a_name_that_cannot_be_resolved_is_a_matter_of_dns() -> None:
+    """Waited for: it may be back soon."""
+    store = open_client("redis://no-such-store.invalid:6379", connect_timeout_s=2.0)
+    with pytest.raises(StoreUnavailable, match="cannot be resolved; check DNS"):
+        await RedisStore(store).read([b"k"])

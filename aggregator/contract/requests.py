@@ -60,7 +60,6 @@ RelatedUntil = Annotated[Moment, doc("Published (else arrived) before this time 
 HalfLife = Annotated[str, doc(HALF_LIFE, "2d", max_length=10)]
 Diversity = Annotated[float, doc(DIVERSITY, 0.3, ge=0, le=1)]
 MinScore = Annotated[float, doc("Least score; else the setting related_min_score.", 0.5, ge=0, le=1)]
-OnlyLanguage = Annotated[LanguageTag, doc(ONLY_LANGUAGE, "en")]
 SeenIds = Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=200)]
 NoteText = Annotated[str, Meta(max_length=MAX_NOTE_CHARS)]
 EventsQueryString = Annotated[str, Meta(max_length=2000)]
@@ -260,7 +259,7 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
     source: Sources = []
     exclude_source: ExcludedSources = []
     exclude_ids: ExcludedIds = []
-    lang: OnlyLanguage | None = None
+    lang: Annotated[LanguageTag, doc(ONLY_LANGUAGE, "en")] | None = None
     half_life: HalfLife | None = None
     diversity: Diversity | None = None
     min_score: MinScore | None = None

@@ -159,15 +159,13 @@ def _allowed_origin(request: web.Request) -> str | None:
     Every page may ask for related articles and load the script that does, and read what is public.
     """
     origin, path = request.headers.get("Origin"), request.rel_url.raw_path
-    if is_public(request) or path == PUBLIC_SCRIPT:
+    is_preflight = request.method == "OPTIONS" and path.endswith("/related")
+    if is_preflight or is_public(request) or path == PUBLIC_SCRIPT:
         return ANY_ORIGIN
     if origin is None or not path.startswith("/v1/"):
         return None
     allowed = _allowed_origins(request.app[SERVICE].settings.cors_origins)
-    if ANY_ORIGIN not in allowed and origin in allowed:
-        return origin
-    is_preflight = request.method == "OPTIONS" and path.endswith("/related")
-    return ANY_ORIGIN if is_preflight or ANY_ORIGIN in allowed else None
+    return ANY_ORIGIN if ANY_ORIGIN in allowed else origin if origin in allowed else None
 
 
 @lru_cache(maxsize=16)

@@ -17,14 +17,8 @@ from aggregator.domain import NO_SKETCH, Analysis, AnalyzeMany, Article, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import Index, StoredArticle
 from aggregator.index.candidates import RelatedCandidates
-from aggregator.queries.ranking import (
-    DEFAULT_OPTIONS,
-    HISTORY_DIVERSITY,
-    Ranked,
-    RelatedOptions,
-    choose,
-    interests_of,
-)
+from aggregator.queries import ranking
+from aggregator.queries.ranking import DEFAULT_OPTIONS, Ranked, RelatedOptions
 from aggregator.queries.reasons import kind_of, shared_words
 from aggregator.queries.relatedness import (
     MIN_PROBABILITY,
@@ -127,7 +121,7 @@ class RelatedArticles:
             subject = _subject_of(await self._index.articles.get(id_))
             _cache_put(self._subject_cache, id_, subject)
             found = await self._find(replace(subject, binding=None), options)
-        return await self._answer([found] if found else [], [1.0], options, options.diversity or 0.0)
+        return await self._answer([found], [1.0], options)
 
     async def of_ids(
         self, read_ms: Mapping[str, int], options: RelatedOptions = DEFAULT_OPTIONS
@@ -142,15 +136,13 @@ class RelatedArticles:
         not_found = [id_ for id_ in read_ms if id_ not in stored]
         profiles = [(subject.article.terms, subject.article.minor_terms) for subject in subjects]
         times = [read_ms[subject.id] for subject in subjects]
-        interests = interests_of(unit_vectors(profiles), times, options.limit)
+        interests = ranking.interests_of(unit_vectors(profiles), times, options.limit)
         read = frozenset(subject.group for subject in subjects if subject.group is not None)
         found = await asyncio.gather(
             *(self._find(subjects[typical], options, read) for typical, _ in interests)
         )
-        diversity = HISTORY_DIVERSITY if options.diversity is None else options.diversity
-        return await self._answer(
-            list(filter(None, found)), [weight for _, weight in interests], options, diversity
-        ), not_found
+        weights = [weight for _, weight in interests]
+        return await self._answer(found, weights, options, ranking.HISTORY_DIVERSITY), not_found
 
     async def of_article(
         self, article: Article, options: RelatedOptions = DEFAULT_OPTIONS
@@ -160,7 +152,7 @@ class RelatedArticles:
         if isinstance(analysis, AggregatorError):
             raise analysis
         found = await self._find(Subject("", analysis, published_ms=article.published_at_ms), options)
-        return await self._answer([found] if found else [], [1.0], options, options.diversity or 0.0)
+        return await self._answer([found], [1.0], options)
 
     async def _find(
         self, subject: Subject, options: RelatedOptions, excluded: frozenset[int | None] = frozenset()
@@ -199,9 +191,15 @@ class RelatedArticles:
         return Found(subject, asked_ms, event_numbers, candidates, ranked)
 
     async def _answer(
-        self, found: Sequence[Found], weights: Sequence[float], options: RelatedOptions, diversity: float
+        self,
+        finds: Sequence[Found | None],
+        weights: Sequence[float],
+        options: RelatedOptions,
+        usual_diversity: float = 0.0,
     ) -> list[RelatedItem]:
-        chosen = choose([each.ranked for each in found], weights, options.limit, diversity)
+        found = [each for each in finds if each is not None]
+        diversity = usual_diversity if options.diversity is None else options.diversity
+        chosen = ranking.choose([each.ranked for each in found], weights, options.limit, diversity)
         copies = dict[int, int]()
         for position, each in enumerate(found):
             groups = [article.group for article, interest in chosen if interest == position]

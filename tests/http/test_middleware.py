@@ -177,7 +177,7 @@ async def test_options_of_an_unknown_address_is_404(client: Client) -> None:
 async def test_a_page_of_a_configured_origin_may_read() -> None:
     """The preflight permits the key header; the answer, also an error, can be read by that origin alone."""
     async with serving(open_to(f"https://x.example, {SITE}")) as client:
-        preflight = await client.options("/v1/articles/a/related", headers=PREFLIGHT)
+        preflight = await client.options("/v1/articles/a/copies", headers=PREFLIGHT)
         missing = await client.get("/v1/articles/a", headers={"Origin": SITE})
         other = await client.get("/v1/events", headers={"Origin": "https://other.example"})
         unasked = await client.get("/v1/events")

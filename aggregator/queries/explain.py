@@ -15,10 +15,7 @@ from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.spelling import normalize_spelling
-from aggregator.dedup.copy_rule import (
-    Evidence,
-    figures_changed,
-)
+from aggregator.dedup.copy_rule import Evidence, figures_changed
 from aggregator.dedup.grouping import stored_evidence
 from aggregator.dedup.policy import DEFAULT_PROFILE, Policy, PolicyProfiles
 from aggregator.dedup.verdict import (
@@ -123,7 +120,7 @@ def explain(
     a, b = first.record, second.record
     earlier, later = (article.record for article in _in_order(first, second))
     comparable = a.space == b.space
-    evidence = stored_evidence(a, b)
+    evidence, headlines = stored_evidence(a, b), headline_similarity(a, b)
     differing = a.fingerprint ^ b.fingerprint
     texts = None if first.text is None or second.text is None else (first.text, second.text)
     langs = a.lang, b.lang
@@ -132,7 +129,7 @@ def explain(
     is_match, reason = compare_pair(later, earlier, evidence, policy) if comparable else (False, "")
     are_news = is_match and figures_are_news(earlier, later, policy)
     if comparable:
-        summary = _summary(a, b, evidence, policy, is_match) + _REASON_NOTES[reason]
+        summary = _summary(evidence, headlines, policy, is_match) + _REASON_NOTES[reason]
         shares = not is_match and shares_enough(later, earlier, evidence, policy)
         summary += (_CONFIRMABLE_NOTE if shares else "") + (_figures_note(policy) if are_news else "")
     else:
@@ -174,7 +171,7 @@ def explain(
         similarity=round(evidence.similarity, 3),
         related_similarity=relatedness.similarity if relatedness else 0.0,
         relatedness=relatedness,
-        headline_similarity=round(headline_similarity(a, b), 3),
+        headline_similarity=round(headlines, 3),
         same_outlet=evidence.same_outlet,
         hours_apart=None if evidence.hours_apart is None else round(evidence.hours_apart, 2),
         common_figures=len({*a.figures} & {*b.figures}),
@@ -194,12 +191,12 @@ def _relatedness(
     score, shared, hours = probability(related), shared_words(a, b, rarity), evidence.hours_apart
     kind = kind_of(related, (hours or 0.0) / 24)
     return RelatednessOut(
-        summary=sentences(kind, score, shared, hours),
-        similarity=round(similarity, 3),
-        score=round(score, 3),
-        kind=kind if score >= MIN_SCORE else "",
-        shared=list(itertools.starmap(SharedWord, shared)),
-        hours_apart=None if hours is None else round(hours, 2),
+        sentences(kind, score, shared, hours),
+        round(similarity, 3),
+        round(score, 3),
+        kind if score >= MIN_SCORE else "",
+        list(itertools.starmap(SharedWord, shared)),
+        None if hours is None else round(hours, 2),
     )
 
 
@@ -256,12 +253,7 @@ def _join_runs(words: Sequence[str], mask: Sequence[bool], in_shared: bool, lang
     return [separator.join(run) for run in runs[:MAX_ITEMS_SHOWN]]
 
 
-def _summary(a: ArticleRecord, b: ArticleRecord, evidence: Evidence, policy: Policy, is_match: bool) -> str:
-    headlines = headline_similarity(a, b)
-    return content_summary(evidence, headlines, policy, is_match)
-
-
-def content_summary(evidence: Evidence, headlines: float, policy: Policy, is_match: bool) -> str:
+def _summary(evidence: Evidence, headlines: float, policy: Policy, is_match: bool) -> str:
     """What two articles share, and what follows from it; ``headlines``: their similarity."""
     overlap = evidence.overlap
     verdict = f"{'Copies' if is_match else 'Not copies'} by the policy {policy.name}"

@@ -77,18 +77,14 @@ class Found:
         """An answer, with the reasons for it."""
         record, evidence, article = scored.record, scored.evidence, self.subject.article
         hours = (self.asked_ms - record.publication_ms) / HOUR_MS
-        kind = kind_of(evidence, hours / 24)
-        if record.number in self.event_numbers:
-            kind = "same_event"
-        if self.subject.part_of == record.id:
-            kind = "part_of"
+        kind = "same_event" if record.number in self.event_numbers else kind_of(evidence, hours / 24)
         return RelatedItem.of(
             record,
             evidence.distance,
             evidence.cosine,
             score=round(scored.probability, 3),
             copies=copies,
-            kind=kind,
+            kind="part_of" if self.subject.part_of == record.id else kind,
             shared=shared_words(article, record, self.candidates.rarity),
             hours_apart=round(abs(hours), 1),
             because_of=self.subject.id,

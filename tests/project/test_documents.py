@@ -165,3 +165,15 @@ def test_benchmarks_named_in_documents_exist() -> None:
                 missing.append((path.name, name))
 
     assert missing == []
+
+
+def test_every_fault_of_the_runbook_is_run() -> None:
+    """Thirty at least; by a test case, or by a fault of the chaos harness."""
+    runbook = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .+ \| `(\w+)` \|$", runbook, re.MULTILINE)
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+
+    assert len(rows) >= 30
+    assert [
+        name for name in rows if not re.search(rf"^ *(?:async )?def {name}\b", sources, re.MULTILINE)
+    ] == []

@@ -41,13 +41,7 @@ async def summarize_store(store: Store) -> StoreSummary:
     indexes = []
     for name, entry in sorted((await registry_of(store).read()).items()):
         found = await count_articles(store, name, entry)
-        indexes.append(
-            IndexSummary(
-                name, entry.model, entry.recipe, entry.plan, entry.models_dir, found.articles,
-                format_rfc3339(found.oldest_ms) if found.articles else "",
-                format_rfc3339(found.newest_ms) if found.articles else "",
-            )
-        )  # fmt: skip
+        indexes.append(IndexSummary(name, entry.models_dir, found.articles))
     return StoreSummary(raw.decode() if raw else "", indexes, (await store.info()).memory_bytes)
 
 
@@ -139,19 +133,14 @@ _BLOCK_BYTES = 1 << 20
 
 
 class IndexSummary(msgspec.Struct, frozen=True):
-    """An index: the model, recipe and block plan that read it, and about how many articles it has.
+    """An index, and about how many articles it has.
 
-    ``models_dir``: the setting of the service that wrote it ("": the models of the package). Times: RFC 3339.
+    ``models_dir``: the setting of the service that wrote it ("": the models of the package).
     """
 
     name: str
-    model: str
-    recipe: str
-    plan: str
     models_dir: str
     articles: int
-    oldest: str
-    newest: str
 
 
 class BackupFile(msgspec.Struct, frozen=True):

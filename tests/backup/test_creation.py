@@ -66,7 +66,7 @@ def test_fitted_models_are_part_of_a_backup(valkey_url: str, tmp_path: Path) -> 
     for name in ("en.model", "notes.txt"):
         (tmp_path / name).write_bytes(name.encode())
     indexes = [
-        IndexSummary(name, "", "", "4x16", models_dir, 0, "", "")
+        IndexSummary(name, models_dir, 0)
         for name, models_dir in (("en.0000", str(tmp_path)), ("ru.0000", "/absent"), ("zh.0000", ""))
     ]
 

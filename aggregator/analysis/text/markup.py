@@ -22,6 +22,11 @@ _TAG = re.compile(rf"<(/?)({'|'.join(f'{_INLINE} {_BLOCK}'.split())})(?:[\s/][^<
 _ENTITY = re.compile(r"&(?:[a-z]{2,8}|#[0-9]{2,6}|#x[0-9a-f]{2,5});", re.IGNORECASE)
 
 
+def has_markup(text: str) -> bool:
+    """Whether a text has a tag or an entity."""
+    return bool(("<" in text and _TAG.search(text)) or ("&" in text and _ENTITY.search(text)))
+
+
 def plain_text(text: str) -> str:
     """The text without tags, comments and scripts, entities decoded; the same object if it has no markup."""
     for _ in range(_MAX_LAYERS):

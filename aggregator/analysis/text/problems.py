@@ -9,6 +9,7 @@ import re
 
 from aggregator.analysis.text.language import UNDETERMINED, language_from_tag
 from aggregator.analysis.text.lexicon import table
+from aggregator.analysis.text.markup import has_markup
 from aggregator.analysis.text.normalization import UNSPACED_SCRIPTS
 from aggregator.domain import NO_PROBLEM, Problem
 
@@ -22,18 +23,12 @@ _TEASER_END = re.compile(
     rf"(?:{'|'.join(map(re.escape, table('teaser', '')))}|\[\+\d+ chars)[\W_]*$", re.IGNORECASE
 )
 _UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
-_MARKUP = re.compile(
-    r"[<&](?:(?<=<)/?(?:a|b|br|div|em|figure|h[1-6]|i|iframe|img|li|ol|p|script|span|strong|style|table|td|ul)\b[^<>]{0,500}>"
-    r"|(?<=&)(?:amp|nbsp|quot|apos|lt|gt|[lr][sd]quo|[mn]dash|hellip|#\d{2,6}|#x[0-9a-f]{2,5});)",
-    re.IGNORECASE,
-)
 
 
 def text_problems(text: str, lang: str, declared: str | None) -> Problem:
     """What is wrong with a text in ``lang``; ``declared``: the language tag that it came with."""
     found = Problem.cut if is_cut(text, lang) else NO_PROBLEM if text.strip() else Problem.empty
-    if ("<" in text or "&" in text) and _MARKUP.search(text):
-        found |= Problem.markup
+    found |= Problem.markup if has_markup(text) else NO_PROBLEM
     tagged = language_from_tag(declared) if declared else None
     return found | Problem.other_language if tagged and lang not in (tagged, UNDETERMINED) else found
 

@@ -1,13 +1,10 @@
 """Feature models: index terms of a text to the 64 sums whose signs are its fingerprint.
 
 ``FeatureModel`` is a fitted model: TF-IDF, then PCA, then hyperplanes (Hu & You, MECS 2017, section 3), with
-everything after the TF-IDF folded into one (V, 64) matrix:
+everything after the TF-IDF folded into one (V, 64) matrix (docs/design/feature-models.md):
 
     x_i = (1 + ln tf_i) * idf_i, divided by the L2 norm of x          (n known terms)
     V   = x @ matrix - offset                                         (64,)
-
-Bit k of the fingerprint is ``V_k > 0``. The rows are summed in float64 in the order in which the terms first
-occur, so that one model file gives the same bits on every machine.
 
 ``HashedModel`` needs no fit: the signs of a term are the bits of its hash. Texts without a known term of a
 ``FeatureModel`` get such signs too: projected to ``-offset``, they would all have one fingerprint.

@@ -1,12 +1,9 @@
 """Term frequencies: how frequent index terms are in a language, known before an article has arrived.
 
 ``TermIdf`` weighs the terms of languages without a fitted model, from published word frequencies
-(``models/xx.md``). A term is found by the 32-bit hash of its language and itself. The values are multiples of
-1/16, so sums are exact.
-
-``TermRates`` are for the event detector: the rate of a term is the chance that an index term drawn at random
-from the distinct ones of a text is that term. If a share s of a corpus holds a term, it occurs
-``-ln(1 - s)`` times on average, divided by the sum of that over all terms.
+(``models/xx.md``); multiples of 1/16, so sums are exact. ``TermRates`` are for the event detector: the chance
+that an index term drawn at random from the distinct ones of a text is that term. If a share s of a corpus
+holds a term, it occurs ``-ln(1 - s)`` times on average, divided by the sum of that over all terms.
 """
 
 from __future__ import annotations

@@ -1,18 +1,12 @@
 """Terms of an article: the profile by which related articles are ranked, and the terms of its story.
 
-**Term profile**: the 40 heaviest index terms; articles are compared by the cosine of their profiles. A term
-weighs its TF-IDF to the power of ``WEIGHT_EXPONENT``, ``LEAD_FACTOR`` times as much among the first
-``LEAD_TERMS``. Terms are equal by their first ``PREFIX_CHARS`` characters (Can et al. 2008), the stored ones
-by their first ``SHORT_PREFIX_CHARS`` too, with ``SHORT_PREFIX_FACTOR`` times the weight, for inflections that
-change the stem. Figures: docs/decisions/0035-term-profile.md.
-
-The 24 heaviest terms are stored as strings with weights. The rest takes 38 bytes: a bit per term that is one
-of the first; the weight of the last term as a share of that of the 24th; the next 16 terms, the minor terms,
-as 16-bit hashes, whose weights fall geometrically.
+**Term profile**: the 40 heaviest index terms; articles are compared by the cosine of their profiles. Terms
+are equal by their first ``PREFIX_CHARS`` characters (Can et al. 2008), the stored ones by their first
+``SHORT_PREFIX_CHARS`` too, for inflections that change the stem (docs/decisions/0035-term-profile.md). The 24
+heaviest are stored as strings with weights, the minor terms by ``encode_minor_terms``.
 
 **Story terms**, from which events are detected: the headline's terms with weight 1, and those of the first
-``OPENING_UNITS`` words of the text that are among the heaviest, with weight ``OPENING_WEIGHT``; stored as a
-bit mask over the heaviest terms (``Analysis.opening_mask``).
+``OPENING_UNITS`` words of the text that are among the heaviest, with weight ``OPENING_WEIGHT``.
 """
 
 from __future__ import annotations

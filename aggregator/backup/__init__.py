@@ -1,9 +1,5 @@
-"""Backups of a store: a snapshot of the server in one directory with a manifest, and its restore.
+"""Backups of a store: ``creation.py`` writes one, ``restore.py`` makes one the data of a store.
 
-    BACKUPS/aggregator-20261123T080000Z/     one backup; complete as soon as it has this name
-        manifest.json                        versions, indexes, counts, checksums (``creation.py``)
-        store.rdb                            all data of the server at one instant (``store/rdb_dump.py``)
-        models/0/en.model                    fitted models, without which the articles cannot be read
-
-``creation.py`` writes one; ``restore.py`` verifies one and makes it the data of a store.
+Backup ``aggregator-20261123T080000Z``, complete as soon as it has this name: ``manifest.json`` (indexes,
+counts, checksums), ``store.rdb`` (all data at one instant) and ``models/0/en.model`` (fitted models).
 """

@@ -1,13 +1,8 @@
 """Restores a backup: as the data directory of an embedded store, or into a server or cluster.
 
-In both cases the backup is verified, and loaded by a server of its own, before anything is changed: as the
-base file of a log, in a subdirectory or a temporary one.
-
-* **Data directory**: the verified log replaces the former one, which is kept under another name. An
-  interruption leaves the former data, or a directory that the service refuses to start on until the command
-  is repeated (``append_log.py``), or the new data.
-* **Server**: keys are copied over the network, the format key last: no service starts on the articles of an
-  incomplete store, and the same command with ``--replace`` begins again.
+It is verified, and loaded by a server of its own, before anything is changed. Of a **data directory** the
+verified log replaces the former one, which is kept under another name; after an interruption the command is
+repeated. Into a **server** keys are copied, the format key last: no service starts on an incomplete store.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""Command line: parses the options, runs one command and returns its exit code.
+"""Command line: parses the options, runs one command and returns its exit code (``errors.EXIT_...``).
 
 No large package is imported before a command is chosen, so ``--help`` and a mistyped option answer quickly.
-
-Exit codes: 0 success; 1 some input lines were invalid, or nothing is stored under an id; 2 usage, settings,
-files or models that cannot work; 3 the store or the server is unavailable; 130 interrupted.
 """
 
 from __future__ import annotations

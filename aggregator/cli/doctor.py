@@ -1,9 +1,7 @@
 """``aggregator doctor``: report what is configured, reachable and loaded, one sentence per finding.
 
 It changes nothing but with ``--accept-store``: it creates no directory, and starts an embedded store that is
-not running only for ``--audit``. Exit code 0: no problem; 1: damaged values, or the audit found missing
-entries, or the settings do not read stored articles; 2: models or settings cannot work; 3: the store cannot
-be reached or used, or the service is not ready.
+not running only for ``--audit``. The exit code is the highest of its findings.
 """
 
 from __future__ import annotations

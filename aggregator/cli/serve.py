@@ -1,8 +1,7 @@
 """``aggregator serve``: run the HTTP service in one web process, or in several under a supervisor.
 
-A background process runs the event detector, index maintenance and webhooks. SIGTERM and SIGINT stop all
-processes within ``web_process.SHUTDOWN_TIMEOUT_S``: requests in progress are answered, and the embedded store
-writes its append-only file to disk.
+SIGTERM and SIGINT stop all processes within ``web_process.SHUTDOWN_TIMEOUT_S``: requests in progress are
+answered, and the embedded store writes its append-only file to disk.
 """
 
 from __future__ import annotations

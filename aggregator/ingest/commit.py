@@ -1,11 +1,8 @@
 """Commit plans and their execution: records first, then one atomic commit per article, then clean-up.
 
 ``PendingArticle`` lives as long as the request and keeps the article's number and record across retries;
-``CommitPlan`` is the immutable decision of one attempt.
-
-A record is written under its own number before anything refers to it. An article whose commit found the store
-changed is **conflicted**: the pipeline looks it up and decides it again. For committed articles the replaced
-version's record is deleted, versions in spaces of other languages are removed and a full segment is sealed.
+``CommitPlan`` is the immutable decision of one attempt. An article whose commit found the store changed is
+**conflicted**: the pipeline looks it up and decides it again.
 """
 
 from __future__ import annotations

@@ -3,12 +3,6 @@
 An id that is not bound in the article's space is inserted. The same text under a known id is a repeat, which
 changes at most the metadata; another text or source is an update. A text that has next to nothing in common
 with the former one (``identity.py``) is inserted in its place. Decisions are made on a snapshot.
-
-**Article numbers** are unique over all processes and increase with the time of arrival, in the high bits, so
-that retention is one comparison; random bits follow (a collision is noticed when the record is written).
-Within one process each number is larger than the last, even if the clock is slewed back, so the verdicts on
-one file are the same in every run. After a leap back by more than ``MAX_STEP_BACK_MS`` numbers follow the
-clock again.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Dual writes: during a migration every commit to the serving spaces is copied to the shadow spaces.
 
-The serving space decides and its decision is copied: same article number, first version and verdict, index
-entries of the shadow space's own fingerprint. Nothing is decided or announced twice.
-
-Reconciliation of one id reads the shadow binding, then the serving binding, and makes them equal in one
-commit that succeeds only if the shadow binding is unchanged; it repeats until nothing differs. It may be
-interrupted and run by several processes at once: a number that left is marked dead in the shadow space even
-if it never was there, and the last read follows the commit.
+The decision is copied: same article number, first version and verdict, index entries of the shadow space's
+own fingerprint. One id is made equal in a commit that succeeds only if the shadow binding is unchanged, until
+nothing differs; a number that left is marked dead even if it never was there. So it may be interrupted and
+run by several processes at once (docs/design/index-migration.md).
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Load control: interactive requests take precedence over bulk work, in this process and across processes.
 
 While interactive articles arrive, bulk work (batches, imports, reindexing) runs in small slices, one at a
-time per process, each followed by a pause in proportion to its duration. When none has arrived for
-``QUIET_AFTER_S``, it runs at full speed. It always keeps its share of the time. Priorities of the operating
-system do not reach the store, nor processes of another login, container or machine.
+time per process, each followed by a pause in proportion to its duration; it always keeps its share of the
+time (docs/design/load-control.md). Priorities of the operating system do not reach the store.
 
-**Beacon.** A process that receives interactive articles sets a marker key in the store, at most once per
-``PUBLISH_INTERVAL_S``, which expires unless it is renewed; one that imports reads it at most once per
-``POLL_INTERVAL_S``. Markers are random and only compared with the one read before, so clocks need not agree.
-An unavailable store is ignored: the work itself reports it.
+**Beacon.** A process that receives interactive articles sets a marker in the store that expires, and one that
+imports reads it. Markers are random and only compared with the one read before, so clocks need not agree.
 """
 
 from __future__ import annotations

@@ -4,12 +4,8 @@
     decide          one article after another, each on a snapshot in which those before it are stored already
     write, commit   one write of the records, then the commits
 
-Consecutive batches of one request overlap: while batch n is decided, batch n + 1 is looked up and batch n - 1
-committed, so the store and this process work at the same time. A prefetched snapshot may predate our own
-latest commits. The segment version shows which; the missing ones are replayed onto the snapshot
-(``Snapshot.catch_up``). If another process committed in between, the batch is looked up again once the batch
-before it is finished. No batch commits before the one before it has all its answers, and every commit checks
-what its decision relied on.
+While batch n of a request is decided, batch n + 1 is looked up and batch n - 1 committed; what a prefetched
+snapshot lacks is replayed onto it, or it is looked up again (docs/design/commit-protocol.md).
 """
 
 from __future__ import annotations

@@ -7,14 +7,8 @@
     commit    the record, then one atomic commit                         ingest.commit, index.transactions
 
 A commit succeeds only if nothing that its decision relied on has changed; otherwise the article is looked up
-again. So of several near-copies that arrive at once, through any processes, exactly one is new, and a crash
-leaves an article stored completely or not at all. A batch costs the round trips of one article; each of its
-articles is decided as if those before it were stored already.
-
-**Micro-batching.** Interactive articles that arrive while a batch is processed form the next batch; one that
-arrives alone starts immediately. One batch runs at a time, so the articles of one process do not conflict
-with each other. Callers are served round-robin. A batch runs in a separate task: a cancelled caller
-interrupts no write, and its article is dropped if its batch has not started.
+again (docs/design/commit-protocol.md). Interactive articles that arrive while a batch is processed form the
+next batch, callers round-robin; a cancelled caller interrupts no write.
 """
 
 from __future__ import annotations

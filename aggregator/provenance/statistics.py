@@ -2,12 +2,9 @@
 
 An article is an **original** if no other outlet published its text earlier, a **copy** if one did, and a
 **repeat** if its own outlet published the text before. Articles of the same time are both originals.
-
 **Families** are groups of outlets that publish the same texts, by average linkage (UPGMA) of the share of
-common texts: the two groups with the highest mean share are joined as long as it reaches ``MIN_SHARE``, if
-more than half of the pairs between them have at least half of it. So a republisher of several newswires does
-not join them. The constants were chosen on Russian channels and tried on English outlets, and the other way
-round (scripts/bench provenance).
+common texts, down to ``MIN_SHARE`` and if more than half of the pairs between two groups have half of it: a
+republisher of several newswires does not join them. Choice of constants: docs/benchmarks/provenance.md.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Background process: event detector, index maintenance and webhooks, supervised by its parent.
 
 A single web process, or the supervisor of several, runs one, so that a bulk load has the processor of the web
-processes to itself. It needs no models and has a lower priority. When it dies or hangs it is started again:
-its state is in the store, and requests are not affected. The first one of a single web process is forked
-from it and shares its libraries and dictionaries; later ones are spawned. With a memory store, which only
-one process can use, the web process does this work itself.
+processes to itself. It needs no models and has a lower priority; its state is in the store, so it may be
+started again. With a memory store, which only one process can use, the web process does this work itself.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Child processes: started again when they die or hang, connected to their parent by a pipe.
 
-A child sends a heartbeat every second from its event loop, and one message when it is ready. A child without
-a heartbeat for ``HEARTBEAT_TIMEOUT_S`` (during its start: ``START_TIMEOUT_S``) counts as hung. A child whose
-parent is gone, even by SIGKILL, sees the pipe close and stops.
-
-A child is spawned, or forked before the parent's event loop starts (``ForkedProcess``): it then shares the
-libraries and dictionaries of its parent.
+A child sends a heartbeat every second from its event loop, and one message when it is ready; without a
+heartbeat for ``HEARTBEAT_TIMEOUT_S`` (during its start: ``START_TIMEOUT_S``) it is hung. When its parent is
+gone, even by SIGKILL, the pipe closes and it stops. A child is spawned, or forked before the parent's event
+loop starts (``ForkedProcess``): it then shares the libraries and dictionaries of its parent.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """Supervisor of ``aggregator serve --workers N``: N web processes that share one port and one store.
 
-The supervisor serves no requests. It owns the listening socket and the embedded store (without store_url),
-starts the workers and one background process for all of them, replaces a worker that dies or hangs, and stops
-all of them at SIGTERM or SIGINT. A worker whose supervisor is gone stops too: the pipe between them closes.
-
-A worker that cannot start ends the service only before any worker was ready. After that the supervisor keeps
-the socket and the other workers, and tries again with growing pauses; while no worker is left, connections
-wait in the backlog. All workers accept from one socket, so a connection in its backlog is not lost with a
-worker.
+It serves no requests. It owns the listening socket and the embedded store, starts the workers and one
+background process for all of them, and replaces a worker that dies or hangs. A worker that cannot start ends
+the service only before any was ready; later connections wait in the backlog, which all workers share.
 """
 
 from __future__ import annotations

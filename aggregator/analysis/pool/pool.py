@@ -1,18 +1,13 @@
 """Analysis pool: runs the analyzer in this process or in worker processes.
 
-An ordinary article takes 1 ms and its client is waiting, so it is analyzed in this process. HTML extraction,
-very long texts and texts of many unknown words take 20 ms to seconds; they, and all batches when
-``processes`` > 0, go to worker processes that have the models loaded. That keeps the event loop free.
+An ordinary article takes 1 ms and its client is waiting, so it is analyzed here. HTML extraction, very long
+texts and texts of many unknown words take 20 ms to seconds; they, and all batches when ``processes`` > 0, go
+to worker processes that have the models loaded (docs/decisions/0040-fork-server.md).
 
-Two lanes bound the damage of hostile pages, which can make the extractor run for very long: a task that
-exceeds ``FAST_LANE_CPU_S`` loses its worker and is retried in the slow lane, one worker of low priority that
-takes one article at a time, up to ``SLOW_LANE_CPU_S``. So a hostile page costs other callers at most
-``FAST_LANE_CPU_S`` of one worker. All limits count processor time: what waits for a processor is neither
-killed nor refused. What is accepted does not depend on the speed of the machine either: inputs are limited in
-characters and tags (``MAX_TEXT_CHARS``, ``MAX_HTML_TAGS``), far below the limits of time.
-
-An analysis in a worker outlasts its request, which is cancelled at its deadline and answered 503: an article
-that always takes longer would never be answered if each repetition began again (``Continuation``).
+A task that exceeds ``FAST_LANE_CPU_S`` loses its worker and is retried in the slow lane, one worker of low
+priority, up to ``SLOW_LANE_CPU_S``. All limits count processor time: what waits for a processor is neither
+killed nor refused. An analysis in a worker outlasts its request, which is answered 503 at its deadline: an
+article that always takes longer would never be answered if each repetition began again (``Continuation``).
 """
 
 from __future__ import annotations

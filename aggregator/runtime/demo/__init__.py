@@ -1,9 +1,7 @@
-"""Articles of the demonstration: a small stream of invented ones.
+"""Articles of the demonstration: invented outlets in an invented country.
 
-Invented outlets in an invented country: new articles, exact and edited copies, retold stories, one results
-template filled for three companies, reports whose figures change, and a dam that breaks within 2.5 hours.
-``aggregator_client.demonstration`` posts them over HTTP, as a crawler would. ``history.py`` stores a day of
-them, with other stories, before the service starts, so that events have a past.
+``aggregator_client.demonstration`` posts a small stream of them over HTTP, as a crawler would. ``history.py``
+stores a day of them, with other stories, before the service starts, so that events have a past.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """A day of invented news, decided before a demonstration starts, under a virtual clock.
 
-Events need time: a live demonstration would show all items of a story in one minute. The articles get the
-times at which they were published; the service then continues under the wall clock.
-
-Besides the articles of ``articles.jsonl`` there are four stories in ``headlines.jsonl``: a strike that is
-voted on and, twelve hours later, begins (two events of one storyline, both ended), and a typhoon in Chinese
-and a sandstorm in a right-to-left script, both growing.
+Events need time: a live demonstration would show all items of a story in one minute. Besides the articles of
+``articles.jsonl`` there are four stories in ``headlines.jsonl``: a strike that is voted on and, twelve hours
+later, begins, a typhoon in Chinese and a sandstorm in Arabic.
 """
 
 from __future__ import annotations

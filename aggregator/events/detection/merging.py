@@ -13,7 +13,7 @@ documents (bursty features: Fung, Yu, Yu & Lu 2005); two events must also share 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import combinations, islice
 from operator import or_
@@ -183,6 +183,9 @@ class ClusterMerger:
                 self._move([member], cluster, self._clusters.create(member, f":{clock_ms}"))
             self.divide(cluster, clock_ms)
             self._open_events.refresh_headlines()
+        elif len(cluster.members) >= ENOUGH_ITEMS:
+            self._assign_again([cluster], clock_ms)
+            self._check_burst(cluster)
 
     def divide(self, cluster: Cluster, clock_ms: int) -> bool:
         """Divide a cluster that tells more than one story; returns whether it did."""
@@ -201,11 +204,33 @@ class ClusterMerger:
         own = [sum(member.cluster_key == a.key for member in story) / len(story) for story in stories]
         if own[0] < own[1]:
             a, b = b, a
-        for story, cluster, other in ((stories[0], a, b), (stories[1], b, a)):
-            self._move([member for member in story if member.cluster_key == other.key], other, cluster)
+        to_a = [member for member in stories[0] if member.cluster_key == b.key]
+        to_b = [member for member in stories[1] if member.cluster_key == a.key]
+        if len(to_a) == len(b.members) or len(to_b) == len(a.members):
+            return  # other items joined meanwhile; no cluster may become empty here
+        self._move(to_a, b, a)
+        self._move(to_b, a, b)
         for cluster in (a, b):
             if cluster.key in self._clusters.by_key and cluster.event_id is None:
                 self._check_burst(cluster)
+
+    def _assign_again(self, near: Iterable[Cluster], clock_ms: int) -> None:
+        """Let the items of small clusters that hold a key term of these join the nearest cluster now."""
+        clusters, weigh = self._clusters, self._term_weights.weigh
+        terms = [term for cluster in near for term in heaviest_terms(cluster.term_sums, weigh)]
+        members = [
+            member
+            for cluster in clusters.with_any_term(terms)
+            if len(cluster.members) < MIN_PART_ITEMS and cluster.event_id is None
+            for member in cluster.members.values()
+        ]
+        for member in members:
+            clusters.remove_item(member)
+        for member in members:
+            cluster, member.cosine = clusters.nearest(member.terms, weigh)
+            clusters.add_item(cluster or clusters.create(member, f":{clock_ms}"), member)
+            if cluster is not None and cluster.event_id is not None:
+                self._open_events.add_items(cluster, [member])
 
     def _move(self, members: Sequence[WindowItem], cluster: Cluster, other: Cluster) -> None:
         """Move items from one cluster to another, and from event to event."""

@@ -212,6 +212,20 @@ def test_two_stories_of_one_kind_are_two_events_with_an_alert_each(minutes: floa
     assert len(stream.fired) == 2
 
 
+def test_no_cluster_is_emptied_when_its_items_have_changed_meanwhile() -> None:
+    """All of one cluster belong to the first story, and the items of the second are gone."""
+    detector = BurstDetector(BurstRule())
+    index, items = detector.clusters, [window_item(i, "harbour bridge") for i in range(9)]
+    a, b = index.create(items[0]), index.create(items[5])
+    for cluster, members in ((a, items[:4]), (b, items[4:8])):
+        for member in members:
+            index.add_item(cluster, member)
+
+    detector.merger._tell_apart(a, b, (items[4:8], items[8:]))
+
+    assert (len(a.members), len(b.members)) == (4, 4)
+
+
 def test_items_of_another_topic_leave_the_event() -> None:
     """They become a cluster of their own, and the articles that left are reported."""
     stream = DetectorStream()

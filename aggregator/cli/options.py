@@ -234,8 +234,7 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
     Command(
         "audit", "show what a source caused: copies by others and events",
         (arg("source", metavar="SOURCE", help="its name or site"),
-         arg("--distrust", action="store_true",
-             help="store nothing of it from now on, delete what is stored, and list the copies by others"),
+         arg("--distrust", action="store_true", help="store nothing of it, and delete what is stored"),
          arg("--trust", action="store_true", help="store its articles again")),
         store=True, settings=SERVICE_SETTINGS,
     ),

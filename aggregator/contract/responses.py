@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Struct
 
-from aggregator_client.wire import ArticleRef, EventOut, VerdictName, doc
+from aggregator_client.wire import ArticleRef, EventOut, doc
 
 TargetKind = Literal["webhook", "mail"]
 TimeBasis = Literal["published", "day", "claimed", "arrived"]
@@ -332,22 +332,13 @@ class FamilyOut(Struct):
     first: Annotated[list[PartnerOut], doc("How many of the texts each member published first.")]
 
 
-class CausedVerdictOut(Struct):
-    """An article of another source that was a duplicate of one of the source's."""
-
-    id: Annotated[str, doc("Its id.", "pool-2")]
-    url: Annotated[str, doc("Its address; empty: it has none.", "https://gazette.example/pool")]
-    source: Annotated[str, doc("Its outlet; empty: unknown.", "Brackwater Gazette")]
-    title: Annotated[str, doc("Its headline.", "Swimming hall opens again")]
-    original: Annotated[str, doc("Id of the source's article.", "pool-1")]
-    now: Annotated[VerdictName, doc("Its verdict now.", "new")]
-
-
 class SourceAuditOut(Struct):
-    """What a source caused, before its articles were deleted if it is untrusted."""
+    """What a source caused, until its articles were deleted if it is untrusted."""
 
-    articles: Annotated[int, doc("Number of its stored articles.", 12)]
-    copies: Annotated[list[CausedVerdictOut], doc("Copies by others: send again what was dropped.")]
+    articles: Annotated[int, doc("Number of its articles.", 12)]
+    copies: Annotated[
+        list[ArticleRef], doc("Copies by others; if it is untrusted: new now, send them again.")
+    ]
     events: Annotated[dict[str, int], doc("Number of its articles by event id.", {"e1": 3})]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from aggregator.index import untrusted
 from aggregator.index.article_stream import ArrivalCounts, ArticleStream
 from aggregator.index.articles import Articles, StoredArticle
 from aggregator.index.bindings import Bindings
@@ -21,9 +22,9 @@ from aggregator.index.segments import SEGMENT_MAX_ARTICLES, Retention, Segments
 from aggregator.index.snapshot import Snapshot
 from aggregator.index.takedowns import Takedowns
 from aggregator.index.transactions import SegmentTransactions
-from aggregator.index.untrusted import UntrustedSources
 from aggregator.store.base import Store
 from aggregator.store.identity import StoreMemory
+from aggregator.store.optimistic import StoredValue
 
 __all__ = ["RADIUS_BITS", "Index", "Probe", "Snapshot", "StoredArticle"]
 
@@ -78,7 +79,8 @@ class Index:
         self.articles = Articles(
             store, self.segments, self.records, self.bindings, self.transactions, self.plans
         )
-        self.takedowns, self.untrusted = Takedowns(store, retention_ms), UntrustedSources(store)
+        self.takedowns = Takedowns(store, retention_ms)
+        self.untrusted = StoredValue(store, untrusted.KEY, untrusted.FORMAT)
         self.memory = StoreMemory()
         self.lookup = Lookup(store, self.segments, self.spaces, self.plans, self.takedowns, self.memory)
         self.related = RelatedLookup(self.lookup, self.segments, self.spaces)

@@ -79,8 +79,7 @@ class CommitPlan:
     @property
     def without_effect(self) -> CommitPlan:
         """The answer alone."""
-        groups = self.duplicate_groups
-        return CommitPlan(self.pending, self.answer, None, None, self.latest_number, None, (), groups)
+        return CommitPlan(self.pending, self.answer, None, None, 0, None, (), self.duplicate_groups)
 
 
 class Committer:

@@ -2,7 +2,7 @@
 
 The articles of an untrusted source (``index/untrusted.py``) are deleted one by one, as by ``DELETE``: the
 members of their duplicate groups are examined against each other, events lose them and may end, and the
-detector forgets what they taught. Copies of them, which crawlers dropped, are listed to be sent again.
+detector forgets what they taught. Copies of them, which crawlers dropped, are to be sent again.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from aggregator.analysis.text.normalization import source_key
+from aggregator.domain import ArticleRecord
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.index import Index
 from aggregator.index.untrusted import is_of
@@ -23,61 +24,43 @@ Delete = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class CausedVerdict:
-    """An article of another source, a duplicate of ``original``; ``now``: its verdict after that went."""
-
-    id: str
-    url: str
-    source: str
-    title: str
-    original: str
-    now: str = "duplicate"
-
-
-@dataclass(frozen=True, slots=True)
 class SourceAudit:
-    """What a source caused: the ids of its ``articles``, the verdicts on others, its articles by event id."""
+    """Ids of the articles of a source, their copies by others, the number of its articles by event id."""
 
-    source: str
     articles: tuple[str, ...]
-    copies: tuple[CausedVerdict, ...]
+    copies: tuple[ArticleRecord, ...]
     events: dict[str, int]
 
 
-async def audit(index: Index, source: str, event_ids_of: EventIdsOf) -> SourceAudit:
-    """Read all stored articles, and those of ``source`` with their groups. Raises InvalidInput."""
-    own_names = frozenset((source_key(source),))
-    if "" in own_names:
+async def audit(
+    index: Index, source: str, event_ids_of: EventIdsOf, delete: Delete, *, untrusted: bool | None = None
+) -> SourceAudit:
+    """What a source, by its name or site, has caused. Raises InvalidInput for an empty name.
+
+    ``untrusted``: store nothing of it from now on and delete what is stored; ``copies`` are then those that
+    are new now. Idempotent: after an interruption, repeat it. False: store its articles again.
+    """
+    names = frozenset((source_key(source),))
+    if "" in names:
         raise InvalidInput("source: name one.", field="source")
+    if untrusted is not None:
+        await index.untrusted.edit(lambda listed: listed | names if untrusted else listed - names)
     posted: dict[str, None] = {}
     positions: Mapping[bytes, bytes] = {}
-    while True:  # not by the index, in which exact copies share the entries of their original
+    items = None
+    while items != []:  # not by the index, in which exact copies share the entries of their original
         items, positions = await index.stream.read(positions, ITEMS_PER_READ, with_story_terms=False)
-        posted |= dict.fromkeys(item.id for item in items if is_of(item, own_names))
-        if not items:
-            break
+        posted |= dict.fromkeys(item.id for item in items if is_of(item, names))
     stored = await index.articles.get_many(list(posted))
-    own = [article for article in stored.values() if is_of(article.record, own_names)]
-    ids, copies = tuple(article.record.id for article in own), list[CausedVerdict]()
-    for article in own:
-        if article.outcome.match is None:
-            for r in await index.articles.group_members(article.record.id):
-                if r.id not in stored:
-                    copies.append(CausedVerdict(r.id, r.url, r.source, r.title, article.record.id))
-    found = await event_ids_of([article.record.first_version for article in own])
-    return SourceAudit(source, ids, tuple(copies), dict(Counter(found.values())))
-
-
-async def distrust(index: Index, source: str, event_ids_of: EventIdsOf, delete: Delete) -> SourceAudit:
-    """Store nothing of ``source`` from now on and delete what is stored; the verdicts after that.
-
-    Idempotent: after an interruption, repeat it.
-    """
-    found = await audit(index, source, event_ids_of)
-    await index.untrusted.change(source, untrusted=True)
-    for id_ in found.articles:
-        with suppress(NotFound):
-            await delete(id_)
-    stored = await index.articles.get_many([copy.id for copy in found.copies])
-    copies = [replace(c, now=stored[c.id].outcome.verdict) for c in found.copies if c.id in stored]
-    return replace(found, copies=tuple(copies))
+    own = {id_: article for id_, article in stored.items() if is_of(article.record, names)}
+    originals = [id_ for id_, article in own.items() if article.outcome.match is None]
+    members = [record for id_ in originals for record in await index.articles.group_members(id_)]
+    found = await event_ids_of([article.record.first_version for article in own.values()])
+    copies = [record for record in members if record.id not in own]
+    if untrusted:
+        for id_ in own:
+            with suppress(NotFound):
+                await delete(id_)
+        now = await index.articles.get_many([copy.id for copy in copies])
+        copies = [copy for copy in copies if copy.id in now and now[copy.id].outcome.match is None]
+    return SourceAudit(tuple(own), tuple(copies), dict(Counter(found.values())))

@@ -15,11 +15,9 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
-from aggregator import config_file
-from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError
-from aggregator.settings import Settings, config_variable, load
+from aggregator.errors import ConfigurationError
+from aggregator.settings import Settings
 
 DEMO_INTERVAL_S = 0.2
 READINESS_TIMEOUT_S = 5.0
@@ -111,18 +109,6 @@ def _is_ready(url: str) -> bool:
         connection.close()
 
 
-def check_health() -> int:
-    """Exit code of the image's health check: 0 if the service of the environment's settings is ready."""
-    path = config_file.locate(config_variable())
-    settings = load(config=config_file.read(path) if path else None)
-    try:
-        with urlopen(f"{service_url(settings.host, settings.port)}/readyz", timeout=READINESS_TIMEOUT_S):
-            return EXIT_OK
-    except OSError as error:  # any status but 200, too
-        print(error)
-        return EXIT_PARTIAL_FAILURE
-
-
 async def run_demo(url: str, key: str = "") -> None:
     """Replay the demonstration and print its report; a failure is logged and does not stop the service."""
     from aggregator.runtime.demo import article_body, load_rows
@@ -140,7 +126,3 @@ async def run_demo(url: str, key: str = "") -> None:
         log.exception("the demonstration failed; the service continues")
         return
     print(report.format_text(url), flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(check_health())

@@ -175,7 +175,9 @@ def test_the_health_check_follows_the_settings(host: str, tmp_path: Path, free_p
         "AGGREGATOR_HOST": host, "AGGREGATOR_PORT": str(free_port), "AGGREGATOR_STORE_URL": "memory",
         "AGGREGATOR_BOOTSTRAP_KEY": "k" * 32, "AGGREGATOR_DATA_DIR": str(tmp_path),
     }  # fmt: skip
-    healthy = partial(subprocess.call, [sys.executable, *check[1:]], env=environment, timeout=HANG_LIMIT_S)
+    healthy = partial(
+        subprocess.call, [sys.executable, DEPLOY / Path(check[1]).name], env=environment, timeout=HANG_LIMIT_S
+    )
     assert healthy() == 1
     service = [sys.executable, "-m", "aggregator", "serve"]
     with subprocess.Popen(service, env=environment, stdout=subprocess.PIPE, text=True) as process:

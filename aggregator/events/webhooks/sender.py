@@ -181,8 +181,9 @@ def _result_of(response: aiohttp.ClientResponse, now_ms: int) -> DeliveryResult:
 def _retry_after_s(header: str, now_ms: int) -> int:
     """The seconds of a Retry-After header (seconds or a date), 0 to ``MAX_RETRY_AFTER_S``."""
     try:
-        digits = header.isascii() and header.isdigit()
-        seconds = int(header) if digits else parsedate_to_datetime(header).timestamp() - now_ms / 1000
+        seconds = (
+            int(header) if header.isdigit() else parsedate_to_datetime(header).timestamp() - now_ms / 1e3
+        )
     except (ValueError, OverflowError):
         return 0
     return round(min(max(0, seconds), MAX_RETRY_AFTER_S))

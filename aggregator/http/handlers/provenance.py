@@ -13,7 +13,7 @@ from aggregator.contract import responses as out
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime, to_datetime_or_none
 from aggregator.contract.requests import SourcesQuery, SourceTrustIn
 from aggregator.http.app_keys import SERVICE
-from aggregator.provenance.audit import audit, distrust
+from aggregator.provenance.audit import audit
 from aggregator.provenance.directory import families_among, select
 from aggregator.provenance.lineage import Changes, Lineage, Step, TextChanges, describe
 from aggregator.provenance.queries import OutletEntry
@@ -85,18 +85,9 @@ async def put_source(service: Service, name: str, body: SourceTrustIn) -> out.So
 
     An untrusted source gets verdicts; what it had caused is computed anew without it.
     """
-    index, event_ids_of = service.articles.index, service.events.repository.event_ids_of
-    if body.untrusted:
-        found = await distrust(index, name, event_ids_of, service.articles.ingest.delete)
-    else:
-        await index.untrusted.change(name, untrusted=False)
-        found = await audit(index, name, event_ids_of)
-    return fields_of(
-        found,
-        out.SourceAuditOut,
-        articles=len(found.articles),
-        copies=[fields_of(copy, out.CausedVerdictOut) for copy in found.copies],
-    )
+    event_ids_of, delete = service.events.repository.event_ids_of, service.articles.ingest.delete
+    found = await audit(service.articles.index, name, event_ids_of, delete, untrusted=body.untrusted)
+    return out.SourceAuditOut(len(found.articles), list(map(article_ref, found.copies)), found.events)
 
 
 def _source_fields(source: SourceStatistics, report: SourcesReport) -> dict[str, Any]:

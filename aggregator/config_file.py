@@ -9,7 +9,6 @@ The keys are checked by ``settings.resolve``, together with variables and option
 from __future__ import annotations
 
 import re
-import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,14 +34,6 @@ class ConfigFile:
     def origin(self, key: str) -> str:
         """File and line of a key, such as "aggregator.toml:3"."""
         return f"{self.path}:{self.lines[key]}" if key in self.lines else f"{self.path}: {key}"
-
-    @property
-    def readable_by_others(self) -> bool:
-        """Whether users other than the owner and the group of the file may read it."""
-        try:
-            return bool(self.path.stat().st_mode & stat.S_IROTH)
-        except OSError:
-            return False
 
 
 def locate(named: str | None) -> Path | None:

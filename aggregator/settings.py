@@ -25,15 +25,7 @@ CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
 EVENT_RULES = ("stories", "literal")
 POLICY_NAMES = ("verified", "hamming")
 USER_ROLES = ("reader", "editor", "admin")  # of people; crawlers send keys
-STORE_SCHEMES = (
-    "redis",
-    "rediss",
-    "redis+cluster",
-    "rediss+cluster",
-    "redis+sentinel",
-    "rediss+sentinel",
-    "unix",
-)
+STORE_SCHEMES = (*(s + kind for kind in ("", "+cluster", "+sentinel") for s in ("redis", "rediss")), "unix")
 
 
 def _option(
@@ -197,9 +189,7 @@ class Settings:
     duplicate_bits: int = _option(3, "Maximum Hamming distance of a duplicate.", **_in_range(0, 7))
     related_bits: int = _option(7, "Maximum Hamming distance of a related article.", **_in_range(0, 7))
     related_min_score: float = _option(
-        0.7,
-        "Minimum probability of one subject at which /related lists an article.",
-        **_in_range(0, 1),
+        0.7, "Minimum probability of one subject at which /related lists an article.", **_in_range(0, 1)
     )
     min_containment: float = _option(
         0.2,
@@ -391,14 +381,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
-    """Settings, and where each came from: "--port", "AGGREGATOR_PORT", "FILE:3" (else: default)."""
-
-    settings: Settings
-    origins: Mapping[str, str]
-
-
 def config_variable() -> str | None:
     """The configuration file that the environment names; None if it names none."""
     return os.environ.get(CONFIG_VARIABLE)
@@ -410,15 +392,18 @@ def load(
     config: ConfigFile | None = None,
 ) -> Settings:
     """The settings of ``resolve``. Raises ConfigurationError."""
-    return resolve(environment, overrides, config).settings
+    return resolve(environment, overrides, config)[0]
 
 
 def resolve(
     environment: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
     config: ConfigFile | None = None,
-) -> Resolution:
-    """Settings from command line, environment, file, in this order. Raises ConfigurationError."""
+) -> tuple[Settings, dict[str, str]]:
+    """Settings from command line, environment, file, in this order. Raises ConfigurationError.
+
+    With where each came from: "--port", "AGGREGATOR_PORT", "FILE:3" (else: default).
+    """
     env = dict(os.environ if environment is None else environment)
     given = {k: v for k, v in (overrides or {}).items() if v is not None}
     fields = {f.name: f for f in dataclasses.fields(Settings)}
@@ -442,7 +427,7 @@ def resolve(
         problems = _check_combinations(settings)
     if problems:
         raise ConfigurationError(problems)
-    return Resolution(settings, origins)
+    return settings, origins
 
 
 def _find_value(

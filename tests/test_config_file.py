@@ -32,15 +32,14 @@ def test_option_variable_and_file_take_precedence_in_this_order(tmp_path: Path) 
     """Each origin is recorded."""
     file = parse(tmp_path, "keep_if_adds = 0.5\nport = 1\nworkers = 3\nretention_days = 30\n")
 
-    found = resolve({"AGGREGATOR_PORT": "2", "AGGREGATOR_WORKERS": "4"}, {"port": "5"}, file)
+    settings, origins = resolve({"AGGREGATOR_PORT": "2", "AGGREGATOR_WORKERS": "4"}, {"port": "5"}, file)
 
-    settings = found.settings
     assert (settings.port, settings.workers, settings.retention_days) == (5, 4, 30.0)
     assert (settings.keep_if_adds, settings.min_containment) == (0.5, 0.2)
-    assert found.origins["port"] == "--port"
-    assert found.origins["workers"] == "AGGREGATOR_WORKERS"
-    assert found.origins["retention_days"] == f"{tmp_path}/c.toml:4"
-    assert "host" not in found.origins
+    assert origins["port"] == "--port"
+    assert origins["workers"] == "AGGREGATOR_WORKERS"
+    assert origins["retention_days"] == f"{tmp_path}/c.toml:4"
+    assert "host" not in origins
 
 
 def test_redis_url_takes_precedence_over_the_file(tmp_path: Path) -> None:

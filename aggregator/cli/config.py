@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import stat
 import sys
-from collections.abc import Iterator
 
 from aggregator import settings as sources
 from aggregator.cli import options
@@ -21,7 +21,7 @@ HIDDEN = "(set)"
 
 def show(args: argparse.Namespace, settings: Settings) -> int:
     """Print name, value and origin of each setting; secrets are masked."""
-    origins = sources.resolve(None, options.setting_overrides(args), args.config_file).origins
+    _, origins = sources.resolve(None, options.setting_overrides(args), args.config_file)
     rows = [
         (option.name, shown(settings, option), origins.get(option.name, "default"))
         for option in dataclasses.fields(settings)
@@ -45,9 +45,13 @@ def check(args: argparse.Namespace, settings: Settings) -> int:
     """Check the values of the file that options and variables override, too; 2: something is invalid."""
     file: ConfigFile | None = args.config_file
     if file is not None:
-        sources.resolve({}, {}, file)
-        for note in _notes(file):
-            print(f"note: {note}", file=sys.stderr)
+        own, _ = sources.resolve({}, {}, file)
+        has_secret = any(
+            shown(own, option) != getattr(own, option.name) for option in SETTING_FIELDS.values()
+        )
+        if has_secret and file.path.stat().st_mode & stat.S_IROTH:
+            readable = f"{file.path} contains a key or password and every user of this machine can read it"
+            print(f"note: {readable}; `chmod o-r {file.path}`.", file=sys.stderr)
     print(_describe_file(file))
     print("All settings are valid; `aggregator doctor` checks the files, models and store that they name.")
     return EXIT_OK
@@ -66,19 +70,3 @@ def _describe_file(file: ConfigFile | None) -> str:
         return f"No configuration file (searched: {', '.join(map(str, DEFAULT_PATHS))})."
     count = len(file.values)
     return f"Configuration file: {file.path.absolute()}, {count} setting{'s' * (count != 1)}."
-
-
-def _notes(file: ConfigFile) -> Iterator[str]:
-    if file.readable_by_others and any(map(_is_secret, file.values.items())):
-        yield (
-            f"{file.path} contains a key or password and every user of this machine can read it; "
-            f"`chmod o-r {file.path}`."
-        )
-
-
-def _is_secret(item: tuple[str, object]) -> bool:
-    name, value = item
-    option = SETTING_FIELDS.get(name)
-    if option is None or not option.metadata["secret"] or not isinstance(value, str):
-        return False
-    return redact_url(value) != value if name == "store_url" else bool(value)

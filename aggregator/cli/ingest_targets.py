@@ -39,7 +39,7 @@ from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.settings import Settings
 from aggregator_client import errors as client_errors
 from aggregator_client import retry_forever
-from aggregator_client.line_sender import LineResult, LineSender, RepeatedInternalError
+from aggregator_client.line_sender import LineAnswer, LineResult, LineSender, RepeatedInternalError
 from aggregator_client.wire import LineProblem
 
 RETRYABLE: tuple[type[AggregatorError], ...] = (StoreUnavailable, RateLimited)
@@ -47,15 +47,6 @@ MAX_ANALYSIS_PROCESSES = 4
 PARALLEL_ABOVE_BYTES = 4_000_000  # input size from which on the start of analysis processes pays off
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The answer line for one input line; ``verdict`` is None if the line was invalid."""
-
-    data: bytes
-    verdict: str | None
-    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +104,13 @@ async def open_target(
         yield store
 
 
-def error_reply(line: Line, error: Exception) -> Reply:
+def error_reply(line: Line, error: Exception) -> LineAnswer:
     """The answer line for a line that was rejected."""
     problem = to_problem(error)
     if isinstance(error, RepeatedInternalError):
         problem.detail = str(error)
     problem.instance = line.location
-    return Reply(encode(LineProblem(line.number, problem)), None)
+    return LineAnswer(encode(LineProblem(line.number, problem)))
 
 
 class LocalTarget:
@@ -148,8 +139,8 @@ class LocalTarget:
         """Seconds that this process has paused for interactive requests of a service."""
         return self._service.articles.load_control.throttle.throttled_s
 
-    async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
-        """One Reply per line, in order; waits while lines cannot be processed."""
+    async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[LineAnswer]:
+        """One LineAnswer per line, in order; waits while lines cannot be processed."""
         decoded = [_decode(line, self._defaults) for line in lines]
         articles = [article for article in decoded if isinstance(article, Article)]
         answers: list[Answer | AggregatorError] = await retry_forever.send_until_answered(
@@ -177,11 +168,11 @@ class LocalTarget:
             await analyses.close()
         return answers
 
-    def _encode(self, line: Line, result: Answer | AggregatorError) -> Reply:
+    def _encode(self, line: Line, result: Answer | AggregatorError) -> LineAnswer:
         if isinstance(result, AggregatorError):
             return error_reply(line, result)
         outcome = result.outcome
-        return Reply(
+        return LineAnswer(
             encode(encoding.verdict_out(result, self._service.settings)), outcome.verdict, outcome.keep
         )
 
@@ -218,7 +209,7 @@ class ServerTarget:
             async with LineSender.open(url, key) as sender:
                 yield cls(sender, defaults)
 
-    async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
+    async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[LineAnswer]:
         """As that of ``LocalTarget``."""
         usable = [line.data for line in lines if line.error is None]
         with client_errors_translated():
@@ -229,15 +220,15 @@ class ServerTarget:
         ]
 
 
-def _reply(line: Line, answer: LineResult) -> Reply:
+def _reply(line: Line, answer: LineResult) -> LineAnswer:
     if isinstance(answer, client_errors.InputTooLarge):
         return error_reply(line, InputTooLarge(str(answer)))
     if isinstance(answer, RepeatedInternalError):
         return error_reply(line, answer)
     if answer.problem is None:
-        return Reply(answer.data, answer.verdict, answer.keep)
+        return answer
     answer.problem.instance = line.location
-    return Reply(encode(LineProblem(line.number, answer.problem)), None)
+    return LineAnswer(encode(LineProblem(line.number, answer.problem)))
 
 
 @contextmanager

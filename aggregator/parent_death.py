@@ -1,15 +1,25 @@
-"""A signal that the kernel sends to a child process when its parent ends, even by SIGKILL (Linux only)."""
+"""What a forked process does first: ask for a signal when its parent ends (Linux only), and close files."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+
+
+def close_inherited_files(kept: int) -> None:
+    """Close all files but the standard ones and ``kept``: others must see when their owner closes them."""
+    for number in map(int, os.listdir("/proc/self/fd") if Path("/proc/self/fd").exists() else ()):
+        if number > 2 and number != kept:
+            with contextlib.suppress(OSError):  # the one that listed the directory
+                os.close(number)
 
 
 def parent_death_hook(number: signal.Signals) -> Callable[[], None] | None:

@@ -22,6 +22,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
 
 from aggregator.errors import EXIT_UNAVAILABLE, AggregatorError, exit_code
+from aggregator.parent_death import close_inherited_files
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.logging import configure_logging
 from aggregator.settings import Settings
@@ -51,11 +52,10 @@ class ForkedProcess:
 
     def __init__(self, name: str, target: Callable[..., None]) -> None:
         assert _FORK_CONTEXT is not None
-        inherited = [int(number) for number in os.listdir("/proc/self/fd")]
         self.pipe, child_end = _FORK_CONTEXT.Pipe()
         with contextlib.closing(child_end):
             self.process: BaseProcess = _FORK_CONTEXT.Process(
-                target=_run_forked, args=(target, child_end, [*inherited, self.pipe.fileno()]), name=name
+                target=_run_forked, args=(target, child_end), name=name
             )
             self.process.start()
         self._taken_over = False
@@ -78,13 +78,10 @@ class ForkedProcess:
             self.process.join()
 
 
-def _run_forked(target: Callable[..., None], pipe: Connection, inherited: Iterable[int]) -> None:
+def _run_forked(target: Callable[..., None], pipe: Connection) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends these to the whole process group
         signal.signal(number, signal.SIG_IGN)
-    for file in inherited:  # others must see when their owner closes them
-        if file > 2:
-            with contextlib.suppress(OSError):  # the one that listed the directory
-                os.close(file)
+    close_inherited_files(pipe.fileno())
     try:
         args = pipe.recv()
     except (EOFError, OSError):  # the parent is gone

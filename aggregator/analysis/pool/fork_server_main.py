@@ -1,15 +1,13 @@
 """Code that runs in the fork server and in its workers, not in the process that uses them.
 
-The fork server has the libraries and the models loaded: forking it takes milliseconds, starting a process
-seconds, and pages that are only read stay shared. So killing a worker that exceeds its limits is cheap.
+The fork server has the libraries and the models loaded: forking it takes milliseconds, and pages that are
+only read stay shared. So killing a worker that exceeds its limits is cheap.
 
 Control protocol, messages of ``MESSAGE_BYTES`` bytes, big-endian: a request with a file descriptor forks a
 worker on that socket (the number is its nice increment) and is answered with the worker's process id; one
 without kills the worker with that process id, and is answered with its wait status if ``STATUS_WANTED`` is
-added. A server that was spawned, not forked, first gets the pickled analyzer and answers 0: ready.
-
-A request to a worker is the processor time that it may use, in seconds, and the articles. The kernel ends a
-worker that exceeds it (``ITIMER_PROF``); one that waits for a processor or is stopped loses nothing.
+added. A server that was spawned, not forked, first gets the pickled analyzer and answers 0: ready. A request
+to a worker is the processor time that it may use, in seconds, and the articles.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from aggregator.analysis.analyzer import Analyzer, warm_up
 from aggregator.concurrency import lower_priority
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, AnalysisLimitExceeded
-from aggregator.parent_death import parent_death_hook
+from aggregator.parent_death import close_inherited_files, parent_death_hook
 
 BASE_NICE_INCREMENT = 5  # workers get batches and pages; the service itself answers single posts
 MESSAGE_BYTES = 8
@@ -78,7 +76,7 @@ def serve(control: socket.socket, analyzer: Analyzer, memory_bytes: int) -> None
     for signal_number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends these to the whole process group
         signal.signal(signal_number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(_kill_workers(workers)))
-    _close_inherited_files(control.fileno())
+    close_inherited_files(control.fileno())
     lower_priority(BASE_NICE_INCREMENT)  # only now: the start of a web process waits for what was loaded
     with contextlib.suppress(OSError):
         while (message := socket.recv_fds(control, MESSAGE_BYTES, 1))[0]:
@@ -91,13 +89,6 @@ def serve(control: socket.socket, analyzer: Analyzer, memory_bytes: int) -> None
             if number & STATUS_WANTED:
                 control.sendall(encode_message(status))
     os._exit(_kill_workers(workers))
-
-
-def _close_inherited_files(kept: int) -> None:
-    for number in map(int, os.listdir("/proc/self/fd") if Path("/proc/self/fd").exists() else ()):
-        if number > 2 and number != kept:
-            with contextlib.suppress(OSError):  # the one that listed the directory
-                os.close(number)
 
 
 def _fork_worker(

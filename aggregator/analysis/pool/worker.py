@@ -1,9 +1,8 @@
 """Clients of the fork server and of its workers: articles go through a pipe, analyses come back.
 
-The event loop does the I/O itself: the threads of an executor would have to wait for the interpreter lock.
-Work is limited by processor time. A worker that gets no processor (busy or suspended machine, container
-quota) is waited for; one that uses none for ``STALL_CHECKS`` checks in sequence is given up, and its articles
-may be tried again.
+The event loop does the I/O itself: the threads of an executor would have to wait for the interpreter lock. A
+worker that gets no processor is waited for; one that uses none for ``STALL_CHECKS`` checks in sequence is
+given up, and its articles may be tried again.
 """
 
 from __future__ import annotations

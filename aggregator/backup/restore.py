@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,6 @@ from aggregator.store.disk import (
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.factory import checked_store
 from aggregator.store.identity import accept, identities_of, remembered_ids
-from aggregator.store.redis import open_redis_store
 from aggregator.time_units import format_rfc3339
 
 PARTIAL_NAME = "restore.partial"
@@ -128,7 +127,7 @@ def restore_server(
 
 
 async def _check_target(manifest: Manifest, url: str, *, replace: bool) -> None:
-    async with _opened(url) as target:
+    async with checked_store(url, _any_format) as target:
         if any(lease is not None for lease in await target.read([DETECTOR_LEASE_KEY, MAINTENANCE_LEASE_KEY])):
             raise ConfigurationError(
                 "store_url: a service uses this store; stop all its processes, wait 30 s, and try again."
@@ -145,7 +144,10 @@ async def _check_target(manifest: Manifest, url: str, *, replace: bool) -> None:
 
 async def _replace_data(source_url: str, target_url: str, known: Sequence[str]) -> int:
     source_url += f"?prefix={parse_address(target_url).prefix.decode()}"
-    async with checked_store(source_url, format_version.check) as source, _opened(target_url) as target:
+    async with (
+        checked_store(source_url, format_version.check) as source,
+        checked_store(target_url, _any_format) as target,
+    ):
         data_format = (await source.read([format_version.FORMAT_KEY]))[0]
         former = await identities_of(target)
         for prefix in OWN_PREFIXES:
@@ -158,14 +160,8 @@ async def _replace_data(source_url: str, target_url: str, known: Sequence[str]) 
         return copied
 
 
-@asynccontextmanager
-async def _opened(url: str) -> AsyncIterator[Store]:
-    store = open_redis_store(url)
-    try:
-        await store.check()
-        yield store
-    finally:
-        await store.close()
+async def _any_format(_: Store) -> None:
+    """Whatever is there is replaced."""
 
 
 async def copy_keys(source_url: str, target_url: str) -> int:

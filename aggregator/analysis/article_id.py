@@ -88,7 +88,8 @@ def validate_id(id_: str, field: str = "id") -> str:
     elif not id_.isprintable() and _has_control_characters(id_):
         problem = "control characters and line breaks are not allowed in an id"
     if problem:
-        raise InvalidInput(f"{field}: {problem}.", field=field)
+        reason = "too_long" if size > MAX_ID_BYTES else "invalid"
+        raise InvalidInput(f"{field}: {problem}.", field=field, reason=reason)
     return id_
 
 

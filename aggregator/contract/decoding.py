@@ -16,7 +16,7 @@ from typing import ParamSpec, TypeVar
 
 import msgspec
 
-from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, derive_id, validate_id
+from aggregator.analysis.article_id import canonical_url, derive_id, validate_id
 from aggregator.contract.validation import (
     MAX_ERRORS,
     body_error,
@@ -217,9 +217,6 @@ def check_ids(ids: Sequence[str]) -> list[str]:
 def check_path_id(id_: str) -> str:
     """The validated id of a path. Raises InvalidInput."""
     try:
-        if len(id_) > MAX_ID_BYTES:
-            message = f"id: too long; an id has at most {MAX_ID_BYTES} bytes."
-            raise InvalidInput(message, field="id", reason="too_long")
         return validate_id(id_)
     except InvalidInput as error:
         error.place = "parameter"

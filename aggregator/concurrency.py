@@ -36,11 +36,7 @@ class TaskHandle(Protocol[T_co]):
         """Cancel the task; writes that it has already sent are not undone."""
 
 
-class Spawn(Protocol):
-    """Starts a coroutine as a task."""
-
-    def __call__(self, coroutine: Coroutine[Any, Any, T], /) -> TaskHandle[T]:
-        """Start ``coroutine``."""
+Spawn = Callable[[Coroutine[Any, Any, Any]], TaskHandle[Any]]  # starts a coroutine as a task
 
 
 async def yield_control() -> None:

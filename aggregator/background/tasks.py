@@ -112,7 +112,16 @@ class Scheduler:
         scheduler = AsyncIOScheduler(timezone="UTC")
         scheduler.add_listener(self._on_job_event, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES)
         for task in (self.detector, *self._extra_tasks):
-            _add_job(scheduler, task)
+            scheduler.add_job(
+                partial(_suppress_cancellation, task.run_once),
+                "interval",
+                seconds=task.interval_s,
+                id=task.name,
+                name=task.name,
+                misfire_grace_time=max(1, round(task.interval_s)),  # 1 s drops ticks on a busy machine
+                coalesce=True,
+                max_instances=1,
+            )
         scheduler.start()
         self._scheduler = scheduler
 
@@ -147,20 +156,6 @@ async def _wait_for_run(task: PeriodicTask) -> None:
 async def _suppress_cancellation(run: Callable[[], Awaitable[None]]) -> None:
     with suppress(asyncio.CancelledError):  # ``stop`` has logged it; APScheduler would add a traceback
         await run()
-
-
-def _add_job(scheduler: AsyncIOScheduler, task: PeriodicTask) -> None:
-    scheduler.add_job(
-        partial(_suppress_cancellation, task.run_once),
-        "interval",
-        seconds=task.interval_s,
-        id=task.name,
-        name=task.name,
-        # The default of 1 s drops ticks on a busy machine.
-        misfire_grace_time=max(1, round(task.interval_s)),
-        coalesce=True,
-        max_instances=1,
-    )
 
 
 MAINTENANCE_LEASE_KEY = b"{upkeep}leader"

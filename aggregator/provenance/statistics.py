@@ -44,11 +44,6 @@ class SharedTexts:
     count: int = 0
     days: int = 0
 
-    def add(self, day: int) -> None:
-        """Count a text of this day (days since 1970)."""
-        self.count += 1
-        self.days |= 1 << day % 64
-
 
 def find_families(
     texts: Mapping[int, int],
@@ -216,7 +211,8 @@ class SourceCounter:
                 if len(self.shared) >= MAX_PAIRS:
                     continue
                 found = self.shared[pair] = SharedTexts()
-            found.add(times[0] // DAY_MS)
+            found.count += 1
+            found.days |= 1 << times[0] // DAY_MS % 64
 
     def _count_copy(self, outlet: int, original: int, lag_ms: int) -> None:
         counts = self._counts[outlet]

@@ -17,10 +17,7 @@ from tests.provenance.items import MINUTE_MS, item, report_on
 
 def shared(count: int, days: int = 5) -> SharedTexts:
     """``count`` texts on ``days`` days."""
-    found = SharedTexts()
-    for n in range(count):
-        found.add(n % days)
-    return found
+    return SharedTexts(count, (1 << min(count, days)) - 1)
 
 
 def families(texts: dict[int, int], **pairs: SharedTexts) -> list[tuple[int, ...]]:

@@ -14,12 +14,7 @@ from aggregator.analysis import shingles
 from aggregator.analysis.features import FeatureModel, HashedModel
 from aggregator.analysis.models import Model
 from aggregator.analysis.simhash import fingerprint_from_sums
-from aggregator.analysis.term_profile import (
-    LEAD_TERMS,
-    MINOR_TERMS,
-    OPENING_UNITS,
-    encode_minor_terms,
-)
+from aggregator.analysis.term_profile import LEAD_TERMS, MINOR_TERMS, OPENING_UNITS, encode_minor_terms
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures, is_marked, letter_marks
 from aggregator.analysis.text.html import extract_article

@@ -236,12 +236,7 @@ def _estimate(
     spread = math.sqrt(z2 * (containment * (1.0 - containment) + z2 / (4 * counted)) / counted)
     error = containment - (containment + z2 / (2 * counted) - spread) / (1 + z2 / counted)
     return OverlapEstimate(
-        containment,
-        common / (in_a + in_b - common),
-        containment * size,
-        size / larger,
-        error,
-        *openings,
+        containment, common / (in_a + in_b - common), containment * size, size / larger, error, *openings
     )
 
 

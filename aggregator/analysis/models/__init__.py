@@ -116,12 +116,12 @@ def _load_directory(directory: Path) -> dict[str, FeatureModel | ExtractorModel]
     return found
 
 
-def extractor_class(name: str) -> type[Extractor]:
-    """The class of an extractor. Raises ModelError for an unknown name."""
+def extractor_class(name: str, where: str = "") -> type[Extractor]:
+    """The class of an extractor. Raises ModelError for an unknown name, which begins with ``where``."""
     point = extensions.installed(extensions.EXTRACTORS).get(name)
     if point is None:
         raise ModelError(
-            f"The feature extractor {name!r} is unknown to this program; known: "
+            f"{where}The feature extractor {name!r} is unknown to this program; known: "
             f"{', '.join(extensions.feature_names())} (newsdedup-lab has others)."
         )
     found: type[Extractor] = point.load()
@@ -135,7 +135,7 @@ def load_model(path: Path) -> FeatureModel | ExtractorModel:
         if fields.get("kind") != EXTRACTOR_KIND:
             model: FeatureModel | ExtractorModel = FeatureModel.restore(path, fields, arrays)
         else:
-            model = _extractor_of(path, fields["features"]).restore_model(path, fields, arrays)
+            model = extractor_class(fields["features"], f"{path}: ").restore_model(path, fields, arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelError(
             f"{path}: the parts of the model do not fit together ({error}); "
@@ -147,13 +147,6 @@ def load_model(path: Path) -> FeatureModel | ExtractorModel:
             "fit it again with `aggregator fit`."
         )
     return model
-
-
-def _extractor_of(path: Path, name: str) -> type[Extractor]:
-    try:
-        return extractor_class(name)
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from error
 
 
 _load_bundled = cache(load_model)  # 150 ms and 50 MB for all; both sides of a migration share them

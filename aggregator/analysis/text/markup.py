@@ -6,19 +6,13 @@ import re
 from html import unescape
 from itertools import islice
 
+from aggregator.analysis.text.lexicon import table
+
 MIN_TAGS = 2  # "a < b", "the tag <b>" are no markup
 _MAX_LAYERS = 3  # escaped markup in a feed, with escaped entities
-_INLINE = (
-    "a abbr b big cite code del em font i ins kbd mark q s small span strike strong sub sup time tt u wbr"
-)
-_BLOCK = (
-    "article aside audio blockquote br caption center dd div dl dt embed figcaption figure footer form h1 h2"
-    " h3 h4 h5 h6 header hr iframe img li main nav object ol p picture pre script section source style table"
-    " tbody td tfoot th thead tr ul video"
-)
-_INLINE_NAMES = frozenset(_INLINE.split())
+_INLINE = table("inline", "")
 _HIDDEN = ("script", "style")
-_TAG = re.compile(rf"<(/?)({'|'.join(f'{_INLINE} {_BLOCK}'.split())})(?:[\s/][^<>]*)?>|<!--", re.IGNORECASE)
+_TAG = re.compile(rf"<(/?)({'|'.join(_INLINE | table('block', ''))})(?:[\s/][^<>]*)?>|<!--", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:[a-z]{2,8}|#[0-9]{2,6}|#x[0-9a-f]{2,5});", re.IGNORECASE)
 
 
@@ -52,6 +46,6 @@ def _without_tags(text: str) -> str:
         if not name:  # a comment, to the end of the text if it has none
             found = text.find("-->", end)
             end = found + 3 if found >= 0 else len(text)
-        elif name not in _INLINE_NAMES:
+        elif name not in _INLINE:
             parts.append("\n")
     return "".join([*parts, "" if hidden_until else text[end:]])

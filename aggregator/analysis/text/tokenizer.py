@@ -3,11 +3,8 @@
 A **piece** of a text is either a word (a run of letters, marks and digits; hyphens, underscores and all
 punctuation separate) or a run of characters of a script without spaces (Han, Kana, Thai, Lao, Myanmar,
 Khmer). Each piece is segmented alone, so sentences have the same words, units and terms in any text.
-
-``TOKENIZER_RECIPE`` names this version and is part of every model's hash. Change it whenever any text gives
-other words, terms or normal forms than before (a golden test fails then): stored fingerprints and sketches
-are comparable only within one recipe. For languages without a bundled model it is extended by
-``ORTHOGRAPHY_VERSION`` (``tokenizer_recipe``).
+``TOKENIZER_RECIPE`` is part of every model's hash: change it whenever any text gives other words, terms or
+normal forms than before (a golden test fails then).
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def read_lines(
     format (``UNSUPPORTED_FORMATS``), gives a last Line with InvalidInput.
     """
     for file in files:
-        with _open_input(file) as raw:
+        with contextlib.nullcontext(sys.stdin.buffer) if file == STDIN else open(file, "rb") as raw:
             reported = 0
             for line in _lines_of_file(file, raw, max_line_bytes):
                 if progress and line.number % LINES_PER_PROGRESS == 0:
@@ -144,10 +144,6 @@ def open_output(file: str | None) -> Iterator[Callable[[bytes], None]]:
 
 def _line_writer(out: IO[bytes]) -> Callable[[bytes], None]:
     return lambda line: out.writelines((line, b"\n"))
-
-
-def _open_input(file: str) -> contextlib.AbstractContextManager[BinaryIO]:
-    return contextlib.nullcontext(sys.stdin.buffer) if file == STDIN else open(file, "rb")
 
 
 def _lines_of_file(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Line]:

@@ -30,12 +30,7 @@ from aggregator.index.upkeep.spaces import (
     set_copied,
     space_version,
 )
-from aggregator.ingest.backfill import (
-    Backfill,
-    BackfillStats,
-    count_without_text,
-    remove_deleted,
-)
+from aggregator.ingest.backfill import Backfill, BackfillStats, count_without_text, remove_deleted
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.jsonl import Line
 from aggregator.runtime.event_loop import run_loop

@@ -127,12 +127,7 @@ class Decider:
             dry_run=dry_run,
             changed_buckets=changed_buckets,
             candidates=build_candidates(
-                snapshot,
-                probe,
-                lookup.candidate_numbers,
-                pending.profile.policy,
-                pending.article,
-                now_ms,
+                snapshot, probe, lookup.candidate_numbers, pending.profile.policy, pending.article, now_ms
             ),
             bindings=bindings,
             newest_number=bindings[0].binding.number if bindings else 0,

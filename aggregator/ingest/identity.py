@@ -1,13 +1,11 @@
 """What an id means when it is posted again: the same article, another one, or another source's. Pure.
 
-* A text that has next to nothing in common with the version stored is a **reused id**: another article.
-* An id belongs to the source that posted it first. Another source's text that has next to nothing in common
-  with it is stored under ``SOURCE:ID``, and so is what that source posts under the id from then on.
-
-Corrected articles and live pages keep more than ``COMMON_SHARE``. Of 946 pairs of unrelated articles of one
-source 6 % share as much (nearly all are short posts with a standing line), of 217 natural copies 95 %; 4 % of
-854 pairs of headlines are as like as ``MIN_HEADLINE_SIMILARITY``, and all of 69 copies. In doubt an id is
-reused: that costs a former version, the other error an article.
+A text that has next to nothing in common with the version stored is a **reused id**: another article. An id
+belongs to the source that posted it first; such a text of another source is stored under ``SOURCE:ID``, and
+so is what that source posts under the id from then on. Corrected articles and live pages keep more than
+``COMMON_SHARE``: of 946 pairs of unrelated articles of one source 6 % share as much, of 217 natural copies
+95 %; 4 % of 854 pairs of headlines are as like as ``MIN_HEADLINE_SIMILARITY``, and all of 69 copies. In doubt
+an id is reused: that costs a former version, the other error an article.
 """
 
 from __future__ import annotations

@@ -129,10 +129,7 @@ class Supervisor:
 
 
 def worker_main(
-    settings: Settings,
-    listener: socket.socket,
-    peer_metrics: PeerMetrics,
-    pipe: Connection,
+    settings: Settings, listener: socket.socket, peer_metrics: PeerMetrics, pipe: Connection
 ) -> None:
     """Entry point of a worker: serve until SIGTERM, or until the supervisor is gone."""
 

@@ -57,15 +57,14 @@ async def run_server(
     restarts: RestartCounts | None = None,
     forked_background: ForkedProcess | None = None,
 ) -> int:
-    """Open the service and serve until SIGTERM, SIGINT or ``stop``; the exit code.
+    """Open the service and serve until SIGTERM, SIGINT or ``stop``; the exit code. Closes ``pools``.
 
-    settings           with the URL of a store that runs, or of the memory store
-    pools              closed at the end
-    on_ready           called with the service and its port, and run in a task, once requests are answered
-    listener           socket shared with other workers; None: this process binds its own
-    peer_metrics       metrics of the other processes; None: this is the only process (memory store)
-    restarts           counts the restarts of the background process; None: this process does not run it
-    forked_background  the background process if it is forked already; None: it is spawned
+    settings      with the URL of a store that runs, or of the memory store
+    on_ready      called with the service and its port, and run in a task, once requests are answered
+    listener      socket shared with other workers; None: this process binds its own
+    peer_metrics  metrics of the other processes; None: this is the only process (memory store)
+    restarts      counts the restarts of the background process, which is forked already or spawned; None:
+                  this process does not run it
     Raises ConfigurationError, ModelError or StoreUnavailable at start.
     """
     from aggregator.app import open_service

@@ -148,8 +148,8 @@ class Settings:
     )
     store_url: str = _option(
         "",
-        "URL of a Redis >= 7 or Valkey server (redis://, rediss://, redis+cluster://, unix://), or memory; "
-        "empty: embedded store. REDIS_URL is read too.",
+        "URL of a Redis >= 7 or Valkey server (redis://, rediss://, redis+cluster://, redis+sentinel://, "
+        "unix://), or memory; empty: embedded store. REDIS_URL is read too.",
         secret=True,
     )
     appendfsync: str = _option(

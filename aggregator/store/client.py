@@ -46,7 +46,7 @@ from aggregator.store.pipelining import PIPELINED_CONNECTIONS, Command, Pipeline
 _HEALTH_CHECK_INTERVAL_S = 25  # below the idle timeout of common load balancers
 _KEYS_PER_SCAN_BATCH = 1000
 _ROLE_CACHE_S = _PROBE_TIMEOUT_S = 1.0
-_WAIT_MS = 3000  # for replicas; below the time limits of replies and requests
+_WAIT_MS = 2000  # for replicas; below the time limits of replies and requests
 _HAS_WAITAOF = rb"redis_version\W+(7\.[2-9]|[89]|\d\d)"
 _WITHOUT_KEYS = ("INFO", "SCAN", "SELECT", "SWAPDB", "FLUSHDB")
 # What a user of the store must be permitted: the service and its commands, then the driver on a cluster.
@@ -140,8 +140,8 @@ class RedisClient:
         self._run_id: bytes | None = None  # of the server that answers on the open connections
         self._history: bytes | None = None  # its replication id
         self.is_promoted = False  # whether it was a replica of the server before it
-        self._required = 1  # replicas that must confirm a write
-        self._wait: Command = ("WAIT",)
+        self._required = self._connected = 1  # replicas that must confirm a commit, and those there are
+        self._waits: list[Command] = [("WAIT", 1, _WAIT_MS)]
         self._translated_errors = _TranslatedErrors(at.shown)
 
     async def run_script(self, source: bytes, sha1: str, calls: Sequence[Command]) -> list[Any]:
@@ -235,38 +235,40 @@ class RedisClient:
             nodes = {self._driver_client.get_node_from_key(first_key(c)): first_key(c) for c in commands}
             await asyncio.gather(*(self._wait_on_node(node, key) for node, key in nodes.items()))
             return replies
-        *replies, found = await self._execute([*commands, self._wait_command()])
+        self._require_replicas(self._connected)  # else nothing is sent
+        replies = await self._execute([*commands, *self._waits])
         if not any(isinstance(reply, driver.NoScriptError) for reply in replies):  # else it is repeated
-            self._require_replicas(found)
-        return replies
+            self._require_replicas(replies[-1])
+        return replies[: len(commands)]
 
     async def _wait_on_node(self, node: Any, key: bytes) -> None:
         """Wait for a write after that of ``key``: a server waits for those of the same connection only."""
         tag = key[: key.index(b"}") + 1] if key.startswith(b"{") else b"{%s}" % key
-        for commands in ([("INFO",)], [("SET", tag + b"replicated", b"", "PX", 1000), self._wait_command()]):
+        probe = ("SET", tag + b"replicated", b"", "PX", 1000)
+        for commands in ([("INFO",)], [probe, *self._waits]):
             sent = [PipelineCommand(i, *command) for i, command in enumerate(commands)]
             if await node.execute_pipeline(sent):
                 raise next(one.result for one in sent if isinstance(one.result, Exception))
             if len(sent) == 1:
                 self._note_replicas(repr(sent[0].result).encode())
-        self._require_replicas(sent[1].result)
+                self._require_replicas(self._connected)
+        self._require_replicas(sent[-1].result)
 
     def _note_replicas(self, report: bytes) -> None:
         has_log = re.search(rb"aof_enabled\W+1", report) and re.search(_HAS_WAITAOF, report)
-        connected = len(re.findall(rb"state\W+online", report))
-        self._required = max(1, connected) if self._replicas is None else self._replicas
-        self._wait = ("WAITAOF", 0) if has_log else ("WAIT",)
-
-    def _wait_command(self) -> Command:
-        return (*self._wait, self._required, _WAIT_MS)
+        self._connected = len(re.findall(rb"state\W+online", report))
+        self._required = max(1, self._connected) if self._replicas is None else self._replicas
+        self._waits = [("WAIT", self._required, _WAIT_MS)]
+        if has_log:  # a replica that is asked before it has the write reports its disk a second later
+            self._waits.append(("WAITAOF", 0, self._required, _WAIT_MS))
 
     def _require_replicas(self, found: Any) -> None:
         confirmed = found[1] if isinstance(found, list) else found
         if confirmed < self._required:
             self._role_checked_s = float("-inf")  # count the connected ones again
             raise StoreUnavailable(
-                f"Of {self._required} replicas of the store at {self.address} {confirmed} confirmed a write "
-                "in time (replicated); it may have been applied, and may be repeated."
+                f"Of {self._required} replicas that must confirm a write (replicated), the store at "
+                f"{self.address} has {confirmed}; it may have been applied, and may be repeated."
             )
 
     async def _execute(self, commands: Sequence[Command]) -> list[Any]:

@@ -206,7 +206,7 @@ def split_into_runs(transactions: Sequence[Transaction]) -> list[CommitRun]:
     return runs
 
 
-_CONFIRM = Transaction((), (Put(b"{aggregator}replicated", b"", 1000),))
+_CONFIRM = Transaction((), (Put(b"{aggregator}replicated", b"", 60_000),))
 _PROBE = Transaction((), (Delete(b"{aggregator}probe"),))  # changes nothing
 
 
@@ -363,7 +363,7 @@ class RedisStore:
             await self.commit(_PROBE)
         except StoreUnavailable as error:
             cause = error.__cause__
-            if cause is not None and refuses_writes(cause):
+            if cause is None or refuses_writes(cause):  # the former: no replica confirms it
                 return  # scripts run, and what is stored can be read; ``info`` says why writes are refused
             rejected = isinstance(cause, driver.ResponseError) and not isinstance(
                 cause, (driver.OutOfMemoryError, driver.ReadOnlyError, driver.ClusterDownError)

@@ -39,11 +39,11 @@ BEFORE_S, AFTER_S = 2.0, 3.0
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Configuration lines of the store servers, and options of the service."""
+    """Configuration lines of the store servers, and options of the store's URL."""
 
     name: str
     server: dict[str, str] = field(default_factory=dict)
-    service: dict[str, object] = field(default_factory=dict)
+    option: str = ""
 
 
 SETTINGS = (
@@ -53,6 +53,7 @@ SETTINGS = (
         "everysec, min-replicas-to-write 1, min-replicas-max-lag 1",
         {"min-replicas-to-write": "1", "min-replicas-max-lag": "1"},
     ),
+    Setting("replicated", {"appendfsync": "always"}, "?replicated=1"),
 )
 
 
@@ -92,10 +93,9 @@ def run(setting: Setting, cut_s: float) -> dict[str, object]:
 async def _through_failover(cluster: Cluster, setting: Setting, cut_s: float) -> tuple[CrawlReport, float]:
     killed_s = 0.0
     options = {
-        "store_url": cluster.url,
+        "store_url": cluster.url + setting.option,
         "log_level": "ERROR",
         "detector_interval_seconds": 2,
-        **setting.service,
     }
     async with serving(**options) as url, aiohttp.ClientSession() as session:  # type: ignore[arg-type]
         async with session.get(f"{url}/readyz") as response:

@@ -312,6 +312,8 @@ export interface EventDetailOut {
   note_count: number;
   /** Version number, which increases with each change. */
   revision: number;
+  /** New facts after it fired, oldest first. */
+  developments: Array<EventDevelopment>;
   /** Items by 10 minutes; steps without items are omitted. */
   timeline: Array<TimelinePoint>;
   /** Ids of the items in order of joining. */
@@ -332,6 +334,14 @@ export interface EventDetailOut {
   previous: string | null;
   /** Id of the event of the storyline detected after this one; null: none. */
   next: string | null;
+}
+
+/** A new fact in a story that goes on after its alert. */
+export interface EventDevelopment {
+  /** Time at which it was noticed. */
+  at: string;
+  /** Words new to the story; empty: it doubled. */
+  terms: Array<string>;
 }
 
 /** One breaking event. */
@@ -398,6 +408,8 @@ export interface EventOut {
   note_count: number;
   /** Version number, which increases with each change. */
   revision: number;
+  /** New facts after it fired, oldest first. */
+  developments: Array<EventDevelopment>;
 }
 
 /** Events in the order of `sort`. */

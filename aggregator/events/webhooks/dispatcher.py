@@ -179,7 +179,6 @@ class WebhookDispatcher(PeriodicTask):
         if not done:
             return
         now_ms = self._clock()
-        deliveries, results = [delivery for delivery, _ in done], [result for _, result in done]
         by_id = {delivery.id: result for delivery, result in done}
         # An editor may change the outbox meanwhile; the results of calls that were made must not be lost.
         for _ in commit_attempts("The outbox kept changing."):
@@ -187,19 +186,19 @@ class WebhookDispatcher(PeriodicTask):
             outbox, dead = outbox.apply(by_id, now_ms, random.random())
             next_ms = {pending.id: pending.due_ms for pending in outbox.calls}
             attempts = [
-                Attempt.at(d, now_ms, d.attempts + 1, by_id[d.id].error or "", next_ms.get(d.id, 0))
-                for d in deliveries
+                Attempt.at(d, now_ms, d.attempts + 1, result.error or "", next_ms.get(d.id, 0))
+                for d, result in done
             ]
             if await self.queue.save(raw, outbox, dead, attempts) is not None:
                 break
-        failed = sum(result.error is not None for result in results)
-        self.delivered += len(results) - failed
+        failed = sum(result.error is not None for _, result in done)
+        self.delivered += len(done) - failed
         self.failed_attempts += failed
-        for delivery in deliveries:
+        for delivery, _ in done:
             del self._calls[delivery.hook]
         for letter in dead:
             logger.error("Webhook %s: dead-lettered delivery %s: %s", letter.hook, letter.id, letter.result)
-        await self._subscriptions.mutate(lambda all_: _record_results(all_, deliveries, by_id, now_ms))
+        await self._subscriptions.mutate(lambda all_: _record_results(all_, done, now_ms))
 
 
 def _active_desks(desks: Mapping[str, Desk], subscriptions: Mapping[str, Subscription]) -> frozenset[str]:
@@ -221,15 +220,11 @@ def _is_subscribed(subscription: Subscription, event: Event) -> bool:
 
 
 def _record_results(
-    subscriptions: dict[str, Subscription],
-    deliveries: Sequence[Delivery],
-    results: dict[str, DeliveryResult],
-    now_ms: int,
+    subscriptions: dict[str, Subscription], done: Sequence[tuple[Delivery, DeliveryResult]], now_ms: int
 ) -> None:
     """Update the delivery status of the subscriptions; one that answered 410 is disabled."""
-    for delivery in deliveries:
-        subscription, result = subscriptions.get(delivery.hook), results[delivery.id]
-        if subscription is None:
+    for delivery, result in done:
+        if (subscription := subscriptions.get(delivery.hook)) is None:
             continue
         failed = result.error is not None
         subscriptions[delivery.hook] = msgspec.structs.replace(

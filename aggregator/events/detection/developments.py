@@ -1,8 +1,7 @@
 """Developments: new facts in a story that goes on after its alert, whether its event is open or has closed.
 
 An article belongs to a story by its similarity to what the event is about. A development is a term in several
-of its latest headlines (of several voices, where they are counted) that neither the story so far nor the
-stream explains; they look like news. Twice the articles are no other rule: an open event then doubles::
+headlines of now, of several voices where they are counted, which neither the story nor the stream explains::
 
     so far  77 articles about the strikes, none with "reserves"
     now     17, four different headlines with "reserves": by chance once in 100,000 times
@@ -17,9 +16,10 @@ from math import lgamma, log
 import msgspec
 
 from aggregator.events.detection.baseline import ALL_DOCUMENTS
-from aggregator.events.detection.clustering import MIN_ITEMS_TO_MERGE, WindowItem
+from aggregator.events.detection.clustering import WindowItem
 from aggregator.events.detection.expectation import TermWeights
 from aggregator.events.detection.model import CHANCE_ITEMS
+from aggregator.events.detection.voices import MIN_VOICES
 
 # Probability of as many headlines with a term, up to which it is new.
 MAX_CHANCE = 1e-3
@@ -55,7 +55,7 @@ class StoryMemory(msgspec.Struct, array_like=True):
             count = len({frozenset(member.headline_terms) for member in members})
             if voice_of is not None:
                 voices = len({voice_of(member.source) for member in members})
-                count = min(count, voices) if voices >= MIN_ITEMS_TO_MERGE else 0
+                count = min(count, voices) if voices >= MIN_VOICES else 0
             share = (self.past.get(term, 0) + 0.5) / (self.past_items + 5)
             usual = len(self.recent) * max(share, weights.expected(term) / max(1.0, documents))
             chance = count * log(usual) - usual - lgamma(count + 1)  # by a Poisson distribution

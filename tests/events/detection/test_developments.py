@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aggregator.events.detection.clustering import MIN_ITEMS_TO_MERGE
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.model import CHANCE_ITEMS, BurstRule
+from aggregator.events.detection.voices import MIN_VOICES
 from tests.support.detector_stream import RULE, DetectorStream
 
 HOUR = 60
@@ -85,7 +85,7 @@ def test_what_the_story_or_the_stream_says_anyway_is_no_development() -> None:
     assert soon.events_of_kind("development") == []
 
 
-@pytest.mark.parametrize("voices", [MIN_ITEMS_TO_MERGE - 1, MIN_ITEMS_TO_MERGE])
+@pytest.mark.parametrize("voices", [MIN_VOICES - 1, MIN_VOICES])
 def test_where_voices_are_counted_several_of_them_say_it(voices: int) -> None:
     """One outlet with many headlines makes no development."""
     stream = running_story(BurstRule(adapts=True, min_sources=0))
@@ -93,10 +93,10 @@ def test_where_voices_are_counted_several_of_them_say_it(voices: int) -> None:
         stream.send(20 * HOUR + n, f"weather{n} report{n}", source=f"desk{n}.example")
 
     go_on(stream, *[""] * 8, hour=20.2)
-    for n in range(2 * MIN_ITEMS_TO_MERGE):
+    for n in range(2 * MIN_VOICES):
         stream.send(20.5 * HOUR + n, told(n, "mayor"), source=f"outlet{n % voices}.example")
 
-    assert len(stream.events_of_kind("development")) == (voices == MIN_ITEMS_TO_MERGE)
+    assert len(stream.events_of_kind("development")) == (voices == MIN_VOICES)
 
 
 def test_stories_are_saved_with_the_detector() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, log2
+from math import ceil, log2, sqrt
 
 import numpy as np
 
@@ -55,13 +55,16 @@ class RelatedOptions:
     def log_weight(self, found: ScoredArticle, question_ms: int, now_ms: int) -> float:
         """Logarithm to base 2 of the probability, less one for each half-life of age.
 
-        By default only age before the article that was asked about counts: reports of the same days. With a
-        half-life articles are equally related within a quarter of the probability, and the newer one leads.
+        By default it is that of the root of the odds, which tell likely ones apart, and only age before
+        the article that was asked about counts: reports of the same days. With a half-life articles are
+        equally related within a quarter of the probability, and the newer one leads.
         """
         probability, from_ms, half_life_ms = found.probability, question_ms, DEFAULT_HALF_LIFE_MS
         if self.half_life_ms is not None:
             from_ms, half_life_ms = now_ms, self.half_life_ms
             probability = ceil(LEVELS * probability) / LEVELS if half_life_ms else probability
+        elif not self.diversity:
+            probability = sqrt(probability / max(_SMALLEST, 1 - probability))
         age = max(0, from_ms - found.record.publication_ms) / half_life_ms if half_life_ms else 0.0
         return log2(max(probability, _SMALLEST)) - age
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from itertools import islice
 from operator import itemgetter
 
 import numpy as np
@@ -69,14 +68,6 @@ def profile_weights(profile: TermProfile) -> list[tuple[str, float]]:
     factors = (LEAD_FACTOR if lead >> at & 1 else 1.0 for at in range(len(terms)))
     weighted = [(t, w**WEIGHT_EXPONENT * factor) for (t, w), factor in zip(terms, factors, strict=True)]
     return sorted(weighted, key=itemgetter(1), reverse=True)
-
-
-def leading_terms(profile: TermProfile, count: int) -> list[str]:
-    """The ``count`` heaviest stored terms among the first of the article; others if these are fewer."""
-    terms, encoded = profile
-    lead = int.from_bytes(encoded[:_LEAD_BYTES], "little")
-    first = list(islice((term for at, (term, _) in enumerate(terms) if lead >> at & 1), count))
-    return first if len(first) == count else [*first, *(t for t, _ in terms if t not in first)][:count]
 
 
 def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:

@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import mul
 
-from aggregator.analysis.term_profile import leading_terms
 from aggregator.domain import Analysis, ArticleRecord
 
-MIN_PROBABILITY = 0.7
-LEADING_TERMS = 2
+MIN_PROBABILITY = 0.75
 NO_RARITY: Mapping[str, float] = {}
 
 
@@ -25,7 +23,6 @@ class RelatedEvidence:
 
     cosine    of the term profiles (``term_profile.cosines``), 0..1
     main      cosine of the stored terms, 0..1: counts rare terms more than ``cosine``
-    leading   share, 0..1, of the two leading terms of each article that the other has too
     shared    number of stored terms in both
     terms     number of stored terms of the article that has fewer, 0..24
     distance  of the fingerprints, in bits
@@ -34,7 +31,6 @@ class RelatedEvidence:
 
     cosine: float
     main: float
-    leading: float
     shared: int
     terms: int
     distance: int
@@ -61,14 +57,11 @@ def related_evidence(
     """The evidence about two articles; ``rarity`` of the terms of ``a``, 1 if unknown."""
     weights = dict(a.terms)
     shared = [(term, weights[term], weight) for term, weight in b.terms if term in weights]
-    both = {term for term, _, _ in shared}
-    leading = [t for each in (a, b) for t in leading_terms((each.terms, each.minor_terms), LEADING_TERMS)]
     main = sum([one * other for _, one, other in shared])
     rare = sum([rarity.get(term, 1.0) * one * other for term, one, other in shared])
     return RelatedEvidence(
         cosine,
         min(1.0, main),
-        sum([term in both for term in leading]) / len(leading) if leading else 0.0,
         len(shared),
         min(len(a.terms), len(b.terms)),
         distance,
@@ -83,12 +76,11 @@ def probability(evidence: RelatedEvidence) -> float:
 
 def features(evidence: RelatedEvidence) -> tuple[float, ...]:
     """What the probability rises with."""
-    rare = evidence.cosine * evidence.rarity
-    return evidence.cosine, rare, math.log1p(evidence.terms), evidence.leading
+    return evidence.cosine, evidence.cosine * evidence.rarity, math.log1p(evidence.terms)
 
 
 # Fitted to judged pairs of nine languages (``aggregator evaluate relatedness``).
-BIAS, WEIGHTS = -3.88, (3.55, 4.38, 0.46, 1.83)
+BIAS, WEIGHTS = -4.3, (5.34, 5.02, 0.61)
 
 
 def best_of_groups(scored: Iterable[ScoredArticle], minimum: float) -> list[ScoredArticle]:

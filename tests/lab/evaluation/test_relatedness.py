@@ -29,7 +29,7 @@ ARTICLES = [Article(id=id_, text=text, lang="de") for id_, text in TEXTS.items()
 
 def judged(lang: str, cosine: float, same: bool) -> JudgedEvidence:
     """A pair with this cosine."""
-    return JudgedEvidence(lang, same, RelatedEvidence(cosine, cosine, cosine, 3, 20, 20, 0.8), 0.5)
+    return JudgedEvidence(lang, same, RelatedEvidence(cosine, cosine, 3, 20, 20, 0.8), 0.5)
 
 
 async def test_evidence_of_ids_and_of_rows_agrees() -> None:

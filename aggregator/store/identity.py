@@ -232,6 +232,7 @@ class StoreMemory:
             draft.write_bytes(msgspec.json.encode(read_memory(self._path) | {self._name: known}))
             draft.replace(self._path)
         except OSError as error:
+            self._serving = False  # one warning is enough
             log.warning(
                 "%s cannot be written (%s): the next start will not know this store", self._path, error
             )

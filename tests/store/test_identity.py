@@ -95,3 +95,19 @@ def test_a_memory_names_addresses_without_passwords() -> None:
     assert one == same != memory_name("redis://host/0?prefix=x:")
     assert memory_name("unix:///tmp/x/store.sock") == memory_name("") == "embedded"
     assert remembered_ids(Path("/absent")) == []
+
+
+@pytest.mark.integration
+async def test_a_memory_that_cannot_be_written_is_one_warning(
+    valkey_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The service goes on; only its next start will not know the store."""
+    store = open_patient_store(valkey_url)
+    (tmp_path / "file").touch()
+    memory = await begun(store, tmp_path / "file")
+    for _ in range(4):
+        await memory.observe()
+        memory._save()
+        memory.pending += 1
+    await store.close()
+    assert memory.incident is None and caplog.text.count("cannot be written") == 1

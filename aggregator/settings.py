@@ -198,9 +198,9 @@ class Settings:
         **_in_range(0.01, 1),
     )
     min_shared_shingles: float = _option(
-        5.0,
+        10.0,
         "Minimum number of shared shingles of a duplicate, times the share of the shorter text's wording: "
-        "at 5, a fifth of the wording needs 25 shingles.",
+        "at 10, 20 shingles that are half of it, or 50 that are a fifth.",
         **_in_range(1, 100_000),
     )
     strong_containment: float = _option(

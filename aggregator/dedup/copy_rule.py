@@ -19,7 +19,7 @@ a text that is sent again keeps its headline, and a template names in it what it
 shortened or framed a report of an agency, or it quotes the same statement: then the quotation is in the
 opening of one text and further down in the other. What two outlets have printed already is the report, not
 the quotation, so an article that shares enough with two of their copies need not begin like them
-(``shares_enough``). Unless containment is strong (0.75), the texts must also share 10 shingles at 0.5, 25 at
+(``shares_enough``). Unless containment is strong (0.75), the texts must also share 20 shingles at 0.5, 50 at
 0.2.
 Two texts of equal length with other names or figures are fillings of one template (``templates.py``).
 
@@ -147,7 +147,7 @@ class Requirement:
 class CopyRule:
     """The rows of the table by outlet and time, and the shingles that all need below strong containment.
 
-    ``strong``: containment that replaces ``shared``, the number of shared shingles times containment.
+    ``strong``: containment that replaces ``shared``, shared shingles times containment.
     """
 
     other_outlet: tuple[Requirement, ...]

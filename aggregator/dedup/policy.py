@@ -46,7 +46,7 @@ class Policy:
     partial_containment: float = 0.35
     min_opening: float = 0.35
     complete_containment: float = 0.6
-    min_shared_shingles: float = 5.0
+    min_shared_shingles: float = 10.0
     strong_containment: float = 0.75
     same_outlet_hours: float = 16.0
     same_outlet_containment: float = 0.7

@@ -39,7 +39,7 @@ def test_the_policy_is_converted_from_word_shingles() -> None:
     policy = policy_for_char_ngrams(Policy())
 
     assert policy.min_containment == pytest.approx(0.2 + 0.8 * UNRELATED_CONTAINMENT)
-    assert policy.min_shared_shingles == 25
+    assert policy.min_shared_shingles == 50
     assert 0.8 < policy.strong_containment < 0.9
 
 

@@ -103,7 +103,7 @@ def test_a_statement_that_two_outlets_quote_makes_no_copy() -> None:
 @pytest.mark.parametrize("same_outlet", [False, True])
 @pytest.mark.parametrize(
     ("shared", "containment", "copy"),
-    [(7.2, 0.7, True), (7.1, 0.7, False), (5, 0.749, False), (2, 0.75, True)],
+    [(14.3, 0.7, True), (14.2, 0.7, False), (5, 0.749, False), (2, 0.75, True)],
 )
 def test_amount_of_wording(same_outlet: bool, shared: float, containment: float, copy: bool) -> None:
     """Below strong containment a number of shingles is needed."""
@@ -170,12 +170,12 @@ def test_what_cannot_match_by_its_wording_never_does(
         (0.2, 50, False, True),
         (0.5, 20, False, True),
         (0.199, 500, False, False),
-        (0.2, 24.9, False, False),
-        (0.5, 9.9, False, False),
+        (0.2, 49.9, False, False),
+        (0.5, 19.9, False, False),
         (0.75, 0, False, True),
         (0.7, 20, True, True),
         (0.699, 500, True, False),
-        (0.7, 7.1, True, False),
+        (0.7, 14.2, True, False),
         (0.75, 0, True, True),
     ],
 )

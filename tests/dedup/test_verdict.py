@@ -223,7 +223,7 @@ def test_two_reports_with_one_quotation_confirm_nothing() -> None:
     of_its_own = replace(second, canonical=("a2", 2))
     of_the_same_outlet = replace(second, evidence=replace(second.evidence, same_outlet=True))
     barely = with_overlap(second, replace(second.evidence.overlap, containment=0.19))
-    few = with_overlap(second, replace(second.evidence.overlap, shared=9.0))
+    few = with_overlap(second, replace(second.evidence.overlap, shared=15.0))
 
     for other in (of_its_own, of_the_same_outlet, barely, few):
         assert decide(subject(), [first, other], VERIFIED).verdict == "new"

@@ -227,7 +227,7 @@ class ReadyOut(Struct):
     spaces: Annotated[list[str], doc("Indexes that the service has models for.", ["en.e816"])]
     degraded: Annotated[
         str | None, doc("Why it is degraded and what to do, in one sentence.", "The store was emptied.")
-    ] = None
+    ]
 
 
 class ChangesOut(Struct):

@@ -49,6 +49,8 @@ async def test_a_new_article_is_stored(client: Client) -> None:
         "reused_id": False,
         "replaces": None,
         "withdrawn": [],
+        "unchecked": False,
+        "stored": True,
     }
 
 

@@ -14,32 +14,32 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MAX_SERVER_LINES, MAX_SERVER_MODULES = 41_200, 234
+MAX_SERVER_LINES, MAX_SERVER_MODULES = 41_900, 242
 MAX_LINES = {  # of each package of the server; modules at its top share one
-    "analysis": 4_660,
-    "auth": 530,
+    "analysis": 4_480,
+    "auth": 540,
     "background": 250,
-    "backup": 510,
-    "cli": 2_070,
-    "contract": 1_430,
-    "dedup": 1_330,
-    "events": 7_220,
-    "http": 6_920,
-    "index": 5_280,
-    "ingest": 1_960,
-    "provenance": 1_100,
-    "queries": 1_200,
-    "runtime": 1_120,
-    "store": 3_230,
-    "top": 2_450,
+    "backup": 500,
+    "cli": 2_100,
+    "contract": 1_540,
+    "dedup": 1_230,
+    "events": 6_990,
+    "http": 7_090,
+    "index": 5_320,
+    "ingest": 1_910,
+    "provenance": 1_160,
+    "queries": 1_530,
+    "runtime": 1_070,
+    "store": 3_780,
+    "top": 2_470,
 }
-MAX_REPOSITORY_LINES = 59_200  # server and packages, without tests
+MAX_REPOSITORY_LINES = 60_440  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_000  # what is in tests/ and is no test; test cases have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables
-MAX_DOC_WORDS = 32_000  # without generated pages and decision records
+MAX_DOC_WORDS = 33_200  # without generated pages and decision records
 GENERATED_DOCS = ("configuration.md", "metrics.md")
-MAX_CONSTANTS = {"aggregator/events/detection": 99, "aggregator/dedup": 29}
+MAX_CONSTANTS = {"aggregator/events/detection": 57, "aggregator/dedup": 23}
 
 
 def python_files(*directories: str) -> list[Path]:

@@ -44,8 +44,9 @@ def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded
 
 
 @pytest.fixture
-def valkey_url(valkey_server: EmbeddedServer) -> str:
-    """URL of the emptied Valkey server."""
+def valkey_url(valkey_server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """URL of the emptied Valkey server; what processes remember of it is that of this test."""
+    monkeypatch.setenv("AGGREGATOR_DATA_DIR", str(tmp_path / "remembered"))
     empty(valkey_server.url)
     return valkey_server.url
 

@@ -23,7 +23,7 @@ def test_an_embedded_store_persists_between_commands(
     assert [a["verdict"] for a in answers] == ["new", "duplicate"]
     assert run("explain", *store, ORIGINAL["id"], EDITED["id"]) == 0
     output = capsys.readouterr().out
-    assert "so they are copies" in output
+    assert "Copies by the policy verified" in output
     assert "shared wording: containment" in output
     assert run("explain", *store, ORIGINAL["id"], "demo-unknown") == 1
     assert "under the id 'demo-unknown', and there is no file of that name." in capsys.readouterr().err

@@ -112,11 +112,12 @@ class Baseline:
         if hour is None:
             return []
         counts, articles = self.counts_by_hour[hour], self.articles_by_hour[hour]
-        articles.remove(article)
         terms = [term for term in counts if term == ALL_DOCUMENTS or term_hash(term) in hashes]
         self._drop_hour(hour)
+        articles.remove(article)
         less = Counter(counts) - Counter(terms)
         self.restore_hour(hour, dict(less), articles.tobytes())
+        self._cache_hour = -1
         return terms
 
     def _count(self, hour: int, terms: Iterable[str], article: int) -> None:

@@ -37,7 +37,7 @@ MAX_REPOSITORY_LINES = 60_440  # server and packages, without tests
 MAX_TEST_TOOL_LINES = 14_000  # what is in tests/ and is no test; test cases have no budget
 TEST_TOOLS = ("benchmarks", "support", "hostile", "chaos", "soak")
 MAX_BENCHMARK_WORDS = 4_000  # of docs/benchmarks, without rules of tables
-MAX_DOC_WORDS = 33_200  # without generated pages and decision records
+MAX_DOC_WORDS = 33_300  # without generated pages and decision records
 GENERATED_DOCS = ("configuration.md", "metrics.md")
 MAX_CONSTANTS = {"aggregator/events/detection": 57, "aggregator/dedup": 23}
 

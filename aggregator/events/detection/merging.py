@@ -29,6 +29,7 @@ from aggregator.events.detection.clustering import (
 )
 from aggregator.events.detection.description import (
     KEY_TERMS_PER_CLUSTER,
+    MIN_COMMON_TERMS,
     KeyTermCache,
     heaviest_terms,
     terms_support_merge,
@@ -217,12 +218,13 @@ class ClusterMerger:
     def _assign_again(self, near: Iterable[Cluster], clock_ms: int) -> None:
         """Let the items of small clusters that hold a key term of these join the nearest cluster now."""
         clusters, weigh = self._clusters, self._term_weights.weigh
-        terms = [term for cluster in near for term in heaviest_terms(cluster.term_sums, weigh)]
+        terms = {term for cluster in near for term in heaviest_terms(cluster.term_sums, weigh)}
         members = [
             member
             for cluster in clusters.with_any_term(terms)
             if len(cluster.members) < MIN_PART_ITEMS and cluster.event_id is None
             for member in cluster.members.values()
+            if len(terms & member.terms.keys()) >= MIN_COMMON_TERMS
         ]
         for member in members:
             clusters.remove_item(member)

@@ -50,7 +50,7 @@ def _add_near_duplicates(protocols: Any) -> None:
         "aggregator_lab.cli.evaluate:near_duplicates",
     )  # fmt: skip
     _add_input_options(command)
-    _add_background_option(command, "unlabeled articles that are stored first; repeatable")
+    _add_files_option(command, "--background", "unlabeled articles that are stored first")
     command.add_argument(
         "--plant", metavar="N", type=positive_int,
         help="for files without labels: plant copies of N articles per language and store the others first",
@@ -142,7 +142,7 @@ def _add_clusters(protocols: Any) -> None:
         "aggregator_lab.cli.evaluate:clusters",
     )  # fmt: skip
     _add_input_options(command)
-    _add_background_option(command)
+    _add_files_option(command, "--background", "unlabeled articles")
     _add_html_option(command)
     _add_calibration_options(command)
     _add_json_option(command)
@@ -171,7 +171,7 @@ def _add_related(protocols: Any) -> None:
         metavar="FILE",
         help="articles; `cluster`, if any, is equal for an event",
     )
-    _add_background_option(command)
+    _add_files_option(command, "--background", "unlabeled articles")
     for flag, metavar, default, help in (
         ("--limit", "K", 10, "number of related articles requested"),
         ("--lists", "N", 600, "number of random articles whose related ones are requested"),
@@ -188,10 +188,7 @@ def _add_related(protocols: Any) -> None:
         "--judged", metavar="PATH",
         help="count the wrong ones of the judged first answers: as for `evaluate duplicates`",
     )  # fmt: skip
-    command.add_argument(
-        "--unrelated", metavar="FILE", action="append", default=[],
-        help="report the mean number of answers to 300 articles of FILE; repeatable",
-    )  # fmt: skip
+    _add_files_option(command, "--unrelated", "report the mean number of answers to 300 articles of FILE")
     _add_json_option(command)
     add_policy_options(command, POLICY_SETTINGS)
 
@@ -203,9 +200,7 @@ def _add_relatedness(protocols: Any) -> None:
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="articles")
     command.add_argument("--judged", metavar="DIR", required=True, help="verdicts, as for `related`")
-    command.add_argument(
-        "--pairs", metavar="FILE", action="append", default=[], help="pairs, as for `pairs`; repeatable"
-    )
+    _add_files_option(command, "--pairs", "pairs, as for `pairs`")
     add_settings_options(command, ("models_dir", *LOG_SETTINGS))
 
 
@@ -235,12 +230,9 @@ def _add_desk(protocols: Any) -> None:
         "aggregator_lab.cli.evaluate:desk",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="dated articles, one stream each")
-    for flag, help in (
-        ("--events", "known events in these files; repeatable"),
-        ("--marks", "marks of readers, `file`, `id` of an article and `mark` each; repeatable"),
-        ("--peaks", "later peaks of known events, as lists/later_peaks.json; repeatable"),
-    ):
-        command.add_argument(flag, metavar="FILE", action="append", default=[], help=help)
+    _add_files_option(command, "--events", "known events in these files")
+    _add_files_option(command, "--marks", "marks of readers, `file`, `id` of an article and `mark` each")
+    _add_files_option(command, "--peaks", "later peaks of known events, as lists/later_peaks.json")
     for flag, metavar, help in (
         ("--align", "TIME,...", "one moment per FILE, which then coincide (default: by whole weeks)"),
         ("--cache", "DIR", "keep the analyses of the files in DIR"),
@@ -300,13 +292,8 @@ def _add_features(protocols: Any) -> None:
         "--corpus", metavar="FILE", action="append", required=True,
         help="unlabeled articles: every second one is fitted to, the others are the background; repeatable",
     )  # fmt: skip
-    command.add_argument(
-        "--pairs", metavar="FILE", action="append", default=[], help="human-judged pairs; repeatable"
-    )
-    command.add_argument(
-        "--events", metavar="FILE", action="append", default=[],
-        help="articles with an event in `cluster` each, for related articles; repeatable",
-    )  # fmt: skip
+    _add_files_option(command, "--pairs", "human-judged pairs")
+    _add_files_option(command, "--events", "articles with an event in `cluster` each, for related articles")
     command.add_argument(
         "--features", metavar="NAME", action="append", choices=feature_names(),
         help=f"only this extractor ({', '.join(feature_names())}); repeatable",
@@ -382,10 +369,8 @@ def _add_processes_option(command: argparse.ArgumentParser, what: str) -> None:
     )  # fmt: skip
 
 
-def _add_background_option(
-    command: argparse.ArgumentParser, help: str = "unlabeled articles; repeatable"
-) -> None:
-    command.add_argument("--background", metavar="FILE", action="append", default=[], help=help)
+def _add_files_option(command: argparse.ArgumentParser, flag: str, help: str) -> None:
+    command.add_argument(flag, metavar="FILE", action="append", default=[], help=f"{help}; repeatable")
 
 
 def comma_separated(parse_item: Callable[[str], Any]) -> Callable[[str], list[Any]]:

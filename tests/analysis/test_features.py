@@ -19,8 +19,8 @@ from aggregator.analysis.models import load_model
 from aggregator.analysis.simhash import feature_hash, fingerprint_from_sums, hamming_distance, hashed_sums
 from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenizer_recipe
 from aggregator.errors import ModelError
-from aggregator_lab.evaluation.rankings import term_weights
 from aggregator_lab.model_writing import save, write
+from tests.analysis.reference_weights import term_weights
 
 TERMS = (*(f"term{i}" for i in range(30)), "洪水", "überfall")
 TOKENS = st.lists(st.sampled_from([*TERMS, "unheard", "of"]), max_size=60)

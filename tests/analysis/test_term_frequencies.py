@@ -11,8 +11,8 @@ from aggregator.analysis.features import HashedModel
 from aggregator.analysis.models import TERM_IDF_PATH, load_term_idf, load_term_rates
 from aggregator.analysis.term_frequencies import EQUAL_IDF, RateTable, TermIdf, TermRates, hash_term
 from aggregator.errors import ModelError
-from aggregator_lab.evaluation.rankings import term_weights
 from aggregator_lab.model_writing import write
+from tests.analysis.reference_weights import term_weights
 
 HASHES = np.array(sorted([hash_term("de", "haus"), hash_term("es", "casa")]), np.uint32)
 TABLE = TermIdf("recipe", {"de": "de", "es": "es", "gl": "es"}, HASHES, np.array([32, 32], np.uint8), 6.5)

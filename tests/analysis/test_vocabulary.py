@@ -26,7 +26,7 @@ from aggregator.analysis.vocabulary import NO_TERM, Vocabulary
 from aggregator.domain import Analysis, Article
 from aggregator.errors import NoText
 from aggregator.runtime import demo
-from aggregator_lab.evaluation.rankings import term_weights
+from tests.analysis.reference_weights import term_weights
 
 MODELS = load_models()
 ANALYZER = Analyzer(MODELS)

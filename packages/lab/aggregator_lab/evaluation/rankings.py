@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from aggregator.analysis.features import FeatureModel, HashedModel, tf_weights
-from aggregator.analysis.simhash import l2_normalize
 from aggregator.analysis.text import tokenizer
 from aggregator.domain import Article
 from aggregator_archive.optional_imports import import_optional
@@ -46,15 +43,3 @@ def nearest(scores: Any, own: int, count: int) -> list[int]:
     """Positions of the ``count`` highest scores above 0, highest first, without ``own``."""
     best = np.argsort(-scores, kind="stable")[: count + 1]
     return [int(position) for position in best if position != own and scores[position] > 0][:count]
-
-
-def term_weights(
-    model: FeatureModel | HashedModel, terms: Sequence[str] | Mapping[str, int]
-) -> dict[str, float]:
-    """Term -> TF-IDF weight in order of first occurrence, L2 norm 1; ``Vocabulary`` is faster."""
-    counts = Counter(terms)
-    if not counts:
-        return {}
-    idf = np.array([model.row_and_idf(term)[1] for term in counts])
-    weights = l2_normalize(tf_weights(np.array(list(counts.values()))) * idf)
-    return dict(zip(counts, weights.tolist(), strict=True))

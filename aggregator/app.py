@@ -182,23 +182,22 @@ async def open_service(
     async with open_store(settings, format_version.write) as store:
         pools = pools or build_pools(settings, processes)
         index, load_control = build_index(settings, store, pools.layout), LoadControl.create(store)
-        remembering = await _begin_to_remember(settings, index, serving=serving)
-        background = build_background(settings, index, clock, load_control.gate.yield_control)
-        events = build_events(settings, index, background)
-        articles = build_articles(settings, index, clock, pools, load_control, events, background.clock_guard)
-        edge = build_edge(settings, index, clock, articles.foreign_index, background.clock_guard)
-        try:
-            with contextlib.suppress(StoreUnavailable):  # the readiness check repeats it
-                await articles.foreign_index.register()
-            yield Service(settings, store, clock, pools, articles, events, edge, background)
-        finally:
-            await articles.search.headlines.close()
-            await load_control.activity.close()
-            await edge.api_keys.last_use.finish()
-            await background.close()
-            remembering.cancel()
-            await asyncio.gather(remembering, return_exceptions=True)
-            pools.close()
+        async with _remembering(settings, index, serving=serving):
+            background = build_background(settings, index, clock, load_control.gate.yield_control)
+            events = build_events(settings, index, background)
+            guard = background.clock_guard
+            articles = build_articles(settings, index, clock, pools, load_control, events, guard)
+            edge = build_edge(settings, index, clock, articles.foreign_index, guard)
+            try:
+                with contextlib.suppress(StoreUnavailable):  # the readiness check repeats it
+                    await articles.foreign_index.register()
+                yield Service(settings, store, clock, pools, articles, events, edge, background)
+            finally:
+                await articles.search.headlines.close()
+                await load_control.activity.close()
+                await edge.api_keys.last_use.finish()
+                await background.close()
+                pools.close()
 
 
 @asynccontextmanager
@@ -206,24 +205,28 @@ async def open_background(settings: Settings, layout: IndexLayout) -> AsyncItera
     """The background work of a process that does nothing else. Raises StoreUnavailable."""
     async with open_store(settings, format_version.write) as store:
         index = build_index(settings, store, layout)
-        remembering = await _begin_to_remember(settings, index)
-        background = build_background(settings, index, wall_clock_ms, TimeSlicer().yield_control)
-        try:
-            yield background
-        finally:
-            await background.close()
-            remembering.cancel()
+        async with _remembering(settings, index):
+            background = build_background(settings, index, wall_clock_ms, TimeSlicer().yield_control)
+            try:
+                yield background
+            finally:
+                await background.close()
 
 
-async def _begin_to_remember(
-    settings: Settings, index: Index, *, serving: bool = False
-) -> asyncio.Future[None]:
+@asynccontextmanager
+async def _remembering(settings: Settings, index: Index, *, serving: bool = False) -> AsyncIterator[None]:
     if isinstance(index.store, MemoryStore):  # ends with the process
-        return asyncio.get_running_loop().create_future()
+        yield
+        return
     path, store = Path(settings.data_dir) / MEMORY_NAME, cast("RedisStore", index.store)
     own = format_version.OWN_ENTRY
     await index.memory.begin(store, path, settings.store_url, API_KEYS_KEY, own, serving=serving)
-    return asyncio.create_task(index.memory.run())
+    remembering = asyncio.create_task(index.memory.run())
+    try:
+        yield
+    finally:
+        remembering.cancel()
+        await asyncio.gather(remembering, return_exceptions=True)
 
 
 def build_pools(settings: Settings, processes: int) -> AnalysisPools:

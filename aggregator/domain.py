@@ -23,7 +23,7 @@ from aggregator.time_units import DAY_MS, HOUR_MS
 # claimed: as arrived, since the source is not known for dates that long before.
 TimeBasis = Literal["published", "day", "claimed", "arrived"]
 VerdictName = Literal["new", "related", "duplicate"]
-MatchRule = Literal["exact", "hamming", "overlap", "title"]
+MatchRule = Literal["exact", "hamming", "overlap"]
 RelatedKind = Literal["part_of", "same_event", "same_story", "background", "same_person_or_place"]
 
 # Index terms and their weights, heaviest first; weights are multiples of 1/TERM_WEIGHT_STEPS, 0..1.

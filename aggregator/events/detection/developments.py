@@ -1,4 +1,4 @@
-"""Developments: new facts in a story that goes on after its alert, whether its event is open or has closed.
+"""Developments: new facts in a story that continues after its alert, whether its event is open or has closed.
 
 An article belongs to a story by its similarity to what the event is about. A development is a term in several
 headlines of now, of several voices where they are counted, which neither the story nor the stream explains::

@@ -128,7 +128,7 @@ class DuplicateOf(Struct):
     ]
     rule: Annotated[
         Literal["exact", "hamming", "overlap", "title"],
-        doc("The rule that decided: equal text, fingerprint, shared wording, or headline.", "overlap"),
+        doc("The rule that decided: equal text, fingerprint or shared wording; never title.", "overlap"),
     ]
 
 
@@ -519,7 +519,7 @@ class NoteOut(Struct):
 
 
 class EventDevelopment(Struct):
-    """A new fact in a story that goes on after its alert."""
+    """A new fact in a story that continues after its alert."""
 
     at: Annotated[datetime, doc("Time at which it was noticed.", "2026-11-21T08:40:00Z")]
     terms: Annotated[list[str], doc("Words new to the story; empty: it doubled.", ["reserves"])]

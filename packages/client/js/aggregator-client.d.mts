@@ -230,7 +230,7 @@ export interface DuplicateOf {
   distance: number;
   /** Share of wording in common, 0 to 1; null: it was not compared. */
   overlap: number | null;
-  /** The rule that decided: equal text, fingerprint, shared wording, or headline. */
+  /** The rule that decided: equal text, fingerprint or shared wording; never title. */
   rule: "exact" | "hamming" | "overlap" | "title";
 }
 
@@ -336,7 +336,7 @@ export interface EventDetailOut {
   next: string | null;
 }
 
-/** A new fact in a story that goes on after its alert. */
+/** A new fact in a story that continues after its alert. */
 export interface EventDevelopment {
   /** Time at which it was noticed. */
   at: string;

@@ -20,3 +20,12 @@ async def client(service: FakeService) -> AsyncIterator[Client]:
     """An HTTP client of an application over ``service``."""
     async with serving(service) as opened:
         yield opened
+
+
+@pytest.fixture
+async def stored(client: Client) -> None:
+    """Two stored articles."""
+    for id_ in ("a", "b"):
+        await client.post(
+            "/v1/articles", json={"id": id_, "title": f"Title {id_}", "text": f"Text of {id_}."}
+        )

@@ -9,15 +9,6 @@ from tests.support.fake_service import Client
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-async def stored(client: Client) -> None:
-    """Two stored articles."""
-    for id_ in ("a", "b"):
-        await client.post(
-            "/v1/articles", json={"id": id_, "title": f"Title {id_}", "text": f"Text of {id_}."}
-        )
-
-
 async def test_explain_accepts_ids_and_articles(client: Client, stored: None) -> None:
     """On either side."""
     body = await (await client.post("/v1/explain", json={"a": "a", "b": {"title": "Pasted"}})).json()

@@ -17,15 +17,6 @@ from tests.support.fake_service import START_MS, Client, FakeService, serving
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-async def stored(client: Client) -> None:
-    """Two stored articles."""
-    for id_ in ("a", "b"):
-        await client.post(
-            "/v1/articles", json={"id": id_, "title": f"Title {id_}", "text": f"Text of {id_}."}
-        )
-
-
 async def test_related_of_a_stored_article(client: Client, stored: None) -> None:
     """Related articles with metadata, without the article itself; caches of others must not keep them."""
     response = await client.get("/v1/articles/a/related?limit=5")

@@ -266,7 +266,7 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
 
 
 class RelatedBatchIn(RelatedQuery, forbid_unknown_fields=True, kw_only=True):
-    """Stored articles of which each gets a list of its own, for pages that are rendered in advance."""
+    """Stored articles that each get a separate list, for pages that are rendered in advance."""
 
     ids: Annotated[list[ArticleId], doc("Ids, 1 to 100.", ["pool-1"], min_length=1, max_length=100)]
 

@@ -40,7 +40,7 @@ def caller_name(request: web.Request) -> str:
 
 
 def is_public(request: web.Request) -> bool:
-    """Whether the caller's key stands in a public page, so that anybody may read what it gets."""
+    """Whether the caller's key is published in a page, so that anybody may read what it gets."""
     key = request.get(CALLER_KEY)
     return key is not None and key.role == "related"
 

@@ -1,10 +1,10 @@
 """Which store this is: an identity and a count of articles, which processes remember.
 
 A store that was emptied, exchanged, set back or that lost its API keys answers like any other, and every
-article is new to it. So each process remembers what it saw, compares it at every look-up, and tells
-(``StoreMemory.incident``) until an operator accepts the store. A first start is no incident, nor is a store
-whose identity ``follows`` the one remembered, as ``aggregator restore`` and ``doctor --accept-store`` write.
-Retention and deletion do not lower the count.
+article is new to it. So each process remembers what it saw, compares it at every look-up, and reports an
+incident (``StoreMemory.incident``) until an operator accepts the store. A first start is not an incident, nor
+is a store whose identity ``follows`` the one remembered, as ``aggregator restore`` and ``doctor
+--accept-store`` write. Retention and deletion do not lower the count.
 
     {format}identity   ``Identity``; absent until a service has started on the store
     {format}taken      number of articles ever taken; each process adds its own once a second
@@ -46,7 +46,7 @@ log = logging.getLogger("aggregator.store")
 
 
 class Identity(msgspec.Struct, frozen=True, array_like=True):
-    """A random id, and those that the store stands for as well."""
+    """A random id, and those of earlier stores that it replaces."""
 
     id: str
     follows: tuple[str, ...] = ()
@@ -253,7 +253,7 @@ def memory_name(url: str) -> str:
 
 
 def read_memory(path: Path) -> dict[str, Remembered]:
-    """The stores that processes with this data directory remember; {} if there are none."""
+    """The stores that processes with this data directory remember; {} without a readable file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Remembered])
     except (OSError, msgspec.MsgspecError):
@@ -266,7 +266,7 @@ def remembered_ids(data_dir: Path) -> list[str]:
 
 
 async def identities_of(store: Store) -> list[str]:
-    """The identities that a store stands for, and those that are missed there. Raises StoreUnavailable."""
+    """The identity of a store, those that it replaces, and those missed there. Raises StoreUnavailable."""
     seen = decode(await store.read(WATCHED_KEYS))
     return [*seen.missed, *((seen.identity.id, *seen.identity.follows) if seen.identity else ())]
 

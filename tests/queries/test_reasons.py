@@ -17,7 +17,7 @@ def record(title: str, terms: WeightedTerms, lang: str = "en") -> ArticleRecord:
 
 
 def test_words_are_spelled_as_in_a_headline() -> None:
-    """Stems are shown for what is in no headline; a word of several terms, as in Chinese, is none."""
+    """Stems are shown for what is in no headline; a word of several terms, as in Chinese, is not."""
     one = record("Floods close “Brackwater” tunnel", FLOOD)
     other = record("Tunnel shut", (("tunnel", 0.8), ("estmark", 0.6)))
     assert shared_words(one, other) == (("tunnel", 0.65), ("estmark", 0.35))

@@ -1,4 +1,4 @@
-"""A store that was emptied, exchanged or set back is told; a first start, restore and deletion are not."""
+"""A store that was emptied, exchanged or set back is reported; a first start, restore, deletion are not."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lost_keys(client: redis.Redis) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedServer]:
-    """A store server of its own, and an admin key for its services."""
+    """A separate store server, and an admin key for its services."""
     monkeypatch.setenv("AGGREGATOR_BOOTSTRAP_KEY", KEY)
     with EmbeddedServer(tmp_path / "server") as running:
         yield running

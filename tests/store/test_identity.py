@@ -90,7 +90,7 @@ async def test_processes_share_the_count_and_learn_of_an_incident(valkey_url: st
 
 
 def test_a_memory_names_addresses_without_passwords() -> None:
-    """A new password is no new store; another address or prefix is."""
+    """A new password does not make a new store; another address or prefix does."""
     one, same = memory_name("redis://a:b@host/0"), memory_name("redis://host/0")
     assert one == same != memory_name("redis://host/0?prefix=x:")
     assert memory_name("unix:///tmp/x/store.sock") == memory_name("") == "embedded"
@@ -101,7 +101,7 @@ def test_a_memory_names_addresses_without_passwords() -> None:
 async def test_a_memory_that_cannot_be_written_is_one_warning(
     valkey_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The service goes on; only its next start will not know the store."""
+    """The service continues; only its next start will not know the store."""
     store = open_patient_store(valkey_url)
     (tmp_path / "file").touch()
     memory = await begun(store, tmp_path / "file")

@@ -174,7 +174,7 @@ def test_committed_lists_of_subjects_are_known_events(name: str) -> None:
 
 
 def test_developments_are_counted_at_later_peaks() -> None:
-    """Apart from alerts: one at a new fact is no other one, an alert meets a new fact only."""
+    """Apart from alerts: one at a new fact does not count as another; an alert meets new facts only."""
     hours = [EVENT_MS + n * HOUR_MS for n in range(49)]
     stream = Stream("en.jsonl", tuple({"analyzed": ("en", ())} for _ in hours), tuple(hours))
     known = KnownEvent("Bridge", EVENT_MS, re.compile("bridge"), "en.jsonl", EVENT_MS)

@@ -17,6 +17,7 @@ from typing import ParamSpec, TypeVar
 import msgspec
 
 from aggregator.analysis.article_id import canonical_url, derive_id, validate_id
+from aggregator.analysis.text.markup import plain_title
 from aggregator.contract.validation import (
     MAX_ERRORS,
     body_error,
@@ -171,7 +172,7 @@ def convert_strings(values: Mapping[str, str], struct_type: type[T]) -> T:
 def to_article(body: ArticleIn, *, for_storage: bool = True) -> Article:
     """The article without control characters, and with an id ``for_storage``. Raises InvalidInput."""
     title, text, html = (
-        to_single_line(body.title),
+        plain_title(to_single_line(body.title)),
         _strip_control_chars(body.text),
         _strip_control_chars(body.html),
     )

@@ -131,6 +131,15 @@ def test_a_blank_date_hides_no_other_error() -> None:
         decode_article(b'{"title": "Ferry", "published_at": "soon"}')
 
 
+def test_a_headline_is_stored_as_it_is_shown() -> None:
+    """Without the Markdown and the name of a channel: in the API, in feeds, files and on pages alike."""
+    article = to_article(
+        ArticleIn(title="**Ferry [sinks](https://a.example)**.\n@portnews", text="**Ferry**")
+    )
+
+    assert (article.title, article.text) == ("Ferry sinks.", "**Ferry**")
+
+
 def test_an_article_of_control_characters_is_empty() -> None:
     """What remains of it decides, not what was sent."""
     with pytest.raises(InvalidInput, match="the article is empty") as refusal:

@@ -1,4 +1,4 @@
-"""Markup in a text that should be plain: the HTML of feeds (description, content:encoded). Linear time."""
+"""Markup where there should be none: HTML in texts, Markdown of chat channels in headlines. Linear time."""
 
 from __future__ import annotations
 
@@ -14,6 +14,17 @@ _INLINE = table("inline", "")
 _HIDDEN = ("script", "style")
 _TAG = re.compile(rf"<(/?)({'|'.join(_INLINE | table('block', ''))})(?:[\s/][^<>]*)?>|<!--", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:[a-z]{2,8}|#[0-9]{2,6}|#x[0-9a-f]{2,5});", re.IGNORECASE)
+# Markdown in headlines: bold type, italics, links, the last of which may be cut. Kept are
+# "f**k" with letters on both sides, "F** you" without any asterisks that follow something else, and "***".
+_LINK = re.compile(r"\[([^\[\]]*)\]\([a-z]+:[^()\[\]\s]*(?:\)|$)")
+_MARKS = r"\*\*(?:\*\*)?(?!\*)"
+_BOLD_BEGINS = re.compile(rf"(?<![\w*\s]){_MARKS}|(?<![\w*]){_MARKS}(?=\S)")
+_BOLD = re.compile(rf"(?<![\w*]){_MARKS}|(?<!\*){_MARKS}(?!\w)")
+_ITALIC = re.compile(r"(?<![\w_])__([^_]+)__(?!\w)")
+# Behind a finished sentence or a separator, so that "talks to @mayor" stays; an address behind any word.
+_SIGNATURE = re.compile(
+    r"(?:(?<=[.!?…»”\")])\s*@\w{3,}|\s[|/—–-]+\s*@\w{3,}|(?<=\w\W)\s*(?:https?://|t\.me/)\S*)\s*$"
+)
 
 
 def has_markup(text: str) -> bool:
@@ -49,3 +60,19 @@ def _without_tags(text: str) -> str:
         elif name not in _INLINE:
             parts.append("\n")
     return "".join([*parts, "" if hidden_until else text[end:]])
+
+
+def plain_title(title: str) -> str:
+    """A headline without what chat channels put into it: Markdown, and their name or address at its end.
+
+    >>> plain_title("**[Bridge](https://a.example) closed** after storm. @harbournews")
+    'Bridge closed after storm.'
+    """
+    bare = _LINK.sub(r"\1", title) if "](" in title else title
+    if "**" in bare and _BOLD_BEGINS.search(bare):
+        bare = _BOLD.sub("", bare)
+    if "__" in bare:
+        bare = _ITALIC.sub(lambda match: match[1] if " " in match[1] else match[0], bare)
+    if "@" in bare or "/" in bare:
+        bare = _SIGNATURE.sub("", bare)
+    return title if bare == title else " ".join(bare.split()) or title

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from aggregator.events.desks import Alert, Desk, items_in_last_hour
-from aggregator.events.event import Event, event_url, plain_title, size_summary, title_of
+from aggregator.events.event import Event, event_url, size_summary, title_of
 from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap
 from aggregator.time_units import format_rfc3339
@@ -147,7 +147,7 @@ def event_data(event: Event, base_url: str) -> dict[str, object]:
     """The fields of an event in a call."""
     return {
         "id": event.id,
-        "title": plain_title(event.title),
+        "title": event.title,
         "status": event.status,
         "size": event.size,
         "sightings": event.sightings,

@@ -23,7 +23,7 @@ from aggregator.contract.encoding import article_ref, fields_of, to_datetime
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord
 from aggregator.events.detection.model import LearningStatus
-from aggregator.events.event import Event, plain_title
+from aggregator.events.event import Event
 from aggregator.events.selection import RankedStory, growth, is_handled, severity
 from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items
 from aggregator.http.app_keys import SERVICE
@@ -65,7 +65,6 @@ def event_out(event: Event, now_ms: int) -> wire.EventOut:
     return fields_of(
         event,
         wire.EventOut,
-        title=plain_title(event.title),
         severity=severity(event, now_ms),
         handled=is_handled(event),
         expected=round(event.expected, 2),
@@ -84,7 +83,6 @@ def top_story_out(ranked: RankedStory) -> responses.TopStoryOut:
     return fields_of(
         event,
         responses.TopStoryOut,
-        title=plain_title(event.title),
         items=ranked.items,
         voices=ranked.voices,
         since=to_datetime(story.since_ms),
@@ -128,7 +126,7 @@ def story_out(story: Storyline, now_ms: int) -> responses.StoryOut:
             responses.DevelopmentOut(
                 day=to_datetime(found.day_ms).date(),
                 event_id=found.event.id,
-                title=found.article.title if found.article else plain_title(found.event.title),
+                title=found.article.title if found.article else found.event.title,
                 items=found.items,
                 article=article_ref(found.article) if found.article else None,
             )

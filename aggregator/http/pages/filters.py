@@ -10,7 +10,6 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from aggregator.contract.encoding import to_datetime
-from aggregator.events.event import plain_title
 from aggregator.provenance.lineage import describe
 
 
@@ -93,5 +92,4 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
 )  # fmt: skip
 FILTERS: Mapping[str, Callable[..., Any]] = {f.__name__: f for f in _FUNCTIONS} | {
     "describe_changes": describe,
-    "plain_title": plain_title,
 }

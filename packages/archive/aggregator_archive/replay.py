@@ -16,6 +16,7 @@ from aggregator.analysis.models import load_models, load_term_rates
 from aggregator.analysis.source import source_of
 from aggregator.analysis.term_profile import story_terms
 from aggregator.analysis.text import language
+from aggregator.analysis.text.markup import plain_title
 from aggregator.analysis.text.normalization import normalize
 from aggregator.domain import Article, StreamItem, WeightedTerms, article_number_at
 from aggregator.errors import AggregatorError
@@ -247,7 +248,8 @@ class _RowReader:
             now_ms = max(now_ms, published_ms or 0)
             title = row.get("title")
             if isinstance(title, str) and title.strip():
-                yield self._to_stream_item(row, title, now_ms, published_ms)
+                title = plain_title(title)
+                yield self._to_stream_item({**row, "title": title}, title, now_ms, published_ms)
 
     def _to_stream_item(self, row: Row, title: str, now_ms: int, published_ms: int | None) -> StreamItem:
         self.row_count += 1

@@ -1,4 +1,4 @@
-"""HTML in texts that should be plain."""
+"""HTML in texts, and Markdown in headlines, that should be plain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.analysis.text.markup import plain_text
+from aggregator.analysis.text.markup import plain_text, plain_title
 from tests.analysis.text.any_text import ANY_TEXT, DIFFICULT_TEXT
 
 IMAGE = (
@@ -50,3 +50,32 @@ def test_hostile_markup_takes_linear_time() -> None:
     """Unclosed tags, scripts and comments."""
     for part in ("<p", "<script>", "<!--", "<p a='", "&amp", "<p><"):
         assert len(plain_text(part * 200_000)) <= len(part) * 200_000
+
+
+@pytest.mark.parametrize(
+    ("title", "plain"),
+    [
+        ("Bridge closed", "Bridge closed"),
+        ("**⚡️****Мост закрыт**: паром идёт **чаще **— порт", "⚡️Мост закрыт: паром идёт чаще — порт"),
+        ("👀** Итоги недели", "👀 Итоги недели"),
+        ("[📷](https://a.example/x?y=1)**Мост**", "📷Мост"),
+        ("Мост [закрыт](https://a.example/cut", "Мост закрыт"),
+        ("__Мост закрыт__ и __init__.py", "Мост закрыт и __init__.py"),
+        (
+            "what the f**k, F** you, f***ing, ***SNAPSHOT***",
+            "what the f**k, F** you, f***ing, ***SNAPSHOT***",
+        ),
+        ("2 ** 3 ** 4, M*A*S*H [1] (2)", "2 ** 3 ** 4, M*A*S*H [1] (2)"),
+        ("**", "**"),
+        ("**Мост закрыт**. @portnews", "Мост закрыт."),
+        ("港口大桥关闭 | @gangkou", "港口大桥关闭"),
+        ("Bridge closed: https://t.example/x?y=1", "Bridge closed:"),
+        ("Мост закрыт t.me/portnews/17", "Мост закрыт"),
+        ("Dredger talks to @mayor", "Dredger talks to @mayor"),
+        ("https://t.example/x", "https://t.example/x"),
+        ("Is 1/2 @home enough?", "Is 1/2 @home enough?"),
+    ],
+)
+def test_headlines_are_shown_without_markdown(title: str, plain: str) -> None:
+    """Bold type, links, italics and signatures of chat channels; other asterisks and names stay."""
+    assert plain_title(title) == plain

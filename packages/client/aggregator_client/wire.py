@@ -127,8 +127,8 @@ class DuplicateOf(Struct):
         float | None, doc("Share of wording in common, 0 to 1; null: it was not compared.", 0.82)
     ]
     rule: Annotated[
-        Literal["exact", "hamming", "overlap", "title"],
-        doc("The rule that decided: equal text, fingerprint or shared wording; never title.", "overlap"),
+        Literal["exact", "hamming", "overlap"],
+        doc("The rule that decided: equal text, fingerprint or shared wording.", "overlap"),
     ]
 
 

@@ -230,8 +230,8 @@ export interface DuplicateOf {
   distance: number;
   /** Share of wording in common, 0 to 1; null: it was not compared. */
   overlap: number | null;
-  /** The rule that decided: equal text, fingerprint or shared wording; never title. */
-  rule: "exact" | "hamming" | "overlap" | "title";
+  /** The rule that decided: equal text, fingerprint or shared wording. */
+  rule: "exact" | "hamming" | "overlap";
 }
 
 /** One error of an input: exactly one of `pointer`, `parameter` and `header` says where it is. */

@@ -46,7 +46,8 @@ def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded
 @pytest.fixture
 def valkey_url(valkey_server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """URL of the emptied Valkey server; what processes remember of it is that of this test."""
-    monkeypatch.setenv("AGGREGATOR_DATA_DIR", str(tmp_path / "remembered"))
+    monkeypatch.setenv("AGGREGATOR_DATA_DIR", str(tmp_path / "remembered"))  # of its processes
+    monkeypatch.setattr("aggregator.app.MEMORY_NAME", str(tmp_path / "store-memory.json"))  # of this one
     empty(valkey_server.url)
     return valkey_server.url
 

@@ -26,11 +26,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 import msgspec
 
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.store.base import Delete, Put, Store, Transaction, ValueEquals
+from aggregator.store.disk import TEMPORARY_PREFIX
 
 if TYPE_CHECKING:
     from aggregator.store.redis import RedisStore
@@ -139,7 +141,7 @@ class StoreMemory:
         ``keys_key``: that of the API keys. ``format_entry``: what a store that was emptied gets again.
         ``serving``: give a new store an identity, and save what is remembered.
         """
-        self._path, self._name, self._serving = path, memory_name(url), serving
+        self._path, self._name, self._serving = path, memory_name(url, path.parent), serving
         self._keys_key, self._format_entry = keys_key, format_entry
         self._known = read_memory(path).get(self._name)
         self._store, self.keys = store, WATCHED_KEYS
@@ -245,9 +247,15 @@ async def _repeat(interval_s: float, step: Callable[[], Awaitable[None]]) -> Non
             await step()
 
 
-def memory_name(url: str) -> str:
-    """The name of the store at ``url`` in the memory: a hash of its address, without user and password."""
-    is_embedded = not url or (url.startswith("unix://") and url.endswith("/store.sock"))
+def memory_name(url: str, data_dir: Path) -> str:
+    """The name of the store at ``url`` in the memory: a hash of its address, without user and password.
+
+    The embedded store of ``data_dir`` has one name, though its socket moves where the path is too long.
+    """
+    socket = Path(unquote(url.removeprefix("unix://")))
+    is_embedded = socket in (data_dir.absolute() / "store.sock", Path()) or (
+        socket.name == "store.sock" and socket.parent.name.startswith(TEMPORARY_PREFIX)
+    )
     address = url.partition("://")[2].rpartition("@")[2].encode()
     return "embedded" if is_embedded else hashlib.sha256(address).hexdigest()[:16]
 

@@ -90,10 +90,16 @@ async def test_processes_share_the_count_and_learn_of_an_incident(valkey_url: st
 
 
 def test_a_memory_names_addresses_without_passwords() -> None:
-    """A new password does not make a new store; another address or prefix does."""
-    one, same = memory_name("redis://a:b@host/0"), memory_name("redis://host/0")
-    assert one == same != memory_name("redis://host/0?prefix=x:")
-    assert memory_name("unix:///tmp/x/store.sock") == memory_name("") == "embedded"
+    """A new password does not make a new store; another address, prefix or socket does."""
+    own = Path("/data")
+    one, same = memory_name("redis://a:b@host/0", own), memory_name("redis://host/0", own)
+    assert one == same != memory_name("redis://host/0?prefix=x:", own)
+    embedded = [
+        memory_name(url, own)
+        for url in ("", "unix:///data/store.sock", "unix:///tmp/aggregator-1/store.sock")
+    ]
+    assert embedded == ["embedded"] * 3
+    assert memory_name("unix:///run/valkey/store.sock", own) not in (one, "embedded")
     assert remembered_ids(Path("/absent")) == []
 
 

@@ -68,6 +68,7 @@ PayloadFormat = Annotated[
     Literal["standard", "slack"],
     doc("Format of the body: Standard Webhooks, or a Slack message.", "standard"),
 ]
+SearchOrder = Literal["relevance", "time"]
 SourceOrder = Literal["articles", "originals", "copies", "copied", "lag"]
 
 
@@ -338,7 +339,12 @@ class ArticleFilterQuery(Struct, forbid_unknown_fields=True):
 class SearchQuery(ArticleFilterQuery, forbid_unknown_fields=True, kw_only=True):
     """Query of the search. Language, source and times restrict the events, too."""
 
-    q: Annotated[str, doc("Words, id or URL.", "swimming hall", max_length=MAX_SEARCH_CHARS)]
+    q: Annotated[
+        str, doc("Words, in quotes a phrase; an id or URL.", "swimming hall", max_length=MAX_SEARCH_CHARS)
+    ]
+    sort: Annotated[SearchOrder, doc("Best first; or those that lack fewest words, newest first.")] = (
+        "relevance"
+    )
     limit: Annotated[int, doc("Maximum number of articles.", 20, ge=1, le=MAX_SEARCH_PAGE)] = 20
     cursor: Annotated[str, doc("``next`` of the previous page.", "WzEsMl0", max_length=200)] = ""
 

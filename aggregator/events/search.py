@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
-from aggregator.analysis.text.normalization import normalize, source_key
-from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.analysis.text.normalization import normalize, source_key, unaccented
+from aggregator.analysis.text.tokenizer import has_phrase, phrases, search_terms
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.repository import EVENTS_PER_READ, EventRepository
 
@@ -29,7 +30,7 @@ class EventWords(NamedTuple):
     summary: EventSummary
     title: str
     languages: tuple[str, ...]
-    title_terms: frozenset[str]
+    title_terms: tuple[tuple[str, ...], ...]  # by language
     other_terms: frozenset[str]
     sources: frozenset[str]
     first_seen_ms: int
@@ -83,13 +84,13 @@ class EventSearch:
 
 def _words_of(event: Event, summary: EventSummary) -> EventWords:
     languages = event.languages or DEFAULT_LANGUAGES
-    words = [tokenize(source, lang) for source in event.sources for lang in languages]
+    words = [search_terms(source, lang) for source in event.sources for lang in languages]
     return EventWords(
         summary=summary,
         title=normalize(event.title),
         languages=event.languages,
-        title_terms=frozenset(term for lang in languages for term in tokenize(event.title, lang)),
-        other_terms=frozenset(event.terms).union(*words),
+        title_terms=tuple(search_terms(event.title, lang) for lang in languages),
+        other_terms=frozenset(map(unaccented, event.terms)).union(*words),
         sources=frozenset(map(source_key, event.sources)),
         first_seen_ms=event.first_seen_ms,
     )
@@ -101,11 +102,12 @@ def _rank(query: str, words: EventWords) -> tuple[int, int, bool, int] | None:
     text = normalize(query)
     if (len(text) >= MIN_SUBSTRING_CHARS or not text.isascii()) and text in words.title:
         found.append((0, -len(text.split())))
-    for lang in words.languages or DEFAULT_LANGUAGES:
-        terms = _query_terms(query, lang)
-        in_title = terms & words.title_terms
+    in_titles = frozenset(chain.from_iterable(words.title_terms))
+    for lang, title in zip(words.languages or DEFAULT_LANGUAGES, words.title_terms, strict=True):
+        terms, quoted = _query_terms(query, lang)
+        in_title = terms & in_titles
         matched = len(in_title | terms & words.other_terms)
-        if matched * 2 >= len(terms) > 0:
+        if matched * 2 >= len(terms) > 0 and all(has_phrase(title, phrase) for phrase in quoted):
             found.append((len(terms) - matched, -len(in_title)))
     if not found:
         return None
@@ -114,5 +116,5 @@ def _rank(query: str, words: EventWords) -> tuple[int, int, bool, int] | None:
 
 
 @lru_cache(maxsize=1024)
-def _query_terms(query: str, lang: str) -> frozenset[str]:
-    return frozenset(tokenize(query, lang))
+def _query_terms(query: str, lang: str) -> tuple[frozenset[str], tuple[tuple[str, ...], ...]]:
+    return frozenset(search_terms(query, lang)), phrases(query, lang)

@@ -18,7 +18,7 @@ import xxhash
 
 from aggregator.analysis.article_id import canonical_url
 from aggregator.analysis.text.normalization import source_key
-from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.analysis.text.tokenizer import search_terms
 from aggregator.domain import ArticleRecord, Outcome, StreamItem, VerdictName, publication_time
 from aggregator.errors import InvalidInput
 from aggregator.index.keys import term_hash
@@ -30,7 +30,7 @@ MAX_LANGUAGES: Final = 255
 # Of a headline: titles have up to 2,000 characters.
 MAX_HEADLINE_TERMS: Final = 48
 VERDICTS: Final[tuple[VerdictName, ...]] = ("new", "related", "duplicate")
-_MAX_TIME_S: Final = (1 << 32) - 1
+MAX_TIME_S: Final = (1 << 32) - 1
 
 Numbers = npt.NDArray[np.uint64]
 Scores = npt.NDArray[np.uint64]
@@ -38,10 +38,14 @@ Scores = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class TermGroup:
-    """The words of a query as some languages tokenize them, at most ``MAX_QUERY_TERMS``."""
+    """The words of a query as some languages tokenize them, at most ``MAX_QUERY_TERMS``.
+
+    ``phrases``: words that a headline, or the name of a source, has next to each other, stop words aside.
+    """
 
     languages: frozenset[str]
     terms: tuple[str, ...]
+    phrases: tuple[tuple[str, ...], ...] = ()
 
     @property
     def min_matches(self) -> int:
@@ -101,15 +105,12 @@ def canonical_or_none(url: str) -> str | None:
         return None
 
 
-@lru_cache(maxsize=4096)
-def source_terms(source: str, lang: str) -> tuple[str, ...]:
-    """The terms of the name of an outlet."""
-    return tuple(dict.fromkeys(tokenize(source, lang)))[:MAX_HEADLINE_TERMS]
+source_terms = lru_cache(maxsize=4096)(search_terms)  # of the name of an outlet
 
 
 def score(missing: int, in_headline: int, time_s: int) -> int:
     """Rank of a result, larger is better: fewest words missing, then most in the headline, then newest."""
-    return ((MAX_QUERY_TERMS - missing) << 4 | in_headline) << 32 | max(0, min(time_s, _MAX_TIME_S))
+    return ((MAX_QUERY_TERMS - missing) << 4 | in_headline) << 32 | max(0, min(time_s, MAX_TIME_S))
 
 
 def hash32(term: str) -> int:
@@ -198,16 +199,16 @@ class HeadlineTable:
                     return
                 self._chunks.remove(oldest)
             self._chunks.append(_Chunk())
-        headline = list(dict.fromkeys(tokenize(item.title, item.lang)))[:MAX_HEADLINE_TERMS]
+        headline = search_terms(item.title, item.lang)[:MAX_HEADLINE_TERMS]
         # Most ids are plainly the canonical form of the URL, and canonicalizing takes 30 us.
         scheme, _, rest = item.url.partition("://")
         is_canonical = scheme in ("http", "https") and rest == item.id
         url = item.id if is_canonical else canonical_or_none(item.url)
         published_ms, _ = publication_time(item.published_at_ms, item.arrived_ms)
         self._chunks[-1].add(
-            map(hash32, [*headline, *source_terms(item.source, item.lang)]),
+            map(hash32, (*headline, *source_terms(item.source, item.lang)[:MAX_HEADLINE_TERMS])),
             numbers=item.number,
-            times=max(0, min(published_ms // 1000, _MAX_TIME_S)),
+            times=max(0, min(published_ms // 1000, MAX_TIME_S)),
             sources=hash32(source_key(item.source)),
             urls=url_hash(url) if url else 0,
             headline_terms=len(headline),
@@ -271,6 +272,7 @@ class _PreparedGroup:
         hashed = np.array([hash32(term) for term in group.terms], np.uint32)
         self.order = np.argsort(hashed)
         self.hashes = hashed[self.order]
+        self.phrases = [[hash32(term) for term in phrase] for phrase in group.phrases]
         self.is_language = np.zeros(256, np.bool_)
         self.is_language[[languages[lang] for lang in group.languages if lang in languages]] = True
 
@@ -318,8 +320,25 @@ def _group_rows(
     matched = np.bitwise_count(np.bitwise_or.reduceat(bits, first)).astype(np.int64)
     headline = np.bitwise_count(np.bitwise_or.reduceat(np.where(in_headline, bits, 0), first))
     enough = matched >= group.min_matches
+    for phrase in group.phrases:
+        enough &= np.isin(rows[first], _rows_with(chunk, phrase))
     ranks = (MAX_QUERY_TERMS - group.terms + matched) << 4 | headline
     return rows[first][enough], ranks[enough].astype(np.uint64)
+
+
+def _rows_with(chunk: _Chunk, phrase: Sequence[int]) -> npt.NDArray[np.int64]:
+    """The rows whose headline or source has these hashes next to each other."""
+    hashes, ends, size = chunk.view("hashes"), chunk.view("ends"), len(phrase)
+    places = max(0, len(hashes) - size + 1)
+    is_here = np.ones(places, np.bool_)
+    for i, wanted in enumerate(phrase):
+        is_here &= hashes[i : i + places] == wanted
+    at = np.flatnonzero(is_here)
+    rows = ends.searchsorted(at, "right")
+    source_at = np.where(rows > 0, ends[rows - 1], 0) + chunk.view("headline_terms")[rows]
+    within = ((at + size <= source_at) | (at >= source_at)) & (at + size <= ends[rows])
+    found: npt.NDArray[np.int64] = rows[within]
+    return found
 
 
 def _number_of(table: dict[str, int], name: str) -> int:

@@ -2,7 +2,8 @@
 
 Two indexes answer together: the headlines and sources of the newest articles, in memory, and the term index,
 with the newest articles of each key term. Results are ordered by words of the query that they lack, then by
-words in the headline, then newest first.
+words in the headline, then newest first; or those that lack the fewest words, newest first. Accents do not
+count. Words in quotes are a phrase: the headline has them next to each other.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis.article_id import validate_id
-from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.analysis.text.normalization import unaccented
+from aggregator.analysis.text.tokenizer import has_phrase, phrases, search_terms, tokenize
 from aggregator.errors import InvalidInput
 from aggregator.index import Index, StoredArticle, keys
 from aggregator.index.codec.postings import entries_of_terms, is_among, top_by_terms
@@ -23,6 +26,7 @@ from aggregator.index.keys import term_hash
 from aggregator.queries.headline_index import HeadlineIndex
 from aggregator.queries.headline_table import (
     MAX_QUERY_TERMS,
+    MAX_TIME_S,
     NO_FILTER,
     NO_HITS,
     Hits,
@@ -42,6 +46,8 @@ DEFAULT_LANGUAGES = ("en",)
 CHUNKS_PER_YIELD = 4
 # Of the article whose id or URL was searched: above all others.
 EXACT_SCORE = 1 << 62
+
+SearchOrder = Literal["relevance", "time"]
 
 # Score and article number: the sort key of a result, both descending.
 ResultKey = tuple[int, int]
@@ -89,14 +95,27 @@ class ArticleSearch:
         *,
         limit: int = 20,
         after: ResultKey | None = None,
+        order: SearchOrder = "relevance",
     ) -> SearchResult:
         """The best matches of ``query`` behind ``after``; without a query the newest articles."""
         query = query.strip()
         headlines = self.headlines
         await headlines.catch_up()
-        groups = term_groups(query, headlines.table.languages or DEFAULT_LANGUAGES)
+        languages = headlines.table.languages or DEFAULT_LANGUAGES
+        groups = term_groups(query, languages)
         hits = NO_HITS if query and not groups else await self._headline_hits(groups, search_filter)
-        special = {found.key[1]: found for found in await self._by_terms(groups, search_filter)}
+        raw_terms = {term for lang in languages for term in tokenize(query, lang)[:MAX_QUERY_TERMS]}
+        special = {found.key[1]: found for found in await self._by_terms(groups, raw_terms, search_filter)}
+        if order == "time":
+            best = max([int(hits.scores.max(initial=0)), *(f.key[0] for f in special.values())]) >> 36
+            is_best, by_time = hits.scores >> np.uint64(36) == best, best << 36 | MAX_TIME_S
+            scores = hits.scores[is_best] & np.uint64(by_time)  # without the words in the headline
+            hits = Hits(hits.numbers[is_best], scores, hits.spaces[is_best])
+            special = {
+                n: replace(found, key=(found.key[0] & by_time, n))
+                for n, found in special.items()
+                if found.key[0] >> 36 == best
+            }
         special |= {found.key[1]: found for found in await self._exact(query, search_filter)}
         is_special = is_among(hits.numbers, np.array(sorted(special), np.uint64))
         total = len(hits.numbers) + len(special) - int(is_special.sum())
@@ -148,27 +167,29 @@ class ArticleSearch:
             np.concatenate([part.spaces for part in found]),
         )
 
-    async def _by_terms(self, groups: Sequence[TermGroup], search_filter: SearchFilter) -> list[FoundArticle]:
+    async def _by_terms(
+        self, groups: Sequence[TermGroup], terms: Iterable[str], search_filter: SearchFilter
+    ) -> list[FoundArticle]:
         if not groups or search_filter.verdict == "duplicate":  # the term index has no duplicates
             return []
-        hashes = list({term_hash(term): None for group in groups for term in group.terms})
+        hashes = sorted(set(map(term_hash, terms)))
         buckets = keys.term_buckets(b"", hashes)
         snapshot = await self._index.segments.read(dict.fromkeys(self._index.spaces, buckets))
         spaces: dict[int, str] = {}
         for space in self._index.spaces:
             values = snapshot.values_in_all_segments(space, buckets)
-            numbers, terms = entries_of_terms(values, hashes, snapshot.stacks[space].floor)
-            best = top_by_terms(numbers, terms, np.ones(len(hashes)))[:MAX_TERM_ARTICLES]
+            found = entries_of_terms(values, hashes, snapshot.stacks[space].floor)
+            best = top_by_terms(*found, np.ones(len(hashes)))[:MAX_TERM_ARTICLES]
             spaces |= dict.fromkeys(best.tolist(), space)
         newest = sorted(spaces, reverse=True)[:MAX_TERM_ARTICLES]
         stored = await self._load({number: spaces[number] for number in newest})
         by_language = {lang: group for group in groups for lang in group.languages}
-        found = (
+        results = (
             _compare(article, by_language.get(article.record.lang))
             for article in stored.values()
             if search_filter.matches(article.record, article.outcome)
         )
-        return [result for result in found if result is not None]
+        return [result for result in results if result is not None]
 
     async def _exact(self, query: str, search_filter: SearchFilter) -> list[FoundArticle]:
         """The article whose id or URL the query is; of several with one URL the newest."""
@@ -200,12 +221,12 @@ class ArticleSearch:
 
 def term_groups(query: str, languages: Iterable[str]) -> list[TermGroup]:
     """The terms of a query in each language, languages with equal terms together; without stop words."""
-    by_terms: dict[tuple[str, ...], set[str]] = {}
+    by_terms: dict[tuple[tuple[str, ...], tuple[tuple[str, ...], ...]], set[str]] = {}
     for lang in languages:
-        terms = tuple(dict.fromkeys(tokenize(query, lang)))[:MAX_QUERY_TERMS]
+        terms = tuple(dict.fromkeys(search_terms(query, lang)))[:MAX_QUERY_TERMS]
         if terms:
-            by_terms.setdefault(terms, set()).add(lang)
-    return [TermGroup(frozenset(langs), terms) for terms, langs in by_terms.items()]
+            by_terms.setdefault((terms, phrases(query, lang)), set()).add(lang)
+    return [TermGroup(frozenset(langs), *key) for key, langs in by_terms.items()]
 
 
 def _compare(article: StoredArticle, group: TermGroup | None) -> FoundArticle | None:
@@ -213,13 +234,15 @@ def _compare(article: StoredArticle, group: TermGroup | None) -> FoundArticle | 
     if group is None:
         return None
     record = article.record
-    headline = set(tokenize(record.title, record.lang))
-    known = headline.union(source_terms(record.source, record.lang), (term for term, _ in record.terms))
+    headline, source = search_terms(record.title, record.lang), source_terms(record.source, record.lang)
+    known = {*headline, *source, *(unaccented(term) for term, _ in record.terms)}
     matched = len(known.intersection(group.terms))
-    if matched < group.min_matches:
+    if matched < group.min_matches or not all(
+        has_phrase(headline, phrase) or has_phrase(source, phrase) for phrase in group.phrases
+    ):
         return None
     missing = len(group.terms) - matched
-    in_headline = len(headline.intersection(group.terms))
+    in_headline = len(set(headline).intersection(group.terms))
     key = score(missing, in_headline, record.publication_ms // 1000), record.number
     return FoundArticle(article, missing, key)
 

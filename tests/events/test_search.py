@@ -57,6 +57,14 @@ async def test_parts_of_words_and_scripts_without_spaces(repository: EventReposi
     assert await ids(search, "") == await ids(search, "volcano") == []
 
 
+async def test_phrases_and_accents(repository: EventRepository) -> None:
+    """The words of a phrase stand next to each other in the headline; accents count nowhere."""
+    search = EventSearch(repository)
+
+    assert await ids(search, '"dam bursts" rescue') == await ids(search, "Káreth bursts") == ["dam"]
+    assert await ids(search, '"bursts dam"') == await ids(search, '"dam kareth"') == []
+
+
 async def test_events_are_found_by_source_and_filtered(repository: EventRepository) -> None:
     """By the words of an outlet; language, outlet and period must all match."""
     search = EventSearch(repository)

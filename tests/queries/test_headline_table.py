@@ -1,11 +1,12 @@
 """Headline table: rows that match words, ranked, filtered, removed and bounded."""
 
+import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.analysis.text.tokenizer import has_phrase, tokenize
 from aggregator.domain import StreamItem
 from aggregator.queries import headline_table
 from aggregator.queries.headline_table import (
@@ -71,6 +72,27 @@ def test_a_row_needs_half_of_the_words() -> None:
     assert found(table, "dam bridge") == [2, 1]
     assert found(table, "dam bridge harbour") == []
     assert found(table, "dam kareth harbour") == [2]
+
+
+def test_phrases_are_found_as_by_comparing_each_headline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In headlines of few words: across rows, and from headline to source, there is none."""
+    monkeypatch.setattr(headline_table, "CHUNK_ROWS", 64)
+    choose = random.Random(7).choices
+    for size in range(1, 4):
+        phrase = tuple(choose(("dam", "kareth", "otter"), k=size))
+        words = [choose(("dam", "kareth", "otter"), k=n % 6) for n in range(1, 300)]
+        split = [n % 4 for n in range(1, 300)]
+        table = filled(
+            *(row(n, " ".join(w), s) for n, (w, s) in enumerate(zip(words, split, strict=True), 1))
+        )
+        group = TermGroup(ENGLISH, tuple(dict.fromkeys(phrase)), (phrase,))
+        numbers = [n for part in table.search([group], SearchFilter(), {}) for n in part.numbers.tolist()]
+        expected = [
+            n
+            for n, (w, s) in enumerate(zip(words, split, strict=True), 1)
+            if any(has_phrase(tuple(part), phrase) for part in (w[:s], w[s:]))
+        ]
+        assert sorted(numbers) == expected, phrase
 
 
 def test_words_are_compared_in_the_language_of_the_row() -> None:

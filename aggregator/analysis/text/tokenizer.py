@@ -31,6 +31,7 @@ from aggregator.analysis.text.normalization import (
     normalize_letters,
     numerals_in_digits,
     serbian_in_latin,
+    unaccented,
     write_out_umlauts,
 )
 
@@ -60,6 +61,7 @@ _CHINESE = re.compile(f"[{DICTIONARY_RANGE}]")
 _THOUSANDS_COMMA = re.compile(r",(?<=\d,)(?<!\d{4},)(?=\d{3}(?!\d))")
 _ENGLISH_CLITIC = re.compile(r"'(?:s|ll|ve|re|d|m)\b")
 _NON_PIECE_BLANKING_TABLE = blanking_table(_ASCII_PIECE)
+_PHRASE = re.compile('["“”„«»]([^"“”„«»]+)["“”„«»]')
 
 
 class SplitText(NamedTuple):
@@ -102,6 +104,22 @@ def tokenize(text: str, lang: str) -> list[str]:
     if mixed and lang != "zh":
         return _terms_of_pieces(pieces, lang)
     return terms_of_words(_units_of_pieces(pieces) if mixed else pieces, lang)
+
+
+def search_terms(text: str, lang: str) -> tuple[str, ...]:
+    """The terms of a headline or a query in order, without accents."""
+    return tuple(map(unaccented, tokenize(text, lang)))
+
+
+def phrases(query: str, lang: str) -> tuple[tuple[str, ...], ...]:
+    """The ``search_terms`` of each phrase in quotes."""
+    return tuple(filter(None, (search_terms(quoted, lang) for quoted in _PHRASE.findall(query))))
+
+
+def has_phrase(terms: Sequence[str], phrase: tuple[str, ...]) -> bool:
+    """Whether the terms of a phrase stand next to each other in ``terms``, in its order."""
+    size = len(phrase)
+    return any(tuple(terms[at : at + size]) == phrase for at in range(len(terms) - size + 1))
 
 
 def split_text(text: str, lang: str) -> SplitText:

@@ -40,7 +40,11 @@ async def search(service: Service, query: SearchQuery) -> SearchOut:
         raise InvalidInput("q: give the words, the id or the URL to search for.", field="q")
     conditions = article_filter(query)
     found = await service.articles.search.find(
-        query.q, conditions, limit=query.limit, after=decode_result_cursor(query.cursor)
+        query.q,
+        conditions,
+        limit=query.limit,
+        after=decode_result_cursor(query.cursor),
+        order=query.sort,
     )
     events: list[Event] = []
     total, now_ms = 0, service.clock()

@@ -54,6 +54,14 @@ def ids(body: dict[str, Any]) -> list[str]:
     return [article["id"] for article in body["articles"]]
 
 
+async def test_results_by_time(client: Client) -> None:
+    """The newest of the articles with most of the words first, page by page."""
+    first = await get(client, "/v1/search", q='"dam report" radio', sort="time", limit="1")
+    second = await get(client, "/v1/search", q='"dam report" radio', sort="time", cursor=first["next"])
+
+    assert (ids(first), ids(second), first["total"]) == (["d3"], ["d1"], 2)
+
+
 async def test_events_and_articles_are_found(service: Service, client: Client) -> None:
     """The newest article first among equals; the answer says what was searched."""
     await load_all(service.articles.search.headlines)

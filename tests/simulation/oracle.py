@@ -255,7 +255,8 @@ class Call:
 
     ``effect`` is whether, by the answer, it changed something (None: no answer, or it may be either).
     ``source``: the one that the caller is bound to (empty: to none); ``is_refused``: the answer says that an
-    article of another source is stored, and names another id (``stored_as``).
+    article of another source is stored, and names another id (``stored_as``). ``story``: equal for versions
+    of one article, another one for a reused id; None if it may be either.
     """
 
     id: str
@@ -266,14 +267,17 @@ class Call:
     outcome: Outcome | None = None
     source: str = ""
     is_refused: bool = False
+    story: object = None
 
 
 def is_linearizable(calls: Sequence[Call], final: bytes | None) -> bool:
     """Whether some order of the calls yields all answers and the content ``final``.
 
     Each call takes effect at one instant between its start and end; an unanswered one may have none. A call
-    that is bound to a source is refused if, and only if, an article of another source is stored.
+    that is bound to a source is refused if, and only if, an article of another source is stored. A version
+    that names no source keeps the one stored; another article under the id has none.
     """
+    story_of = {call.text: call.story for call in calls}
 
     @cache
     def search(done: int, state: bytes | None, owner: str) -> bool:
@@ -290,10 +294,17 @@ def is_linearizable(calls: Sequence[Call], final: bytes | None) -> bool:
             is_foreign = bool(call.source) and state is not None and owner != call.source
             if is_foreign != call.is_refused:
                 continue
-            keeps_owner = is_foreign or (not call.source and call.text == state)  # a repeat names no source
             after = state if is_foreign else call.text
-            if search(done | 1 << i, after, owner if keeps_owner else call.source):
-                return True
+            for next_owner in {owner} if is_foreign else owners_after(call, state, owner):
+                if search(done | 1 << i, after, next_owner):
+                    return True
         return False
+
+    def owners_after(call: Call, state: bytes | None, owner: str) -> set[str]:
+        if call.source or call.text is None or state is None:
+            return {call.source}
+        if call.story is None and call.text != state:
+            return {owner, ""}
+        return {owner if story_of[state] == call.story else ""}
 
     return search(0, None, "") if calls else final is None

@@ -126,12 +126,13 @@ ANALYZER = Analyzer({"en": HashedModel(group="en"), "xx": HashedModel()})
 
 
 @cache
-def analysis(text: str, lang: str) -> Analysis:
-    """The real analysis of a named text; an English opening makes it be detected as English."""
+def analysis(text: str, lang: str, known_lang: str = "") -> Analysis:
+    """The real analysis of a named text, posted in a language; an opening makes it be detected as English."""
     opening = (
         "This is what they have been with, and that was from the. " if lang == "en" and text[0] != "q" else ""
     )
-    return ANALYZER.analyze(Article(id="any", text=opening + TEXTS[text], lang=lang))
+    article = Article(id="any", text=opening + TEXTS[text], lang=lang, known_lang=known_lang)
+    return ANALYZER.analyze(article)
 
 
 _NAMES = {text: name for name, text in TEXTS.items()}
@@ -139,7 +140,7 @@ _NAMES = {text: name for name, text in TEXTS.items()}
 
 async def analyze_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
     """As ``Analyzer.analyze_many``, with a cache."""
-    return [analysis(_NAMES[article.text], article.known_lang or article.lang or "") for article in articles]
+    return [analysis(_NAMES[each.text], each.lang or "", each.known_lang) for each in articles]
 
 
 def posts(*pairs: str) -> tuple[Post, ...]:

@@ -152,7 +152,10 @@ class World:
         self.scheduler.now += 1
         begun = len(self.calls)
         source = next((post.source for post in _posts_of(request)), "")
-        self.calls += [Call(id_, text, self.scheduler.now, source=source) for id_, text in _contents(request)]
+        self.calls += [
+            Call(id_, text, self.scheduler.now, source=source, story=story)
+            for id_, text, story in _contents(request)
+        ]
         try:
             effects = await self._execute(ingest, request)
         except StoreUnavailable:
@@ -513,13 +516,12 @@ async def _remove(ingest: IngestService, id_: str) -> bool | None:
     return None if finished else True
 
 
-def _contents(request: Request) -> list[tuple[str, bytes | None]]:
-    """(id, content) that the request writes; None: the id is removed."""
+def _contents(request: Request) -> list[tuple[str, bytes | None, Story | None]]:
+    """(id, content, story) that the request writes; None: the id is removed."""
     if isinstance(request, Remove):
-        return [(request.id, None)]
-    if isinstance(request, Post | Batch):
-        return [(p.id, _content(p)) for p in _posts_of(request)]
-    return []
+        return [(request.id, None, None)]
+    # Of two parts of one text (v) either may stand for the other article or for the same.
+    return [(p.id, _content(p), None if p.text[0] == "v" else p.story) for p in _posts_of(request)]
 
 
 def _content(post: Post) -> bytes:

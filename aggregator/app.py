@@ -29,10 +29,10 @@ from aggregator.events.changes import EditorActions
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.desks import Desks
 from aggregator.events.detection.model import BurstRule, RuleMode
+from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import NUMBER_KEY_PREFIX, EventRepository
 from aggregator.events.search import EventSearch
 from aggregator.events.selection import OwnSources
-from aggregator.events.user_state import IdempotentAnswers, ReadMarks
 from aggregator.events.webhooks.dispatcher import WebhookDispatcher
 from aggregator.events.webhooks.mail import parse_smtp_url
 from aggregator.events.webhooks.subscriptions import Subscriptions
@@ -127,7 +127,6 @@ class Edge:
     api_keys: ApiKeys
     rate_limiter: RateLimiter
     related_limiter: RateLimiter  # per address of a client with a key of the role related
-    idempotent_answers: IdempotentAnswers
     readiness: Readiness
 
 
@@ -359,7 +358,6 @@ def build_edge(
         api_keys=build_api_keys(settings, index, clock),
         rate_limiter=RateLimiter(store, clock, settings.rate_limit_per_second),
         related_limiter=RateLimiter(store, clock, settings.related_rate_limit_per_second),
-        idempotent_answers=IdempotentAnswers(store, clock),
         readiness=Readiness(checks),
     )
 

@@ -17,7 +17,7 @@ class InvalidInput(AggregatorError):
     field   the offending part, such as "ids[1]"; "body" for all of it, None if no single part is
     reason  why, one of ``contract.validation.REASONS``
     path    member names and list positions that lead to the part in a JSON body; None: derived from ``field``
-    place   "body", "parameter" (query or path) or "header"; None: not known here
+    place   "body" or "parameter" (of query or path); None: not known here
     others  further errors of the same input
     """
 
@@ -51,10 +51,6 @@ class BodyTimeout(InvalidInput):
     """A request body that did not arrive in time."""
 
 
-class IdempotencyKeyReused(InvalidInput):
-    """An Idempotency-Key that was sent with another request within the last 24 h."""
-
-
 class CrossSiteRequest(InvalidInput):
     """A request that a page of another site made a browser send."""
 
@@ -81,12 +77,6 @@ class TakenDown(NotFound):
 
 class Conflict(AggregatorError):
     """The stored state does not allow the request; a retry fails until that state changes."""
-
-
-class IdempotencyKeyInUse(Conflict):
-    """An Idempotency-Key whose first request has not finished."""
-
-    retry_after_s = 1
 
 
 class RateLimited(AggregatorError):

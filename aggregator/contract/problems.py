@@ -15,8 +15,6 @@ ERRORS: tuple[tuple[type[errors.AggregatorError], int, str, str], ...] = (
     (errors.InputTooLarge, 413, "too_large", "The request is too large"),
     (errors.UnsupportedEncoding, 415, "unsupported_encoding", "Unsupported Content-Encoding"),
     (errors.BodyTimeout, 408, "slow_body", "The body did not arrive in time"),
-    (errors.IdempotencyKeyReused, 422, "idempotency_key_reused",
-        "The Idempotency-Key belongs to another request"),
     (errors.CrossSiteRequest, 403, "cross_site", "Cross-site request refused"),
     (errors.UnknownHost, 421, "unknown_host", "Not a host name of this service"),
     (errors.Unauthenticated, 401, "unauthenticated", "An access key is required"),
@@ -31,8 +29,6 @@ ERRORS: tuple[tuple[type[errors.AggregatorError], int, str, str], ...] = (
     (errors.TakenDown, 410, "taken_down", "Taken down"),
     (errors.NotFound, 404, "not_found", "Not found"),
     (errors.TooManyStreams, 503, "too_many_streams", "Too many open streams"),
-    (errors.IdempotencyKeyInUse, 409, "idempotency_key_in_use",
-        "The first request with this Idempotency-Key has not finished"),
     (errors.Conflict, 409, "conflict", "The stored state does not allow this"),
     (errors.CommitConflict, 503, "contention", "Too many concurrent near-duplicates"),
     (errors.ImplausibleClock, 503, "clock", "The clock of the server is wrong"),
@@ -77,8 +73,6 @@ def _error_out(error: errors.InvalidInput, place: str, reason: str) -> ErrorOut:
     where = error.place or place
     if where == "body":
         out.pointer = _json_pointer(error.path if error.path is not None else _path(error.field or ""))
-    elif where == "header":
-        out.header = error.field
     else:
         out.parameter = error.field
     return out

@@ -146,13 +146,6 @@ class ReadMarkIn(Struct, forbid_unknown_fields=True):
     seen: Annotated[SeenIds, doc("Ids of single events that are seen, at most 200.", ["pool-1"])] = []
 
 
-class WatchIn(Struct, forbid_unknown_fields=True):
-    """A query of /v1/events to save."""
-
-    name: Annotated[str, doc("Name of the watch.", "floods", min_length=1, max_length=200)]
-    query: Annotated[str, doc('E.g. "term=bridge&min_size=20".', "term=flood&min_size=20", max_length=2000)]
-
-
 class WebhookIn(Struct, forbid_unknown_fields=True):
     """Webhook to register: it is called when an event fires, develops, doubles, merges or closes."""
 
@@ -165,7 +158,6 @@ class WebhookIn(Struct, forbid_unknown_fields=True):
         ),
     ]
     query: Annotated[EventsQueryString, doc("Only matching events are sent.", "term=flood")] = ""
-    watch: Annotated[str, doc("Id of a watch that must match too; empty: none.", "", max_length=40)] = ""
     format: PayloadFormat = "standard"
     kinds: Annotated[list[ChangeName], doc("Changes to send; empty: all.", ["fired"], max_length=5)] = []
 
@@ -273,7 +265,7 @@ class RelatedBatchIn(RelatedQuery, forbid_unknown_fields=True, kw_only=True):
 
 
 class SavedFilterQuery(Struct, forbid_unknown_fields=True):
-    """Filter of events: all given conditions must hold. A watch stores such a query."""
+    """Filter of events: all given conditions must hold."""
 
     term: Annotated[str, doc("Text in the headline or terms.", "swimming", max_length=200)] = ""
     source: Annotated[Source, doc("An outlet that reported the event.", "Brackwater Gazette")] = ""
@@ -285,7 +277,7 @@ class SavedFilterQuery(Struct, forbid_unknown_fields=True):
 class EventFilterQuery(SavedFilterQuery, forbid_unknown_fields=True):
     """Filter of events for the list, the stream, the feeds and the editors' page."""
 
-    watch: Annotated[str, doc("Id of a watch or desk to match too.", "1ac4d0f935b5", max_length=40)] = ""
+    watch: Annotated[str, doc("Id of a desk to match too.", "1ac4d0f935b5", max_length=40)] = ""
 
 
 class TopStoriesQuery(Struct, forbid_unknown_fields=True):
@@ -293,7 +285,7 @@ class TopStoriesQuery(Struct, forbid_unknown_fields=True):
 
     hours: Annotated[int, doc("Hours, at most those of the window.", 2, ge=1, le=24)] = 4
     lang: Annotated[LanguageTag, doc("Only stories with an item in this language.", "en")] = ""
-    desk: Annotated[str, doc("Id of a desk or watch to match.", "1ac4d0f935b5", max_length=40)] = ""
+    desk: Annotated[str, doc("Id of a desk to match.", "1ac4d0f935b5", max_length=40)] = ""
     limit: Annotated[int, doc("Maximum number of stories.", 20, ge=1, le=60)] = 10
 
 

@@ -93,25 +93,6 @@ class ReadMarkOut(Struct):
     seen: Annotated[list[str], doc("Ids of single events that are seen, at most 200.", ["pool-1"])]
 
 
-class WatchOut(Struct):
-    """A saved watch, and the addresses of its events."""
-
-    id: Annotated[str, doc("Id of the watch.", "1ac4d0f935b5")]
-    name: Annotated[str, doc("Name of the watch.", "floods")]
-    query: Annotated[str, doc("Query of /v1/events.", "term=flood&min_size=20")]
-    created_at: Annotated[datetime, doc("Time of creation.", "2026-11-20T08:40:00Z")]
-    list: Annotated[str, doc("Path of its list of events.", "/v1/events?watch=1ac4d0f935b5")]
-    stream: Annotated[str, doc("Path of its event stream.", "/v1/events/stream?watch=1ac4d0f935b5")]
-    atom: Annotated[str, doc("Path of its Atom feed.", "/v1/events.atom?watch=1ac4d0f935b5")]
-    json: Annotated[str, doc("Path of its JSON feed.", "/v1/events.json?watch=1ac4d0f935b5")]
-
-
-class WatchesOut(Struct):
-    """All saved watches, oldest first."""
-
-    watches: Annotated[list[WatchOut], doc("The watches, oldest first.")]
-
-
 class WebhookOut(Struct):
     """A webhook or a target of a desk, with its delivery status."""
 

@@ -17,7 +17,6 @@ import msgspec
 
 from aggregator.errors import NotFound
 from aggregator.events.detection.lifecycle import TIMELINE_BUCKET_MS
-from aggregator.events.detection.model import EventStatus
 from aggregator.events.event import Event
 from aggregator.events.selection import EventFilter
 from aggregator.store.base import Store
@@ -35,7 +34,7 @@ MAX_NOTIFIED = 2000
 class Desk(msgspec.Struct, frozen=True):
     """One desk; see ``DeskIn`` of the contract for its fields.
 
-    ``status``: of an event in the view, by /v1/watches only. Quiet hours are "HH:MM" in ``time_zone`` or "".
+    Quiet hours are "HH:MM" in ``time_zone`` or "".
     ``owner``: id of the key that created it, or "". ``edited_by``: name of the key that changed it last.
     """
 
@@ -59,7 +58,6 @@ class Desk(msgspec.Struct, frozen=True):
     paused: bool = False
     edited_ms: int = 0
     edited_by: str = ""
-    status: EventStatus | None = None
 
 
 class Desks(VersionedMap[Desk]):
@@ -68,17 +66,16 @@ class Desks(VersionedMap[Desk]):
     def __init__(self, store: Store) -> None:
         super().__init__(store, DESKS_KEY, Desk, "desk", MAX_DESKS)
 
-    async def create(self, desk: Desk, is_same: Callable[[Desk], bool] | None = None) -> tuple[Desk, bool]:
-        """Store a desk under a new id, unless one with this name (or ``is_same``) exists. Raises Conflict."""
+    async def create(self, desk: Desk) -> tuple[Desk, bool]:
+        """Store a desk under a new id, unless one with this name exists. Raises Conflict."""
         new = msgspec.structs.replace(desk, id=secrets.token_hex(6))
-        same = is_same or (lambda stored: stored.name == desk.name)
-        return await self.add_once(new.id, new, lambda stored, _: same(stored), lambda known: known.owner)
+        return await self.add_once(new.id, new, lambda a, b: a.name == b.name, lambda known: known.owner)
 
     async def change(self, id_: str, transform: Callable[[Desk], Desk]) -> Desk:
-        """Change a desk; its id, creation, owner and status stay. Raises NotFound."""
+        """Change a desk; its id, creation and owner stay. Raises NotFound."""
 
         def apply(stored: Desk) -> Desk:
-            kept = {name: getattr(stored, name) for name in ("id", "created_ms", "owner", "status")}
+            kept = {name: getattr(stored, name) for name in ("id", "created_ms", "owner")}
             return msgspec.structs.replace(transform(stored), **kept)
 
         return await self.update(id_, apply)
@@ -87,7 +84,7 @@ class Desks(VersionedMap[Desk]):
         """The filter of the view of a desk. Raises NotFound."""
         desk = (await self.all()).get(id_)
         if desk is None:
-            raise NotFound(f"There is no watch or desk {id_[:200]!r}.")
+            raise NotFound(f"There is no desk {id_[:200]!r}.")
         return view_filter(desk)
 
 
@@ -100,7 +97,6 @@ def view_filter(desk: Desk) -> EventFilter:
     )
     return EventFilter(
         min_size=desk.min_size,
-        status=desk.status,
         and_also=tuple(EventFilter(any_of=options) for options in choices if options),
         none_of=tuple(EventFilter(term=term) for term in desk.without),
     )

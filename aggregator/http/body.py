@@ -27,7 +27,6 @@ from aggregator.http.limits import EXEMPT_BYTES
 
 T = TypeVar("T")
 
-_KEPT_BODY = web.RequestKey("kept_body", bytes)
 _MAX_FORM_FIELDS = 24  # the form of a desk has 16
 _MAX_LINE_FACTOR = 8
 _FORM_ENCODING_FACTOR = 3  # percent-encoding makes up to three bytes of one
@@ -109,19 +108,11 @@ def _decode_component(data: bytes) -> str:
     return binascii.a2b_qp(data.replace(b"+", b" ").replace(b"=", b"=3D").replace(b"%", b"=")).decode()
 
 
-async def keep_body(request: web.Request) -> bytes:
-    """As ``read_body``; the body stays available to the handler of the request."""
-    request[_KEPT_BODY] = body = await read_body(request)
-    return body
-
-
 async def read_body(request: web.Request, max_bytes: int | None = None) -> bytes:
     """The whole body, of at most ``max_bytes`` (default: the limit of the application).
 
     Raises InputTooLarge, UnsupportedEncoding, BodyTimeout, InvalidInput (damaged), Overloaded (no memory).
     """
-    if _KEPT_BODY in request:
-        return request[_KEPT_BODY]
     settings = request.app[SERVICE].settings
     max_bytes = settings.max_body_bytes if max_bytes is None else max_bytes
     is_gzip = check_encoding(request)

@@ -31,7 +31,7 @@ from aggregator.contract.requests import NoQuery
 from aggregator.contract.responses import encode
 from aggregator.contract.validation import MAX_ERRORS, parameters_error
 from aggregator.errors import AggregatorError, BodyTimeout, DeadlineExceeded, InvalidInput
-from aggregator.http import auth, idempotency
+from aggregator.http import auth
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE
 
@@ -56,7 +56,6 @@ class Endpoint:
     errors           error statuses to document in addition to those that ``error_statuses`` adds
     permission       what the caller's key must allow, where keys are required (``api_keys.ROLE_PERMISSIONS``)
     audited          whether each request is written to the audit log
-    idempotency_key  whether it takes an Idempotency-Key (``idempotency.py``)
     long_running     answered in parts, so that the deadline of requests covers its admission only
     """
 
@@ -73,7 +72,6 @@ class Endpoint:
     errors: tuple[int, ...] = ()
     permission: Permission = "admin"
     audited: bool = False
-    idempotency_key: bool = False
     long_running: bool = False
 
     @cached_property
@@ -149,10 +147,7 @@ def make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.St
         return struct_response(result) if result is not None else web.Response(status=204)
 
     async def run_audited(request: web.Request, query: Any) -> web.StreamResponse:
-        if endpoint.idempotency_key:
-            response = await idempotency.run_once(request, query, call)
-        else:
-            response = await call(request, query)
+        response = await call(request, query)
         auth.audit_request(request, endpoint.operation_id, response.status)
         return response
 

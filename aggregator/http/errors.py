@@ -41,9 +41,7 @@ SECURITY_HEADERS = {
 }
 # Errors for the audit log. A missing key is not among them: it only means that the user has not signed in.
 AUDITED_ERRORS = (errors.InvalidApiKey, errors.Forbidden, errors.CrossSiteRequest, errors.UnknownHost)
-RETRIABLE_ERRORS = (
-    errors.StoreUnavailable, errors.RateLimited, errors.TooManyStreams, errors.IdempotencyKeyInUse,
-)  # fmt: skip
+RETRIABLE_ERRORS = (errors.StoreUnavailable, errors.RateLimited, errors.TooManyStreams)
 LOG_INTERVAL_S = 10.0
 MAX_LOGGED_PATH_CHARS = 500
 # The first matching class decides, so a subclass precedes its base class.

@@ -21,7 +21,7 @@ NDJSON_TYPE, FORM_TYPE = "application/x-ndjson", "application/x-www-form-urlenco
 SCHEMA_REF = "#/components/schemas/{name}"
 # Descriptions and example requests; ``tests/http/test_openapi_examples.py`` sends every body.
 _TEXTS = json.loads(resources.files(__package__).joinpath("openapi_texts.json").read_text(encoding="utf-8"))
-DESCRIPTION, IDEMPOTENCY_PARAMETER = _TEXTS["description"], _TEXTS["idempotency_parameter"]
+DESCRIPTION = _TEXTS["description"]
 BODY_EXAMPLES, PATH_EXAMPLES = _TEXTS["bodies"], _TEXTS["paths"]
 
 
@@ -78,8 +78,6 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
             f"Where access keys are required: {_TEXTS['permissions'][endpoint.permission]}."
         )
     parameters = _path_parameters(endpoint) + _query_parameters(endpoint, components)
-    if endpoint.idempotency_key:
-        parameters.append(IDEMPOTENCY_PARAMETER)
     if parameters:
         operation["parameters"] = parameters
     if endpoint.body is not None:

@@ -33,16 +33,16 @@ async def test_a_request_is_tried_with_a_key(browser: Browser) -> None:
     """The key of the field is sent and stored nowhere; the answers are shown, by keyboard alone."""
     service = FakeService()
     _, key = await service.edge.api_keys.add("Ada", "admin")
-    async with serving(service) as client, opened(browser, client.make_url("/docs#postWatch")) as page:
-        form = page.locator("#postWatch form.try")
+    async with serving(service) as client, opened(browser, client.make_url("/docs#postDesk")) as page:
+        form = page.locator("#postDesk form.try")
         await page.locator("#try-key").fill(key)
         await form.locator("button").press("Enter")
         await form.locator("output", has_text="201 Created").wait_for()
 
-        watches = page.locator("#listWatches")
-        await watches.locator("summary").press("Enter")
-        await watches.locator("form.try button").press("Enter")
-        await watches.locator("output", has_text="term=flood").wait_for()
+        desks = page.locator("#listDesks")
+        await desks.locator("summary").press("Enter")
+        await desks.locator("form.try button").press("Enter")
+        await desks.locator("output", has_text="Harbour desk").wait_for()
         stored = await page.evaluate(
             "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
         )

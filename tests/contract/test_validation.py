@@ -27,7 +27,7 @@ def problem_of(data: bytes, type_: Any = ArticleIn) -> Problem:
 
 def places(problem: Problem) -> list[tuple[str | None, str]]:
     """Place and code of each error of a problem."""
-    return [(e.pointer or e.parameter or e.header, e.code) for e in problem.errors or ()]
+    return [(e.pointer or e.parameter, e.code) for e in problem.errors or ()]
 
 
 def test_all_errors_of_a_body_are_listed() -> None:

@@ -136,8 +136,8 @@ async def test_the_number_of_desks_is_limited() -> None:
     assert await desks.all() == {**existing, last.id: last}
 
 
-async def test_a_desk_is_a_watch() -> None:
-    """Its id selects the events of its view wherever that of a watch does."""
+async def test_the_id_of_a_desk_selects_its_events() -> None:
+    """Those of its view."""
     desks = Desks(MemoryStore())
     stored, _ = await desks.create(desk(terms=("bridge",)))
     wanted = await desks.filter_of(stored.id)

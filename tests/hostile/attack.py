@@ -31,7 +31,6 @@ from tests.hostile.attacks import (
     content,
     ownership,
     protocol,
-    repetition,
     resources,
     sessions,
     webhooks,
@@ -53,7 +52,7 @@ ODD_HEADERS = [
     ("Accept", "*/*," * 900), ("Content-Type", "\u00e9"), ("Host", "a b"), ("X" * 200, "y"),
 ]  # fmt: skip
 PATHS = (
-    "/v1/articles/{}", "/v1/articles/{}/related", "/v1/articles/{}/copies", "/v1/events/{}", "/v1/watches/{}",
+    "/v1/articles/{}", "/v1/articles/{}/related", "/v1/articles/{}/copies", "/v1/events/{}",
     "/v1/webhooks/{}", "/events/{}", "/static/{}", "/{}",
     "/v1/articles/{}/provenance", "/v1/events/{}/provenance", "/v1/sources/{}", "/v1/desks/{}",
     "/articles/{}/provenance", "/events/{}/provenance", "/sources/{}", "/desks/{}", "/webhooks/{}",
@@ -62,7 +61,7 @@ REGEX_CHARACTERS = 1_000_000
 REGEX_LIMIT_S = 3.0
 WITH_KEYS: tuple[Attack, ...] = (
     access.roles, access.paths, access.presentations, sessions.sessions, access.hosts, ownership.bound_keys,
-    ownership.undo, repetition.idempotency, protocol.smuggling, protocol.echoes, protocol.oversized,
+    ownership.undo, protocol.smuggling, protocol.echoes, protocol.oversized,
     protocol.compressed, content.markup, webhooks.forgery, webhooks.disclosure, access.disclosure,
 )  # fmt: skip
 FIELDS = ("id", "url", "title", "text", "html", "source", "published_at", "lang")
@@ -137,7 +136,7 @@ def path_requests() -> Iterator[tuple[str, str, str]]:
 
 
 def desk_requests() -> Iterator[tuple[str, bytes, str]]:
-    """Path, body and media type of requests that make desks, targets, webhooks and watches."""
+    """Path, body and media type of requests that make desks, targets and webhooks."""
     fields = {
         "/desks": ("action", "name", "terms", "sources", "min_size", "quiet_from", "time_zone", "address"),
         "/webhooks": ("action", "url", "query", "format", "next"),

@@ -54,10 +54,6 @@ ADMITTED_ROLES = {
     "streamEvents": "reader editor admin",
     "atomFeed": "reader editor admin",
     "jsonFeed": "reader editor admin",
-    "postWatch": "editor admin",
-    "listWatches": "reader editor admin",
-    "getWatch": "reader editor admin",
-    "deleteWatch": "editor admin",
     "getEvent": "reader editor admin",
     "getStory": "reader editor admin",
     "postAction": "editor admin",
@@ -262,13 +258,13 @@ async def test_a_session_cannot_be_used_by_other_sites(guarded: Client, keys: di
     """A change needs an Origin header of this service in addition to the cookie."""
     origin = {"Origin": f"http://{guarded.host}:{guarded.port}"}
     await guarded.post("/sign-in", data={"key": keys["editor"]}, allow_redirects=False)
-    body = {"name": "Bridges", "query": "term=bridge"}
+    body = {"name": "Bridges", "terms": ["bridge"]}
 
-    assert (await guarded.post("/v1/watches", json=body)).status == 403
+    assert (await guarded.post("/v1/desks", json=body)).status == 403
     assert (
-        await guarded.post("/v1/watches", json=body, headers={"Origin": "https://evil.example"})
+        await guarded.post("/v1/desks", json=body, headers={"Origin": "https://evil.example"})
     ).status == 403
-    assert (await guarded.post("/v1/watches", json=body, headers=origin)).status == 201
+    assert (await guarded.post("/v1/desks", json=body, headers=origin)).status == 201
 
 
 async def test_actions_are_recorded_under_the_name_of_the_key(caplog: pytest.LogCaptureFixture) -> None:
@@ -312,8 +308,8 @@ async def test_refusals_are_logged_and_throttled(
         "POST", "/sign-in", data={"key": "nonsense"}
     )
     key_id = keys["reader"].split("_")[1]
-    assert f"refused POST /v1/watches code=forbidden from=127.0.0.1 key={key_id} " in await log_of_refused(
-        "POST", "/v1/watches", headers=bearer(keys["reader"])
+    assert f"refused POST /v1/desks code=forbidden from=127.0.0.1 key={key_id} " in await log_of_refused(
+        "POST", "/v1/desks", headers=bearer(keys["reader"])
     )
     assert "code=cross_site" in await log_of_refused(
         "POST", "/sign-out", headers={"Origin": "https://evil.example"}
@@ -333,7 +329,7 @@ async def test_the_audit_log_cannot_be_forged(
     """Line breaks, escape sequences and braces in an address are logged as printable characters."""
     caplog.set_level(logging.INFO)
     for id_ in ("a%0Aaudit by='root'", "%1B[2J", "{0}%s%n", "\u2028x"):
-        response = await guarded.delete(f"/v1/watches/{id_}", headers=bearer(keys["editor"]))
+        response = await guarded.delete(f"/v1/desks/{id_}", headers=bearer(keys["editor"]))
         assert response.status in (204, 400, 404)
 
     assert all(message.isprintable() for message in caplog.messages)

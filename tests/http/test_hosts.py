@@ -89,7 +89,7 @@ async def test_any_host_name_can_be_allowed() -> None:
         assert "evil.example" not in feed
 
 
-@pytest.mark.parametrize("path", ["/v1/events.atom", "/v1/events.json", "/", "/events/e1", "/v1/watches"])
+@pytest.mark.parametrize("path", ["/v1/events.atom", "/v1/events.json", "/", "/events/e1", "/v1/desks"])
 @pytest.mark.parametrize("name", ["evil", "6.6.6.6", "evil.internal:99", "[2001:db8::6]"])
 async def test_no_link_is_built_from_an_arbitrary_host(path: str, name: str) -> None:
     """A name or address that is answered, but is not one of the service's, appears in no body or header."""
@@ -224,8 +224,8 @@ async def test_redirects_cookies_and_addresses_in_answers(proxied: tuple[str, Fa
         signed_in = await session.post(
             url + "/sign-in", data={"key": key, "next": "/lookup"}, allow_redirects=False
         )
-        watch = await session.post(
-            url + "/v1/watches", json={"name": "Bridges", "query": "term=bridge"}, headers=bearer
+        desk = await session.post(
+            url + "/v1/desks", json={"name": "Bridges", "terms": ["bridge"]}, headers=bearer
         )
         openapi = await (await session.get(url + "/openapi.json")).json()
         feed = await (await session.get(url + "/v1/events.atom", headers=bearer)).text()
@@ -235,8 +235,8 @@ async def test_redirects_cookies_and_addresses_in_answers(proxied: tuple[str, Fa
         assert signed_in.headers["Location"] == f"{PREFIX}/lookup"
         assert f"Path={PREFIX};" in signed_in.headers["Set-Cookie"] + ";"
         assert "Secure" in signed_in.headers["Set-Cookie"]
-        assert watch.headers["Location"].startswith(f"{PREFIX}/v1/watches/")
-        assert (await watch.json())["stream"].startswith(f"{PREFIX}/v1/events/stream?watch=")
+        assert desk.headers["Location"].startswith(f"{PREFIX}/v1/desks/")
+        assert (await desk.json())["stream"].startswith(f"{PREFIX}/v1/events/stream?watch=")
         assert openapi["servers"] == [{"url": PREFIX}]
         assert f"{url}/events/e1" in feed
         assert (await lost.json(content_type=None))["instance"] == f"{PREFIX}/v1/nothing"

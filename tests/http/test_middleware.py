@@ -197,11 +197,9 @@ async def test_pages_of_other_origins_may_not_change_anything() -> None:
     """Neither with a preflight nor without, under any setting; the service's own pages stay closed."""
     async with serving(open_to("*")) as client:
         preflight = await client.options(
-            "/v1/watches", headers={"Origin": SITE, "Access-Control-Request-Method": "POST"}
+            "/v1/desks", headers={"Origin": SITE, "Access-Control-Request-Method": "POST"}
         )
-        change = await client.post(
-            "/v1/watches", json={"name": "n", "query": "term=a"}, headers={"Origin": SITE}
-        )
+        change = await client.post("/v1/desks", json={"name": "n", "terms": ["a"]}, headers={"Origin": SITE})
         page = await client.get("/", headers={"Origin": SITE})
         read = await client.get("/v1/events", headers={"Origin": SITE})
 

@@ -21,7 +21,7 @@ from tests.support.fake_service import Client, serving
 
 DOCUMENT = build_document(ENDPOINTS)
 # The example of an id that the service assigns is replaced by one that it did assign.
-ASSIGNED = {"watches": "postWatch", "desks": "postDesk", "webhooks": "postWebhook"}
+ASSIGNED = {"desks": "postDesk", "webhooks": "postWebhook"}
 # Its answer has no end; tests/http/handlers/test_feeds_stream.py covers it.
 ENDLESS = ("streamEvents",)
 # The key of the example is invented.
@@ -50,7 +50,7 @@ async def api(service: Service) -> AsyncIterator[Client]:
 
 
 async def assigned_id(api: Client, collection: str) -> str:
-    """Id of the watch, desk or webhook of the examples, which is created where it is missing."""
+    """Id of the desk or webhook of the examples, which is created where it is missing."""
     body = next(iter(BODY_EXAMPLES[ASSIGNED[collection]].values()))
     return str((await (await api.post(f"/v1/{collection}", json=body)).json())["id"])
 
@@ -107,7 +107,7 @@ async def problems_of(api: Client, endpoint: Endpoint) -> list[str]:
             await api.post("/v1/articles", json={"id": "pool-8", "text": "The pool of Estmark closes early."})
             path = "/v1/articles/pool-8"
         for name in {"watch", "desk"} & query.keys():
-            query[name] = await assigned_id(api, "watches")
+            query[name] = await assigned_id(api, "desks")
         response = await api.request(
             endpoint.method,
             path,

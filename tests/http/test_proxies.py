@@ -122,13 +122,13 @@ async def test_actions_are_recorded_under_the_name_of_the_user() -> None:
 async def test_a_change_needs_an_origin() -> None:
     """The proxy's cookie is sent for pages of other sites, too."""
     async with serving(behind()) as client:
-        body = {"name": "Bridges", "query": "term=bridge"}
+        body = {"name": "Bridges", "terms": ["bridge"]}
         ada = {"X-Forwarded-User": "ada"}
 
-        assert (await client.post("/v1/watches", json=body, headers=ada)).status == 403
+        assert (await client.post("/v1/desks", json=body, headers=ada)).status == 403
         evil = {**ada, "Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
-        assert (await client.post("/v1/watches", json=body, headers=evil)).status == 403
-        assert (await client.post("/v1/watches", json=body, headers=ada | ORIGIN)).status == 201
+        assert (await client.post("/v1/desks", json=body, headers=evil)).status == 403
+        assert (await client.post("/v1/desks", json=body, headers=ada | ORIGIN)).status == 201
 
 
 async def test_signing_out_ends_the_session_at_the_proxy() -> None:
@@ -172,9 +172,9 @@ async def test_nginx_with_a_sign_in_as_documented(tmp_path: Path) -> None:
         with nginx(tmp_path, port, block, SIGN_IN.format(port=sign_in_port)):
             nobody = await session.get(url + "/?q=a", allow_redirects=False)
             page = await session.get(url + "/", cookies={"user": "bob"})
-            watch = await session.post(
-                url + "/v1/watches",
-                json={"name": "Bridges", "query": "term=bridge"},
+            desk = await session.post(
+                url + "/v1/desks",
+                json={"name": "Bridges", "terms": ["bridge"]},
                 cookies={"user": "bob"},
                 headers=ORIGIN,
             )
@@ -183,7 +183,7 @@ async def test_nginx_with_a_sign_in_as_documented(tmp_path: Path) -> None:
 
             assert nobody.headers["Location"] == f"http://127.0.0.1:{port}/oauth2/start?rd={url}/?q=a"
             assert 'data-user="bob"' in await page.text()
-            assert (watch.status, read.status, refused.status) == (201, 200, 401)
+            assert (desk.status, read.status, refused.status) == (201, 200, 401)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from aggregator.events.detection.model import LearnedHistory, LearningStatus
 from aggregator.events.detection.top_stories import TopStory
 from aggregator.events.event import EditorAction, Event
 from aggregator.events.newsroom import apply_action
+from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import EventRepository
 from aggregator.events.selection import (
     PAGED_ORDERS,
@@ -48,7 +49,6 @@ from aggregator.events.selection import (
     page_key,
     sort_events,
 )
-from aggregator.events.user_state import IdempotentAnswers, ReadMarks
 from aggregator.events.webhooks.dispatcher import WebhookDispatcher
 from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.http.server import make_app, make_runner
@@ -129,7 +129,6 @@ class FakeService:
             related_limiter=RateLimiter(
                 MemoryStore(), self.clock, self.settings.related_rate_limit_per_second
             ),
-            idempotent_answers=IdempotentAnswers(MemoryStore(), self.clock),
             readiness=Readiness({}),
         )
         dispatcher = WebhookDispatcher(EventRepository(hooks), self.events.subscriptions, self.clock)

@@ -1,9 +1,8 @@
-"""Routes of desks and their targets, and of watches: desks whose view is one query of /v1/events."""
+"""Routes of desks and their targets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -12,14 +11,12 @@ from aggregator.app import Service
 from aggregator.contract import requests, responses
 from aggregator.contract.decoding import ErrorCollector, to_single_line
 from aggregator.contract.encoding import to_datetime
-from aggregator.errors import InvalidInput
-from aggregator.events.desks import Desk, time_zone, view_filter
+from aggregator.events.desks import Desk, time_zone
 from aggregator.events.webhooks.mail import validate_mail_address
 from aggregator.events.webhooks.sender import validate_url
 from aggregator.events.webhooks.subscriptions import Subscription
 from aggregator.http.app_keys import BASE_PATH, SERVICE, caller_id, caller_name
 from aggregator.http.endpoint import created
-from aggregator.http.handlers.events import load_watch, parse_filter, watch_query
 from aggregator.http.handlers.webhooks import target_response
 
 LIST_FIELDS = ("terms", "without", "sources", "languages")
@@ -59,46 +56,6 @@ async def post_target(request: web.Request, id_: str, body: requests.TargetIn) -
     """Add a notification target to a desk: e-mail or webhook. The key that adds it gets its secret, once."""
     desk = await request.app[SERVICE].events.desks.get(id_)
     return await target_response(request, *await add_target(request, desk, body))
-
-
-async def post_watch(request: web.Request, service: Service, body: requests.WatchIn) -> web.Response:
-    """Save a query of /v1/events under a name (a watch). One with both exists: 200."""
-    name = to_single_line(body.name)
-    if not name:
-        raise InvalidInput("name: blank; give the watch a name.", field="name")
-    view = parse_filter(body.query)
-    desk = Desk(
-        id="",
-        name=name,
-        created_ms=service.clock(),
-        owner=caller_id(request),
-        terms=_distinct((view.term,)),
-        sources=_distinct((view.source,)),
-        languages=_distinct((view.lang,)),
-        min_size=view.min_size,
-        status=view.status,
-    )
-    stored, is_new = await service.events.desks.create(
-        desk, lambda other: other.name == name and view_filter(other) == view_filter(desk)
-    )
-    return created("/v1/watches", watch_out(stored, request.app[BASE_PATH]), is_new=is_new)
-
-
-async def list_watches(request: web.Request) -> responses.WatchesOut:
-    """List saved watches."""
-    desks, base = await request.app[SERVICE].events.desks.values(), request.app[BASE_PATH]
-    return responses.WatchesOut([watch_out(desk, base) for desk in desks if watch_query(desk) is not None])
-
-
-async def get_watch(request: web.Request, id_: str) -> responses.WatchOut:
-    """Get a saved watch."""
-    return watch_out(await load_watch(request.app[SERVICE].events.desks, id_), request.app[BASE_PATH])
-
-
-async def delete_watch(service: Service, id_: str) -> None:
-    """Delete a saved watch. Feeds and streams that name it answer 404 from then on."""
-    await load_watch(service.events.desks, id_)
-    await delete(service, id_)
 
 
 def to_desk(body: requests.DeskIn, now_ms: int, owner: str = "", editor: str = "") -> Desk:
@@ -144,29 +101,12 @@ def desk_out(desk: Desk, base: str) -> responses.DeskOut:
     return responses.DeskOut(
         id=desk.id,
         created_at=to_datetime(desk.created_ms),
-        **_view_addresses(desk, base, "events", "json_feed"),
+        events=f"{base}/v1/events?watch={desk.id}",
+        stream=f"{base}/v1/events/stream?watch={desk.id}",
+        atom=f"{base}/v1/events.atom?watch={desk.id}",
+        json_feed=f"{base}/v1/events.json?watch={desk.id}",
         **(fields | lists),
     )
-
-
-def watch_out(desk: Desk, base: str) -> responses.WatchOut:
-    """A desk that is a watch, in that form."""
-    return responses.WatchOut(
-        id=desk.id,
-        name=desk.name,
-        query=watch_query(desk) or "",
-        created_at=to_datetime(desk.created_ms),
-        **_view_addresses(desk, base, "list", "json"),
-    )
-
-
-def _view_addresses(desk: Desk, base: str, list_field: str, json_field: str) -> dict[str, Any]:
-    return {
-        list_field: f"{base}/v1/events?watch={desk.id}",
-        "stream": f"{base}/v1/events/stream?watch={desk.id}",
-        "atom": f"{base}/v1/events.atom?watch={desk.id}",
-        json_field: f"{base}/v1/events.json?watch={desk.id}",
-    }
 
 
 def _distinct(values: Iterable[str]) -> tuple[str, ...]:

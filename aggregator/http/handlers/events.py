@@ -15,10 +15,10 @@ from aggregator.app import Service
 from aggregator.contract import encoding, requests, responses
 from aggregator.contract.decoding import ErrorCollector, to_plain_text, to_single_line, to_unix_ms
 from aggregator.errors import InvalidInput, NotFound
-from aggregator.events.desks import Desk, Desks
+from aggregator.events.desks import Desks
 from aggregator.events.event import EditorAction
+from aggregator.events.read_marks import ReadMark
 from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key
-from aggregator.events.user_state import ReadMark
 from aggregator.http import body as bodies
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.endpoint import parse_pairs
@@ -182,23 +182,6 @@ def canonical_query_string(query: requests.SavedFilterQuery) -> str:
     """The canonical query string of a filter, without empty values."""
     values = msgspec.structs.asdict(query)
     return urlencode([(name, value) for name, value in values.items() if value])
-
-
-async def load_watch(desks: Desks, id_: str) -> Desk:
-    """A desk that is a watch. Raises NotFound."""
-    desk = (await desks.all()).get(id_)
-    if desk is None or watch_query(desk) is None:
-        raise NotFound(f"There is no watch {id_[:200]!r}.")
-    return desk
-
-
-def watch_query(desk: Desk) -> str | None:
-    """The view of a desk as a query string of /v1/events; None if it takes more than one query."""
-    lists = (desk.terms, desk.sources, desk.languages)
-    if desk.without or any(len(values) > 1 for values in lists):
-        return None
-    term, source, lang = ("".join(values) for values in lists)
-    return canonical_query_string(requests.SavedFilterQuery(term, source, lang, desk.min_size, desk.status))
 
 
 # A cursor is the sort key of the last entry of a page, base64-encoded; one of another order than that of time

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 from aiohttp import web
 
@@ -15,14 +13,12 @@ from aggregator.events.webhooks.sender import validate_url
 from aggregator.events.webhooks.subscriptions import PayloadFormat, Subscription
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.endpoint import created
-from aggregator.http.handlers.events import canonical_query_string, load_watch, parse_filter, watch_query
+from aggregator.http.handlers.events import canonical_query_string, parse_filter
 
 
 async def post(request: web.Request, body: requests.WebhookIn) -> web.Response:
     """Register a webhook for events that fire, develop, double, merge or close (Standard Webhooks)."""
-    watch = await load_watch(request.app[SERVICE].events.desks, body.watch) if body.watch else None
-    queries = [body.query, (watch_query(watch) or "") if watch else ""]
-    target = await register(request, body.url, queries, body.format, (*body.kinds,))
+    target = await register(request, body.url, body.query, body.format, (*body.kinds,))
     return await target_response(request, *target)
 
 
@@ -39,14 +35,14 @@ async def _pending(service: Service, target: Subscription) -> int:
 
 
 async def register(
-    request: web.Request, url: str, queries: Iterable[str], body: PayloadFormat, kinds: tuple[str, ...] = ()
+    request: web.Request, url: str, query: str, body: PayloadFormat, kinds: tuple[str, ...] = ()
 ) -> tuple[Subscription, bool]:
-    """The webhook with these query strings of /v1/events, and whether it is new. Raises InvalidInput."""
+    """The webhook with this query string of /v1/events, and whether it is new. Raises InvalidInput."""
     service = request.app[SERVICE]
     validate_url(url, allow_private=service.settings.webhook_allow_private_addresses)
-    canonical = (canonical_query_string(parse_filter(query)) for query in queries)
+    canonical = canonical_query_string(parse_filter(query))
     return await service.events.subscriptions.subscribe(
-        url, tuple(filter(None, canonical)), body, service.clock(), caller_id(request), kinds=kinds
+        url, (canonical,) if canonical else (), body, service.clock(), caller_id(request), kinds=kinds
     )
 
 

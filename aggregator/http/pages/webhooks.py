@@ -65,7 +65,7 @@ async def create(
     try:
         if form.action != "add":
             raise InvalidInput("action: expected add.", field="action")
-        hook, is_new = await register(request, form.url.strip(), [form.query.strip()], form.format)
+        hook, is_new = await register(request, form.url.strip(), form.query.strip(), form.format)
     except (InvalidInput, Conflict) as error:
         return await webhook_list(request, service, query, problem=str(error), form=form)
     secret = hook.secret if is_new else ""

@@ -668,11 +668,11 @@ class SearchOut(ArticlesOut):
 
 
 class ErrorOut(Struct, omit_defaults=True):
-    """One error of an input: exactly one of ``pointer``, ``parameter`` and ``header`` says where it is.
+    """One error of an input: ``pointer`` or ``parameter`` says where it is.
 
     code       stable reason: a code of the table of reasons, or that of the problem
     pointer    JSON pointer into the body as a URI fragment ("#/ids/1"; "#": the whole body)
-    parameter  name of a parameter of the query or path; ``header``: name of a header
+    parameter  name of a parameter of the query or path
     """
 
     detail: Annotated[
@@ -683,7 +683,6 @@ class ErrorOut(Struct, omit_defaults=True):
         str | None, doc("JSON pointer into the body as a URI fragment; #: the whole body.", "#/id")
     ] = None
     parameter: Annotated[str | None, doc("Name of a parameter of the query or path.", "limit")] = None
-    header: Annotated[str | None, doc("Name of a header.", "Idempotency-Key")] = None
 
 
 class Problem(Struct, omit_defaults=True):

@@ -234,7 +234,7 @@ export interface DuplicateOf {
   rule: "exact" | "hamming" | "overlap";
 }
 
-/** One error of an input: exactly one of `pointer`, `parameter` and `header` says where it is. */
+/** One error of an input: `pointer` or `parameter` says where it is. */
 export interface ErrorOut {
   /** What was wrong, where, and what to do. */
   detail: string;
@@ -244,8 +244,6 @@ export interface ErrorOut {
   pointer?: string | null;
   /** Name of a parameter of the query or path. */
   parameter?: string | null;
-  /** Name of a header. */
-  header?: string | null;
 }
 
 /** The report on one event: `items` are ids in order of joining, `articles` the newest in full. */

@@ -238,7 +238,7 @@ async def without_keys(target: Target) -> None:
     for method, path, body in (
         ("POST", "/v1/articles", article), ("POST", "/v1/articles/batch", article), ("DELETE",
         "/v1/articles/x", b""),
-        ("POST", "/v1/watches", b'{"name": "x", "query": "term=x"}'), ("POST", "/v1/webhooks",
+        ("POST", "/v1/desks", b'{"name": "x", "terms": ["x"]}'), ("POST", "/v1/webhooks",
         b'{"url": "https://x.example"}'),
         ("POST", "/v1/events/x/actions", b'{"action": "mute", "actor": "x"}'), ("POST", "/v1/related",
         article),

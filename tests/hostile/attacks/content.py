@@ -38,7 +38,7 @@ EDITOR_PAGES = ("/desks/{desk}", "/webhooks", "/webhooks/{raw}")
 
 
 async def markup(target: Target) -> None:
-    """Payloads in every field of articles, watches and actions, looked for on every page and feed."""
+    """Payloads in every field of articles, desks and actions, looked for on every page and feed."""
     check = target.findings.check
     desks: list[str] = []
     for number, payload in enumerate(PAYLOADS):
@@ -62,9 +62,6 @@ async def markup(target: Target) -> None:
                 json={"id": f"u{number}", "url": url, "text": STORY.format(n="u")},
             )
             check("markup in stored text", status in (200, 201, 400), f"{url}: {status}")
-        await target.request(
-            "POST", "/v1/watches", "editor", json={"name": payload, "query": "term=" + quote(payload)}
-        )
         desk = {"name": payload, "terms": [payload], "without": [payload], "sources": [payload]}
         status, _, body = await target.request("POST", "/v1/desks", "editor", json=desk)
         check("markup in stored text", status == 201, f"desk {payload}: {status}")

@@ -121,7 +121,7 @@ async def costly_requests(target: Target) -> None:
         "/health",
         "/v1/events.atom?limit=200",
         "/v1/events?limit=200&term=x",
-        "/v1/watches",
+        "/v1/desks",
     ):
         await attempt(f"GET {path}", "", 20, call("GET", path, "reader"))
     for route, (cpu, name) in sorted(worst.items(), key=lambda item: -item[1][0]):

@@ -40,7 +40,7 @@ async def sessions(target: Target) -> None:
     check("session cookie", chosen not in cookie, "the session id of the client is kept")
     session = {"Cookie": cookie.partition(";")[0]}
     own = {"Origin": target.base}
-    watch = b'{"name": "review", "query": "term=lock"}'
+    desk = b'{"name": "review", "terms": ["lock"]}'
     cases: list[tuple[dict[str, str], bool]] = [
         ({}, False), ({"Origin": "null"}, False), ({"Origin": "https://evil.example"}, False),
         ({"Origin": target.base + ".evil.example"}, False),
@@ -60,7 +60,7 @@ async def sessions(target: Target) -> None:
     ):
         for headers_, allowed in cases:
             status, _, _ = await target.request(
-                "POST", "/v1/watches", data=watch, headers={**session, **headers_, "Content-Type": types}
+                "POST", "/v1/desks", data=desk, headers={**session, **headers_, "Content-Type": types}
             )
             check("cross-site requests", (status in (200, 201)) == allowed, f"{headers_} {types}: {status}")
     forms = {
@@ -73,7 +73,7 @@ async def sessions(target: Target) -> None:
                 "POST", page, data=urlencode(fields), headers={**FORM, **session, **headers_}
             )
             check("cross-site requests", (status != 403) == allowed, f"{page} {headers_}: {status}")
-    for method, path in (("GET", "/sign-out"), ("GET", "/v1/watches"), ("HEAD", "/v1/watches")):
+    for method, path in (("GET", "/sign-out"), ("GET", "/v1/desks"), ("HEAD", "/v1/desks")):
         status, _, _ = await target.request(
             method, path, headers={**session, "Origin": "https://evil.example"}
         )
@@ -84,9 +84,9 @@ async def sessions(target: Target) -> None:
     check("cross-site requests", status == 403, f"sign-out from another site: {status}")
     status, headers, _ = await target.request("POST", "/sign-out", headers={**session, **own})
     check("session cookie", status == 303 and "Max-Age=0" in headers.get("Set-Cookie", ""), "sign-out")
-    status, _, _ = await target.request("GET", "/v1/watches", headers=session)
+    status, _, _ = await target.request("GET", "/v1/desks", headers=session)
     check("session cookie", status == 401, f"a session after sign-out: {status}")
     status, _, _ = await target.request(
-        "GET", "/v1/watches", headers={"Cookie": f"aggregator_session={chosen}"}
+        "GET", "/v1/desks", headers={"Cookie": f"aggregator_session={chosen}"}
     )
     check("session cookie", status == 401, f"a chosen session: {status}")

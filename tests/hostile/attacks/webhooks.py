@@ -72,7 +72,7 @@ async def forgery(target: Target) -> None:
 
 
 async def disclosure(target: Target) -> None:
-    """A webhook's secret is returned to its owner only; one key gets half of the webhooks and watches."""
+    """A webhook's secret is returned to its owner only; one key gets half of the webhooks and desks."""
     check = target.findings.check
     _, _, answer = await target.request(
         "POST", "/v1/webhooks", "editor", json={"url": "https://hooks.example/a"}
@@ -94,7 +94,7 @@ async def disclosure(target: Target) -> None:
     check("webhook secrets", secret not in target.log.read_bytes(), "the secret is in the log")
     for path, body, number in (
         ("/v1/webhooks", {"url": "https://hooks.example/%d"}, 60),
-        ("/v1/watches", {"name": "%d", "query": "term=x"}, 520),
+        ("/v1/desks", {"name": "%d", "terms": ["x"]}, 520),
     ):
         texts = [json.dumps(body).replace("%d", str(i)).encode() for i in range(number)]
         statuses = [(await target.request("POST", path, "editor", data=text))[0] for text in texts]

@@ -57,7 +57,7 @@ async def test_a_desk_is_replaced_and_deleted_with_its_targets(client: Client, d
 async def test_the_view_of_a_desk_is_a_filter(
     client: Client, service: FakeService, desk: dict[str, Any]
 ) -> None:
-    """Its id is accepted as a watch by the list."""
+    """Its id is accepted by the list."""
     service.fake_events.stored = [
         event("e1", "Harbour bridge closed"),
         event("e2", "Bakery opens", terms=()),

@@ -1,4 +1,4 @@
-"""Event filters of requests: from parameters, a watch, or a query string."""
+"""Event filters of requests: from parameters, a desk, or a query string."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def test_a_canonical_query_string_has_no_empty_values(query: SavedFilterQuery) -
     ],
 )
 def test_an_unusable_query_string_names_its_parameter(query_string: str, field: str) -> None:
-    """A watch cannot refer to another watch, and a name with an empty value is not ignored."""
+    """It cannot refer to a desk, and a name with an empty value is not ignored."""
     with pytest.raises(InvalidInput) as caught:
         parse_filter(query_string)
 
     assert caught.value.field == field
 
 
-async def test_a_watch_and_the_query_must_both_match(store: Store) -> None:
-    """A list with a watch can be narrowed, never widened."""
+async def test_a_desk_and_the_query_must_both_match(store: Store) -> None:
+    """The list of a desk can be narrowed, never widened."""
     desks = Desks(store)
     saved, _ = await desks.create(Desk("", "ports", EVENT_MS, terms=("harbour",), min_size=2))
     combined = await build_filter(desks, EventFilterQuery(watch=saved.id, min_size=1, status="breaking"))
@@ -76,14 +76,14 @@ async def test_a_watch_and_the_query_must_both_match(store: Store) -> None:
     assert not combined.matches(event("e4", "Harbour closed", ["a", "b"], status="closed"))
 
 
-async def test_without_a_watch_the_store_is_not_read(store: Store) -> None:
+async def test_without_a_desk_the_store_is_not_read(store: Store) -> None:
     """White space around the values is removed."""
     query = EventFilterQuery(term=" harbour ", source="one.example\t")
 
     assert await build_filter(Desks(store), query) == EventFilter("harbour", "one.example")
 
 
-async def test_an_unknown_watch_is_not_found(store: Store) -> None:
+async def test_an_unknown_desk_is_not_found(store: Store) -> None:
     """It does not silently match every event."""
     with pytest.raises(NotFound):
         await build_filter(Desks(store), EventFilterQuery(watch="0123456789ab"))

@@ -53,7 +53,7 @@ async def test_a_deleted_webhook_is_404(client: Client, hook: dict[str, Any]) ->
         ({"url": "http://desk.example/in"}, 400, "url"),
         ({"url": "https://192.168.0.1/in"}, 400, "url"),
         ({"url": "https://desk.example/", "query": "size=3"}, 400, "size"),
-        ({"url": "https://desk.example/", "watch": "none"}, 404, "watch"),
+        ({"url": "https://desk.example/", "watch": "none"}, 400, "watch"),
         ({"url": "https://desk.example/", "format": "xml"}, 422, "format"),
     ],
 )

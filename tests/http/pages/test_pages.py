@@ -167,8 +167,8 @@ def test_commands_are_complete() -> None:
     assert curl_command("/v1/search", "get", paths["/v1/search"]["get"]) == (
         'curl -s "$api/v1/search?q=swimming%20hall" \\\n  -H "authorization: Bearer $KEY"'
     )
-    assert curl_command("/v1/watches/{id}", "delete", paths["/v1/watches/{id}"]["delete"]).startswith(
-        'curl -s "$api/v1/watches/1ac4d0f935b5" \\\n  -X DELETE'
+    assert curl_command("/v1/desks/{id}", "delete", paths["/v1/desks/{id}"]["delete"]).startswith(
+        'curl -s "$api/v1/desks/5d0c1e8a77b2" \\\n  -X DELETE'
     )
     command = curl_command("/v1/related", "post", paths["/v1/related"]["post"])
     assert json.loads(shlex.split(command)[-1]) == {"ids": ["pool-1", "pool-2", "pool-9"]}

@@ -1,0 +1,55 @@
+"""Read marks: the events that a user (API key) has looked at.
+
+read:<user>   a ``ReadMark``, at most 20 kB; expires 90 days after its last change
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from aggregator.store.base import Store
+from aggregator.store.optimistic import StoredValue, ValueFormat
+from aggregator.time_units import DAY_MS
+
+MAX_SEEN = 200
+MARK_RETENTION_MS = 90 * DAY_MS
+
+
+class ReadMark(msgspec.Struct, frozen=True):
+    """Events detected until ``looked_ms`` are seen, and those in ``seen`` (the last MAX_SEEN)."""
+
+    looked_ms: int = 0
+    seen: tuple[str, ...] = ()
+
+    def advanced(self, looked_ms: int, seen: Sequence[str]) -> ReadMark:
+        """With more events seen. Repeating it or changing the order of two changes has no effect."""
+        merged = dict.fromkeys((*self.seen, *seen))
+        return ReadMark(max(self.looked_ms, looked_ms), tuple(merged)[-MAX_SEEN:])
+
+
+_MARK_FORMAT = ValueFormat(msgspec.msgpack.Decoder(ReadMark | None), "The read mark", lambda: None)
+
+
+class ReadMarks:
+    """The read marks of all users of a store. ``user``: id of the API key."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def get(self, user: str) -> ReadMark | None:
+        """The mark of a user; None before the first. Raises StoreUnavailable."""
+        return await self._mark(user).read()
+
+    async def advance(self, user: str, looked_ms: int, seen: Sequence[str]) -> ReadMark:
+        """Add to the mark of a user and return it. Raises CommitConflict, StoreUnavailable."""
+
+        def change(mark: ReadMark | None) -> tuple[ReadMark | None, ReadMark]:
+            advanced = (mark or ReadMark()).advanced(looked_ms, seen)
+            return advanced, advanced
+
+        return await self._mark(user).edit_with_result(change)
+
+    def _mark(self, user: str) -> StoredValue[ReadMark | None]:
+        return StoredValue(self._store, b"read:" + user.encode(), _MARK_FORMAT, lambda _: MARK_RETENTION_MS)

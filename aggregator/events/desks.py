@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from aggregator.errors import NotFound
-from aggregator.events.detection.lifecycle import TIMELINE_BUCKET_MS
+from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS
 from aggregator.events.event import Event
 from aggregator.events.selection import EventFilter
 from aggregator.store.base import Store

@@ -6,7 +6,6 @@ relies on it; of the audit trail the oldest entries are dropped.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import count
@@ -14,6 +13,7 @@ from itertools import count
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.detection.lifecycle import MAX_EVENT_ITEMS
 from aggregator.events.detection.model import DetectedEvent
+from aggregator.events.detection.numbers import items_of, with_items
 from aggregator.events.event import ChosenHeadline, EditorAction, Event, Note
 
 MAX_NOTES = 100
@@ -98,22 +98,15 @@ def merge_newsroom_state(into: Event, absorbed: Event) -> Event:
 
 def merge_into(into: Event, absorbed: Event) -> Event:
     """Return ``into`` with the items and counts of ``absorbed``. A common item counts once."""
-    present = set(into.items)
-    new = [(i, c) for i, c in zip(absorbed.items, absorbed.cosines, strict=True) if i not in present]
-    added = new[: max(0, MAX_EVENT_ITEMS - len(into.items))]
-    timeline = Counter(dict(into.timeline)) + Counter(dict(absorbed.timeline))
+    own = items_of(into)
+    items = list((own | {id_: i for id_, i in items_of(absorbed).items() if id_ not in own}).items())
+    further = [item.at_ms for _, item in items[MAX_EVENT_ITEMS:]]
+    further += (*into.times[len(into.items) :], *absorbed.times[len(absorbed.items) :])
     return replace(
-        into,
-        first_seen_ms=min(into.first_seen_ms, absorbed.first_seen_ms),
-        last_seen_ms=max(into.last_seen_ms, absorbed.last_seen_ms),
-        size=into.size + absorbed.size - (len(absorbed.items) - len(new)),
+        with_items(into, dict(items[:MAX_EVENT_ITEMS]), further),
+        expected=max(into.expected, absorbed.expected),
         sightings=into.sightings + absorbed.sightings,
-        items=into.items + tuple(i for i, _ in added),
-        cosines=into.cosines + tuple(c for _, c in added),
-        sources=_union(into.sources, absorbed.sources)[:MAX_EVENT_ITEMS],
         languages=_union(into.languages, absorbed.languages),
-        timeline=tuple(sorted(timeline.items())),
-        rate=max(timeline.values(), default=0),
         absorbed=_union(into.absorbed, (absorbed.id, *absorbed.absorbed)),
         first=min(filter(None, (into.first, absorbed.first)), default=None),
         developments=tuple(sorted({*into.developments, *absorbed.developments})),
@@ -127,16 +120,13 @@ def remove_item(event: Event, item: str) -> Event:
         return event
     if event.chosen_headline is not None:
         event = _without_chosen_article(event, event.chosen_headline, item)
-    kept = [(i, c) for i, c in zip(event.items, event.cosines, strict=True) if i != item]
     lost_headline = event.headline_id in (item, "")
+    kept = {id_: facts for id_, facts in items_of(event).items() if id_ != item}
     return replace(
-        event,
+        with_items(event, kept, event.times[len(event.items) :]),
         title=", ".join(event.terms) if lost_headline else event.title,
         headline_id="" if lost_headline else event.headline_id,
-        size=event.size - 1,
         first=None if event.first and event.first[1] == item else event.first,
-        items=tuple(i for i, _ in kept),
-        cosines=tuple(c for _, c in kept),
         removed=(*event.removed, item),
     )
 

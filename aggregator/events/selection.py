@@ -31,8 +31,8 @@ import msgspec
 
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.analysis.text.tokenizer import tokenize
-from aggregator.events.detection.lifecycle import TIMELINE_BUCKET_MS
 from aggregator.events.detection.model import EventStatus
+from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS
 from aggregator.events.detection.top_stories import TopStory, story_size
 from aggregator.events.event import Event, EventSummary
 from aggregator.time_units import HOUR_MS, MINUTE_MS

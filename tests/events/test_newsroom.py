@@ -103,7 +103,7 @@ def test_a_common_item_counts_once(items: list[str], other_items: list[str]) -> 
 def test_items_beyond_the_limit_only_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Items that are not listed count although it is unknown which they are."""
     monkeypatch.setattr(newsroom, "MAX_EVENT_ITEMS", 3)
-    other = replace(event("e2", "Wind", ["a3", "a4"]), size=10)
+    other = replace(event("e2", "Wind", ["a3", "a4"]), times=(EVENT_MS,) * 10)
 
     merged = newsroom.merge_into(STORM, other)
 
@@ -115,11 +115,11 @@ def test_a_merge_closes_the_absorbed_event() -> None:
     wind = event(
         "e2",
         "Wind",
-        ["a4"],
-        last_seen_ms=EVENT_MS + 9,
+        ["a4", "a5"],
         sources=("two.example", "three.example"),
         absorbed=("e3",),
-        timeline=((EVENT_MS, 5),),
+        times=(EVENT_MS, EVENT_MS + 9),
+        expected=1.5,
     )
     merge = EditorAction("merge", "Ada", EVENT_MS, "e2", into="e1")
 
@@ -132,8 +132,10 @@ def test_a_merge_closes_the_absorbed_event() -> None:
         EVENT_MS + 9,
     )
     assert survivor.sources == ("one.example", "two.example", "three.example")
-    assert survivor.timeline == ((EVENT_MS - 3_600_000, 4), (EVENT_MS, 17))
-    assert (survivor.rate, survivor.status, survivor.title) == (17, "breaking", STORM.title)
+    hour_before = (EVENT_MS - 3_600_000) // 600_000 * 600_000
+    assert survivor.timeline == ((hour_before, 1), (hour_before + 3_600_000, 4))
+    assert (survivor.rate, survivor.peak, survivor.expected) == (4, 5, 1.5)
+    assert (survivor.status, survivor.title) == ("breaking", STORM.title)
 
 
 def test_the_detectors_version_is_corrected_by_what_editors_did() -> None:

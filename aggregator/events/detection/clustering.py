@@ -53,6 +53,7 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     space        only fingerprints of one space are comparable
     desk_prefix  what was removed from the start of the headline as it was sent ("UPDATE 2-")
     is_usual     whether its source publishes here on most days (``voices.py``)
+    published_ms  of a late item, which is in the window from its arrival: when it was published; else 0
     """
 
     number: int
@@ -70,6 +71,7 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     space: str = ""
     desk_prefix: str = ""
     is_usual: bool = False
+    published_ms: int = 0
 
     @property
     def headline_terms(self) -> list[str]:

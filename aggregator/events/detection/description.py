@@ -44,11 +44,12 @@ def heaviest_terms(sums: Mapping[str, int], weigh: TermWeigher) -> list[str]:
 def first_report(members: Iterable[WindowItem], key_terms: Collection[str]) -> FirstReport | None:
     """The earliest item about the event: with two key terms that several others hold too; None: uncertain."""
     keys = set(key_terms)
-    held = [(m, keys & m.terms.keys()) for m in sorted(members, key=lambda m: (m.at_ms, m.number))]
+    in_order = sorted(members, key=lambda m: (m.published_ms or m.at_ms, m.number))
+    held = [(m, keys & m.terms.keys()) for m in in_order]
     for member, terms in held:
         alike = sum(len(terms & other) >= MIN_COMMON_TERMS for _, other in held)
         if alike >= max(2 * MIN_COMMON_TERMS, len(held) // 4):
-            return member.at_ms, member.id, member.source
+            return member.published_ms or member.at_ms, member.id, member.source
     return None
 
 

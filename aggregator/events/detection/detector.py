@@ -85,7 +85,7 @@ class BurstDetector:
             source_key(m.source) == key for m in duplicate_cluster.members.values()
         ):
             duplicate_cluster.sightings += 1
-            self.open_events.record_sighting(duplicate_cluster, now_ms)
+            self.open_events.record_sighting(duplicate_cluster)
             return
         if item.published_at_ms is None and self.memory.undated.is_bulk(now_ms, self.baseline):
             return
@@ -322,7 +322,7 @@ class BurstDetector:
         """Remove an article that an editor removed from its event, or that was deleted, which may end it."""
         members = [member for member in self.window if member.first_version == first_version]
         ended_ms = self.clock_ms if is_deleted and self.hamming_mode is None else None
-        self.open_events.remove_article(item_id, members[0].at_ms if members else None, ended_ms)
+        self.open_events.remove_article(item_id, ended_ms)
         for member in members:
             self.window.remove(member)
             self._remove_from_window(member)

@@ -84,6 +84,7 @@ def to_window_item(item: StreamItem, at_ms: int, clock_ms: int, window_ms: int) 
         title=title,
         terms=_to_integer_weights(item.terms, largest),
         is_counted=not late,
+        published_ms=at_ms if item.backfill else 0,
         cosine=1.0,
         cluster_key=-1,
         fingerprint=item.fingerprint,

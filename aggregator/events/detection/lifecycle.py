@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import msgspec
 import xxhash
@@ -39,18 +40,29 @@ from aggregator.events.detection.model import (
     EventStatus,
     FirstReport,
 )
+from aggregator.events.detection.numbers import Item, bucket, counted
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
-TIMELINE_BUCKET_MS = 600_000
 # A headline is kept for this time unless another one is clearly better.
 KEPT_HEADLINE_MS = 15 * MINUTE_MS
 # Ids listed by one event; further items only count. The largest cluster of a day has some hundred items.
 MAX_EVENT_ITEMS = 5_000
 
 
+class Firing(NamedTuple):
+    """What a cluster had when it fired: its items, their outlets, minutes, and how many of new sources."""
+
+    items: int
+    sources: int
+    minutes: int
+    new_source_items: int
+    needed: int
+
+
 class OpenEvent(msgspec.Struct, array_like=True):
     """Mutable counterpart of ``DetectedEvent``. The order of the fields is part of the saved state.
 
+    further   times of items that are not listed; ``busiest``: most items at once since the last development
     pending_numbers, released_numbers   articles that joined and left, not yet in a drained change
     announced_size   size when it was announced or last doubled; 0: not announced yet
     needed           number of items that it had to exceed
@@ -62,18 +74,16 @@ class OpenEvent(msgspec.Struct, array_like=True):
     cluster_key: int
     detected_at_ms: int
     expected: float
-    reason: str
+    window_ms: int
+    reason: str = ""
     status: EventStatus = "breaking"
     title: str = ""
     terms: list[str] = []
-    first_seen_ms: int = 0
-    last_seen_ms: int = 0
-    size: int = 0
     sightings: int = 0
-    peak: int = 0
-    items: dict[str, float] = {}
-    sources: dict[str, None] = {}
-    timeline: dict[int, int] = {}
+    busiest: int = 0
+    items: dict[str, Item] = {}
+    further: list[int] = []
+    fired: Firing | None = None
     pending_numbers: list[int] = []
     merged_into: str | None = None
     languages: dict[str, None] = {}
@@ -93,68 +103,59 @@ class OpenEvent(msgspec.Struct, array_like=True):
 
     def add(self, member: WindowItem, voice: str) -> None:
         """Add one item of the cluster."""
-        if not self.size or member.at_ms < self.first_seen_ms:
-            self.first_seen_ms = member.at_ms
-        self.last_seen_ms = max(self.last_seen_ms, member.at_ms)
-        self.size += 1
-        if len(self.items) < MAX_EVENT_ITEMS:
-            self.items[member.id] = member.cosine
-            self.sources |= {member.source: None} if member.source else {}
+        item = Item(member.cosine, member.published_ms or member.at_ms, member.source)
+        self._list(member.id, item)
         if voice in self.voices or len(self.voices) < MAX_EVENT_ITEMS:
             self.voices[voice] = max(member.at_ms, self.voices.get(voice, 0))
         if member.lang:
             self.languages[member.lang] = None
-        bucket_ms = _bucket(member.at_ms)
-        self.timeline[bucket_ms] = self.timeline.get(bucket_ms, 0) + 1
         self.pending_numbers.append(member.first_version)
 
     def absorb(self, other: OpenEvent) -> None:
         """Add items and counts of another event of the same story."""
-        self.first_seen_ms = min(self.first_seen_ms, other.first_seen_ms)
-        self.last_seen_ms = max(self.last_seen_ms, other.last_seen_ms)
-        self.size += other.size
+        if other.size > self.size:  # it is what the event is about
+            self.fired = other.fired
+        self.expected = max(self.expected, other.expected)
         self.sightings += other.sightings
-        for id_, cosine in other.items.items():
-            if len(self.items) < MAX_EVENT_ITEMS:
-                self.items.setdefault(id_, cosine)
-        self.sources.update(other.sources)
+        for id_, item in other.items.items():
+            self._list(id_, item)
+        self.further += other.further
         for voice, at_ms in other.voices.items():
             self.voices[voice] = max(at_ms, self.voices.get(voice, 0))
         self.languages.update(other.languages)
-        for bucket_ms, count in other.timeline.items():
-            self.timeline[bucket_ms] = self.timeline.get(bucket_ms, 0) + count
         self.pending_numbers += other.pending_numbers
         self.first = min(filter(None, (self.first, other.first)), default=None)
         self.developments = sorted(self.developments + other.developments)
         self.absorbed += [other.id, *other.absorbed] if other.announced_size else other.absorbed
 
-    def remove_item(self, id_: str, at_ms: int | None) -> None:
-        """Remove an article, if the event lists it; from the timeline too, unless its time is unknown."""
-        if self.items.pop(id_, None) is None:
-            return
-        self.size -= 1
-        if at_ms is not None and (bucket_ms := _bucket(at_ms)) in self.timeline:
-            self.timeline[bucket_ms] -= 1
-            if not self.timeline[bucket_ms]:
-                del self.timeline[bucket_ms]
+    @property
+    def size(self) -> int:
+        """Number of its items."""
+        return len(self.items) + len(self.further)
+
+    @property
+    def last_seen_ms(self) -> int:
+        """Time of the last item."""
+        return max([item.at_ms for item in self.items.values()] + self.further, default=self.detected_at_ms)
+
+    def _list(self, id_: str, item: Item) -> None:
+        if id_ in self.items or len(self.items) < MAX_EVENT_ITEMS:
+            self.items[id_] = item
+        else:
+            self.further.append(item.at_ms)
 
     def to_event(self) -> DetectedEvent:
         """Return the immutable value."""
         own = {name: getattr(self, name) for name in DetectedEvent.__slots__ if hasattr(self, name)}
         own |= {name: tuple(value) for name, value in own.items() if isinstance(value, dict | list)}
+        own |= counted(self.items, self.further, self.window_ms, self.developments, self.detected_at_ms)
+        shown = {form.casefold(): form for form in (self.surface_forms.get(t, t) for t in self.terms) if form}
         own |= {
-            "rate": max(self.timeline.values(), default=0),
             "expected": round(self.expected, 2),
-            "cosines": tuple(round(c, 3) for c in self.items.values()),
-            "terms": tuple(filter(None, (self.surface_forms.get(t, t) for t in self.terms))) or own["terms"],
-            "timeline": tuple(sorted(self.timeline.items())),
-            "voices": tuple(sorted(Counter(map(_bucket, self.voices.values())).items())),
+            "terms": tuple(shown.values()) or own["terms"],
+            "voices": tuple(sorted(Counter(map(bucket, self.voices.values())).items())),
         }
         return DetectedEvent(**own)
-
-
-def _bucket(at_ms: int) -> int:
-    return at_ms // TIMELINE_BUCKET_MS * TIMELINE_BUCKET_MS
 
 
 class OpenEvents:
@@ -210,10 +211,11 @@ class OpenEvents:
         return (self.event_of_cluster(cluster) or self._open(cluster, clock_ms, 0.0)).to_event()
 
     def _open(self, cluster: Cluster, clock_ms: int, expected: float) -> OpenEvent:
-        event = OpenEvent(cluster.id, cluster.key, clock_ms, expected, "", sightings=cluster.sightings)
+        window_ms, sightings = self._rule.window_ms, cluster.sightings
+        event = OpenEvent(cluster.id, cluster.key, clock_ms, expected, window_ms, sightings=sightings)
         for member in sorted(cluster.members.values(), key=lambda m: (m.at_ms, m.number)):
             event.add(member, self.voice_of(member.source))
-        event.peak = min(cluster.counted_items, event.size)  # see add_items
+        event.busiest = min(cluster.counted_items, event.size)  # see add_items
         self._describe(event)
         return event
 
@@ -232,7 +234,10 @@ class OpenEvents:
         cluster.event_id = event.id
         self.by_id[event.id] = event
         self._mark_grown(event)
-        event.reason = self._format_reason(event, cluster, new_source_items)
+        now = event.to_event()
+        minutes = (now.last_seen_ms - now.first_seen_ms) // MINUTE_MS
+        event.fired = Firing(now.size, len(now.sources), minutes, new_source_items, needed)
+        event.reason = self._format_reason(event)
         if not waits:
             self._announce(event, clock_ms)
 
@@ -246,22 +251,22 @@ class OpenEvents:
         for member in members:
             event.add(member, self.voice_of(member.source))
         # The cluster may also hold unrelated items, which the event does not list.
-        event.peak = max(event.peak, min(cluster.counted_items, event.size))
+        event.busiest = max(event.busiest, min(cluster.counted_items, event.size))
         self._mark_grown(event)
 
-    def record_sighting(self, cluster: Cluster, now_ms: int) -> None:
+    def record_sighting(self, cluster: Cluster) -> None:
         """Count a duplicate that is not an item, if the cluster is an event."""
         event = self.event_of_cluster(cluster)
         if event is not None:
             event.sightings += 1
-            event.last_seen_ms = max(event.last_seen_ms, now_ms)
             self._updated[event.id] = None
 
     def absorb(self, cluster: Cluster, absorbed: OpenEvent, clock_ms: int) -> None:
         """Close ``absorbed`` and add its items and counts to the event of ``cluster``."""
         event = self.by_id[cluster.event_id or ""]
         event.absorb(absorbed)
-        event.peak = max(event.peak, min(cluster.counted_items, event.size))  # see add_items
+        event.reason = self._format_reason(event)
+        event.busiest = max(event.busiest, min(cluster.counted_items, event.size))  # see add_items
         if absorbed.announced_size:
             if absorbed.status == "breaking" and not event.announced_size:
                 event.announced_size = event.size  # one alert for the story
@@ -287,7 +292,7 @@ class OpenEvents:
             event.status, event.cluster_key, cluster.event_id = "breaking", cluster.key, event.id
             self.by_id[event.id] = event
             self.add_items(cluster, cluster.members.values())
-        event.peak = min(self._clusters.by_key[event.cluster_key].counted_items, event.size)
+        event.busiest = min(self._clusters.by_key[event.cluster_key].counted_items, event.size)
         words, at_ms = description.surface_forms(terms, told).values(), told[-1].at_ms
         event.developments.append((at_ms, tuple(filter(None, words))))
         self._transitions.append(("development", at_ms, event))
@@ -299,18 +304,17 @@ class OpenEvents:
             return
         released = [member for member in members if member.id in event.items]
         for member in released:
-            event.remove_item(member.id, member.at_ms)
+            del event.items[member.id]
         numbers = [member.first_version for member in released]
         event.pending_numbers = [number for number in event.pending_numbers if number not in numbers]
         event.released_numbers += numbers
         event.title, event.surface_forms = "", {}
         self._mark_grown(event)
 
-    def remove_article(self, article_id: str, at_ms: int | None, ended_ms: int | None = None) -> None:
+    def remove_article(self, article_id: str, ended_ms: int | None = None) -> None:
         """Remove an article; at ``ended_ms`` close what is too small. Then call ``refresh_headlines``."""
         for event in (*self.by_id.values(), *self.closed.values()):
-            if article_id in event.items:
-                event.remove_item(article_id, at_ms)
+            if event.items.pop(article_id, None) is not None:
                 event.title, event.surface_forms, event.removed[article_id] = "", {}, None
                 self._mark_grown(event)
             if event.story:
@@ -342,9 +346,9 @@ class OpenEvents:
 
     def _update_status(self, event: OpenEvent) -> None:
         items = self._clusters.by_key[event.cluster_key].counted_items
-        if event.status == "breaking" and items * 2 <= event.peak:
+        if event.status == "breaking" and items * 2 <= event.busiest:
             event.status = "fading"
-        elif event.status == "fading" and items > event.needed and items * 2 > event.peak:
+        elif event.status == "fading" and items > event.needed and items * 2 > event.busiest:
             event.status = "breaking"
         else:
             return
@@ -367,25 +371,28 @@ class OpenEvents:
         if not event.surface_forms.keys() >= set(event.terms):
             event.surface_forms = description.surface_forms(event.terms, cluster.members.values())
         event.profile = description.build_profile(cluster, self._idf)
+        event.reason = self._format_reason(event)
         if event.first and event.first[1] not in event.items:
             event.first = None
         if event.first or event.size <= len(cluster.members):  # else earlier items are gone
             found = description.first_report(cluster.members.values(), event.terms)
             event.first = min(filter(None, (event.first, found)), default=None)
 
-    def _format_reason(self, event: OpenEvent, cluster: Cluster, new_source_items: int) -> str:
-        minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
-        sources = len(event.sources)
+    def _format_reason(self, event: OpenEvent) -> str:
+        """Why it fired, by what it is about now: the headline of a fragment may have opened it."""
+        if event.fired is None:
+            return ""
+        number, sources, minutes, new_source_items, needed = event.fired
         outlets = f" from {sources} source{'s' * (sources != 1)}" if sources else ""  # none is named
-        about = ", ".join(event.surface_forms[term] or term for term in event.terms[:3])
-        items = f"{cluster.counted_items} items{outlets} in {_format_duration(minutes)} about {about}"
-        hours, limit = f"{self._rule.window_ms / HOUR_MS:g} h", f"more than {event.needed}"
+        about = ", ".join(event.surface_forms.get(term) or term for term in event.terms[:3])
+        items = f"{number} items{outlets} in {_format_duration(minutes)} about {about}"
+        hours, limit = f"{self._rule.window_ms / HOUR_MS:g} h", f"more than {needed}"
         if self._rule.mode == "literal":
             return f"{items}, within {RADIUS_BITS} bits of one of them; {limit} in {hours} make an event."
         none = event.expected < NEGLIGIBLE_SHARE
         usual = "none is usual" if none else f"{event.expected:.1f} are usual"
-        new = f"{new_source_items} of {cluster.counted_items} items from sources first seen today; "
-        marked = new if 2 * new_source_items > cluster.counted_items else ""
+        new = f"{new_source_items} of {number} items from sources first seen today; "
+        marked = new if 2 * new_source_items > number else ""
         return f"{items}, where {usual} in {hours}; {marked}{limit} make an event."
 
     def _mark_grown(self, event: OpenEvent) -> None:

@@ -60,11 +60,13 @@ class DetectedEvent:
     """The detector's half of one version of an event. Its id never changes; every other field may.
 
     size          number of items, of any age; ``sightings``: duplicates that do not count
-    peak, rate    most items within one window (since the last development), within a bucket of ``timeline``
+    peak, rate    most items within ``window_ms``, within 10 minutes (since the last development)
     expected      items per window that were expected for this cluster when it fired
     sources       names in order of joining; ``languages``: ISO 639-1 codes
     items         article ids in order of joining (the first MAX_EVENT_ITEMS)
     cosines       by item: similarity to the cluster when it joined, 0..1 (1.0 for a duplicate)
+    times         by item: when it was published, in ms; then those of items that are not listed
+    outlets       by item: position of its outlet in ``sources``, -1 for none
     terms         most distinctive terms, heaviest first
     timeline      (start of 10 minutes in ms, items in them), without empty buckets
     voices        (start of 10 minutes in ms, voices whose latest item is in them), likewise
@@ -100,6 +102,9 @@ class DetectedEvent:
     first: FirstReport | None = None
     voices: tuple[tuple[int, int], ...] = ()
     developments: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    times: tuple[int, ...] = ()
+    outlets: tuple[int, ...] = ()
+    window_ms: int = 4 * HOUR_MS
 
     def items_between(self, after_ms: float, until_ms: float) -> int:
         """Items in the buckets of the timeline that begin after ``after_ms`` and until ``until_ms``."""

@@ -51,7 +51,8 @@ def top_stories(detector: BurstDetector) -> Iterator[TopStory]:
         counted = [member for member in cluster.members.values() if member.is_counted]
         evidence = measure(counted, detector.window, detector.cold_start.rates)
         if cluster.event_id is not None or probability(evidence) >= MIN_PROBABILITY:
-            event = replace(detector.open_events.describe(cluster, detector.clock_ms), items=(), cosines=())
+            event = detector.open_events.describe(cluster, detector.clock_ms)
+            event = replace(event, items=(), cosines=(), times=(), outlets=())
             since_ms = min(cluster.since_ms, event.first_seen_ms)
             yield TopStory(event, since_ms, cluster.event_id is not None, _needed(detector, cluster))
 

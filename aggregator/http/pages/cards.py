@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aggregator.events.detection.numbers import against_usual
 from aggregator.events.event import Event, title_of
 from aggregator.events.selection import (
     EventOrder,
@@ -265,7 +266,7 @@ def make_card(event: Event, now_ms: int, own_sources: OwnSources = NO_OWN_SOURCE
         title=title_of(event),
         sparkline=bars,
         usual_y=usual_y(event, bars),
-        usual_rate=usual_rate(event),
+        usual_rate=against_usual(event),
         severity=severity(event, now_ms),
         growth=growth(event, now_ms),
         is_ours=own_sources.any_of(event.sources) if own_sources else None,
@@ -297,11 +298,3 @@ def usual_y(event: Event, bars: Sequence[Bar]) -> float | None:
     largest = max((bar.value for bar in bars), default=0)
     height = SPARKLINE_HEIGHT * event.expected / SPARKLINE_BINS / largest if largest else 0.0
     return round(SPARKLINE_HEIGHT - height, 2) if 1 <= height <= SPARKLINE_HEIGHT else None
-
-
-def usual_rate(event: Event) -> str:
-    """The busiest window relative to the usual one, for example "40× usual"."""
-    if event.expected < 0.05:
-        return "usually none"
-    ratio = event.peak / event.expected
-    return f"{ratio:.0f}× usual" if ratio >= 10 else f"{ratio:.1f}× usual"

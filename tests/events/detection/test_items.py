@@ -138,15 +138,17 @@ def test_backfilled_articles_train_the_baseline_at_their_publication() -> None:
 
 
 def test_a_backfilled_article_joins_an_event_uncounted() -> None:
-    """An editor sees it; size and status stay."""
+    """An editor sees it where it was published; the status stays."""
     stream = DetectorStream()
     stream.send_burst(16)
 
-    item = stream.send(17, backfill=True, published_at_ms=START_MS - HOUR_MS)
+    item = stream.send(17, backfill=True, published_at_ms=START_MS - 9 * HOUR_MS)
     stream.tick(18)
 
     event = stream.last_event()
-    assert item.id in event.items and event.peak == 16
+    assert item.id in event.items and (event.size, event.peak) == (17, 16)
+    assert event.first_seen_ms == START_MS - 9 * HOUR_MS
+    assert event.last_seen_ms == START_MS + 15 * MINUTE_MS
 
 
 def test_under_the_literal_rule_backfilled_articles_fire_nothing() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aggregator.events.event import NO_HEADLINE, Event, title_of
 from aggregator.events.selection import SEVERITIES, Severity, is_handled
-from aggregator.http.pages.cards import event_lists, make_card, usual_rate
+from aggregator.http.pages.cards import event_lists, make_card
 from tests.support.factories import EVENT_MS, event
 
 HOUR_MS = 3_600_000
@@ -25,22 +25,6 @@ HOUR_MS = 3_600_000
 def test_an_event_always_has_a_title(title: str, terms: tuple[str, ...], expected: str) -> None:
     """The headline of a deleted article is replaced by the terms."""
     assert title_of(event("e1", title, terms=terms)) == expected
-
-
-@pytest.mark.parametrize(
-    ("peak", "expected", "shown"),
-    [
-        (16, 0.4, "40× usual"),
-        (10, 1.0, "10× usual"),
-        (9, 2.0, "4.5× usual"),
-        (16, 0.05, "320× usual"),
-        (16, 0.049, "usually none"),
-        (16, 0.0, "usually none"),
-    ],
-)
-def test_the_rate_is_relative_to_the_usual_one(peak: int, expected: float, shown: str) -> None:
-    """Small ratios have a decimal; nothing is divided by an expectation near zero."""
-    assert usual_rate(event("e1", "Bridge", peak=peak, expected=expected)) == shown
 
 
 @pytest.mark.parametrize(("languages", "lang"), [((), ""), (("de",), "de"), (("de", "fr"), "")])

@@ -1,0 +1,104 @@
+"""The numbers of an event, all from the items that it has: whatever shows one takes it from here.
+
+An item counts at the time of its publication as decided when it joined: a date long before the arrival that
+nobody declared as past is a claim, and the arrival counts (``domain.publication_time``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+from aggregator.analysis.text.normalization import source_key
+from aggregator.events.detection.model import NEGLIGIBLE_SHARE, DetectedEvent
+
+TIMELINE_BUCKET_MS = 600_000
+# A larger ratio would depend on a number near 0.
+FAR_ABOVE_USUAL = 20
+E = TypeVar("E", bound=DetectedEvent)
+
+
+class Item(NamedTuple):
+    """What an event knows of an item: similarity when it joined, 0..1, time of publication, source."""
+
+    cosine: float
+    at_ms: int
+    source: str
+
+
+def counted(
+    items: Mapping[str, Item],
+    further: Iterable[int],
+    window_ms: int,
+    developments: Sequence[tuple[int, object]],
+    empty_ms: int,
+) -> dict[str, Any]:
+    """The fields of an event that its items decide; ``further``: times of items that it does not list.
+
+    ``empty_ms``: first and last time without any item.
+    """
+    times = (*(item.at_ms for item in items.values()), *further)
+    keys = [source_key(item.source) for item in items.values()]
+    names: dict[str, str] = {}
+    for key, item in zip(keys, items.values(), strict=True):
+        names.setdefault(key, item.source)
+    names.pop("", None)
+    position = {key: n for n, key in enumerate(names)}
+    since_ms = developments[-1][0] - window_ms if developments else min(times, default=0)
+    recent = [at_ms for at_ms in times if at_ms >= since_ms]
+    return {
+        "items": tuple(items),
+        "cosines": tuple(round(item.cosine, 3) for item in items.values()),
+        "times": times,
+        "outlets": tuple(position.get(key, -1) for key in keys),
+        "sources": tuple(names.values()),
+        "size": len(times),
+        "first_seen_ms": min(times, default=empty_ms),
+        "last_seen_ms": max(times, default=empty_ms),
+        "peak": peak(recent, window_ms),
+        "rate": max(Counter(map(bucket, recent)).values(), default=0),
+        "timeline": tuple(sorted(Counter(map(bucket, times)).items())),
+    }
+
+
+def items_of(event: DetectedEvent) -> dict[str, Item]:
+    """The listed items of an event by article id, in order of joining."""
+    names = (*event.sources, "")
+    rows = zip(event.items, event.cosines, event.times, event.outlets, strict=False)
+    return {id_: Item(cosine, at_ms, names[outlet]) for id_, cosine, at_ms, outlet in rows}
+
+
+def with_items(event: E, items: Mapping[str, Item], further: Iterable[int]) -> E:
+    """The event with these items instead, and all that they decide."""
+    return replace(event, **counted(items, further, event.window_ms, event.developments, event.last_seen_ms))
+
+
+def bucket(at_ms: int) -> int:
+    """Start of the bucket of the timeline that a time is in."""
+    return at_ms // TIMELINE_BUCKET_MS * TIMELINE_BUCKET_MS
+
+
+def peak(times: Collection[int], window_ms: int) -> int:
+    """The most of these times within one window; one of exactly its length counts."""
+    ordered = sorted(times)
+    start = most = 0
+    for end, at_ms in enumerate(ordered):
+        while ordered[start] < at_ms - window_ms:
+            start += 1
+        most = max(most, end + 1 - start)
+    return most
+
+
+def against_usual(event: DetectedEvent) -> str:
+    """The busiest window relative to the usual one: "3.4× usual", at most "far above usual"."""
+    if event.expected < NEGLIGIBLE_SHARE:
+        return "usually none"
+    ratio = event.peak / event.expected
+    return "far above usual" if ratio > FAR_ABOVE_USUAL else f"{ratio:.1f}× usual"
+
+
+def independent(outlets: Sequence[str], families: Iterable[Sequence[str]]) -> int:
+    """The number of outlets with each family counted once; families have no common member."""
+    return len(outlets) - sum(len(members) - 1 for members in families)

@@ -1,0 +1,121 @@
+"""Numbers of an event: whatever happens to its items, no two of them contradict each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aggregator.analysis.text.normalization import source_key
+from aggregator.events import newsroom
+from aggregator.events.detection import lifecycle
+from aggregator.events.detection.lifecycle import OpenEvent
+from aggregator.events.detection.numbers import against_usual, bucket, independent, items_of, peak
+from aggregator.events.event import EditorAction, Event, size_summary
+from aggregator.events.selection import growth
+from aggregator.http.pages.cards import spread_chart
+from aggregator.time_units import DAY_MS, HOUR_MS
+from tests.events.detection.window_items import window_item
+from tests.support.factories import EVENT_MS, event
+
+SPELLINGS = ["Pier Post", "PIER  POST", "Quay", "quay", "www.mole.example", "mole.example", "Buoy", ""]
+ACTS = ["join", "join", "join", "absorb", "divide", "delete", "publish", "remove", "merge", "develop"]
+step = st.tuples(st.sampled_from(ACTS), st.integers(0, 2), st.integers(0, 2), st.integers(0, 60))
+
+
+def facts(number: int) -> tuple[int, str]:
+    """When and where the article with this number was published: within a day, in any order."""
+    return EVENT_MS + number * 37 % 61 * DAY_MS // 61, SPELLINGS[number % 8]
+
+
+class History:
+    """Three events, as the detector holds and as the newsroom has stored them."""
+
+    def __init__(self) -> None:
+        self.found = [OpenEvent(f"e{n}", n, EVENT_MS, 0.5, 4 * HOUR_MS) for n in range(3)]
+        self.stored: list[Event] = [Event.of(found.to_event()) for found in self.found]
+
+    def act(self, name: str, a: int, b: int, number: int) -> None:
+        """Carry out one step."""
+        found, other, article = self.found[a], self.found[b], f"a{number}"
+        if name == "join":
+            at_ms, source = facts(number)
+            if all(article not in each.items for each in self.found):
+                found.add(window_item(number, at_ms=at_ms, source=source), source_key(source))
+        elif name == "absorb" and a != b:
+            found.absorb(other)
+            self.found[b] = OpenEvent(other.id, b, EVENT_MS, 0.5, 4 * HOUR_MS)
+        elif name == "divide" and a != b:
+            for id_ in [id_ for id_ in found.items if int(id_[1:]) % 3 == number % 3]:
+                other.items[id_] = found.items.pop(id_)
+        elif name == "develop":
+            found.developments.append((facts(number)[0], ("sea",)))
+        elif name == "delete":
+            for each in self.found:
+                each.items.pop(article, None)
+            self.stored = [newsroom.remove_item(each, article) for each in self.stored]
+        elif name == "publish":
+            self.stored[a] = newsroom.rejoin(found.to_event(), self.stored[a])
+        elif name == "remove":
+            self.stored[a] = newsroom.remove_item(self.stored[a], article)
+        elif name == "merge" and a != b:
+            merge = EditorAction("merge", "Ada", EVENT_MS, f"e{b}", into=f"e{a}")
+            self.stored[a], self.stored[b] = newsroom.merge_events(self.stored[a], self.stored[b], merge)
+
+
+def check(shown: Event) -> None:
+    """No number contradicts another, and those of the items are what one counts by hand."""
+    items, hour_ago = items_of(shown), EVENT_MS + DAY_MS - HOUR_MS
+    last_hour = growth(shown, EVENT_MS + DAY_MS).last_hour
+    assert shown.size == len(shown.times) == sum(n for _, n in shown.timeline)
+    assert len(shown.items) == len(items) <= shown.size
+    assert len(shown.sources) == len(set(map(source_key, shown.sources))) <= shown.size
+    assert {source_key(i.source) for i in items.values()} - {""} == set(map(source_key, shown.sources))
+    assert shown.rate <= shown.peak <= shown.size and shown.first_seen_ms <= shown.last_seen_ms
+    assert last_hour <= shown.size
+    assert bool(last_hour) == (shown.size > 0 and bucket(shown.last_seen_ms) > hour_ago)
+    assert size_summary(shown).startswith(f"{shown.size} items from {len(shown.sources)} outlet")
+    assert all((item.at_ms, source_key(item.source)) == (at_ms, source_key(source))
+               for id_, item in items.items() for at_ms, source in [facts(int(id_[1:]))])  # fmt: skip
+    if shown.size:
+        assert (min(shown.times), max(shown.times)) == (shown.first_seen_ms, shown.last_seen_ms)
+        assert spread_chart(shown, (), EVENT_MS + DAY_MS).total == shown.size
+
+
+@pytest.mark.parametrize("listed", [2, 5, 17, 60, 5_000])
+@given(st.lists(step, max_size=60))
+@settings(deadline=None)
+def test_no_history_of_an_event_makes_its_numbers_contradict_each_other(
+    listed: int, steps: list[tuple[str, int, int, int]]
+) -> None:
+    """Items join, fragments meet and part, articles are deleted, editors remove and merge, in any order."""
+    history = History()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lifecycle, "MAX_EVENT_ITEMS", listed)
+        patch.setattr(newsroom, "MAX_EVENT_ITEMS", listed)
+        for each in steps:
+            history.act(*each)
+            for shown in (*history.stored, Event.of(history.found[each[1]].to_event())):
+                check(shown)
+
+
+def test_the_peak_is_of_one_window() -> None:
+    """An item of exactly the length of the window counts; order does not matter."""
+    assert peak([0, 10, 5, 30], 10) == 3
+    assert (peak([], 10), peak([1, 1], 0)) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("busiest", "expected", "shown"),
+    [(31, 0.4, "far above usual"), (40, 2, "20.0× usual"), (31, 0, "usually none"), (16, 4.7, "3.4× usual")],
+)
+def test_a_ratio_to_a_number_near_nothing_is_not_given(busiest: int, expected: float, shown: str) -> None:
+    """More than 20 times is "far above"."""
+    assert against_usual(replace(event("e1", "Bridge"), peak=busiest, expected=expected)) == shown
+
+
+def test_a_family_counts_once() -> None:
+    """What belongs to none counts by itself."""
+    assert independent(("a", "b", "c", "d"), [("a", "b"), ("c", "d")]) == 2

@@ -340,7 +340,7 @@ def build_events(settings: Settings, index: Index, background: Background) -> Ev
         repository=repository,
         search=EventSearch(repository),
         broadcaster=ChangeBroadcaster(repository),
-        editor_actions=EditorActions(repository, index.articles.get),
+        editor_actions=EditorActions(repository, index.articles.get_many),
         desks=background.webhook_dispatcher.desks,
         subscriptions=Subscriptions(index.store),
         read_marks=ReadMarks(index.store),

@@ -21,11 +21,11 @@ from aggregator_client.wire import (
     ArticleIn,
     EventStatus,
     MuteScope,
+    NewWorkStatus,
     OffsetDatetime,
     PolicyProfile,
     Source,
     VerdictName,
-    WorkStatus,
     doc,
 )
 
@@ -124,8 +124,11 @@ class ActionIn(Struct, forbid_unknown_fields=True):
     note         add the note ``text``; an event keeps 100 notes and 32,000 bytes of them
     delete_note  delete the note ``note``
     assign       assign the event to ``assignee``, "" for nobody
-    set_work_status  set ``work_status``; "on_it" also assigns the event to the actor if nobody has it
+    set_work_status  set ``work_status``; "on_it" also assigns the event to the actor if nobody has it; "new":
+                 open, not acknowledged and assigned to nobody; "seen": acknowledged, otherwise like "new"
     choose_headline  use the headline of the article ``item``; without it, the automatic headline again
+    move_items   move the articles ``items`` to the event ``into``; without it, to a new event
+    undo         undo the action ``of``, unless what it changed was changed again
     """
 
     action: Annotated[ActionName, doc("What to do.", "acknowledge")]
@@ -136,7 +139,11 @@ class ActionIn(Struct, forbid_unknown_fields=True):
     text: Annotated[NoteText | None, doc("Text of the note.", "Called the pool: opens at noon.")] = None
     note: Annotated[int | None, doc("Id of the note to delete.", 1)] = None
     assignee: Annotated[str, doc("Name of an editor.", "Ada", max_length=200)] | None = None
-    work_status: Annotated[WorkStatus | None, doc("State of the newsroom's work.", "on_it")] = None
+    work_status: Annotated[NewWorkStatus | None, doc("State of the newsroom's work.", "on_it")] = None
+    items: (
+        Annotated[list[ArticleId], doc("Ids of articles.", ["pool-2"], min_length=1, max_length=500)] | None
+    ) = None
+    of: Annotated[int | None, doc("Id of the action to undo.", 1795164000000)] = None
 
 
 class ReadMarkIn(Struct, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ Every event that an action changed carries it in its audit trail.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -25,8 +25,21 @@ from aggregator.events.detection.model import (
     Mute,
     is_same_story,
 )
+from aggregator.events.detection.numbers import Item, items_of
 from aggregator.events.event import EditorAction, Event, EventSummary
-from aggregator.events.newsroom import apply_action, merge_events, merge_newsroom_state, rejoin, remove_item
+from aggregator.events.newsroom import (
+    action_id,
+    add_items,
+    apply_action,
+    merge_events,
+    merge_newsroom_state,
+    record_action,
+    rejoin,
+    remove_items,
+    separate,
+    split_off,
+    undoable_actions,
+)
 from aggregator.events.repository import (
     CHANGES_KEY,
     INDEX_FORMAT,
@@ -52,6 +65,7 @@ _encode_json = msgspec.json.Encoder().encode
 MAX_COMMIT_ATTEMPTS = 32
 
 T = TypeVar("T")
+ArticleReader = Callable[[Sequence[str]], Awaitable[Mapping[str, StoredArticle]]]
 
 
 class EventUnitOfWork:
@@ -136,12 +150,23 @@ class EventUnitOfWork:
         for id_ in [event_id, *(event.absorbed if event else ())]:
             holder = await self.get(id_)
             if holder is not None and article_id in holder.items:
-                self.put(remove_item(holder, article_id), "updated", now_ms)
-        self.unlink_article(first_version)
-
-    def unlink_article(self, first_version: int) -> None:
-        """Delete the key that leads from an article to its event."""
+                self.put(remove_items(holder, [article_id]), "updated", now_ms)
         self._extra_writes.append(Delete(number_key(first_version)))
+
+    def place(self, id_: str, number: int, into: Event | None) -> None:
+        """Put one article (``number``: of its first version) into an event, or into none."""
+        key = number_key(number)
+        self._extra_writes.append(Put(key, into.id.encode()) if into else Delete(key))
+        in_window = into.id if into and into.status != "closed" else ""
+        placed = {**self.overrides.placed, id_: (number, in_window)}
+        self.overrides = msgspec.structs.replace(self.overrides, placed=placed)
+
+    async def close_arranged(self, open_ids: Collection[str], now_ms: int) -> None:
+        """Close what editors opened but the detector did not, for it has none of its articles any more."""
+        for id_ in sorted({event_id for _, event_id in self.overrides.placed.values()}.difference(open_ids)):
+            event = await self.get(id_)
+            if event is not None and event.status != "closed":
+                self.put(replace(event, status="closed"), "closed", now_ms)
 
     def drop_expired(self, now_ms: int) -> None:
         """Delete closed events last seen before the retention period."""
@@ -201,25 +226,16 @@ def _published_kind(change: EventChange, event: Event, before: EventSummary | No
 
 
 class EditorActions:
-    """Applies editors' actions to events. ``get_article``: raises NotFound for an unknown id."""
+    """Applies editors' actions to events. ``get_articles``: those stored, by id."""
 
-    def __init__(
-        self, repository: EventRepository, get_article: Callable[[str], Awaitable[StoredArticle]]
-    ) -> None:
-        self._repository, self._get_article = repository, get_article
+    def __init__(self, repository: EventRepository, get_articles: ArticleReader) -> None:
+        self._repository, self._get_articles = repository, get_articles
         self._lock = asyncio.Lock()  # actions of one process need not conflict with each other
 
     async def apply(self, action: EditorAction) -> Event:
         """Carry out one action; returns the event then. Raises NotFound, Conflict, StoreUnavailable."""
-        first_version = await self._first_version_of(action.item) if action.action == "remove_item" else None
         headline = await self._headline_of(action.item) if action.action == "choose_headline" else ""
-
-        async def plan(unit: EventUnitOfWork) -> Event:
-            if action.action == "merge":
-                return await _plan_merge(unit, action)
-            return await _plan(unit, action, first_version, headline)
-
-        unit, event = await self._commit(plan, action.at_ms)
+        unit, event = await self._commit(lambda unit: self._plan(unit, action, headline), action.at_ms)
         return unit.events.get(event.id, event)
 
     async def remove_article(self, first_version: int, article_id: str, now_ms: int) -> None:
@@ -227,7 +243,7 @@ class EditorActions:
 
         async def plan(unit: EventUnitOfWork) -> None:
             await unit.remove_article(first_version, article_id, now_ms)
-            unit.overrides = _with_removed_item(unit.overrides, article_id, first_version)
+            unit.place(article_id, first_version, None)
 
         await self._commit(plan, now_ms)
 
@@ -245,45 +261,91 @@ class EditorActions:
                     break
             return unit, result
 
-    async def _first_version_of(self, item: str | None) -> int | None:
-        try:
-            return (await self._get_article(item or "")).record.first_version
-        except NotFound:
-            return None
-
     async def _headline_of(self, item: str | None) -> str:
-        title = (await self._get_article(item)).record.title if item is not None else ""
-        if item is not None and not title:
-            raise NotFound(f"item: the article {item[:200]!r} has no headline.")
-        return title
+        if item is None:
+            return ""
+        stored = (await self._get_articles([item])).get(item)
+        if stored is None or not stored.record.title:
+            raise NotFound(f"item: the article {item[:200]!r} is not stored, or has no headline.")
+        return stored.record.title
+
+    async def _plan(self, unit: EventUnitOfWork, action: EditorAction, headline: str) -> Event:
+        if action.action == "merge":
+            return await _plan_merge(unit, action)
+        event = await _require_survivor(unit, action.event, "id")
+        action = replace(action, event=event.id, id=action_id(action, event))
+        undone = undoable_actions(event).get(action.of or 0) if action.action == "undo" else action
+        if undone is None:
+            raise Conflict(
+                f"of: event {event.id} has no action {action.of}, or what it changed changed again."
+            )
+        if undone.action in ("merge", "remove_item", "move_items"):
+            return await self._move(unit, action, *await _ends_of_move(unit, action, event, undone))
+        if action.action == "choose_headline" and action.item is not None and action.item not in event.items:
+            raise NotFound(f"item: there is no article {action.item[:200]!r} in event {event.id}.")
+        changed = apply_action(event, action, headline)
+        if changed is not event:
+            unit.put(changed, "action", action.at_ms)
+            if (changed.muted, changed.false_alarm) != (event.muted, event.false_alarm):
+                unit.overrides = _with_mute(unit.overrides, changed, action.at_ms)
+        return changed
+
+    async def _move(
+        self, unit: EventUnitOfWork, action: EditorAction, source: Event | None, into: Event | None,
+        items: Sequence[str],
+    ) -> Event:  # fmt: skip
+        """Move articles between two events, of which one may be none; returns the event of the action."""
+        if source and (missing := [item for item in items if item not in source.items]):
+            if action.action == "remove_item" and set(items) <= set(source.removed):
+                return source
+            raise NotFound(f"item: there is no article {missing[0][:200]!r} in event {source.id}.")
+        if into and (into.merged_into or (source and source.id == into.id)):
+            raise Conflict(f"into: the articles are in event {into.merged_into or into.id} already.")
+        records = {id_: article.record for id_, article in (await self._get_articles(items)).items()}
+        number = action_id(action, *(event for event in (source, into) if event))
+        action = replace(action, items=tuple(items), into=into.id if into else None, id=number)
+        held = items_of(source) if source else {}
+        if source is not None:
+            source = remove_items(source, items)
+            if into and not source.items:  # a new event whose articles return
+                source = replace(source, status="closed", merged_into=into.id)
+                unit.overrides = unit.overrides.with_merge(source.id, into.id, action.at_ms)
+            unit.put(record_action(source, action), "action", action.at_ms)
+        if into is not None:
+            facts = {i: Item(1.0, record.publication_ms, record.source) for i, record in records.items()}
+            into = add_items(into, {i: held.get(i, item) for i, item in facts.items()})
+            if records and not into.title:
+                first, languages = next(iter(records.values())), {r.lang for r in records.values()} - {""}
+                into = replace(into, title=first.title, headline_id=first.id, languages=tuple(languages))
+            unit.put(record_action(into, action), "action", action.at_ms)
+        for id_, record in records.items():
+            unit.place(id_, record.first_version, into)
+        return unit.events[action.event]
 
 
-async def _plan(
-    unit: EventUnitOfWork, action: EditorAction, first_version: int | None, headline: str
-) -> Event:
-    event = await _require_event(unit, action.event, "id")
-    event = await _require_event(unit, merge_chain(unit.summaries, event.id)[-1], "id")
-    item = action.item or ""
-    needs_item = action.action == "remove_item" and item not in event.removed
-    needs_item |= action.action == "choose_headline" and action.item is not None
-    if needs_item and item not in event.items:
-        raise NotFound(f"item: there is no article {item[:200]!r} in event {event.id}.")
-    changed = apply_action(event, action, headline)
-    if changed is event:
-        return event
-    unit.put(changed, "action", action.at_ms)
-    if action.action in ("mute", "unmute", "false_alarm"):
-        unit.overrides = _with_mute(unit.overrides, changed, action.at_ms)
-    elif action.action == "remove_item" and first_version is not None:
-        unit.overrides = _with_removed_item(unit.overrides, item, first_version)
-        unit.unlink_article(first_version)
-    return changed
+async def _ends_of_move(
+    unit: EventUnitOfWork, action: EditorAction, event: Event, undone: EditorAction
+) -> tuple[Event | None, Event | None, Sequence[str]]:
+    """From where to where which articles go, by an action or by its undoing."""
+    items = action.items or (action.item or "",)
+    if undone is not action:
+        source = await _require_survivor(unit, undone.into, "of") if undone.into else None
+        items, into = undone.items, await _require_event(unit, undone.event, "of")
+        if undone.action == "merge" and source is not None:
+            unit.overrides = unit.overrides.with_merge(into.id, "", action.at_ms)
+            items, (source, into) = into.items, separate(source, into)
+        return source, into, [item for item in items if source is None or item in source.items]
+    if action.action == "remove_item":
+        return event, None, items
+    if set(event.items) <= set(items):
+        raise Conflict(f"items: event {event.id} has no other articles; merge it instead.")
+    other = await _require_survivor(unit, action.into, "into") if action.into else None
+    return event, other or split_off(event, action), items
 
 
 async def _plan_merge(unit: EventUnitOfWork, action: EditorAction) -> Event:
     absorbed = await _require_event(unit, action.event, "id")
-    into = await _require_event(unit, action.into or "", "into")
-    into = await _require_event(unit, merge_chain(unit.summaries, into.id)[-1], "into")
+    into = await _require_survivor(unit, action.into, "into")
     survivor = merge_chain(unit.summaries, absorbed.id)[-1]
     if absorbed.id != survivor and survivor == into.id:
         return into
@@ -295,11 +357,10 @@ async def _plan_merge(unit: EventUnitOfWork, action: EditorAction) -> Event:
         raise Conflict(
             f"into: event {into.id} is closed and {absorbed.id} is not; merge it the other way round."
         )
-    action = replace(action, into=into.id)
+    action = replace(action, into=into.id, id=action_id(action, into, absorbed))
     for event in merge_events(into, absorbed, action):
         unit.put(event, "merged" if event.id == absorbed.id else "action", action.at_ms)
-    merges = {**unit.overrides.merges, absorbed.id: (into.id, action.at_ms)}
-    unit.overrides = msgspec.structs.replace(unit.overrides, merges=merges)
+    unit.overrides = unit.overrides.with_merge(absorbed.id, into.id, action.at_ms)
     return into
 
 
@@ -313,13 +374,13 @@ def _with_mute(overrides: EditorOverrides, event: Event, at_ms: int) -> EditorOv
     return msgspec.structs.replace(overrides, mutes=mutes)
 
 
-def _with_removed_item(overrides: EditorOverrides, article_id: str, first_version: int) -> EditorOverrides:
-    removed_items = {**overrides.removed_items, article_id: first_version}
-    return msgspec.structs.replace(overrides, removed_items=removed_items)
-
-
 async def _require_event(unit: EventUnitOfWork, event_id: str, field: str) -> Event:
     event = await unit.get(event_id)
     if event is None:
         raise NotFound(f"{field}: there is no event {event_id[:200]!r}; it may have expired.")
     return event
+
+
+async def _require_survivor(unit: EventUnitOfWork, event_id: str | None, field: str) -> Event:
+    event = await _require_event(unit, event_id or "", field)
+    return await _require_event(unit, merge_chain(unit.summaries, event.id)[-1], field)

@@ -286,7 +286,7 @@ class DetectorRunner:
         return await asyncio.to_thread(zlib.compress, b"".join(chunks), 1)
 
     async def _collect_changes(self, leader: LeaderState, now_ms: int) -> EventUnitOfWork:
-        changed = bool(leader.pending_changes or leader.deleted_articles)
+        changed = bool(leader.pending_changes or leader.deleted_articles or leader.overrides_changed)
         index, storylines = (
             await self.repository.store.read([INDEX_KEY, STORYLINES_KEY]) if changed else (None, None)
         )
@@ -301,6 +301,8 @@ class DetectorRunner:
             await unit.add_detector_changes(leader.pending_changes)
             for first_version, article_id in leader.deleted_articles.items():
                 await unit.remove_article(first_version, article_id, now_ms)
+            if leader.overrides_changed:
+                await unit.close_arranged(leader.detector.open_events.by_id, now_ms)
             unit.drop_expired(self._trusted_ms(now_ms))
         return unit
 

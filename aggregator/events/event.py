@@ -6,14 +6,15 @@ The detector knows nothing of storylines, acknowledgements, mutes, notes, assign
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
 from aggregator.events.detection.model import DetectedEvent, MuteScope
-from aggregator_client.wire import ActionName, WorkStatus
+from aggregator.events.detection.numbers import Item
+from aggregator_client.wire import ActionName, NewWorkStatus, WorkStatus
 
 # Title of an event with neither headline (its article was deleted) nor terms.
 NO_HEADLINE = "(no headline)"
@@ -26,6 +27,9 @@ class EditorAction:
     scope  of a mute: this story while it continues, or every similar story indefinitely ("routine")
     item   id of the removed article, or of the one whose headline was chosen (None: automatic again)
     text   of a note, while the action is carried out; note: id of the note that was deleted
+    items  ids of the articles that it moved; ``into``: to this event
+    id     unique within the event; of: id of the action that was undone
+    before the fields of the event that it changed, as they were
     """
 
     action: ActionName
@@ -38,7 +42,17 @@ class EditorAction:
     text: str | None = None
     note: int | None = None
     assignee: str | None = None
-    work_status: WorkStatus | None = None
+    work_status: NewWorkStatus | None = None
+    items: tuple[str, ...] = ()
+    of: int | None = None
+    id: int = field(default=0, compare=False)
+    before: dict[str, str | bool | None] = field(default_factory=dict, compare=False)
+
+    @property
+    def touched(self) -> set[str]:
+        """The fields of an event, articles and events that it changed."""
+        moved = {self.event} if self.action == "merge" else {*self.items, *filter(None, [self.item])}
+        return moved | self.before.keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +81,7 @@ class Event(DetectedEvent):
 
     story_id        storyline, the id of its first event (``storylines.py``); "" before it is linked
     translation_of  event that reports the same in another language and fired before; this one does not alert
+    removed, added  articles that editors took out and put in
     revision        number of this version in the repository, from 1
     """
 
@@ -81,6 +96,7 @@ class Event(DetectedEvent):
     assignee: str = ""
     work_status: WorkStatus = "open"
     chosen_headline: ChosenHeadline | None = None
+    added: dict[str, Item] = field(default_factory=dict)
     revision: int = 0
 
     @classmethod

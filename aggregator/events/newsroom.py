@@ -6,19 +6,25 @@ relies on it; of the audit trail the oldest entries are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 
+import xxhash
+
 from aggregator.errors import Conflict, NotFound
 from aggregator.events.detection.lifecycle import MAX_EVENT_ITEMS
-from aggregator.events.detection.model import DetectedEvent
-from aggregator.events.detection.numbers import items_of, with_items
+from aggregator.events.detection.model import DetectedEvent, EventStatus
+from aggregator.events.detection.numbers import Item, items_of, with_items
 from aggregator.events.event import ChosenHeadline, EditorAction, Event, Note
 
 MAX_NOTES = 100
 MAX_NOTES_BYTES = 32_000  # of the texts of all notes of an event, in UTF-8
 MAX_ACTIONS = 300
+# Fields of an event that an action sets and its undoing restores.
+UNDONE_FIELDS = (
+    "acknowledged_by", "muted", "false_alarm", "story_id", "translation_of", "assignee", "work_status",
+)  # fmt: skip
 
 
 def apply_action(event: Event, action: EditorAction, headline: str = "") -> Event:
@@ -35,8 +41,8 @@ def apply_action(event: Event, action: EditorAction, headline: str = "") -> Even
             changed = replace(event, muted=event.muted or "story", false_alarm=True)
         case "unlink":
             changed = replace(event, story_id=event.story_id and event.id, translation_of=None)
-        case "remove_item":
-            changed = remove_item(event, action.item or "")
+        case "undo":
+            changed = replace(event, **undoable_actions(event)[action.of or 0].before)  # type: ignore[arg-type]
         case "note":
             changed = replace(event, notes=add_note(event.notes, action, event.revision))
         case "delete_note":
@@ -46,19 +52,48 @@ def apply_action(event: Event, action: EditorAction, headline: str = "") -> Even
         case "choose_headline":
             changed = _choose_headline(event, action.item, headline)
         case _:
-            raise ValueError(f"{action.action} changes more than one event; use merge_events().")
+            raise ValueError(f"{action.action} may change more than one event.")
     if changed == event:
         return event
-    return replace(changed, actions=(*event.actions, replace(action, text=None))[-MAX_ACTIONS:])
+    before = {n: value for n in UNDONE_FIELDS if (value := getattr(event, n)) != getattr(changed, n)}
+    return record_action(changed, replace(action, text=None, before=before))
+
+
+def record_action(event: Event, action: EditorAction) -> Event:
+    """Return the event with an action in its audit trail."""
+    return replace(event, actions=(*event.actions, action)[-MAX_ACTIONS:])
+
+
+def action_id(action: EditorAction, *events: Event) -> int:
+    """An id for the action, larger than those of all actions of the events."""
+    return max(action.at_ms, *(other.id + 1 for event in events for other in event.actions), 0)
+
+
+def undoable_actions(event: Event) -> dict[int, EditorAction]:
+    """By id the actions that can be undone: nothing that they changed was changed again."""
+    found, later, undone = dict[int, EditorAction](), set[str](), {action.of for action in event.actions}
+    for action in reversed(event.actions):
+        if action.action == "merge" and action.id in undone:
+            continue
+        is_own = event.id in (action.event, action.into) and event.merged_into is None
+        can_return = action.before or action.action in ("merge", "remove_item", "move_items")
+        if is_own and can_return and later.isdisjoint({*action.touched, action.event}):
+            found[action.id] = action
+        later |= action.touched
+    return found
 
 
 def _assign(event: Event, action: EditorAction) -> Event:
     """The editor who begins work on an event that is assigned to nobody takes it."""
     if action.work_status is None:
         return replace(event, assignee=action.assignee or "")
-    status = action.work_status
-    takes_it = status == "on_it" and not event.assignee
-    return replace(event, work_status=status, assignee=action.actor if takes_it else event.assignee)
+    match action.work_status:
+        case "new" | "seen" as status:
+            seen_by = (event.acknowledged_by or action.actor) if status == "seen" else None
+            return replace(event, acknowledged_by=seen_by, assignee="", work_status="open")
+        case status:
+            assignee = action.assignee or event.assignee or (action.actor if status == "on_it" else "")
+            return replace(event, work_status=status, assignee=assignee)
 
 
 def _choose_headline(event: Event, item: str | None, headline: str) -> Event:
@@ -78,11 +113,30 @@ def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Ev
     """Return both events after an editor's merge: the surviving one and the absorbed one."""
     survivor = merge_newsroom_state(merge_into(into, absorbed), absorbed)
     return (
-        replace(survivor, actions=(*into.actions, *absorbed.actions, action)[-MAX_ACTIONS:]),
-        replace(
-            absorbed, status="closed", merged_into=into.id, actions=(*absorbed.actions, action)[-MAX_ACTIONS:]
-        ),
+        record_action(replace(survivor, actions=(*into.actions, *absorbed.actions)), action),
+        record_action(replace(absorbed, status="closed", merged_into=into.id), action),
     )
+
+
+def separate(survivor: Event, absorbed: Event) -> tuple[Event, Event]:
+    """Undo a merge but for the articles: the absorbed event, now without any, is open if the survivor is."""
+    kept = tuple(id_ for id_ in survivor.absorbed if id_ not in (absorbed.id, *absorbed.absorbed))
+    status: EventStatus = "closed" if survivor.status == "closed" else "breaking"
+    reopened = with_items(absorbed, {}, absorbed.times[len(absorbed.items) :])
+    return (
+        replace(survivor, absorbed=kept, sightings=max(0, survivor.sightings - absorbed.sightings)),
+        replace(reopened, status=status, merged_into=None, added={}),
+    )
+
+
+def split_off(event: Event, action: EditorAction) -> Event:
+    """A new event without articles, for those of ``action``; its id depends on the first one."""
+    seed = f"{event.id}:{action.items[0]}:{action.at_ms}".encode("utf-8", "surrogatepass")
+    reason = f"{action.actor} split it off from another event."
+    return Event(
+        xxhash.xxh3_64_hexdigest(seed), "", event.status, action.at_ms, action.at_ms, 0, 0, 0, 0, 0, 0.0,
+        (), (), (), (), (), reason, story_id=event.story_id or event.id,
+    )  # fmt: skip
 
 
 def merge_newsroom_state(into: Event, absorbed: Event) -> Event:
@@ -110,24 +164,39 @@ def merge_into(into: Event, absorbed: Event) -> Event:
         absorbed=_union(into.absorbed, (absorbed.id, *absorbed.absorbed)),
         first=min(filter(None, (into.first, absorbed.first)), default=None),
         developments=tuple(sorted({*into.developments, *absorbed.developments})),
-        removed=_union(into.removed, absorbed.removed),
+        removed=tuple(i for i in _union(into.removed, absorbed.removed) if i not in dict(items)),
+        added=absorbed.added | into.added,
     )
 
 
-def remove_item(event: Event, item: str) -> Event:
-    """Return the event without one article; of a lost headline the automatic one or the terms return."""
-    if item not in event.items:
+def remove_items(event: Event, items: Collection[str]) -> Event:
+    """Return the event without articles; of a lost headline the automatic one or the terms return."""
+    gone = set(items).intersection(event.items)
+    if not gone:
         return event
-    if event.chosen_headline is not None:
-        event = _without_chosen_article(event, event.chosen_headline, item)
-    lost_headline = event.headline_id in (item, "")
-    kept = {id_: facts for id_, facts in items_of(event).items() if id_ != item}
+    for item in gone:
+        if event.chosen_headline is not None:
+            event = _without_chosen_article(event, event.chosen_headline, item)
+    lost_headline = event.headline_id in gone or not event.headline_id
+    kept = {id_: facts for id_, facts in items_of(event).items() if id_ not in gone}
     return replace(
         with_items(event, kept, event.times[len(event.items) :]),
         title=", ".join(event.terms) if lost_headline else event.title,
         headline_id="" if lost_headline else event.headline_id,
-        first=None if event.first and event.first[1] == item else event.first,
-        removed=(*event.removed, item),
+        first=None if event.first and event.first[1] in gone else event.first,
+        removed=_union(event.removed, tuple(id_ for id_ in event.items if id_ in gone)),
+        added={id_: item for id_, item in event.added.items() if id_ not in gone},
+    )
+
+
+def add_items(event: Event, items: Mapping[str, Item]) -> Event:
+    """Return the event with more articles, which it keeps in each new version of the detector."""
+    if not items:
+        return event
+    return replace(
+        with_items(event, {**items_of(event), **items}, event.times[len(event.items) :]),
+        removed=tuple(id_ for id_ in event.removed if id_ not in items),
+        added={**event.added, **items},
     )
 
 
@@ -140,15 +209,15 @@ def _without_chosen_article(event: Event, chosen: ChosenHeadline, item: str) -> 
 
 def rejoin(detected: DetectedEvent, saved: Event, absorbed_by_editors: Iterable[Event] = ()) -> Event:
     """Join a new detector's half with the newsroom's half of ``saved``, and apply its edits again."""
-    event = replace(saved.with_detected(detected), chosen_headline=None)
+    reason = detected.reason or saved.reason
+    event = replace(saved.with_detected(detected), chosen_headline=None, reason=reason)
     for absorbed in absorbed_by_editors:
         event = merge_into(event, absorbed)
-    for item in saved.removed:
-        event = remove_item(event, item)
+    event = add_items(remove_items(event, saved.removed), saved.added)
     chosen = saved.chosen_headline
     if chosen is not None and chosen.item in event.items:
         event = _choose_headline(event, chosen.item, chosen.title)
-    return replace(event, removed=saved.removed)
+    return replace(event, removed=saved.removed, added=saved.added)
 
 
 def _union(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:

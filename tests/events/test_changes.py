@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +17,10 @@ from aggregator.events.changes import EditorActions, EventUnitOfWork, encode_msg
 from aggregator.events.consumer import STATE_KEY, DetectorRunner
 from aggregator.events.detection.model import ChangeKind, EditorOverrides, EventChange, Mute
 from aggregator.events.event import EditorAction, Event, Note
+from aggregator.events.newsroom import undoable_actions
 from aggregator.events.repository import (
     INDEX_KEY,
+    OVERRIDES_FORMAT,
     OVERRIDES_KEY,
     POSITION_KEY,
     EventRepository,
@@ -244,13 +249,17 @@ class FakeArticles:
     def __init__(self, stream: FakeIndex) -> None:
         self.stream = stream
 
-    async def get(self, id_: str) -> Any:
-        for item in self.stream.items:
-            if item.id == id_:
-                return SimpleNamespace(
-                    record=SimpleNamespace(first_version=item.first_version, title=item.title)
+    async def get_many(self, ids: Sequence[str]) -> dict[str, Any]:
+        return {
+            item.id: SimpleNamespace(
+                record=SimpleNamespace(
+                    id=item.id, first_version=item.first_version, title=item.title, source=item.source,
+                    lang=item.lang, publication_ms=item.arrived_ms,
                 )
-        raise NotFound("There is no such article.")
+            )
+            for item in self.stream.items
+            if item.id in ids
+        }  # fmt: skip
 
 
 @dataclass
@@ -269,11 +278,19 @@ class Newsroom:
     async def tick(self, minute: float) -> list[EventChange]:
         return await self.detector.poll(self.stream, at(minute))
 
-    async def act(self, event: str, action: str, minute: float = 30.0, **fields: str) -> Event:
+    async def act(self, event: str, action: str, minute: float = 30.0, **fields: Any) -> Event:
         actor = fields.pop("actor", "Ada")
         return await self.actions.apply(
             EditorAction(action=action, actor=actor, at_ms=at(minute), event=event, **fields)  # type: ignore[arg-type]
         )
+
+    async def overrides(self) -> EditorOverrides:
+        return OVERRIDES_FORMAT.decode((await self.store.read([OVERRIDES_KEY]))[0])
+
+    async def linked(self) -> dict[str, str]:
+        """Event by article, as a look-up finds it."""
+        ids = {item.first_version: item.id for item in self.stream.items}
+        return {ids[n]: event for n, event in (await self.events.event_ids_of(list(ids))).items()}
 
     async def two_events(self) -> tuple[Event, Event]:
         """Two open events of 20 items: about a bridge, and later about a ferry."""
@@ -288,7 +305,7 @@ class Newsroom:
 @pytest.fixture
 def room(store: Store) -> Newsroom:
     stream, detector = FakeIndex(), detector_over(store)
-    actions = EditorActions(detector.repository, FakeArticles(stream).get)
+    actions = EditorActions(detector.repository, FakeArticles(stream).get_many)
     return Newsroom(store, stream, detector, actions)
 
 
@@ -474,7 +491,7 @@ async def test_every_change_record_has_the_revision(room: Newsroom) -> None:
 async def test_concurrent_editors_and_detectors_lose_nothing(room: Newsroom) -> None:
     """Two browsers, two leaders: each action is applied once, each item counted once."""
     bridge, ferry = await room.two_events()
-    other = EditorActions(EventRepository(room.store), FakeArticles(room.stream).get)
+    other = EditorActions(EventRepository(room.store), FakeArticles(room.stream).get_many)
     rival = detector_over(room.store)
 
     async def edit(actions: EditorActions, name: str) -> None:
@@ -576,3 +593,157 @@ async def test_notes_beyond_the_limit_are_refused(room: Newsroom) -> None:
         await room.act(bridge.id, "note", text="One more.")
 
     assert await room.events.get(bridge.id) == before
+
+
+@pytest.mark.parametrize(
+    ("action", "fields"),
+    [
+        ("acknowledge", {}), ("mute", {"scope": "routine"}), ("false_alarm", {}),
+        ("assign", {"assignee": "Bea"}), ("set_work_status", {"work_status": "on_it"}),
+        ("set_work_status", {"work_status": "published"}), ("set_work_status", {"work_status": "seen"}),
+    ],
+)  # fmt: skip
+async def test_what_was_set_is_undone(room: Newsroom, action: str, fields: dict[str, Any]) -> None:
+    """And again by undoing that; not once it was changed again."""
+    bridge, _ = await room.two_events()
+    done = await room.act(bridge.id, action, **fields)
+
+    undone = await room.act(bridge.id, "undo", of=done.actions[-1].id, actor="Bea")
+    again = await room.act(bridge.id, "undo", of=undone.actions[-1].id)
+
+    assert replace(undone, actions=(), revision=0) == replace(bridge, actions=(), revision=0)
+    assert replace(again, actions=(), revision=0) == replace(done, actions=(), revision=0)
+    assert [(a.action, a.of) for a in undone.actions] == [(action, None), ("undo", done.actions[-1].id)]
+    assert bool((await room.overrides()).mutes) == bool(done.muted)
+    with pytest.raises(Conflict, match="changed again since"):
+        await room.act(bridge.id, "undo", of=done.actions[-1].id)
+    with pytest.raises(Conflict, match="no action 7"):
+        await room.act(bridge.id, "undo", of=7)
+
+
+async def test_new_and_seen_replace_every_other_status(room: Newsroom) -> None:
+    """An event that nobody has yet is taken by the editor who begins, or by a named one."""
+    bridge, _ = await room.two_events()
+    taken = await room.act(bridge.id, "set_work_status", work_status="on_it", assignee="Bea")
+    seen = await room.act(bridge.id, "set_work_status", work_status="seen")
+    new = await room.act(bridge.id, "set_work_status", work_status="new")
+
+    states = [(e.work_status, e.assignee, e.acknowledged_by) for e in (taken, seen, new)]
+    assert states == [("on_it", "Bea", None), ("open", "", "Ada"), ("open", "", None)]
+
+
+@pytest.mark.parametrize("with_detector", [True, False])
+async def test_a_merge_is_undone(room: Newsroom, with_detector: bool) -> None:
+    """Both events are open again with their articles and get later ones; stay apart."""
+    bridge, ferry = await room.two_events()
+    merged = await room.act(bridge.id, "merge", into=ferry.id)
+    if with_detector:
+        room.stream.add(31, FERRY)
+        await room.tick(32)
+
+    await room.act(ferry.id, "undo", of=merged.actions[-1].id, minute=33)
+    await room.tick(34)
+    room.stream.add(35, FERRY)
+    room.stream.burst(3, start=35)
+    await room.tick(45)
+
+    one, two = await room.events.get(bridge.id), await room.events.get(ferry.id)
+    assert (one.status, one.merged_into, one.size, two.size) == (
+        "breaking", None, 23, 21 + with_detector
+    )  # fmt: skip
+    assert set(bridge.items) < set(one.items) and two.absorbed == () and not set(one.items) & set(two.items)
+    assert all(e.size == len(e.items) == sum(count for _, count in e.timeline) for e in (one, two))
+    assert await room.linked() == {i: e.id for e in (one, two) for i in e.items}
+    assert [kind for kind, _ in await published(room.events)].count("fired") == 2
+    again = await room.act(bridge.id, "merge", minute=46, into=ferry.id)
+    await room.tick(47)
+    assert (await room.events.get(ferry.id)).size == again.size == one.size + two.size
+
+
+async def test_articles_are_split_off_and_return(room: Newsroom) -> None:
+    """The new event is open, gets articles like its own, raises no alert."""
+    for i in range(20):
+        room.stream.add(i / 10, "harbour bridge collapse")
+        room.stream.add(i / 10, "harbour bridge trial verdict")
+    await room.tick(5)
+    (mixed,) = await room.events.list_events()
+    trial = tuple(i.id for i in room.stream.items if "trial" in i.title)
+
+    left = await room.act(mixed.id, "move_items", items=trial, minute=6)
+    new_id = left.actions[-1].into or ""
+    split = await room.events.get(new_id)
+    assert (left.size, split.size, split.status) == (20, 20, "breaking") and "trial" in split.title
+    await room.tick(7)
+    for i in range(5):
+        room.stream.add(8 + i, "harbour bridge trial verdict")
+    await room.tick(20)
+
+    split = await room.events.get(new_id)
+    assert split.size == len(split.items) == 25 and "trial" in split.terms
+    assert (await room.events.get(mixed.id)).size == 20
+    assert [kind for kind, id_ in await published(room.events) if id_ == new_id] == ["action", "updated"]
+    await room.act(mixed.id, "undo", of=left.actions[-1].id, minute=21)
+    await room.tick(22)
+    assert (await room.events.get(mixed.id)).size == 40
+
+
+async def test_a_new_event_whose_articles_return_leads_to_the_old_one(room: Newsroom) -> None:
+    """Nothing of it stays open."""
+    bridge, _ = await room.two_events()
+    left = await room.act(bridge.id, "move_items", items=bridge.items[:3])
+    for minute in (31, 32):
+        await room.tick(minute)
+    with pytest.raises(Conflict, match="no other articles"):
+        await room.act(bridge.id, "move_items", items=bridge.items)
+
+    back = await room.act(left.actions[-1].into or "", "undo", of=left.actions[-1].id, minute=33)
+    await room.tick(34)
+
+    assert (back.merged_into, back.status) == (bridge.id, "closed")
+    assert set((await room.events.get(bridge.id)).items) == set(bridge.items)
+    assert len(await room.events.list_events(status="breaking")) == 2
+
+
+async def test_what_editors_opened_is_closed_if_its_articles_are_too_old(room: Newsroom) -> None:
+    """The detector has them no longer in its window, so no later article can close the event."""
+    bridge, _ = await room.two_events()
+    room.stream.burst(5, start=230)
+    await room.tick(236)
+    left = await room.act(bridge.id, "move_items", items=bridge.items[:2], minute=243)
+    room.stream.add(262)
+    await room.tick(263)
+
+    assert (await room.events.get(left.actions[-1].into or "")).status == "closed"
+
+
+async def test_random_actions_neither_lose_nor_double_an_article(room: Newsroom) -> None:
+    """Merges, splits, moves, removals and their undoing between the detector's versions."""
+    dice = random.Random(47)
+    await room.two_events()
+    known: set[str] = set()
+    for minute in range(30, 150, 2):
+        events = [e for e in await room.events.list_events() if e.status != "closed"]
+        one = dice.choice(events)
+        items = tuple(dice.sample(one.items, min(3, len(one.items) - 1)))
+        others = [event.id for event in events if event.id != one.id]
+        undoable = list(undoable_actions(one))
+        choices: list[tuple[str, dict[str, Any]]] = [("remove_item", {"items": items})] if items else []
+        choices += [("move_items", {"items": items})] if items else []
+        choices += [("undo", {"of": id_}) for id_ in undoable]
+        choices += [("merge", {"into": id_}) for id_ in others]
+        choices += [("move_items", {"items": items, "into": id_}) for id_ in others if items]
+        action, fields = dice.choice(choices)
+        with suppress(Conflict):  # the undoing of a move between two events that are one now
+            await room.act(one.id, action, minute, **fields)
+        if dice.random() < 0.5:
+            room.stream.add(minute, dice.choice([FERRY, "harbour bridge collapse"]))
+            await room.tick(minute + 1)
+        events = await room.events.list_events()
+        live = [event for event in events if not event.merged_into]
+        held = [item for event in live for item in event.items]
+        known |= set(held)
+        removed = {item for event in live for item in event.removed} - set(held)
+        assert len(held) == len(set(held)), (minute, action)
+        assert set(held) | removed == known, (minute, action)
+        assert all(event.size == len(event.items) for event in live), (minute, action)
+        assert set((await room.linked()).items()) == {(i, e.id) for e in live for i in e.items}

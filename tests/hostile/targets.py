@@ -426,7 +426,7 @@ def _event_values() -> Iterator[bytes]:
         {"e": EventSummary("breaking", 5, 6), "f": EventSummary("closed", 5, 6, "e")}
     )
     yield b"o" + msgspec.msgpack.encode(
-        EditorOverrides(1, (Mute("e", "story", (("bridge", 1.0),), 5),), {"e": ("f", 5)}, {"a": 7})
+        EditorOverrides(1, (Mute("e", "story", (("bridge", 1.0),), 5),), {"e": ("f", 5)}, {"a": (7, "")})
     )
 
 

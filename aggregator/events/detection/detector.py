@@ -429,8 +429,8 @@ class BurstDetector:
     def _apply_overrides(self) -> None:
         """Bring clusters and events in line with the editor overrides. Idempotent."""
         events = self.open_events
-        for id_, first_version in self.overrides.removed_items.items():
-            if any(id_ in event.items for event in events.by_id.values()):
+        for id_, (first_version, event_id) in self.overrides.placed.items():
+            if not event_id and any(id_ in event.items for event in events.by_id.values()):
                 self.remove_article(id_, first_version)
         for absorbed_id, (into_id, _) in self.overrides.merges.items():
             if absorbed_id not in events.by_id:
@@ -445,6 +445,7 @@ class BurstDetector:
                 for member in list(cluster.members.values()):
                     self.window.remove(member)
                     self._remove_from_window(member)
+        self.merger.place(self.overrides, self.clock_ms)
 
 
 def _language_of(cluster: Cluster) -> str:

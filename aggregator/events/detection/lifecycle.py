@@ -308,6 +308,7 @@ class OpenEvents:
         numbers = [member.first_version for member in released]
         event.pending_numbers = [number for number in event.pending_numbers if number not in numbers]
         event.released_numbers += numbers
+        event.busiest = min(event.busiest, event.size)
         event.title, event.surface_forms = "", {}
         self._mark_grown(event)
 

@@ -105,15 +105,35 @@ class ClusterMerger:
     ) -> None:
         self._clusters, self._open_events = clusters, open_events
         self._term_weights, self._check_burst = term_weights, check_burst
+        self._arranged = set[str]()
+
+    def place(self, overrides: EditorOverrides, clock_ms: int) -> None:
+        """Move what editors put into an event to its cluster; an event without a cluster gets one."""
+        events, by_key, new = self._open_events.by_id, self._clusters.by_key, dict[str, Cluster]()
+        for number, event_id in overrides.placed.values():
+            member = self._clusters.find_item(number) if event_id else None
+            if member is None or (cluster := by_key[member.cluster_key]).event_id == event_id:
+                continue
+            if event_id not in events and event_id not in new:
+                new[event_id] = self._clusters.create(member)
+            self._move([member], cluster, new.get(event_id) or by_key[events[event_id].cluster_key])
+            if not cluster.members and cluster.event_id is not None:
+                self._open_events.close(cluster.event_id, clock_ms)
+        for event_id, cluster in new.items():
+            cluster.id = event_id
+            for event in events.values():
+                event.absorbed = [id_ for id_ in event.absorbed if id_ != event_id]
+            self._open_events.fire(cluster, clock_ms, 0.0, 0)
+            events[event_id].reason = ""
 
     def merge_changed_steps(self, overrides: EditorOverrides, clock_ms: int) -> Iterator[None]:
-        """Merge, then divide, what grew, oldest first, in steps; what editors merged is not divided."""
-        key_terms = KeyTermCache(self._term_weights)
+        """Merge, then divide, what grew, oldest first, in steps, except what editors arranged."""
+        key_terms, self._arranged = KeyTermCache(self._term_weights), overrides.arranged
         for key in sorted(self._clusters.changed_keys):
             yield from self._merge_with_candidates(key, key_terms, clock_ms)
         for key in sorted(self._clusters.changed_keys):
             if key in self._clusters.by_key:
-                self._divide(key, overrides, clock_ms)
+                self._divide(key, clock_ms)
 
     def merge(self, into: Cluster, absorbed: Cluster, clock_ms: int) -> None:
         """Move all items of ``absorbed`` into ``into``; if both are events, that of ``absorbed`` closes."""
@@ -133,6 +153,8 @@ class ClusterMerger:
         mixed: list[tuple[Cluster, Cluster, Stories]] = []
 
         def may_merge(a: Cluster, b: Cluster) -> bool:
+            if a.event_id and b.event_id and not self._arranged.isdisjoint((a.event_id, b.event_id)):
+                return False
             if not key_terms.support_merge(a, b):
                 return False
             stories = find_division([*a.members.values(), *b.members.values()], weights.idf)
@@ -174,10 +196,10 @@ class ClusterMerger:
                 return True
         return False
 
-    def _divide(self, key: int, overrides: EditorOverrides, clock_ms: int) -> None:
+    def _divide(self, key: int, clock_ms: int) -> None:
         cluster = self._clusters.by_key[key]
-        if any(into == cluster.event_id for into, _ in overrides.merges.values()):
-            return  # by an editor
+        if cluster.event_id in self._arranged:
+            return
         if cluster.event_id is not None:
             outliers = find_outliers(cluster, self._term_weights.window_count)
             for member in outliers:

@@ -24,7 +24,7 @@ Profile = Iterable[tuple[str, float]]
 FirstReport = tuple[int, str, str]
 # Cosine of two profiles from which an editor's instruction for one event also applies to the other.
 SAME_STORY_COSINE = 0.5
-# Known history. Merges and removed items expire with it; a muted story is usual after it (a routine: always).
+# Known history. Merges and placed items expire with it; a muted story is usual after it (a routine: always).
 HISTORY_DAYS = 7
 HISTORY_MS = HISTORY_DAYS * DAY_MS
 HOURS_PER_DAY = DAY_MS // HOUR_MS
@@ -134,18 +134,30 @@ class Mute(msgspec.Struct, frozen=True, array_like=True):
 class EditorOverrides(msgspec.Struct, frozen=True, array_like=True):
     """All overrides in force; every action increments the revision. The order is the stored format.
 
-    merges         absorbed event id -> (id of the surviving event, time of the action in ms)
-    removed_items  article id -> its first version: articles that belong to no event
+    merges  absorbed event id -> (id of the surviving event, time of the action in ms)
+    placed  article id -> (its first version, id of the event that it belongs to, "" for none)
     """
 
     revision: int = 0
     mutes: tuple[Mute, ...] = ()
     merges: dict[str, tuple[str, int]] = {}
-    removed_items: dict[str, int] = {}
+    placed: dict[str, tuple[int, str]] = {}
+
+    @property
+    def arranged(self) -> set[str]:
+        """The events that only editors merge and divide."""
+        return {event_id for _, event_id in self.placed.values()} | {into for into, _ in self.merges.values()}
+
+    def with_merge(self, absorbed_id: str, into_id: str, at_ms: int) -> EditorOverrides:
+        """With a merge of two events; ``into_id`` "": without it."""
+        merges = {id_: merge for id_, merge in self.merges.items() if id_ != absorbed_id}
+        merges |= {absorbed_id: (into_id, at_ms)} if into_id else {}
+        placed = {id_: to for id_, to in self.placed.items() if to[1] != absorbed_id}
+        return msgspec.structs.replace(self, merges=merges, placed=placed)
 
     def is_removed(self, item: StreamItem) -> bool:
         """Whether an editor removed this article (any version of it) from an event."""
-        return self.removed_items.get(item.id) == item.first_version
+        return self.placed.get(item.id) == (item.first_version, "")
 
     def mute_scope(self, profile: Profile, now_ms: int) -> MuteScope | None:
         """Return the scope of the mute that covers a new event with this profile, or None."""
@@ -162,11 +174,7 @@ class EditorOverrides(msgspec.Struct, frozen=True, array_like=True):
             overrides,
             mutes=tuple(m for m in overrides.mutes if m.until_ms is None or now_ms <= m.until_ms),
             merges={id_: merge for id_, merge in overrides.merges.items() if merge[1] >= oldest_ms},
-            removed_items={
-                id_: number
-                for id_, number in overrides.removed_items.items()
-                if arrival_ms_of(number) >= oldest_ms
-            },
+            placed={i: to for i, to in overrides.placed.items() if arrival_ms_of(to[0]) >= oldest_ms},
         )
 
 

@@ -32,13 +32,17 @@ Key = TypeVar("Key")
 Unsigned = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 # Articles that a report includes in full; it lists the ids of all items.
 MAX_DETAIL_ARTICLES = 50
-# Field that an action requires, and field that it allows.
+# Field that an action requires, and fields that it allows.
 REQUIRED_FIELD = {
     "merge": "into", "remove_item": "item", "note": "text", "delete_note": "note", "assign": "assignee",
-    "set_work_status": "work_status",
+    "set_work_status": "work_status", "move_items": "items", "undo": "of",
 }  # fmt: skip
-ALLOWED_FIELD = {**REQUIRED_FIELD, "mute": "scope", "choose_headline": "item"}
-ACTION_FIELDS = tuple(dict.fromkeys(ALLOWED_FIELD.values()))
+ALLOWED_FIELDS = {
+    **{name: (field,) for name, field in REQUIRED_FIELD.items()},
+    "mute": ("scope",), "choose_headline": ("item",), "remove_item": ("item", "items"),
+    "move_items": ("items", "into"), "set_work_status": ("work_status", "assignee"),
+}  # fmt: skip
+ACTION_FIELDS = tuple(dict.fromkeys(name for names in ALLOWED_FIELDS.values() for name in names))
 
 
 async def list_(service: Service, query: requests.EventsQuery) -> EventsOut:
@@ -107,12 +111,13 @@ def _to_action(body: requests.ActionIn, event_id: str, now_ms: int) -> EditorAct
     given = {name: getattr(body, name) for name in ACTION_FIELDS}
     found = ErrorCollector()
     for name, value in given.items():
-        if value is None and REQUIRED_FIELD.get(body.action) == name:
+        if value is None and REQUIRED_FIELD.get(body.action) == name and not (name == "item" and body.items):
             found.add(f"{name}: required by the action {body.action}.", name, "missing")
-        elif value is not None and ALLOWED_FIELD.get(body.action) != name:
+        elif value is not None and name not in ALLOWED_FIELDS.get(body.action, ()):
             found.add(f"{name}: not allowed with the action {body.action}.", name, "not_allowed")
         elif value is not None and name in ("into", "item"):
             found.run(validate_id, value, name)
+    given["items"] = tuple(dict.fromkeys(body.items or ()))
     if body.text is not None:
         given["text"] = to_plain_text(body.text)
         if not given["text"]:

@@ -63,8 +63,11 @@ ActionName = Literal[
     "assign",
     "set_work_status",
     "choose_headline",
+    "move_items",
+    "undo",
 ]
 WorkStatus = Literal["open", "on_it", "published", "dropped"]
+NewWorkStatus = Literal[WorkStatus, "new", "seen"]
 MuteScope = Literal["story", "routine"]
 RelatedKindName = Literal["", "part_of", "same_event", "same_story", "background", "same_person_or_place"]
 RELATED_KINDS = (
@@ -493,6 +496,7 @@ class ActionOut(Struct):
     """One entry of an event's audit trail. ``event``: id of the event that the editor acted on.
 
     note      id of a deleted note; ``assignee``: "" for nobody; ``work_status``: the new one
+    items     ids of the articles that were moved; ``of``: id of the action that was undone
     """
 
     action: Annotated[ActionName, doc("What to do.", "acknowledge")]
@@ -506,7 +510,12 @@ class ActionOut(Struct):
     item: Annotated[str | None, doc("Id of an article of the event.", "pool-2")]
     note: Annotated[int | None, doc("Id of the note to delete.", 1)]
     assignee: Annotated[str | None, doc('Name of the editor who works on it; "" for nobody.', "Ada")]
-    work_status: Annotated[WorkStatus | None, doc("State of the newsroom's work; null: unchanged.", "on_it")]
+    work_status: Annotated[
+        NewWorkStatus | None, doc("State of the newsroom's work; null: unchanged.", "on_it")
+    ]
+    id: Annotated[int, doc("Id of the action, unique within the event.", 1795164000000)] = 0
+    items: Annotated[list[str], doc("Ids of the moved articles.", ["pool-2"])] = []
+    of: Annotated[int | None, doc("Id of the undone action; null: none.", 1795164000000)] = None
 
 
 class NoteOut(Struct):

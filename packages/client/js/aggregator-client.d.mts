@@ -97,7 +97,7 @@ export class Client {
 /** One entry of an event's audit trail. `event`: id of the event that the editor acted on. */
 export interface ActionOut {
   /** What to do. */
-  action: "acknowledge" | "assign" | "choose_headline" | "delete_note" | "false_alarm" | "merge" | "mute" | "note" | "remove_item" | "set_work_status" | "unacknowledge" | "unlink" | "unmute";
+  action: "acknowledge" | "assign" | "choose_headline" | "delete_note" | "false_alarm" | "merge" | "move_items" | "mute" | "note" | "remove_item" | "set_work_status" | "unacknowledge" | "undo" | "unlink" | "unmute";
   /** Name of the editor. */
   actor: string;
   /** Time. */
@@ -115,7 +115,13 @@ export interface ActionOut {
   /** Name of the editor who works on it; "" for nobody. */
   assignee: string | null;
   /** State of the newsroom's work; null: unchanged. */
-  work_status: "dropped" | "on_it" | "open" | "published" | null;
+  work_status: "dropped" | "new" | "on_it" | "open" | "published" | "seen" | null;
+  /** Id of the action, unique within the event. */
+  id?: number;
+  /** Ids of the moved articles. */
+  items?: Array<string>;
+  /** Id of the undone action; null: none. */
+  of?: number | null;
 }
 
 /** One article with text, html or at least a title; null and an empty text count as not given. */

@@ -154,8 +154,8 @@ def test_an_event_that_falls_below_its_number_ends(removed_first: bool) -> None:
     stream = DetectorStream()
     sent = [stream.send(n / 10) for n in range(20)]
     if removed_first:
-        removed = {item.id: item.first_version for item in sent[:5]}
-        stream.detector.set_overrides(EditorOverrides(removed_items=removed))
+        removed = {item.id: (item.first_version, "") for item in sent[:5]}
+        stream.detector.set_overrides(EditorOverrides(placed=removed))
     assert len(stream.detector.events) == 1
     for item in sent[:5]:
         stream.observe(deleted(item))

@@ -36,7 +36,7 @@ def test_a_mute_without_end_covers_what_an_expired_one_did() -> None:
 def test_a_removed_article_is_recognized_in_every_version() -> None:
     """An article stored anew under the same id after its deletion is another one."""
     item = StreamItem(number=30, first_version=10, id="a1", verdict="new", arrived_ms=0)
-    overrides = EditorOverrides(removed_items={"a1": 10})
+    overrides = EditorOverrides(placed={"a1": (10, ""), "a2": (10, "e1")})
 
     assert overrides.is_removed(item)
     assert overrides.is_removed(replace(item, number=40))
@@ -51,17 +51,17 @@ def test_an_action_drops_what_has_expired() -> None:
         revision=3,
         mutes=(Mute("e1", "story", STORM, until_ms=NOW_MS), Mute("e2", "routine", FERRY)),
         merges={"e3": ("e4", edge_ms)},
-        removed_items={"a1": article_number_at(edge_ms)},
+        placed={"a1": (article_number_at(edge_ms), "")},
     )
     given = msgspec.structs.replace(
         kept,
         mutes=(*kept.mutes, Mute("e5", "story", STORM, until_ms=NOW_MS - 1)),
         merges={**kept.merges, "e6": ("e4", edge_ms - 1)},
-        removed_items={**kept.removed_items, "a2": article_number_at(edge_ms - 1, 2**22 - 1)},
+        placed={**kept.placed, "a2": (article_number_at(edge_ms - 1, 2**22 - 1), "e4")},
     )
 
     assert given.next_revision(NOW_MS) == msgspec.structs.replace(kept, revision=4)
-    assert (len(given.mutes), len(given.merges), len(given.removed_items)) == (3, 2, 2)
+    assert (len(given.mutes), len(given.merges), len(given.placed)) == (3, 2, 2)
 
 
 def test_an_action_changes_only_the_given_fields() -> None:
@@ -73,8 +73,10 @@ def test_an_action_changes_only_the_given_fields() -> None:
 
 def test_the_stored_format_is_the_order_of_the_fields() -> None:
     """Overrides of an earlier release are read again, with the mute's end as an optional last field."""
-    stored = msgspec.msgpack.encode([4, [["e1", "routine", [["storm", 1.0]]]], {"e2": ["e1", 7]}, {"a1": 10}])
+    stored = msgspec.msgpack.encode(
+        [4, [["e1", "routine", [["storm", 1.0]]]], {"e2": ["e1", 7]}, {"a1": [9, ""]}]
+    )
 
     assert msgspec.msgpack.decode(stored, type=EditorOverrides) == EditorOverrides(
-        4, (Mute("e1", "routine", STORM),), {"e2": ("e1", 7)}, {"a1": 10}
+        4, (Mute("e1", "routine", STORM),), {"e2": ("e1", 7)}, {"a1": (9, "")}
     )

@@ -55,11 +55,11 @@ class History:
         elif name == "delete":
             for each in self.found:
                 each.items.pop(article, None)
-            self.stored = [newsroom.remove_item(each, article) for each in self.stored]
+            self.stored = [newsroom.remove_items(each, [article]) for each in self.stored]
         elif name == "publish":
             self.stored[a] = newsroom.rejoin(found.to_event(), self.stored[a])
         elif name == "remove":
-            self.stored[a] = newsroom.remove_item(self.stored[a], article)
+            self.stored[a] = newsroom.remove_items(self.stored[a], [article])
         elif name == "merge" and a != b:
             merge = EditorAction("merge", "Ada", EVENT_MS, f"e{b}", into=f"e{a}")
             self.stored[a], self.stored[b] = newsroom.merge_events(self.stored[a], self.stored[b], merge)

@@ -164,6 +164,9 @@ async def test_an_action_is_applied_and_returned(client: Client, service: FakeSe
         ({"action": "delete_note", "actor": "Ada"}, "note"),
         ({"action": "assign", "actor": "Ada"}, "assignee"),
         ({"action": "set_work_status", "actor": "Ada"}, "work_status"),
+        ({"action": "move_items", "actor": "Ada", "into": "e2"}, "items"),
+        ({"action": "remove_item", "actor": "Ada", "items": []}, "items"),
+        ({"action": "undo", "actor": "Ada"}, "of"),
         ({"action": "set_work_status", "actor": "Ada", "work_status": "done"}, "work_status"),
     ],
 )

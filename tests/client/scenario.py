@@ -55,7 +55,7 @@ async def run(url: str, deadline_s: float, articles: Mapping[str, Article]) -> d
         result["lost_answer"] = short(await client.submit(articles["lost"]))
         result["timeout"] = short(await impatient.submit(articles["hanging"]))
         result["timeout_closed"] = await rejection(strict.submit(articles["hanging"]))
-        result["refused"] = await rejection(client.submit({"id": "empty"}))
+        result["refused"] = short(await client.submit({"id": "empty"}))
         result["related"] = [item.id for item in await client.related(original["id"])]
         result["related_to"] = [item.id for item in await client.related_to({"text": original["text"]})]
         result["related_to_ids"] = (

@@ -18,7 +18,7 @@ from aggregator.app import open_service
 from aggregator.http.server import make_app
 from aggregator.settings import Settings
 from aggregator_client import Client, Unavailable
-from aggregator_client.errors import ConfigurationError, InvalidInput
+from aggregator_client.errors import ConfigurationError
 from tests.client import misbehaving
 from tests.support.factories import story
 from tests.support.hang_limit import HANG_LIMIT_S
@@ -164,18 +164,17 @@ async def test_a_refused_key(key: str, caplog: pytest.LogCaptureFixture) -> None
 
 @pytest.mark.parametrize("mode", ["open", "closed"])
 async def test_an_invalid_article(mode: Any) -> None:
-    """The same in both modes: the service did answer. It is counted as unchecked."""
+    """The same in both modes, alone and in a batch: the service did answer. It is counted as rejected."""
     async with (
         real_service() as (url, crawler, _),
         Client(url, key=crawler, deadline_s=30, on_failure=mode) as client,
     ):
-        with pytest.raises(InvalidInput, match="text"):
-            await client.submit({"id": "a"})
+        alone = await client.submit({"id": "a"})
         batch = await client.submit_many([{"id": "a"}, ARTICLE])
+        assert batch[0] == alone and alone.keep and "text" in alone.problem
         assert [(d.verdict, d.kind) for d in batch] == [("refused", "refused"), ("new", "")]
         assert client.counts == {
-            "unchecked": 2,
-            "unchecked/refused": 2,
+            "rejected": 2,
             "checked": 1,
             "new": 1,
             "problem/undated": 1,

@@ -58,7 +58,7 @@ EXPECTED = {
     "lost_answer": ["new", True, "lost", None, ""],
     "timeout": ["unknown", True, None, None, "timeout"],
     "timeout_closed": ["Unavailable", "timeout"],
-    "refused": ["Rejected", 400],
+    "refused": ["refused", True, None, None, "refused"],
     "related_to_ids": ["absent"],
     "related_to_each": 1,
     "related_limit": 0,
@@ -75,9 +75,9 @@ EXPECTED = {
     "burst": ["duplicate"] * 12,
 }
 LOG = [
-    "1 of 6 articles passed unchecked: refused 1",
+    "1 of 6 articles rejected by the service",
     "1 of 1 articles passed unchecked: timeout 1",
-    "at the end: 2 of 23 articles passed unchecked: refused 2",
+    "at the end: 2 of 23 articles rejected by the service",
     "at the end: 1 of 1 articles passed unchecked: timeout 1",
 ]
 
@@ -141,7 +141,7 @@ async def test_both_clients_get_the_same_results(caplog: pytest.LogCaptureFixtur
         by_python = await scenario.run(url, HANG_LIMIT_S, ARTICLES)
         python_peak = proxy.peak
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    by_python["log"] = [line.split(" (last error")[0] for line in warnings]
+    by_python["log"] = [line.split(" (last ")[0] for line in warnings]
     async with proxied_service() as (proxy, url):
         by_node = await run_script(url)
 

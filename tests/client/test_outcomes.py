@@ -71,6 +71,19 @@ def test_more_than_one_percent_is_an_error_at_the_end(
     ]
 
 
+@pytest.mark.parametrize("effect", ["passed unchecked", ""])
+def test_rejected_articles_are_told_apart(effect: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Also when the caller gets an exception for each article without a verdict."""
+    outcomes = Outcomes("items", effect)
+    outcomes.add_rejected("text: empty.")
+    outcomes.add_unchecked("tls", "TLS failed.")
+
+    rejected = "items rejected by the service (last problem: text: empty)"
+    unchecked = "1 of 2 items passed unchecked: tls 1 (last error: TLS failed); " if effect else ""
+    assert outcomes.summary() == f"{unchecked}1 of 2 {rejected}"
+    assert messages(caplog) == [(logging.WARNING, f"1 of 1 {rejected}")]
+
+
 def test_nothing_is_logged_when_all_articles_were_checked(caplog: pytest.LogCaptureFixture) -> None:
     """Nor when the caller gets an exception for each."""
     checked, raising = Outcomes(), Outcomes(effect="")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from aggregator_client.connection import INITIAL_BACKOFF_S, MAX_BACKOFF_S, Connection
+from aggregator_client.connection import INITIAL_BACKOFF_S, MAX_BACKOFF_S, UNREACHED_KINDS, Connection
 from aggregator_client.decision import Decision, decode_line_decision
 from aggregator_client.errors import ConfigurationError, InputTooLarge, InvalidInput, NotFound, Unavailable
 from aggregator_client.transport import has_too_many_lines, retry
@@ -14,11 +14,12 @@ Result = Decision | Unavailable | ConfigurationError
 
 
 async def submit_lines(
-    connection: Connection, lines: Sequence[bytes], query: str, deadline_s: float
+    connection: Connection, lines: Sequence[bytes], query: str, deadline_s: float, unreached_s: float
 ) -> list[Result]:
     """One result per line, each a JSON article: the Decision, or why there is none after ``deadline_s``.
 
-    ``query``: query string of the call, empty or with its question mark.
+    ``query``: query string of the call, empty or with its question mark. ``unreached_s``: time limit while
+    nothing answers at the address, in seconds.
     """
     results: list[Result] = [Unavailable("The article was not sent.")] * len(lines)
 
@@ -29,14 +30,14 @@ async def submit_lines(
         undecided = [number for number, result in enumerate(results) if isinstance(result, Unavailable)]
         batch = [lines[number] for number in undecided]
         for number, result in zip(
-            undecided, await _post_batch(connection, batch, query, left_s), strict=True
+            undecided, await _post_batch(connection, batch, query, left_s, unreached_s), strict=True
         ):
             # The last attempt may be cut short: an earlier reason says more than its time-out.
             if not (attempts and isinstance(result, Unavailable) and result.kind == "timeout"):
                 results[number] = result
         attempts += 1
         failures = [result for result in results if isinstance(result, Unavailable)]
-        if failures:
+        if failures and failures[-1].kind not in UNREACHED_KINDS:
             raise failures[-1]
 
     with suppress(Unavailable):  # it is among the results
@@ -51,22 +52,23 @@ async def submit_lines(
 
 
 async def _post_batch(
-    connection: Connection, lines: Sequence[bytes], query: str, left_s: float
+    connection: Connection, lines: Sequence[bytes], query: str, left_s: float, unreached_s: float
 ) -> Sequence[Result]:
     """One attempt."""
     if not lines:
         return []
     path = "/v1/articles/batch" + query
     try:
-        answer = await connection.request("POST", path, b"\n".join(lines) + b"\n", left_s, ndjson=True)
+        body = b"\n".join(lines) + b"\n"
+        answer = await connection.request("POST", path, body, left_s, ndjson=True, unreached_s=unreached_s)
         return _parse_answer(answer.body, len(lines))
     except InputTooLarge as error:
         if len(lines) == 1:
             return [Decision("refused", problem=str(error), kind="refused")]
         half = len(lines) // 2
         return [
-            *await _post_batch(connection, lines[:half], query, left_s),
-            *await _post_batch(connection, lines[half:], query, left_s),
+            *await _post_batch(connection, lines[:half], query, left_s, unreached_s),
+            *await _post_batch(connection, lines[half:], query, left_s, unreached_s),
         ]
     except (InvalidInput, NotFound) as error:
         return [Decision("refused", problem=str(error), kind="refused")] * len(lines)

@@ -8,11 +8,11 @@ the client retries within its deadline. Without a verdict after that it **fails 
 | --- | --- | --- |
 | no usable answer within the deadline, whatever the reason | "unknown" | Unavailable |
 | key refused (401, 403) | "unknown" | ConfigurationError |
-| the service rejects the article (400, 413, 422) | InvalidInput | InvalidInput |
+| the service rejects the article (400, 413, 422) | "refused", to be kept | "refused", to be kept |
 | its text was taken down (410) | "refused", not to be kept | "refused", not to be kept |
 
-``submit_many`` returns "refused" for a rejected article. Articles without a verdict are counted, and logged
-when failing open (``outcomes.py``); ``ready`` checks the service and the key before a crawl.
+One article and a batch follow one rule. Articles that were rejected, or got no verdict while failing open,
+are counted and logged (``outcomes.py``); ``ready`` checks the service and the key before a crawl.
 
 An article with the verdict "new" is reserved: later copies are duplicates of it. When the crawler's own
 insert fails, it submits the article again later (the same id gets "new" again) or removes the reservation
@@ -63,7 +63,8 @@ class Client(Reader):
         key: API key, if the service requires one.
         deadline_s: Time limit in seconds for one article from when it is sent, retries included. Answers by
             which a busy service asks for a later attempt extend it (``connection.py``).
-        batch_deadline_s: Time limit in seconds for each batch of ``BATCH_LINES`` articles.
+        batch_deadline_s: Time limit in seconds for each batch of ``BATCH_LINES`` articles; ``deadline_s`` for
+            one that cannot be sent, since nothing answers at ``url``.
         on_failure: "open" or "closed", see the module.
         concurrency: Maximum number of requests in flight; further calls wait for a slot.
         outcomes: Counts the articles; by default a new one.
@@ -134,7 +135,7 @@ class Client(Reader):
     async def submit_many(
         self, articles: Iterable[Mapping[str, Any]], *, dry_run: bool = False
     ) -> list[Decision]:
-        """One Decision per article, in order; a rejected article gets the verdict "refused"."""
+        """One Decision per article, in order. Errors: see the module."""
         decisions: list[Decision] = []
         batch: list[bytes | Decision] = []
         for article in articles:
@@ -220,17 +221,15 @@ class Client(Reader):
         try:
             answer = await self._connection.request("POST", path, self._encode(article), self._deadline_s)
             decision = decode_decision(answer.body, stored=answer.status == 201)
-        except TakenDown as error:
-            decision = Decision("refused", problem=str(error), kind=TAKEN_DOWN)
+        except (InvalidInput, NotFound) as error:
+            kind = TAKEN_DOWN if isinstance(error, TakenDown) else "refused"
+            decision = Decision("refused", problem=str(error), kind=kind)
         except (Unavailable, ConfigurationError) as error:
             decision = _without_verdict(error)
             self._count(decision)
             if not self._fails_open:
                 raise
             return decision
-        except (InvalidInput, NotFound) as error:
-            self._outcomes.add_unchecked("refused", str(error))
-            raise InvalidInput(str(error), field=getattr(error, "field", None)) from None
         self._count(decision)
         return decision
 
@@ -240,13 +239,16 @@ class Client(Reader):
         elif decision.answer is not None or decision.kind == TAKEN_DOWN:
             problems = decision.answer.problems if decision.answer else ()
             self._outcomes.add_checked(decision.kind or decision.verdict, problems, keep=decision.keep)
+        elif decision.verdict == "refused":
+            self._outcomes.add_rejected(decision.problem)
         else:
             self._outcomes.add_unchecked(decision.kind, decision.problem)
 
     async def _submit_batch(self, rows: Sequence[bytes | Decision], dry_run: bool) -> list[Decision]:
         lines = [row for row in rows if isinstance(row, bytes)]
         query = "?dry_run=true" if dry_run else self._query
-        results = iter(await submit_lines(self._connection, lines, query, self._batch_deadline_s))
+        limits_s = self._batch_deadline_s, self._deadline_s
+        results = iter(await submit_lines(self._connection, lines, query, *limits_s))
         decisions: list[Decision] = []
         for row in rows:
             result = row if isinstance(row, Decision) else next(results)

@@ -4,12 +4,14 @@ A request first waits for a free slot, without a time limit: a caller that sends
 is slowed down (backpressure). Its deadline starts when it is sent. Within the deadline it is repeated after a
 broken connection, a time-out and the statuses 408, 429, 502, 503 and 504, since every request is idempotent.
 An answer by which the service asks for a later attempt because it is busy (429, or 503 "overloaded", with
-Retry-After) restarts the deadline after that pause, within ``BUSY_BUDGET_S`` since the first attempt.
+Retry-After) restarts the deadline after that pause, within ``BUSY_BUDGET_S`` since the first attempt. A long
+wait is logged every ``NOTICE_S``.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from dataclasses import dataclass
 
@@ -38,7 +40,11 @@ from aggregator_client.transport import (
 BUSY_BUDGET_S = 10.0
 ATTEMPT_S = 10.0  # a single request that hangs is repeated within a longer deadline
 INITIAL_BACKOFF_S, MAX_BACKOFF_S = 0.02, 2.0
+NOTICE_S = 5.0
 RETRYABLE_STATUSES = frozenset({408, 429, 502, 503, 504})
+UNREACHED_KINDS = frozenset({"connection_refused", "name_resolution"})  # nothing was sent
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ class Connection:
         self._concurrency = concurrency
         self._slots = asyncio.Semaphore(concurrency)
         self._session: aiohttp.ClientSession | None = None
+        self._last_notice_s = float("-inf")
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
@@ -70,7 +77,14 @@ class Connection:
             self._session = None
 
     async def request(
-        self, method: str, path: str, body: bytes | None, deadline_s: float, *, ndjson: bool = False
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        deadline_s: float,
+        *,
+        ndjson: bool = False,
+        unreached_s: float = float("inf"),
     ) -> Response:
         """The answer of a request that succeeded, with a status below 300.
 
@@ -80,18 +94,19 @@ class Connection:
             body: JSON, or with ``ndjson`` one JSON text per line, which is given ``deadline_s`` per attempt.
             deadline_s: Time limit in seconds from sending, retries included.
             ndjson: Whether the body is a batch.
+            unreached_s: Likewise, while nothing answers at the address.
 
         Raises Unavailable with the reason of the last attempt that did not time out; InvalidInput,
         InputTooLarge or NotFound if the service rejects the request, ConfigurationError if it rejects the
         key.
         """
-        answer = await self._request_until(method, path, body, deadline_s, ndjson)
+        answer = await self._request_until(method, path, body, deadline_s, ndjson, unreached_s)
         if answer.status < 300:
             return answer
         raise _error_of(answer)
 
     async def _request_until(
-        self, method: str, path: str, body: bytes | None, deadline_s: float, ndjson: bool
+        self, method: str, path: str, body: bytes | None, deadline_s: float, ndjson: bool, unreached_s: float
     ) -> Response:
         """The first answer that is not to be retried. Raises Unavailable."""
         async with self._slots:
@@ -116,8 +131,13 @@ class Connection:
                 if failure.kind in ("overloaded", "rate_limited") and retry_after_s:
                     busy_end_s = min(started_s + BUSY_BUDGET_S, now_s + wait_s + deadline_s)
                     end_s = max(end_s, busy_end_s)
+                if failure.kind in UNREACHED_KINDS:
+                    end_s = min(end_s, started_s + unreached_s)
                 if now_s + wait_s >= end_s:
                     raise failure
+                if now_s >= max(started_s, self._last_notice_s) + NOTICE_S:
+                    self._last_notice_s = now_s
+                    log.warning("waiting for %d s at most: %s", end_s - now_s, failure)
                 await asyncio.sleep(wait_s)
                 pause_s = min(2 * pause_s, MAX_BACKOFF_S)
 

@@ -1,7 +1,7 @@
 """Counts of what happened to articles at a client, and the log lines about those without a verdict.
 
-Articles without a verdict are logged at most once per ``WARNING_INTERVAL_S``, with the totals so far, and
-once more when the client is closed: as an error if they are more than ``ERROR_SHARE`` of all.
+Articles without a verdict, or rejected, are logged at most once per ``WARNING_INTERVAL_S``, with the totals
+so far, and once more when the client is closed: as an error if they are more than ``ERROR_SHARE`` of all.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class Outcomes:
 
     Args:
         noun: What is counted, in the plural.
-        effect: What happens to one without a verdict, for the log lines; empty: log nothing, since the caller
-            gets an exception for each.
+        effect: What happens to one without a verdict, for the log lines; empty: none about those, since the
+            caller gets an exception for each.
         on_count: Called with the name of each count that is incremented.
         clock: Monotonic, in seconds.
 
     Names of the counts: the verdicts "new", "related", "duplicate" and "taken_down", their sum "checked";
     "duplicate/kept" for a duplicate that the service keeps;
-    "unchecked" and its parts "unchecked/REASON", where REASON is "refused" for an article that the service
-    rejected, "forgotten" for an answer that is ``unchecked``, or the ``kind`` of ``errors.Unavailable``;
+    "unchecked" and its parts "unchecked/REASON", where REASON is "forgotten" for an answer that is
+    ``unchecked``, or the ``kind`` of ``errors.Unavailable``; "rejected" for what the service does not accept;
     "undated" for one whose date could not be read;
     "problem/NAME", see ``VerdictOut.problems``.
     """
@@ -53,14 +53,14 @@ class Outcomes:
     ) -> None:
         self._noun, self._effect, self._on_count = noun, effect, on_count
         self._clock, self._next_warning_s = clock, float("-inf")
-        self._last_problem = ""
+        self._last_problems = {"unchecked": "", "rejected": ""}
         self._closed = False
         self.counts: Counter[str] = Counter()
 
     @property
     def total(self) -> int:
         """Articles with an outcome."""
-        return self.counts["checked"] + self.counts["unchecked"]
+        return self.counts["checked"] + self.counts["unchecked"] + self.counts["rejected"]
 
     def add_checked(self, verdict: str, problems: Sequence[str] = (), *, keep: bool = False) -> None:
         """Count an article with a verdict, whether a duplicate is kept, and what was wrong with it."""
@@ -70,26 +70,32 @@ class Outcomes:
     def add_unchecked(self, kind: str, problem: str) -> None:
         """Count an article without a verdict. ``problem``: one sentence, the last of which is logged."""
         self._add("unchecked", f"unchecked/{kind}")
-        self._last_problem = problem
-        if self._effect and self._clock() >= self._next_warning_s:
-            self._next_warning_s = self._clock() + WARNING_INTERVAL_S
-            log.warning("%s", self.summary())
+        self._warn("unchecked", problem)
+
+    def add_rejected(self, problem: str) -> None:
+        """Count an article that the service does not accept. ``problem``: one sentence."""
+        self._add("rejected")
+        self._warn("rejected", problem)
 
     def add_undated(self) -> None:
         """Count an article that is sent without its date, which could not be read."""
         self._add("undated")
 
     def summary(self) -> str:
-        """One sentence: how many articles got no verdict, by reason, and the last problem."""
-        prefix = "unchecked/"
+        """How many articles got no verdict, by reason, or were rejected, and the last problems; or ""."""
         reasons = ", ".join(
-            f"{name.removeprefix(prefix).replace('_', ' ')} {count}"
+            f"{name.removeprefix('unchecked/').replace('_', ' ')} {count}"
             for name, count in self.counts.most_common()
-            if name.startswith(prefix)
+            if name.startswith("unchecked/")
         )
-        return (
-            f"{self.counts['unchecked']} of {self.total} {self._noun} {self._effect}: {reasons} "
-            f"(last error: {self._last_problem.rstrip('.')})"
+        effects = {
+            "unchecked": f"{self._effect}: {reasons} (last error: " if self._effect else "",
+            "rejected": "rejected by the service (last problem: ",
+        }
+        return "; ".join(
+            f"{self.counts[name]} of {self.total} {self._noun} {effect}{self._last_problems[name]})"
+            for name, effect in effects.items()
+            if effect and self.counts[name]
         )
 
     def close(self) -> None:
@@ -103,10 +109,15 @@ class Outcomes:
         problems = [f"{name[8:]} {count / checked:.0%}" for name, count in found if name[:8] == "problem/"]
         if problems:
             log.info("problems of %d %s: %s", checked, self._noun, ", ".join(problems))
-        if not self._effect or not self.counts["unchecked"]:
-            return
-        is_error = self.counts["unchecked"] > ERROR_SHARE * self.total
-        log.log(logging.ERROR if is_error else logging.WARNING, "at the end: %s", self.summary())
+        if summary := self.summary():
+            is_error = self.counts["unchecked"] + self.counts["rejected"] > ERROR_SHARE * self.total
+            log.log(logging.ERROR if is_error else logging.WARNING, "at the end: %s", summary)
+
+    def _warn(self, name: str, problem: str) -> None:
+        self._last_problems[name] = problem.rstrip(".")
+        if (summary := self.summary()) and self._clock() >= self._next_warning_s:
+            self._next_warning_s = self._clock() + WARNING_INTERVAL_S
+            log.warning("%s", summary)
 
     def _add(self, *names: str) -> None:
         for name in names:

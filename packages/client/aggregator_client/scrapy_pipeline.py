@@ -38,7 +38,7 @@ stored. Needs Scrapy >= 2.14 and its asyncio reactor (the default).
 No item passes unchecked unseen: each is counted in the crawl's stats (``newsdedup/checked`` and its parts by
 verdict, ``newsdedup/unchecked`` and its parts by reason, see ``outcomes.py``), reported by a warning at most
 once a minute, and by an error at the end if more than 1 % passed. An item that the service rejects, such as
-one without a text, passes in both modes and is counted as ``unchecked/refused``. A dropped item is logged in
+one without a text, passes in both modes and is counted as ``newsdedup/rejected``. A dropped item is logged in
 one line. What was wrong with the items as they were extracted is counted as ``newsdedup/problem/NAME`` and
 logged in one line at the end.
 """
@@ -61,7 +61,7 @@ from scrapy.exceptions import CloseSpider, DropItem
 from aggregator_client.client import CONCURRENCY, DEADLINE_S, Client
 from aggregator_client.dates import time_zone, with_parsed_date
 from aggregator_client.decision import ARTICLE_FIELDS, TAKEN_DOWN, Decision
-from aggregator_client.errors import ConfigurationError, InvalidInput, Unavailable
+from aggregator_client.errors import ConfigurationError, Unavailable
 from aggregator_client.feed_ids import global_id, host_of
 from aggregator_client.outcomes import Outcomes
 
@@ -102,9 +102,7 @@ class NewsDedupPipeline:
         self._zone = _parse_zone(settings.get("NEWSDEDUP_TIMEZONE", ""))
         self._outcomes = Outcomes(
             "items",
-            f"got no verdict (held in {self._held_path}, refused ones passed)"
-            if self._fails_closed
-            else "passed unchecked",
+            f"got no verdict (held in {self._held_path})" if self._fails_closed else "passed unchecked",
             on_count=self._count,
         )
         try:
@@ -150,9 +148,8 @@ class NewsDedupPipeline:
         except (Unavailable, ConfigurationError) as error:  # failing closed
             self._hold(article)
             raise _dropped(article, f"held in {self._held_path}: {error}") from None
-        except InvalidInput as error:  # an article that cannot be checked must not be lost
-            log.info("%s passed unchecked: %s", _name_of(article), error)
-            decision = Decision("refused", problem=str(error), kind="refused")
+        if decision.kind == "refused":  # an article that cannot be checked must not be lost
+            log.info("%s was rejected and passes: %s", _name_of(article), decision.problem)
         if decision.kind == TAKEN_DOWN:
             raise _dropped(article, decision.problem)
         if not decision.keep and self._duplicate_mode == "drop":

@@ -33,6 +33,7 @@ const BATCH_LINES = 256;
 const WARNING_INTERVAL_MS = 60_000;
 const ERROR_SHARE = 0.01;
 const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
+const UNREACHED_KINDS = new Set(["connection_refused", "name_resolution"]); // nothing was sent
 const TAKEN_DOWN = "taken_down";
 const FORGOTTEN = "The store of the service had forgotten what it held; see its /readyz";
 const NOT_AN_AGGREGATOR = "The server that answered is not an aggregator service; check the URL.";
@@ -60,13 +61,15 @@ export class Rejected extends Error {
 
 /** Counts of articles by outcome, and the log lines about those without a verdict. */
 class Outcomes {
-  /** @param {{warn(line: string): void, error(line: string): void} | null} log */
-  constructor(log) {
+  /** @param {{warn(line: string): void, error(line: string): void}} log @param {boolean} logsUnchecked */
+  constructor(log, logsUnchecked) {
     this.log = log;
+    this.logsUnchecked = logsUnchecked; // failing closed, the caller gets an error for each
     /** @type {Record<string, number>} */
     this.counts = {};
     this.nextWarningMs = -Infinity;
-    this.lastProblem = "";
+    /** @type {Record<string, string>} */
+    this.lastProblems = {};
     this.closed = false;
   }
 
@@ -79,21 +82,23 @@ class Outcomes {
       const kept = decision.verdict === "duplicate" && decision.keep ? ["duplicate/kept"] : [];
       return this.increment("checked", decision.kind || decision.verdict, ...kept, ...problems);
     }
-    this.increment("unchecked", `unchecked/${forgotten ? "forgotten" : decision.kind}`);
-    this.lastProblem = forgotten || decision.problem;
-    if (performance.now() >= this.nextWarningMs) {
+    const name = decision.verdict === "refused" ? "rejected" : "unchecked";
+    if (name === "rejected") this.increment(name);
+    else this.increment(name, `unchecked/${forgotten ? "forgotten" : decision.kind}`);
+    this.lastProblems[name] = (forgotten || decision.problem).replace(/\.$/, "");
+    if (this.summary() && performance.now() >= this.nextWarningMs) {
       this.nextWarningMs = performance.now() + WARNING_INTERVAL_MS;
-      this.log?.warn(this.summary());
+      this.log.warn(this.summary());
     }
   }
 
   close() {
-    const unchecked = this.counts.unchecked ?? 0;
-    if (this.closed || !unchecked) return;
-    this.closed = true;
+    const undecided = (this.counts.unchecked ?? 0) + (this.counts.rejected ?? 0);
     const line = `at the end: ${this.summary()}`;
-    if (unchecked > ERROR_SHARE * this.total()) this.log?.error(line);
-    else this.log?.warn(line);
+    if (this.closed || !this.summary()) return;
+    this.closed = true;
+    if (undecided > ERROR_SHARE * this.total()) this.log.error(line);
+    else this.log.warn(line);
   }
 
   summary() {
@@ -101,12 +106,18 @@ class Outcomes {
       .filter(([name]) => name.startsWith("unchecked/"))
       .sort((a, b) => b[1] - a[1])
       .map(([name, count]) => `${name.slice("unchecked/".length).replaceAll("_", " ")} ${count}`);
-    const effect = `${this.counts.unchecked} of ${this.total()} articles passed unchecked`;
-    return `${effect}: ${reasons.join(", ")} (last error: ${this.lastProblem.replace(/\.$/, "")})`;
+    const effects = [
+      ["unchecked", this.logsUnchecked ? `passed unchecked: ${reasons.join(", ")} (last error: ` : ""],
+      ["rejected", "rejected by the service (last problem: "],
+    ];
+    return effects
+      .filter(([name, effect]) => effect && this.counts[name])
+      .map(([name, effect]) => `${this.counts[name]} of ${this.total()} articles ${effect}${this.lastProblems[name]})`)
+      .join("; ");
   }
 
   total() {
-    return (this.counts.checked ?? 0) + (this.counts.unchecked ?? 0);
+    return (this.counts.checked ?? 0) + (this.counts.unchecked ?? 0) + (this.counts.rejected ?? 0);
   }
 
   /** @param {string[]} names */
@@ -133,7 +144,7 @@ export class Client {
     this._query = options.backfill ? "?backfill=true" : "";
     this._log = options.log ?? console;
     // Failing closed, the caller gets an exception for each article, so there is nothing to log.
-    this._outcomes = new Outcomes(this._failsOpen ? this._log : null);
+    this._outcomes = new Outcomes(this._log, this._failsOpen);
     this._freeSlots = options.concurrency ?? 8;
     if (!(this._freeSlots >= 1)) throw new TypeError("concurrency: expected 1 or more.");
     /** @type {Array<() => void>} */
@@ -283,12 +294,9 @@ export class Client {
       const answer = await this._request("POST", path, JSON.stringify(article));
       result = decisionOf(parse(answer.text), answer.status === 201);
     } catch (error) {
-      if (error instanceof Rejected && error.problem?.code === TAKEN_DOWN) {
-        return this._settle(undecided("refused", error.message, TAKEN_DOWN));
-      }
       if (error instanceof Rejected && error.status !== 401 && error.status !== 403) {
-        this._outcomes.add(undecided("refused", error.message, "refused"));
-        throw error;
+        const kind = error.problem?.code === TAKEN_DOWN ? TAKEN_DOWN : "refused";
+        return this._settle(undecided("refused", error.message, kind));
       }
       result = /** @type {Error} */ (error);
     }
@@ -323,7 +331,8 @@ export class Client {
       const batch = open.map((index) => lines[index]);
       const answers = await this._postLines(batch, query, end - performance.now());
       open.forEach((index, position) => (results[index] = answers[position]));
-      if (!results.some((result) => result instanceof Unavailable)) return results;
+      const failed = results.find((result) => result instanceof Unavailable);
+      if (!failed || UNREACHED_KINDS.has(/** @type {Unavailable} */ (failed).kind)) return results;
       if (performance.now() + pauseMs >= end) return results;
       await sleep(pauseMs);
     }
@@ -413,6 +422,7 @@ export class Client {
       if (retryAfterMs && (failure.kind === "overloaded" || failure.kind === "rate_limited")) {
         end = Math.max(end, Math.min(started + BUSY_BUDGET_MS, performance.now() + waitMs + deadlineMs));
       }
+      if (UNREACHED_KINDS.has(failure.kind)) end = Math.min(end, started + this._deadlineMs);
       if (performance.now() + waitMs >= end) throw failure;
       await sleep(waitMs);
     }

@@ -276,9 +276,7 @@ class EditorActions:
         action = replace(action, event=event.id, id=action_id(action, event))
         undone = undoable_actions(event).get(action.of or 0) if action.action == "undo" else action
         if undone is None:
-            raise Conflict(
-                f"of: event {event.id} has no action {action.of}, or what it changed changed again."
-            )
+            raise Conflict(f"of: event {event.id} has no action {action.of}, or it was changed again since.")
         if undone.action in ("merge", "remove_item", "move_items"):
             return await self._move(unit, action, *await _ends_of_move(unit, action, event, undone))
         if action.action == "choose_headline" and action.item is not None and action.item not in event.items:

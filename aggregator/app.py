@@ -28,7 +28,7 @@ from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.changes import EditorActions
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.desks import Desks
-from aggregator.events.detection.model import BurstRule, RuleMode
+from aggregator.events.detection.model import BurstRule
 from aggregator.events.read_marks import ReadMarks
 from aggregator.events.repository import NUMBER_KEY_PREFIX, EventRepository
 from aggregator.events.search import EventSearch
@@ -378,12 +378,11 @@ def build_burst_rule(settings: Settings) -> BurstRule:
     """The burst rule of the settings."""
     return BurstRule(
         items=BurstRule().items if settings.burst_items == "auto" else int(settings.burst_items),
-        adapts=settings.burst_items == "auto" and settings.event_rule != "literal",
+        adapts=settings.burst_items == "auto",
         window_ms=int(settings.burst_window_hours * HOUR_MS),
         min_sources=0 if settings.min_sources == "auto" else int(settings.min_sources),
         alerts_per_day=settings.alerts_per_day,
         sensitivity=settings.sensitivity,
-        mode=cast("RuleMode", settings.event_rule),
     )
 
 

@@ -408,7 +408,6 @@ class StreamItem:
     lang: str = ""
     space: str = ""
     published_at_ms: int | None = None
-    fingerprint: int = 0
     terms: tuple[tuple[str, float], ...] = ()
     backfill: bool = False
     problems: int = 0

@@ -22,7 +22,6 @@ from aggregator.errors import ConfigurationError
 ENV_PREFIX = "AGGREGATOR_"
 # Names the configuration file; a variable and no setting, because the file cannot name itself.
 CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
-EVENT_RULES = ("stories", "literal")
 POLICY_NAMES = ("verified", "hamming")
 USER_ROLES = ("reader", "editor", "admin")  # of people; crawlers send keys
 STORE_SCHEMES = (*(s + kind for kind in ("", "+cluster", "+sentinel") for s in ("redis", "rediss")), "unix")
@@ -249,12 +248,6 @@ class Settings:
         "Maximum number of single-article requests that a process handles at once, fewer when they take "
         "long; further ones are answered 503.",
         **_in_range(1, 100_000),
-    )
-    event_rule: str = _option(
-        "stories",
-        "What an event counts: stories (items about one subject, compared with what is usual) or literal "
-        "(fingerprints within 7 bits of one article, the rule of the paper).",
-        **_one_of(*EVENT_RULES),
     )
     burst_items: str = _option(
         "auto",

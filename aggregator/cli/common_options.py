@@ -29,7 +29,7 @@ MODEL_SETTINGS = ("models_dir", "block_plan")
 MIGRATION_SETTINGS = ("migration_models_dir", "migration_block_plan", "migration_serve")
 STORE_SETTINGS = _names("data_dir appendfsync retention_days store_texts")
 DETECTION_SETTINGS = _names(
-    "event_rule burst_items alerts_per_day burst_window_hours min_sources source_families sensitivity"
+    "burst_items alerts_per_day burst_window_hours min_sources source_families sensitivity"
 )
 LOG_SETTINGS = ("log_level", "log_format")
 # What a command needs that opens a store and decides on articles; it must use the settings of the service.

@@ -170,18 +170,17 @@ async def _check_detector(service: Service) -> list[Finding]:
     shown = f"more than {lag}" if lag >= MAX_LAG_COUNTED_ARTICLES else str(lag)
     finding = note if lag > LAG_NOTE_ABOVE_ARTICLES else ok
     findings = [finding("events", f"The detector is {shown} articles behind since its last checkpoint.")]
-    if service.settings.event_rule != "literal":  # which compares with no history
-        history = await service.events.repository.learned_history()
-        learning = history.status(service.clock()) if history else LearningStatus(0.0)
-        sentence = f"{learning}.".capitalize()
-        if history and history.late:
-            findings.append(ok("events", f"Late articles that changed what is usual: {history.late}."))
-        if learning.is_complete:
-            findings.append(ok("events", sentence))
-        else:
-            remedy = "Until then routine may fire; `aggregator learn` shortens it."
-            findings.append(note("events", f"{sentence} {remedy}"))
-        findings += [ok("events", f"{reason}.") for reason in (history.reasons if history else ())]
+    history = await service.events.repository.learned_history()
+    learning = history.status(service.clock()) if history else LearningStatus(0.0)
+    sentence = f"{learning}.".capitalize()
+    if history and history.late:
+        findings.append(ok("events", f"Late articles that changed what is usual: {history.late}."))
+    if learning.is_complete:
+        findings.append(ok("events", sentence))
+    else:
+        remedy = "Until then routine may fire; `aggregator learn` shortens it."
+        findings.append(note("events", f"{sentence} {remedy}"))
+    findings += [ok("events", f"{reason}.") for reason in (history.reasons if history else ())]
     return findings
 
 

@@ -25,7 +25,7 @@ from aggregator.concurrency import YieldControl, yield_control
 from aggregator.domain import StreamItem
 from aggregator.events.changes import EventUnitOfWork
 from aggregator.events.detection.detector import BurstDetector
-from aggregator.events.detection.model import BurstRule, EventChange, LearningStatus, RuleMode
+from aggregator.events.detection.model import BurstRule, EventChange, LearningStatus
 from aggregator.events.detection.top_stories import top_stories
 from aggregator.events.repository import (
     INDEX_FORMAT,
@@ -51,7 +51,7 @@ ITEMS_PER_READ = 100
 ITEMS_PER_POLL = 2000
 CHECKPOINT_INTERVAL_MS = 10_000
 STATE_KEY = b"{events}state"
-FORMAT_BYTE = b"\x01"
+FORMAT_BYTE = b"\x02"
 # Commit attempts of one checkpoint while editors keep changing the overrides.
 MAX_SAVE_ATTEMPTS = 16
 TRIM_EVERY_CHECKPOINTS = 100
@@ -102,7 +102,6 @@ class LeaderState:
 
 class _Position(msgspec.Struct, array_like=True):
     checkpoint: int
-    mode: RuleMode
     streams: dict[bytes, bytes]
 
 
@@ -114,7 +113,7 @@ class DetectorRunner:
 
     ``trusted_clock``: the time by which closed events are removed, in ms; None: that of the call.
     ``families``: known now, for the detector from each checkpoint on. ``has_backlog``: the last ``poll``
-    stopped before the end; ``learning``: None before the first poll and under the literal rule.
+    stopped before the end; ``learning``: None before the first poll.
     """
 
     def __init__(
@@ -161,8 +160,7 @@ class DetectorRunner:
         if self.items_read != self._stories_items and not 0 <= now_ms - self._stories_ms < MINUTE_MS:
             await self._publish_top_stories(leader.detector)
             self._stories_ms, self._stories_items = now_ms, self.items_read
-        if self._rule.mode != "literal":
-            self.learning = leader.detector.learned_history.status(now_ms)
+        self.learning = leader.detector.learned_history.status(now_ms)
         published, leader.published = leader.published, []
         return published
 
@@ -232,23 +230,18 @@ class DetectorRunner:
         await self.repository.store.commit(Transaction((), (write,)))
 
     async def _resume(self, saved: bytes | None) -> LeaderState:
-        """The detector of the last checkpoint, or an empty one; one of another mode closes its events."""
+        """The detector of the last checkpoint, or an empty one."""
         if saved is None or saved[:1] != FORMAT_BYTE:
             return LeaderState(self._new_detector(), {}, saved)
         position = _decode_position(saved)
         # Position and state are written by one commit; if another leader commits between the two reads, our
         # own commit fails on the position.
         state = (await self.repository.store.read([STATE_KEY]))[0]
-        saved_rule = replace(self._rule, mode=position.mode)
         try:
-            detector = BurstDetector.load(zlib.decompress(state or b""), saved_rule, self._term_rates())
+            detector = BurstDetector.load(zlib.decompress(state or b""), self._rule, self._term_rates())
         except (ValueError, zlib.error):
             return LeaderState(self._new_detector(), {}, saved, position.checkpoint)
-        if saved_rule == self._rule:
-            return LeaderState(detector, position.streams, saved, position.checkpoint)
-        leader = LeaderState(self._new_detector(), position.streams, saved, position.checkpoint)
-        leader.pending_changes += detector.close_events()
-        return leader
+        return LeaderState(detector, position.streams, saved, position.checkpoint)
 
     def _new_detector(self) -> BurstDetector:
         return BurstDetector(self._rule, self._term_rates())
@@ -257,11 +250,10 @@ class DetectorRunner:
         """Commit state, positions, changed events and new families; False if another leader won."""
         leader.detector.set_families(self._families())
         number = leader.checkpoint + 1
-        position = FORMAT_BYTE + _encode(_Position(number, self._rule.mode, leader.streams))
+        position = FORMAT_BYTE + _encode(_Position(number, leader.streams))
         for _ in range(MAX_SAVE_ATTEMPTS):
             state = await self._encode_state(leader)
-            is_literal = self._rule.mode == "literal"  # which compares with no history
-            history = b"" if is_literal else _encode(leader.detector.learned_history)
+            history = _encode(leader.detector.learned_history)
             unit = await self._collect_changes(leader, now_ms)
             conflicts = await unit.commit(
                 Put(POSITION_KEY, position), Put(STATE_KEY, state), Put(LEARNING_KEY, history)

@@ -6,7 +6,7 @@
 {events}e:<id>       one event, JSON
 {events}n:<number>   event id of an article (number of its first version, hex); index maintenance removes it
 {events}top-stories  the largest stories of the last hours (``detection/top_stories.py``), JSON
-{events}learning     hours with documents that the detector knows; empty under the literal rule
+{events}learning     hours with documents that the detector knows
 {events}storylines   entries of recent events, to link later ones (``storylines.py``)
 {events}changes      append-only stream of changes for SSE and webhooks, trimmed to ``CHANGE_RETENTION_MS``
 
@@ -180,7 +180,7 @@ class EventRepository:
         return event.items if event is not None else ()
 
     async def learned_history(self) -> LearnedHistory | None:
-        """What the detector knew at its last checkpoint; None without one, or under the literal rule."""
+        """What the detector knew at its last checkpoint; None without one."""
         value = (await self.store.read([LEARNING_KEY]))[0]
         with suppress(DamagedValue):
             return decode_value(_history_decoder, value, "The learned history") if value else None

@@ -116,7 +116,6 @@ def record_fields(record: ArticleRecord) -> dict[str, Any]:
         "lang": record.lang,
         "space": record.space,
         "published_at_ms": record.published_at_ms,
-        "fingerprint": record.fingerprint,
         "terms": record.terms,
     }
 

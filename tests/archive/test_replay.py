@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import pickle
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.models import load_models
 from aggregator.cli import main
-from aggregator.domain import Article
 from aggregator.events.detection.model import BurstRule
-from aggregator_archive.replay import ServiceFingerprints, parse_time_ms, preview, replay, rfc3339
+from aggregator_archive.replay import parse_time_ms, preview, replay, rfc3339
 
 START = datetime(2031, 3, 1, 8, tzinfo=UTC)
 ASPECTS = ("mayor", "rescue", "inquiry", "traffic", "hospital", "witness", "insurance", "ferry", "repair")
@@ -114,13 +110,6 @@ def test_rows_without_a_title_are_skipped() -> None:
     assert run([{"id": "1"}, {"title": None}, {"title": "  "}, {"title": "x", "url": "http://[bad"}]) == []
 
 
-def test_replay_supports_the_literal_rule() -> None:
-    """Equal headlines of different sources have equal fingerprints."""
-    rows = [row(i, "Fund value per share", source=f"s{i}.example") for i in range(16)]
-
-    assert run(rows, BurstRule(mode="literal"))
-
-
 def test_times_are_parsed_and_formatted_as_rfc_3339() -> None:
     """Output is UTC, with milliseconds only if they are not 0; invalid times give None."""
     at_ms = parse_time_ms("2031-03-01T09:30:00.250+01:00")
@@ -197,18 +186,3 @@ def test_a_text_adds_the_names_of_its_opening() -> None:
 
     assert [event["size"] for event in run(rows)] == [20]
     assert run(headlines) == []
-
-
-def test_a_row_has_the_fingerprint_of_the_service() -> None:
-    """Of headline and text, in the space of its language; also after pickling."""
-    row = {"title": "Harbour bridge closed", "text": "A storm damaged its pillars.", "lang": "en"}
-    analysis = Analyzer(load_models()).analyze(Article("a", row["title"], row["text"], lang="en"))
-
-    sent = pickle.loads(pickle.dumps(ServiceFingerprints()))
-
-    assert sent.of_row(row) == (analysis.space, analysis.fingerprint)
-
-
-def test_a_row_without_words_is_in_no_space() -> None:
-    """The service refuses such an article."""
-    assert ServiceFingerprints().of_row({"title": "---", "text": None}) == ("", 0)

@@ -46,7 +46,7 @@ TURN_MS = 53 * 7 * DAY_MS
 def main() -> None:
     options = _options()
     detector = make_detector(BurstRule())
-    items = read_items(_rows(options), detector)
+    items = read_items(_rows(options), detector.rule)
     _load_dictionaries()
     alerts: dict[str, str] = {}
     print(

@@ -206,7 +206,7 @@ async def test_between_checkpoints_only_alerts_are_written(index: FakeIndex) -> 
 
 
 async def test_the_learning_status_is_stored_with_each_checkpoint(index: FakeIndex) -> None:
-    """So it survives a restart, and does not grow by waiting; under the literal rule there is none."""
+    """So it survives a restart, and does not grow by waiting."""
     store = MemoryStore()
     detector = detector_over(store)
     assert await detector.repository.learning(at(0)) is None
@@ -222,10 +222,6 @@ async def test_the_learning_status_is_stored_with_each_checkpoint(index: FakeInd
     after_a_week = await restarted.repository.learning(at(60 * 24 * 9))
 
     assert restarted.learning == learned and after_a_week == LearningStatus(0.0)
-    literal = detector_over(store, BurstRule(mode="literal"))
-    index.add(60 * 30)
-    await literal.poll(index, at(60 * 30))
-    assert (literal.learning, await literal.repository.learning(at(60 * 30))) == (None, None)
 
 
 async def test_an_orderly_stop_saves_a_checkpoint(index: FakeIndex) -> None:
@@ -323,7 +319,7 @@ async def test_a_lost_state_is_rebuilt_without_new_alerts(
 
 
 async def test_another_rule_continues_at_the_same_position(index: FakeIndex) -> None:
-    """New numbers apply from now on; a new mode closes the open events, and reads nothing twice."""
+    """New numbers apply from now on."""
     store = MemoryStore()
     index.burst(10)
     await detector_over(store).poll(index, at(10))
@@ -331,9 +327,7 @@ async def test_another_rule_continues_at_the_same_position(index: FakeIndex) -> 
 
     lower = detector_over(store, BurstRule(items=10))
     assert [c.kind for c in await lower.poll(index, at(12))] == ["fired"]
-    literal = detector_over(store, BurstRule(mode="literal"))
-    assert [c.kind for c in await literal.poll(index, at(13))] == ["closed"]
-    assert literal.items_read == 0
+    assert lower.items_read == 1
 
 
 async def test_a_later_event_of_the_topic_joins_its_storyline_after_a_restart(

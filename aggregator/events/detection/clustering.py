@@ -36,8 +36,6 @@ NORM_STALE_MINUTES = 10
 MAX_TERM_WEIGHT = 255
 # A term of the headline weighs more than those of the opening.
 _OPENING = round(MAX_TERM_WEIGHT * OPENING_WEIGHT)
-# Hamming distance up to which fingerprints are near under the literal rule.
-RADIUS_BITS = 7
 # Latest items of a cluster that decide whether it is news: a series of hundreds is checked with every item.
 MAX_EXAMINED_ITEMS = 64
 
@@ -50,7 +48,6 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     terms        term -> weight, an integer 1..255, so that sums are exact
     is_counted   whether it counts towards the burst rule
     cosine       similarity to its cluster when it joined, 0..1; ``cluster_key`` -1: no cluster
-    space        only fingerprints of one space are comparable
     desk_prefix  what was removed from the start of the headline as it was sent ("UPDATE 2-")
     is_usual     whether its source publishes here on most days (``voices.py``)
     published_ms  of a late item, which is in the window from its arrival: when it was published; else 0
@@ -66,9 +63,7 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     is_counted: bool
     cosine: float
     cluster_key: int
-    fingerprint: int = 0
     lang: str = ""
-    space: str = ""
     desk_prefix: str = ""
     is_usual: bool = False
     published_ms: int = 0

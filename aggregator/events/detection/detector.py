@@ -14,7 +14,7 @@ from aggregator.analysis.term_frequencies import TermRates
 from aggregator.analysis.text.normalization import source_key, split_headline
 from aggregator.domain import StreamItem, publication_time
 from aggregator.events.detection import expectation, newsworthiness, state
-from aggregator.events.detection.assignment import ClusterAssignment, HammingMode
+from aggregator.events.detection.assignment import ClusterAssignment
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline, documents_in
 from aggregator.events.detection.clustering import Cluster, ClusterIndex, WindowItem
 from aggregator.events.detection.developments import StoryMemory
@@ -56,10 +56,9 @@ class BurstDetector:
         self.term_weights = TermWeights(rule, self.baseline, self.cold_start)
         self.open_events = OpenEvents(rule, self.clusters, self.term_weights.weigh, self.baseline.idf)
         self.open_events.voice_of = self.voice_of
-        self.hamming_mode = HammingMode() if rule.mode == "literal" else None
         self.memory = Memory()
         parts = self.clusters, self.open_events, self.term_weights
-        self.assignment = ClusterAssignment(rule, *parts, self.hamming_mode)
+        self.assignment = ClusterAssignment(*parts)
         self.merger = ClusterMerger(*parts, self._check_burst)
         self.overrides = EditorOverrides()
 
@@ -94,10 +93,7 @@ class BurstDetector:
         at_ms = self.memory.late.place(item, at_ms, now_ms, window_ms, source)
         member = to_window_item(item, at_ms, self.clock_ms, window_ms)
         member.is_usual = self.memory.voices.is_usual(item.lang, key)
-        if self.hamming_mode is not None:
-            self._add_to_window(member)
-            self.assignment.assign_by_hamming_distance(member, self.clock_ms)
-        elif member.is_counted:
+        if member.is_counted:
             self._add_to_window(member)
             cluster = self.assignment.assign(member, duplicate_cluster)
             if cluster.event_id is None:
@@ -161,12 +157,6 @@ class BurstDetector:
         """Return the changes since the last call, in order, each with the present version of its event."""
         return self.open_events.drain_changes()
 
-    def close_events(self) -> list[EventChange]:
-        """Close all open events, when another rule takes over; returns the changes."""
-        for event_id in list(self.open_events.by_id):
-            self.open_events.close(event_id, self.clock_ms)
-        return self.drain_changes()
-
     @property
     def events(self) -> list[DetectedEvent]:
         """Open events, in order of detection."""
@@ -204,7 +194,7 @@ class BurstDetector:
 
     def _capture(self) -> DetectorState:
         """The state; it shares objects with the parts, so it must be encoded before they change."""
-        hamming, baseline = self.hamming_mode, self.baseline
+        baseline = self.baseline
         return DetectorState(
             clock_ms=self.clock_ms,
             next_cluster_key=self.clusters.next_key,
@@ -212,8 +202,6 @@ class BurstDetector:
             clusters=list(self.clusters.by_key.values()),
             changed_clusters=list(self.clusters.changed_keys),
             needs_headline=list(self.open_events.needs_headline),
-            pending=[m for m in hamming.pending.values() if m.cluster_key < 0] if hamming else [],
-            seeds=hamming.seeds if hamming else [],
             events=list(self.open_events.by_id.values()),
             first_hour=baseline.first_hour,
             idf_documents=baseline.idf_documents,
@@ -237,15 +225,7 @@ class BurstDetector:
         self.clusters.changed_keys = dict.fromkeys(state.changed_clusters)
         self.open_events.needs_headline = dict.fromkeys(state.needs_headline)
         self.open_events.by_id = {event.id: event for event in state.events}
-        pending = {m.first_version: m for m in state.pending}
-        self.window = deque(
-            self.clusters.by_key[key].members[first] if key >= 0 else pending[first]
-            for key, first in state.window
-        )
-        if self.hamming_mode is not None:
-            for member in state.pending:
-                self.hamming_mode.insert(member)
-            self.hamming_mode.seeds = state.seeds
+        self.window = deque(self.clusters.by_key[key].members[first] for key, first in state.window)
         baseline, hour = self.baseline, state.clock_ms // HOUR_MS
         baseline.first_hour, baseline.known_hour = state.first_hour, state.known_hour
         baseline.idf_documents = state.idf_documents
@@ -262,30 +242,20 @@ class BurstDetector:
     def _remove_from_window(self, member: WindowItem) -> None:
         if member.is_counted:
             self.term_weights.remove(member)
-        if self.hamming_mode is not None:
-            self.hamming_mode.remove(member)
-        if member.cluster_key >= 0:
-            cluster = self.clusters.remove_item(member)
-            if not cluster.members and cluster.event_id is not None:
-                event = self.open_events.by_id[cluster.event_id]
-                self.memory.bursts.raise_peak(cluster.key, len(event.voices))
-                self.open_events.close(cluster.event_id, self.clock_ms)
-                if self.hamming_mode is not None:
-                    self.hamming_mode.seeds = [
-                        s for s in self.hamming_mode.seeds if s.cluster_key != cluster.key
-                    ]
+        cluster = self.clusters.remove_item(member)
+        if not cluster.members and cluster.event_id is not None:
+            event = self.open_events.by_id[cluster.event_id]
+            self.memory.bursts.raise_peak(cluster.key, len(event.voices))
+            self.open_events.close(cluster.event_id, self.clock_ms)
 
     def _merge_changed_clusters(self) -> Iterator[None]:
-        if self.hamming_mode is None:
-            yield from self.merger.merge_changed_steps(self.overrides, self.clock_ms)
+        yield from self.merger.merge_changed_steps(self.overrides, self.clock_ms)
         self.clusters.end_round()
 
     # -- one item ------------------------------------------------------------------------------
 
     def _apply_update(self, item: StreamItem) -> bool:
         member = self.clusters.find_item(item.first_version)
-        if member is None and self.hamming_mode is not None:
-            member = self.hamming_mode.pending.get(item.first_version)
         if member is None:
             return False
         member.desk_prefix, member.title = split_headline(item.title)
@@ -321,7 +291,7 @@ class BurstDetector:
     def remove_article(self, item_id: str, first_version: int, *, is_deleted: bool = False) -> None:
         """Remove an article that an editor removed from its event, or that was deleted, which may end it."""
         members = [member for member in self.window if member.first_version == first_version]
-        ended_ms = self.clock_ms if is_deleted and self.hamming_mode is None else None
+        ended_ms = self.clock_ms if is_deleted else None
         self.open_events.remove_article(item_id, ended_ms)
         for member in members:
             self.window.remove(member)

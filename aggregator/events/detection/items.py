@@ -87,9 +87,7 @@ def to_window_item(item: StreamItem, at_ms: int, clock_ms: int, window_ms: int) 
         published_ms=at_ms if item.backfill else 0,
         cosine=1.0,
         cluster_key=-1,
-        fingerprint=item.fingerprint,
         lang=item.lang,
-        space=item.space,
         desk_prefix=desk_prefix,
     )
 

@@ -23,7 +23,6 @@ import xxhash
 from aggregator.events.detection import description
 from aggregator.events.detection.clustering import (
     JOIN_COSINE,
-    RADIUS_BITS,
     Cluster,
     ClusterIndex,
     TermWeigher,
@@ -388,8 +387,6 @@ class OpenEvents:
         about = ", ".join(event.surface_forms.get(term) or term for term in event.terms[:3])
         items = f"{number} items{outlets} in {_format_duration(minutes)} about {about}"
         hours, limit = f"{self._rule.window_ms / HOUR_MS:g} h", f"more than {needed}"
-        if self._rule.mode == "literal":
-            return f"{items}, within {RADIUS_BITS} bits of one of them; {limit} in {hours} make an event."
         none = event.expected < NEGLIGIBLE_SHARE
         usual = "none is usual" if none else f"{event.expected:.1f} are usual"
         new = f"{new_source_items} of {number} items from sources first seen today; "

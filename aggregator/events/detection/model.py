@@ -18,7 +18,6 @@ from aggregator.time_units import DAY_MS, HOUR_MS
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
 ChangeKind = Literal["fired", "updated", "development", "doubled", "merged", "closed"]
 MuteScope = Literal["story", "routine"]
-RuleMode = Literal["stories", "literal"]
 Profile = Iterable[tuple[str, float]]
 # Time in ms, article id and source.
 FirstReport = tuple[int, str, str]
@@ -43,7 +42,6 @@ class BurstRule:
     min_sources   distinct sources that a firing cluster needs; 0: voices are counted (``voices.py``)
     alerts_per_day  above this number, more items are needed, as far as ``adapts`` lowered it
     sensitivity   a cluster must have 4 / sensitivity times its expectation
-    mode          "stories", or "literal": more than ``items`` items within 7 bits of one (Hu & You 2017)
     """
 
     items: int = 15
@@ -52,7 +50,6 @@ class BurstRule:
     min_sources: int = 1
     alerts_per_day: float = 2.0
     sensitivity: float = 1.0
-    mode: RuleMode = "stories"
 
 
 @dataclass(frozen=True, slots=True)

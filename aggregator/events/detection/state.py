@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from aggregator.events.detection.clustering import Cluster, WindowItem
+from aggregator.events.detection.clustering import Cluster
 from aggregator.events.detection.items import UndatedArticles
 from aggregator.events.detection.late import LateArticles
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.voices import Bursts, Voices
 
-FORMAT_BYTE = b"\x08"
+FORMAT_BYTE = b"\x09"
 # List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
 ENTRIES_PER_CHUNK = 64
 _encoder = msgspec.msgpack.Encoder()
@@ -34,8 +34,7 @@ class Memory(msgspec.Struct, array_like=True):
 class DetectorState(msgspec.Struct, array_like=True):
     """Everything a detector remembers, without rule and overrides. The order is the saved format.
 
-    window    (cluster key or -1, first version) of each item, in order of time
-    pending   items of no cluster (literal rule only); seeds: items that fired
+    window    (cluster key, first version) of each item, in order of time
     hours     (hour since 1970, first versions of its documents, 8 bytes each, documents by term)
     """
 
@@ -45,8 +44,6 @@ class DetectorState(msgspec.Struct, array_like=True):
     clusters: list[Cluster]
     changed_clusters: list[int]
     needs_headline: list[str]
-    pending: list[WindowItem]
-    seeds: list[WindowItem]
     events: list[OpenEvent]
     first_hour: int | None
     idf_documents: int

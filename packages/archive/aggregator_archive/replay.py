@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
@@ -31,47 +30,15 @@ Row = Mapping[str, Any]
 AnalyzeRow = Callable[[Row], tuple[str, WeightedTerms]]
 
 
-class ServiceFingerprints:
-    """Fingerprints of rows as the service computes them, for the literal rule; picklable.
-
-    ``models_dir``: directory of fitted feature models; empty: the shipped ones.
-    """
-
-    def __init__(self, models_dir: str = "") -> None:
-        self._models_dir = models_dir
-        self._analyzer: Analyzer | None = None
-
-    def __reduce__(self) -> tuple[type[ServiceFingerprints], tuple[str]]:
-        return ServiceFingerprints, (self._models_dir,)
-
-    def of_row(self, row: Row) -> tuple[str, int]:
-        """Return (space, fingerprint) of a row's ``title`` and ``text``; ("", 0) if it has no words."""
-        lang = _text_of(row, "lang") or None
-        article = Article(id="row", title=_text_of(row, "title"), text=_text_of(row, "text"), lang=lang)
-        try:
-            analysis = self._loaded().analyze(article)
-        except AggregatorError:
-            return "", 0
-        return analysis.space, analysis.fingerprint
-
-    def _loaded(self) -> Analyzer:
-        if self._analyzer is None:
-            self._analyzer = Analyzer(load_models(Path(self._models_dir) if self._models_dir else None))
-        return self._analyzer
-
-
-def replay(
-    rows: Iterable[Row], rule: BurstRule, fingerprints: ServiceFingerprints | None = None
-) -> Iterator[dict[str, Any]]:
+def replay(rows: Iterable[Row], rule: BurstRule) -> Iterator[dict[str, Any]]:
     """Yield the last version of each event that fired as a dict, in order of ``detected_at``.
 
     ``rows``: ``id, title, text, url, source, published_at, lang`` (RFC 3339 time; only ``title`` is needed),
     in order of time. A row without a valid time gets the time of the previous row; a row dated over one
-    window after its successor is treated as undated. ``fingerprints``: those of the literal rule; None: of
-    the shipped models.
+    window after its successor is treated as undated.
     """
     latest: dict[str, Event] = {}  # in order of detection
-    for event, is_closed in changed_events(rows, rule, fingerprints):
+    for event, is_closed in changed_events(rows, rule):
         latest[event.id] = event
         if not is_closed:
             continue
@@ -87,15 +54,12 @@ def make_detector(rule: BurstRule) -> BurstDetector:
 
 
 def changed_events(
-    rows: Iterable[Row],
-    rule: BurstRule,
-    fingerprints: ServiceFingerprints | None = None,
-    analyze: AnalyzeRow | None = None,
+    rows: Iterable[Row], rule: BurstRule, analyze: AnalyzeRow | None = None
 ) -> Iterator[tuple[Event, bool]]:
     """Yield (event, whether it is closed) for every event that changed, once per minute of virtual time."""
     detector, storylines = make_detector(rule), Storylines()
     minute = 0
-    for item in read_items(rows, detector, fingerprints, analyze):
+    for item in read_items(rows, rule, analyze):
         detector.observe(item, item.arrived_ms)
         if item.arrived_ms // MINUTE_MS != minute:
             minute = item.arrived_ms // MINUTE_MS
@@ -115,15 +79,13 @@ class Preview:
     alerts: tuple[DetectedEvent, ...]
 
 
-def preview(
-    rows: Iterable[Row], rule: BurstRule, span_ms: int, fingerprints: ServiceFingerprints | None = None
-) -> list[Preview]:
+def preview(rows: Iterable[Row], rule: BurstRule, span_ms: int) -> list[Preview]:
     """The alerts of the last ``span_ms`` of ``rows`` at half, once and twice the rule's sensitivity."""
     rules = [replace(rule, sensitivity=rule.sensitivity * factor) for factor in (0.5, 1.0, 2.0)]
     detectors = [make_detector(variant) for variant in rules]
     fired: list[dict[str, DetectedEvent]] = [{} for _ in rules]
     until_ms = 0
-    for item in read_items(rows, detectors[1], fingerprints):
+    for item in read_items(rows, rule):
         until_ms = max(until_ms, item.arrived_ms)
         for detector, events in zip(detectors, fired, strict=True):
             detector.observe(item, item.arrived_ms)
@@ -141,20 +103,10 @@ def _alerts_since(events: Iterable[DetectedEvent], since_ms: int) -> tuple[Detec
 
 
 def read_items(
-    rows: Iterable[Row],
-    detector: BurstDetector,
-    fingerprints: ServiceFingerprints | None = None,
-    analyze: AnalyzeRow | None = None,
+    rows: Iterable[Row], rule: BurstRule, analyze: AnalyzeRow | None = None
 ) -> Iterator[StreamItem]:
-    """One stream item per row with a title; fingerprints only under the literal rule.
-
-    ``analyze``: by default as the service does (``RowAnalyzer``).
-    """
-    if detector.rule.mode != "literal":
-        fingerprints = None
-    elif fingerprints is None:
-        fingerprints = ServiceFingerprints()
-    return _RowReader(detector.rule, fingerprints, analyze or RowAnalyzer()).items(rows)
+    """One stream item per row with a title. ``analyze``: by default as the service does (``RowAnalyzer``)."""
+    return _RowReader(rule, analyze or RowAnalyzer()).items(rows)
 
 
 def event_row(event: Event) -> dict[str, Any]:
@@ -236,7 +188,6 @@ class _RowReader:
     """
 
     rule: BurstRule
-    fingerprints: ServiceFingerprints | None
     analyze: AnalyzeRow
     row_count: int = 0
     seen_titles: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -256,7 +207,6 @@ class _RowReader:
         number = article_number_at(now_ms, self.row_count)
         original = self._first_number_of(normalize(title), number, now_ms)
         lang, terms = self.analyze(row)
-        space, fingerprint = self.fingerprints.of_row(row) if self.fingerprints else ("", 0)
         return StreamItem(
             number=number,
             first_version=number,
@@ -270,8 +220,6 @@ class _RowReader:
             source=_source(row),
             lang=lang,
             published_at_ms=published_ms,
-            space=space,
-            fingerprint=fingerprint,
             terms=tuple(terms),
         )
 

@@ -18,7 +18,6 @@ from aggregator.events.detection.items import (
     limit_per_minute,
     to_window_item,
 )
-from aggregator.events.detection.model import BurstRule
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from tests.events.detection.test_expectation import REACTIONS, terms
 from tests.support.detector_stream import START_MS, DetectorStream
@@ -149,15 +148,6 @@ def test_a_backfilled_article_joins_an_event_uncounted() -> None:
     assert item.id in event.items and (event.size, event.peak) == (17, 16)
     assert event.first_seen_ms == START_MS - 9 * HOUR_MS
     assert event.last_seen_ms == START_MS + 15 * MINUTE_MS
-
-
-def test_under_the_literal_rule_backfilled_articles_fire_nothing() -> None:
-    """They are no neighbor that counts, and do not fire for others."""
-    stream = DetectorStream(BurstRule(mode="literal"))
-    for i in range(40):
-        stream.send(i, backfill=True, published_at_ms=START_MS, fingerprint=7, space="en.1")
-
-    assert stream.fired == []
 
 
 def test_a_poll_of_one_source_does_not_look_like_acceleration() -> None:

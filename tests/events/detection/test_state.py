@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -17,12 +15,10 @@ from tests.support.detector_stream import RULE, DetectorStream
 
 
 @settings(max_examples=40, deadline=None)
-@given(given_steps=steps, cut=st.integers(0, 120), mode=st.sampled_from(["stories", "literal"]))
-def test_a_loaded_detector_continues_bit_for_bit(
-    given_steps: list[Step], cut: int, mode: Literal["stories", "literal"]
-) -> None:
+@given(given_steps=steps, cut=st.integers(0, 120))
+def test_a_loaded_detector_continues_bit_for_bit(given_steps: list[Step], cut: int) -> None:
     """Saved and loaded at any step, it returns the same changes and reaches the same bytes."""
-    rule = BurstRule(items=4, mode=mode)
+    rule = BurstRule(items=4)
     whole, stream = BurstDetector(rule), DetectorStream(rule)
     feed_steps(whole, stream, given_steps[:cut])
     whole.drain_changes()

@@ -48,7 +48,7 @@ def add_replay_command(commands: Any) -> None:
     )  # fmt: skip
     common_options.add_progress_option(command)
     common_options.add_settings_options(
-        command, (*common_options.DETECTION_SETTINGS, "models_dir", *common_options.LOG_SETTINGS)
+        command, (*common_options.DETECTION_SETTINGS, *common_options.LOG_SETTINGS)
     )
 
 

@@ -15,7 +15,6 @@ from aggregator.cli.progress import ItemProgress
 from aggregator.errors import EXIT_OK, InvalidInput
 from aggregator.settings import Settings
 from aggregator_archive import replay as replaying
-from aggregator_archive.replay import ServiceFingerprints
 from aggregator_archive.rows import read_rows
 
 if TYPE_CHECKING:
@@ -30,16 +29,16 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Write one line per event, or with ``--preview`` the number of alerts. Raises InvalidInput."""
     jsonl.check_readable(args.files)
-    rule, fingerprints = build_burst_rule(settings), ServiceFingerprints(settings.models_dir)
+    rule = build_burst_rule(settings)
     with (
         ItemProgress("articles", shown=not args.no_progress) as progress,
         jsonl.open_output(args.out) as write,
     ):
         rows = _require_dates(_counted(read_rows(args.files), progress))
         if args.preview is not None:
-            _write_preview(rows, rule, args.preview, fingerprints, write)
+            _write_preview(rows, rule, args.preview, write)
             return EXIT_OK
-        events = _write_events(rows, rule, fingerprints, write)
+        events = _write_events(rows, rule, write)
     print(f"{progress.count} articles, {events} event{'s' * (events != 1)}", file=sys.stderr)
     return EXIT_OK
 
@@ -50,19 +49,17 @@ def _counted(rows: Rows, progress: ItemProgress) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _write_events(rows: Rows, rule: BurstRule, fingerprints: ServiceFingerprints, write: Write) -> int:
+def _write_events(rows: Rows, rule: BurstRule, write: Write) -> int:
     count = 0
-    for event in replaying.replay(rows, rule, fingerprints):
+    for event in replaying.replay(rows, rule):
         write(msgspec.json.encode(event))
         count += 1
     return count
 
 
-def _write_preview(
-    rows: Rows, rule: BurstRule, span_ms: int, fingerprints: ServiceFingerprints, write: Write
-) -> None:
+def _write_preview(rows: Rows, rule: BurstRule, span_ms: int, write: Write) -> None:
     """Write the number of alerts under these settings, and under half and twice the sensitivity."""
-    previews = replaying.preview(rows, rule, span_ms, fingerprints)
+    previews = replaying.preview(rows, rule, span_ms)
     current = previews[1]
     since, until = replaying.rfc3339(current.since_ms), replaying.rfc3339(current.until_ms)
     write(f"alerts from {since} to {until}".encode())

@@ -7,10 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from aggregator.errors import InvalidInput
-from aggregator.events.detection.model import BurstRule, RuleMode
+from aggregator.events.detection.model import BurstRule
 from aggregator_archive import replay
 from aggregator_archive.notebook.tables import Columns, Row, read_rows, rename_fields
-from aggregator_archive.replay import ServiceFingerprints
 
 EVENT_COLUMNS = (
     "id", "title", "detected_at", "first_seen", "last_seen", "size", "peak", "sources", "items", "terms",
@@ -25,7 +24,6 @@ class EventDetector:
     window      length of the time window
     min_sources distinct sources that an event needs
     sensitivity an event must have 4 / sensitivity times the items that are usual for its terms
-    mode        "stories", or "literal" for the rule of Hu & You (2017)
     columns     field -> column, for columns with other names than the fields of an article
     """
 
@@ -36,19 +34,15 @@ class EventDetector:
         window: timedelta = timedelta(hours=4),
         min_sources: int = 1,
         sensitivity: float = 1.0,
-        mode: RuleMode = "stories",
         columns: Mapping[str, str] | None = None,
-        models_dir: str = "",
     ) -> None:
         self._rule = BurstRule(
             items=items,
             window_ms=round(window.total_seconds() * 1000),
             min_sources=min_sources,
             sensitivity=sensitivity,
-            mode=mode,
         )
         self._columns = dict(columns or {})
-        self._fingerprints = ServiceFingerprints(models_dir)
 
     def run(self, table: Any) -> Columns:
         """Return the events as columns, one value per event in order of detection (``EVENT_COLUMNS``).
@@ -62,7 +56,7 @@ class EventDetector:
         if not any(at_ms is not None for at_ms, _ in rows):
             raise InvalidInput("No row has a valid `published_at` (RFC 3339), so there is nothing to replay.")
         rows.sort(key=lambda dated: -1 if dated[0] is None else dated[0])
-        events = list(replay.replay((row for _, row in rows), self._rule, self._fingerprints))
+        events = list(replay.replay((row for _, row in rows), self._rule))
         return {name: [event[name] for event in events] for name in EVENT_COLUMNS}
 
 

@@ -28,10 +28,9 @@ from aggregator_lab.evaluation.rankings import RANKINGS
 from aggregator_lab.labeled import load_articles, load_labeled, originals_first, shuffle
 
 if TYPE_CHECKING:
-    from aggregator.events.detection.model import RuleMode
     from aggregator_lab.labeled import LabeledArticle
 
-RULE_MODES: tuple[RuleMode, ...] = ("stories", "literal")
+RULE_MODES = ("stories", "literal")
 
 
 def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
@@ -229,25 +228,24 @@ def open_benchmark(args: argparse.Namespace, settings: Settings) -> int:
 def events(args: argparse.Namespace, settings: Settings) -> int:
     """Score event detection on known events."""
     from aggregator.app import build_burst_rule
-    from aggregator_archive.replay import ServiceFingerprints
     from aggregator_lab.evaluation import event_metrics
     from aggregator_lab.evaluation import events as protocol
 
     lists = [Path(file) for file in args.files]
     windows = Path(args.windows) if args.windows else lists[0].parent
     rule = build_burst_rule(settings)
-    fingerprints = ServiceFingerprints(settings.models_dir)
     with contextlib.ExitStack() as stack:
         executor = stack.enter_context(ProcessPoolExecutor(args.processes)) if args.processes > 1 else None
         reports = [
             protocol.evaluate(
                 windows,
                 lists,
-                dataclasses.replace(rule, mode=mode),
+                rule,
+                label=mode,
                 executor=executor,
-                fingerprints=fingerprints,
+                models_dir=settings.models_dir,
             )
-            for mode in (RULE_MODES if args.mode == "both" else (args.mode or rule.mode,))
+            for mode in (RULE_MODES if args.mode == "both" else (args.mode,))
         ]
     if args.json:
         results = [report.as_json() for report in reports]

@@ -218,8 +218,8 @@ def _add_events(protocols: Any) -> None:
     _add_processes_option(command, "recordings")
     _add_json_option(command)
     command.add_argument(
-        "--mode", choices=("stories", "literal", "both"),
-        help="event rule to score, or both to compare them (default: the setting event_rule)",
+        "--mode", choices=("stories", "literal", "both"), default="stories",
+        help="event rule to score: that of the service (default), that of Hu & You (2017), or both",
     )  # fmt: skip
     add_settings_options(command, (*DETECTION_SETTINGS, "models_dir", *LOG_SETTINGS))
 

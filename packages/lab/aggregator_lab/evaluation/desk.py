@@ -209,7 +209,7 @@ def run(
             rows[row["id"]] = row
             yield row
 
-    for event, _ in changed_events(observed(), rule, None, lambda row: row["analyzed"]):
+    for event, _ in changed_events(observed(), rule, lambda row: row["analyzed"]):
         states[event.id] = event
     orders |= {number: _front_page(states.values(), at_ms) for at_ms, number in waiting}
     fired = sorted(states.values(), key=lambda event: (event.detected_at_ms, event.id))

@@ -24,13 +24,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.errors import InvalidInput
 from aggregator.events.detection.model import BurstRule
 from aggregator.events.event import Event
 from aggregator.time_units import DAY_MS
-from aggregator_archive.replay import ServiceFingerprints, changed_events, parse_time_ms
+from aggregator_archive.replay import changed_events, parse_time_ms
 from aggregator_archive.rows import read_rows
+from aggregator_lab.evaluation import literal_rule
 from aggregator_lab.evaluation.event_metrics import Alert, EventReport, KnownEvent, WindowResult
+from aggregator_lab.evaluation.literal_rule import LiteralEvent, literal_events
 
 JUDGED_ITEMS = 16
 MIN_MATCHING_SHARE = 0.6
@@ -58,34 +61,37 @@ def evaluate(
     lists: Sequence[Path],
     rule: BurstRule,
     *,
-    label: str = "",
+    label: str = "stories",
     executor: Executor | None = None,
-    fingerprints: ServiceFingerprints | None = None,
+    models_dir: str = "",
 ) -> EventReport:
     """Replay under ``rule`` every window file (in directory ``windows``) that the files ``lists`` name.
 
-    ``executor`` (processes) replays windows in parallel; results do not depend on it. ``fingerprints``: those
-    of the literal rule; None: of the shipped models. Raises InvalidInput.
+    ``executor`` (processes) replays windows in parallel; results do not depend on it. ``label``: "literal"
+    for the rule of ``literal_rule.py``, with the models in ``models_dir``. Raises InvalidInput.
     """
     known_events = [known for path in lists for known in read_known_events(path)]
     missing = [k.window_file for k in known_events if not (windows / k.window_file).is_file()]
     if missing:
         raise InvalidInput(f"{windows} lacks {', '.join(missing)}, which {', '.join(map(str, lists))} name.")
-    run = partial(evaluate_window, windows, rule, fingerprints or ServiceFingerprints())
+    analyzer = literal_rule.load_analyzer(models_dir) if label == "literal" else None
+    run = partial(evaluate_window, windows, rule, analyzer)
     results = executor.map(run, known_events) if executor else map(run, known_events)
-    return EventReport(label or rule.mode, tuple(results))
+    return EventReport(label, tuple(results))
 
 
 def evaluate_window(
-    windows: Path, rule: BurstRule, fingerprints: ServiceFingerprints, known_event: KnownEvent
+    windows: Path, rule: BurstRule, analyzer: Analyzer | None, known_event: KnownEvent
 ) -> WindowResult:
-    """Replay one window under ``rule`` and judge its alerts."""
+    """Replay one window under ``rule``, or the literal one with ``analyzer``, and judge its alerts."""
     rows = list(read_rows([str(windows / known_event.window_file)]))
-    return judge_window(rows, (event for event, _ in changed_events(rows, rule, fingerprints)), known_event)
+    if analyzer is not None:
+        return judge_window(rows, literal_events(rows, rule, analyzer), known_event)
+    return judge_window(rows, (event for event, _ in changed_events(rows, rule)), known_event)
 
 
 def judge_window(
-    rows: Sequence[dict[str, Any]], events: Iterable[Event], known_event: KnownEvent
+    rows: Sequence[dict[str, Any]], events: Iterable[Event | LiteralEvent], known_event: KnownEvent
 ) -> WindowResult:
     """Judge the reported events; later states of an event replace earlier ones."""
     titles = {row["id"]: row["title"] for row in rows}
@@ -114,7 +120,7 @@ def _parse_known_event(entry: dict[str, Any]) -> KnownEvent:
     return KnownEvent(entry["name"], day_ms, pattern, file, t16_ms, t16_is_late)
 
 
-def _build_alert(event: Event, titles: dict[str, str], known_event: KnownEvent) -> Alert:
+def _build_alert(event: Event | LiteralEvent, titles: dict[str, str], known_event: KnownEvent) -> Alert:
     first_titles = [titles.get(id_, "") for id_ in event.items[:JUDGED_ITEMS]]
     return Alert(
         detected_at_ms=event.detected_at_ms,

@@ -21,8 +21,9 @@ The other two change with the time of day: they order open events and have no pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import exp2, inf, log2, sqrt
 from typing import Literal, NamedTuple, get_args
 from urllib.parse import parse_qsl
@@ -31,6 +32,7 @@ import msgspec
 
 from aggregator.analysis.text.normalization import normalize, source_key
 from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.domain import StreamItem
 from aggregator.events.detection.model import EventStatus
 from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS
 from aggregator.events.detection.top_stories import TopStory, story_size
@@ -51,6 +53,22 @@ EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
 PAGED_ORDERS: tuple[EventOrder, ...] = ("time", "novelty", "size")
 # Sort key of an event in a paged order: a number, a time that decides between equal ones (ms), the id.
 PageKey = tuple[int, int, str]
+
+
+class Subject(NamedTuple):
+    """What a filter looks at: of an event, or of an article, for which no size and status are asked."""
+
+    title: str
+    terms: Collection[str]
+    sources: Collection[str]
+    languages: Collection[str]
+    size: float = inf
+    status: EventStatus | None = None
+
+    @classmethod
+    def of(cls, item: StreamItem) -> Subject:
+        """An article."""
+        return cls(item.title, [term for term, _ in item.terms], (item.source,), (item.lang,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,29 +96,36 @@ class EventFilter:
 
     def matches(self, event: Event) -> bool:
         """Whether the event meets all conditions."""
+        facts = event.title, event.terms, event.sources, event.languages, event.size, event.status
+        return self.covers(Subject(*facts))
+
+    def covers(self, found: Subject) -> bool:
+        """Whether an event or article meets all conditions."""
         if (
-            not all(other.matches(event) for other in self.and_also)
-            or (self.any_of and not any(other.matches(event) for other in self.any_of))
-            or any(other.matches(event) for other in self.none_of)
+            not all(other.covers(found) for other in self.and_also)
+            or (self.any_of and not any(other.covers(found) for other in self.any_of))
+            or any(other.covers(found) for other in self.none_of)
         ):
             return False
-        if event.size < self.min_size or (self.status is not None and event.status != self.status):
+        if found.size < self.min_size or (found.status and self.status not in (None, found.status)):
             return False
-        if self.source and source_key(self.source) not in map(source_key, event.sources):
+        if self.source and source_key(self.source) not in map(source_key, found.sources):
             return False
         subtag = self.lang.replace("_", "-").partition("-")[0].lower()
-        if subtag and subtag not in event.languages:
+        if subtag and subtag not in found.languages:
             return False
-        return not self.term or _matches_term(event, self.term)
+        return not self.term or _matches_term(found, self.term)
 
 
-def _matches_term(event: Event, term: str) -> bool:
-    if normalize(term) in normalize(event.title):
+_words_of = lru_cache(1024)(tokenize)  # of the terms of desks
+
+
+def _matches_term(found: Subject, term: str) -> bool:
+    if normalize(term) in normalize(found.title):
         return True
-    event_terms = set(event.terms)
-    # Terms are stems of the event's languages, so the words are tokenized in each of them.
-    candidates = (tokenize(term, lang) for lang in event.languages or ("en",))
-    return any(words and event_terms.issuperset(words) for words in candidates)
+    # Terms are stems of the languages, so the words are tokenized in each of them.
+    candidates = (_words_of(term, lang) for lang in found.languages or ("en",))
+    return any(words and set(found.terms).issuperset(words) for words in candidates)
 
 
 class OwnSources:
@@ -154,6 +179,11 @@ def growth(event: Event, now_ms: int) -> Growth:
     return Growth(last_hour, event.items_between(now_ms - 2 * HOUR_MS, now_ms - HOUR_MS))
 
 
+def news_ms(event: Event) -> int:
+    """Time of the last news of an event: of its detection or its last development, in ms since 1970."""
+    return max([event.detected_at_ms, *(at_ms for at_ms, _ in event.developments)])
+
+
 def severity(event: Event, now_ms: int) -> Severity:
     """The severity at ``now_ms``; see the module."""
     rates = growth(event, now_ms)
@@ -161,7 +191,7 @@ def severity(event: Event, now_ms: int) -> Severity:
         return "ended"
     if event.status == "fading" or not rates.last_hour:
         return "fading"
-    is_new = now_ms - max([event.detected_at_ms, *(at_ms for at_ms, _ in event.developments)]) < NEW_MS
+    is_new = now_ms - news_ms(event) < NEW_MS
     is_fast = rates.last_hour >= min(event.peak / FAST_PEAK_PARTS, FAST_ITEMS)
     if is_fast and not is_new and rates.last_hour >= GROWING_RATIO * rates.hour_before:
         return "growing"

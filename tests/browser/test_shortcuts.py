@@ -182,24 +182,52 @@ async def test_the_kiosk_shows_its_age_and_a_lost_connection(
     await context.close()
 
 
-@pytest.mark.parametrize(("motion", "turns"), [("no-preference", True), ("reduce", False)])
-async def test_the_kiosk_turns_its_pages(
-    browser: Browser, client: Client, service: FakeService, motion: str, turns: bool
+async def test_the_kiosk_shows_each_event_once(
+    browser: Browser, client: Client, service: FakeService
 ) -> None:
-    """The next rows after 12 s, then the first again; not with reduced motion."""
+    """Of twelve, ten at once, new ones first and framed; those that editors have handled are not there."""
+    now_ms = service.clock()
     service.fake_events.stored = [
-        event(f"e{n}", f"Story number {n}", ("a",) * 9, peak=500 - n) for n in range(9)
+        event(
+            f"e{n}",
+            f"Story number {n} has a headline as long as those of agencies, with names of places and people",
+            ("a",) * 9,
+            size=9 * n,
+            detected_at_ms=now_ms - (5 if n == 7 else 30 + n) * 60_000,
+            timeline=((now_ms, 25 * n),),
+        )
+        for n in range(1, 13)
     ]
-    context = await browser.new_context(viewport={"width": 1280, "height": 700}, reduced_motion=motion)  # type: ignore[arg-type]
+    service.fake_events.stored += [
+        event("e20", "Muted", ("a",) * 9, muted="story"),
+        event("e21", "Acknowledged", ("a",) * 9, acknowledged_by="Ann"),
+        event("e22", "The seventh in another language", ("a",) * 9, translation_of="e7"),
+    ]
+    context = await browser.new_context(viewport={"width": 1920, "height": 1080})
     page = await context.new_page()
     await page.clock.install()
     await page.goto(str(client.make_url("/?kiosk=1")))
-    await page.locator("#events li").first.wait_for()
-    await page.clock.run_for(12_500)
-    assert (await page.evaluate("scrollY") > 0) == turns
-    for _ in range(9):
-        await page.clock.run_for(12_000)
-        if not turns or await page.evaluate("scrollY") == 0:
-            break
-    assert await page.evaluate("scrollY") == 0
+    rows = page.locator("#events > li:visible")
+    await expect(page.locator("#kiosk-page")).to_have_text("1 of 2")
+    first = await rows.evaluate_all("nodes => nodes.map(n => n.dataset.event)")
+    assert len(first) == 10 and first[0] == "e7"
+    await expect(page.locator("#events > .fresh")).to_have_count(1)
+    boxes = [await row.bounding_box() for row in await rows.all()]
+    assert all(box and box["y"] + box["height"] <= 1080 for box in boxes)
+    figures = await page.locator(".event:visible > .last-hour b").evaluate_all(
+        "nodes => nodes.map(n => [n.getBoundingClientRect().right, parseFloat(getComputedStyle(n).fontSize)])"
+    )
+    assert len({round(right) for right, _ in figures}) == 1  # aligned
+    assert min(size for _, size in figures) >= 56  # digits of 25 mm on a screen of 55 inches
+
+    await page.clock.run_for(13_000)
+    await expect(page.locator("#kiosk-page")).to_have_text("1 of 2")  # longer, for what is new
+    await page.clock.run_for(12_000)
+    await expect(page.locator("#kiosk-page")).to_have_text("2 of 2")
+    second = await rows.evaluate_all("nodes => nodes.map(n => n.dataset.event)")
+    assert sorted(first + second) == sorted(f"e{n}" for n in range(1, 13))
+
+    service.fake_events.stored.append(event("e30", "Just now", ("a",) * 9, detected_at_ms=now_ms))
+    await page.clock.run_for(5_000)
+    await expect(rows.first).to_have_attribute("data-event", "e30")
     await context.close()

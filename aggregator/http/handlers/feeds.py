@@ -48,23 +48,26 @@ _XML_ILLEGAL_CHARS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U00
 
 async def atom_feed(request: web.Request, query: FeedQuery) -> web.StreamResponse:
     """Get events as an Atom feed."""
-    events, base = await _load_events(request, query), auth.base_url(request)
-    return _feed_response(request, _render_atom(events, base, str(request.rel_url)), ATOM_TYPE, events)
+    events, title, base = *await _load_events(request, query), auth.base_url(request)
+    body = _render_atom(events, title, base, str(request.rel_url))
+    return _feed_response(request, body, ATOM_TYPE, events)
 
 
 async def json_feed(request: web.Request, query: FeedQuery) -> web.StreamResponse:
     """Get events as a JSON Feed."""
-    events, base = await _load_events(request, query), auth.base_url(request)
-    return _feed_response(
-        request, _render_json_feed(events, base, str(request.rel_url)), JSON_FEED_TYPE, events
-    )
+    events, title, base = *await _load_events(request, query), auth.base_url(request)
+    body = _render_json_feed(events, title, base, str(request.rel_url))
+    return _feed_response(request, body, JSON_FEED_TYPE, events)
 
 
-async def _load_events(request: web.Request, query: FeedQuery) -> Sequence[Event]:
-    service = request.app[SERVICE]
-    return await service.events.repository.list_events(
-        status=query.status, limit=query.limit, event_filter=await build_filter(service.events.desks, query)
-    )
+async def _load_events(request: web.Request, query: FeedQuery) -> tuple[Sequence[Event], str]:
+    """The events, and the title of the feed: with the name of the desk, and what is filtered."""
+    repository, desks = request.app[SERVICE].events.repository, request.app[SERVICE].events.desks
+    wanted = await build_filter(desks, query)
+    events = await repository.list_events(status=query.status, limit=query.limit, event_filter=wanted)
+    desk = (await desks.all())[query.watch].name if query.watch else ""
+    subjects = ", ".join(filter(None, (desk, wanted.term, wanted.source, wanted.lang)))
+    return events, f"{FEED_TITLE}: {subjects}" if subjects else FEED_TITLE
 
 
 def updated_ms(event: Event) -> int:
@@ -79,10 +82,10 @@ def _feed_response(
     return conditional_response(request, body, media_type, modified_at=to_datetime(1000 * newest_s))
 
 
-def _render_atom(events: Sequence[Event], base: str, path: str) -> bytes:
+def _render_atom(events: Sequence[Event], title: str, base: str, path: str) -> bytes:
     feed = ElementTree.Element("feed", xmlns=ATOM_NAMESPACE)
     _add_element(feed, "id", uuid.uuid5(_UUID_NAMESPACE, "feed:" + path).urn)
-    _add_element(feed, "title", FEED_TITLE)
+    _add_element(feed, "title", title)
     _add_element(feed, "updated", format_rfc3339(max(map(updated_ms, events), default=0)))
     _add_element(feed, "generator", "aggregator")
     _add_element(_add_element(feed, "author"), "name", "aggregator")
@@ -103,7 +106,7 @@ def _render_atom(events: Sequence[Event], base: str, path: str) -> bytes:
     return text
 
 
-def _render_json_feed(events: Sequence[Event], base: str, path: str) -> bytes:
+def _render_json_feed(events: Sequence[Event], title: str, base: str, path: str) -> bytes:
     items: list[dict[str, Any]] = [
         {
             "id": _entry_id(event),
@@ -123,7 +126,7 @@ def _render_json_feed(events: Sequence[Event], base: str, path: str) -> bytes:
     ]
     feed = {
         "version": JSON_FEED_VERSION,
-        "title": FEED_TITLE,
+        "title": _strip_illegal_chars(title),
         "home_page_url": base + "/",
         "feed_url": base + path,
         "items": items,

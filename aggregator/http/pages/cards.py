@@ -14,6 +14,7 @@ from aggregator.events.selection import (
     Severity,
     growth,
     is_handled,
+    news_ms,
     severity,
     sort_events,
 )
@@ -223,6 +224,7 @@ def _total_points(bins: Sequence[Bin], total: int) -> str:
 
 
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 144, 30
+NEW_MS = 10 * MINUTE_MS
 NO_OWN_SOURCES = OwnSources("")
 
 
@@ -231,6 +233,7 @@ class Card:
     """An event in a list. ``usual_y``: height of the usual number in the sparkline, if visible.
 
     ``is_ours``: whether one of the newsroom's own sources has published it, None if none is set.
+    ``is_new``: detected or developed within 10 minutes.
     """
 
     event: Event
@@ -241,6 +244,7 @@ class Card:
     severity: Severity
     growth: Growth
     is_ours: bool | None = None
+    is_new: bool = False
 
     @property
     def lang(self) -> str:
@@ -270,6 +274,7 @@ def make_card(event: Event, now_ms: int, own_sources: OwnSources = NO_OWN_SOURCE
         severity=severity(event, now_ms),
         growth=growth(event, now_ms),
         is_ours=own_sources.any_of(event.sources) if own_sources else None,
+        is_new=now_ms - news_ms(event) < NEW_MS,
     )
 
 
@@ -291,6 +296,13 @@ def event_lists(
         handled=tuple(c for c in open_cards if is_handled(c.event)),
         closed=tuple(c for c in cards if c.event.status == "closed"),
     )
+
+
+def kiosk_cards(cards: Sequence[Card]) -> list[Card]:
+    """The cards of a wall screen: new ones first, the newest on top, and an event in two languages once."""
+    shown = {card.event.id for card in cards}
+    once = [card for card in cards if card.event.translation_of not in shown]
+    return sorted(once, key=lambda card: -news_ms(card.event) if card.is_new else 0)
 
 
 def usual_y(event: Event, bars: Sequence[Bar]) -> float | None:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 from typing import Annotated, Literal
 from urllib.parse import urlencode
@@ -16,7 +17,7 @@ from aggregator.app import Service, build_burst_rule
 from aggregator.contract.requests import EventFilterQuery, SavedFilterQuery
 from aggregator.domain import StreamItem
 from aggregator.events.broadcast import NO_CHANGES
-from aggregator.events.selection import SEVERITIES, EventOrder, Severity
+from aggregator.events.selection import SEVERITIES, EventFilter, EventOrder, Severity, Subject
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.auth import base_url
 from aggregator.http.handlers.events import build_filter
@@ -31,7 +32,7 @@ MAX_EVENTS = 100
 MAX_VERDICTS = 40
 TOP_HOURS, MAX_TOP_STORIES, MAX_BUILDING_UP = 4, 10, 5
 # With a filter, the latest articles are taken from so many.
-MAX_FILTERED = 200
+MAX_FILTERED = 300
 # Without any change, rates, deleted articles, edited filters and desks are shown at most this much later.
 MAX_CACHED_MS = 5000
 
@@ -69,8 +70,7 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     service = request.app[SERVICE]
     event_filter = await build_filter(service.events.desks, query)
     events = await service.events.repository.list_events(limit=MAX_EVENTS, event_filter=event_filter)
-    recent = await _recent(service.articles.index.stream, query)
-    articles = [item for item in recent if item.kind == "article"]
+    articles = [] if query.kiosk else await _recent(service.articles.index.stream, query, event_filter)
     event_ids = await service.events.repository.event_ids_of([item.first_version for item in articles])
     settings, now_ms = service.settings, service.clock()
     only_ours = None if query.ours is None else query.ours == "yes"
@@ -82,20 +82,22 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     history = await service.events.repository.learned_history()
     needed = history.needed if history else build_burst_rule(settings).items
     return request.app[PAGES].render(
-        "front.html",
+        "kiosk.html" if query.kiosk else "front.html",
         page="events",
+        heading=desks.get(query.watch, "Breaking now"),
         user=caller_name(request),
         learning=history.status(now_ms) if history else None,
         lists=lists,
+        cards=cards.kiosk_cards(lists.open),
         top_stories=largest[:MAX_TOP_STORIES],
         building_up=[s for s in largest[MAX_TOP_STORIES:] if s.story.needed][:MAX_BUILDING_UP],
         verdicts=[(item, event_ids.get(item.first_version)) for item in articles],
+        feed=filter_query(query),
         view=view(query, (*lists.open, *lists.closed), desks),
         verdict=query.verdict,
         desk_fields=desk_fields(query) if may_edit(request) else {},
         read_mark=read_mark,
-        kiosk=query.kiosk,
-        tour=settings.demo and not query.kiosk,
+        tour=settings.demo,
         rule=f"more than {needed} similar items within {settings.burst_window_hours:g} hours",
         window=f"{settings.burst_window_hours:g} h",
         event_filter=event_filter,
@@ -105,13 +107,16 @@ async def _render(request: web.Request, query: FrontQuery, position: bytes, read
     )
 
 
-async def _recent(stream: ArticleStream, query: FrontQuery) -> list[StreamItem]:
-    if query.kiosk:
-        return []
-    if query.verdict is None:
-        return await stream.recent(MAX_VERDICTS)
-    recent = await stream.recent(MAX_FILTERED)
-    return [item for item in recent if item.verdict == query.verdict][:MAX_VERDICTS]
+async def _recent(stream: ArticleStream, query: FrontQuery, wanted: EventFilter) -> list[StreamItem]:
+    """The latest articles that match, whatever the size and state of their events."""
+    is_filtered = query.verdict or wanted != EventFilter()
+    found = (
+        item
+        for item in await stream.recent(MAX_FILTERED if is_filtered else MAX_VERDICTS)
+        if item.kind == "article" and query.verdict in (None, item.verdict)
+        if wanted.covers(Subject.of(item))
+    )
+    return list(islice(found, MAX_VERDICTS))
 
 
 async def _read_mark(request: web.Request) -> str | None:
@@ -165,10 +170,10 @@ class Choice:
 class View:
     """What the front page needs to draw its controls.
 
-    chips    filters in force; each links to the view without it
+    chips    filters in force, without a desk that is named; each links to the view without it
     facets   choices by label, taken from the events that are shown
     kept     parameters that the form of the filter keeps as hidden fields
-    feed     query string of the feeds with the same filter, with "?" unless empty
+    kiosk    the same view on a wall screen
     """
 
     orders: tuple[Choice, ...]
@@ -178,7 +183,7 @@ class View:
     facets: dict[str, tuple[Choice, ...]]
     kept: tuple[tuple[str, str], ...]
     clear_url: str
-    feed: str
+    kiosk: str
 
 
 def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = MappingProxyType({})) -> View:
@@ -200,15 +205,21 @@ def view(query: FrontQuery, cards: Sequence[Card], desks: Mapping[str, str] = Ma
                 _chip_label(name, desks.get(values[name], values[name])), front_url(_without(values, name))
             )
             for name in filters
+            if name != "watch" or query.watch not in desks
         ),
         desks=tuple(
-            Choice(name, front_url(values | {"watch": id_}), None, id_ == query.watch)
+            Choice(
+                name,
+                front_url(_without(values, "watch") if id_ == query.watch else values | {"watch": id_}),
+                None,
+                id_ == query.watch,
+            )
             for id_, name in desks.items()
         ),
         facets={label: choices for label, choices in _facets(values, cards).items() if choices},
         kept=tuple((n, v) for n, v in values.items() if n not in ("term", "source", "min_size")),
         clear_url=front_url(_without(values, *filters)),
-        feed=filter_query(query),
+        kiosk=front_url(values | {"kiosk": "1"}),
     )
 
 

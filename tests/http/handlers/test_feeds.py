@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import feedparser  # no stubs
 import pytest
 
+from aggregator.events.desks import Desk
 from aggregator.events.event import EditorAction
 from tests.support.factories import EVENT_MS, event
 from tests.support.fake_service import Client, FakeService, serving
@@ -99,6 +100,17 @@ async def test_an_unchanged_feed_is_304(client: Client, with_events: FakeService
 
     assert (same.status, since.status, await same.read()) == (304, 304, b"")
     assert (new.status, newer.status) == (200, 200)
+
+
+async def test_a_feed_is_named_by_its_desk_and_filter(client: Client, service: FakeService) -> None:
+    """A reader has several of them."""
+    desk, _ = await service.events.desks.create(Desk("", "Harbour", 0))
+    atom = feedparser.parse(await (await client.get(f"/v1/events.atom?watch={desk.id}&lang=de")).read())
+    plain = await (await client.get("/v1/events.json")).json(content_type=None)
+    page = await (await client.get(f"/?watch={desk.id}")).text()
+
+    assert (atom.feed.title, plain["title"]) == ("Breaking events: Harbour, de", "Breaking events")
+    assert f'href="/v1/events.atom?watch={desk.id}"' in page
 
 
 async def test_an_empty_feed_is_a_feed(client: Client, service: FakeService) -> None:

@@ -261,7 +261,7 @@ async def test_pages_of_other_sites_change_nothing(client: Client, service: Fake
 
 
 async def test_the_front_page_links_to_desks(client: Client, service: FakeService) -> None:
-    """The one in force is marked, and named in the filter."""
+    """The one in force is the headline of the page."""
     desk = await make_desk(client, service)
     service.fake_events.stored = [
         event("e1", "Harbour bridge closed"),
@@ -271,6 +271,6 @@ async def test_the_front_page_links_to_desks(client: Client, service: FakeServic
     view = await (await client.get(f"/?watch={desk.id}")).text()
 
     assert f'<a href="/?watch={desk.id}" class="chip"><bdi>Harbour</bdi>' in everything
-    assert f'<a href="/?watch={desk.id}" class="chip" aria-current="true"><bdi>Harbour</bdi>' in view
-    assert "Desk or watch: Harbour" in view
+    assert '<h1 id="breaking" dir="auto">Harbour</h1>' in view
+    assert '<a href="/" class="chip on" aria-current="true"><bdi>Harbour</bdi>' in view  # once, to leave it
     assert "Harbour bridge closed" in view and "Bakery opens" not in view

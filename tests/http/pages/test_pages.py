@@ -11,6 +11,7 @@ import pytest
 
 from aggregator.domain import Match, Outcome
 from aggregator.errors import StoreUnavailable
+from aggregator.events.desks import Desk
 from aggregator.http.openapi import build_document
 from aggregator.http.pages.documentation import curl_command
 from aggregator.http.routes import ENDPOINTS, TAG_PAGES
@@ -202,6 +203,32 @@ async def test_the_address_holds_order_filter_and_kiosk(client: Client, service:
     assert "Small story" in growing and "Large story" not in growing
     assert "kiosk.js" in kiosk and "data-action" not in kiosk and "kiosk.js" not in unusual
     assert (await client.get("/?sort=fame")).status == 400
+
+
+async def test_the_latest_articles_follow_the_filter(client: Client, service: FakeService) -> None:
+    """Language, outlet, words and desk as for events; the size of an event says nothing about an article."""
+    service.fake_events.stored = [event("e1", "Harbour bridge closed", size=30)]
+    rows = [
+        ("a", "Ferry sinks", "en", "Post"),
+        ("b", "Fähre sinkt", "de", "Blatt"),
+        ("c", "Rain", "en", "Blatt"),
+    ]
+    for id_, title, lang, source in rows:
+        body = {"id": id_, "title": title, "text": f"{title} now.", "lang": lang, "source": source}
+        await client.post("/v1/articles", json=body)
+    desk = await service.events.desks.create(
+        Desk("", "Sea", 0, terms=("ferry", "fähre"), without=("rain",), min_size=20)
+    )
+
+    async def listed(query: str) -> list[str]:
+        page = await (await client.get(f"/?{query}")).text()
+        return [title for _, title, *_ in rows if f">{title}</a>" in page]
+
+    assert await listed("min_size=20") == ["Ferry sinks", "Fähre sinkt", "Rain"]
+    assert await listed("lang=de-AT") == ["Fähre sinkt"]
+    assert await listed("source=blatt&verdict=new") == ["Fähre sinkt", "Rain"]
+    assert await listed(f"watch={desk[0].id}") == ["Ferry sinks", "Fähre sinkt"]
+    assert await listed(f"watch={desk[0].id}&lang=en") == ["Ferry sinks"]
 
 
 async def test_an_article_leads_to_its_event(client: Client, service: FakeService) -> None:

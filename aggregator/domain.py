@@ -413,6 +413,11 @@ class StreamItem:
     problems: int = 0
     deleted_terms: tuple[int, ...] = ()
 
+    @property
+    def has_text(self) -> bool:
+        """Whether more than its headline is known."""
+        return not self.problems & Problem.empty
+
 
 @dataclass(frozen=True, slots=True)
 class IndexLayout:

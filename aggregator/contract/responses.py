@@ -15,7 +15,7 @@ from aggregator_client.wire import ArticleRef, EventOut, doc
 
 TargetKind = Literal["webhook", "mail"]
 TimeBasis = Literal["published", "day", "claimed", "arrived"]
-OutletKind = Literal["first", "own", "copy", "same time"]
+OutletKind = Literal["first", "own", "copy", "same time", "headline", "doubtful"]
 EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
 
 
@@ -216,6 +216,7 @@ class ChangesOut(Struct):
 
     summary: Annotated[str, doc("The changes in one sentence.", "Cut by a quarter, new headline.")]
     same_text: Annotated[bool, doc("Whether the texts are equal.", False)]
+    has_texts: Annotated[bool, doc("Whether both have a text; else only the headlines are known.", True)]
     headline_changed: Annotated[bool, doc("Whether the headlines differ.", True)]
     kept: Annotated[float, doc("Share of the earlier wording that it has, 0 to 1.", 0.76)]
     own: Annotated[float, doc("Share of its wording that the earlier article lacks, 0 to 1.", 0.12)]
@@ -266,14 +267,15 @@ class OutletOut(Struct):
     """The first article of one outlet on an event.
 
     ``kind``: "first" of the event; "own": nobody published this text earlier; "copy": another outlet did;
-    "same time": another outlet published it at the same time.
+    "same time": another outlet published it at the same time; "headline": only headlines are known, nothing
+    is said of texts; "doubtful": earlier than the first article that is about the event for certain.
     """
 
     source: Annotated[str, doc("Name of the outlet; empty: unknown.", "Brackwater Gazette")]
     article: Annotated[ArticleRef, doc("The article; null: none is stored.")]
     at: Annotated[datetime, doc("Time.", "2026-11-20T08:40:00Z")]
     basis: Annotated[TimeBasis, doc("How the time is known: published, day, claimed, arrived.", "published")]
-    lag_minutes: Annotated[float, doc("Minutes after the first publication, 0 or more.", 42.0)]
+    lag_minutes: Annotated[float, doc("Minutes after the first article, below 0 if doubtful.", 42.0)]
     kind: Annotated[OutletKind, doc("Whether it was first, wrote its own text, or copied.", "own")]
     original: Annotated[ArticleRef | None, doc("First publication of the text, if another outlet's.")]
     articles: Annotated[int, doc("Articles of this outlet on the event.", 3)]

@@ -6,8 +6,8 @@ samples, so among nearly equal ones the earliest counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
 from aggregator.analysis.shingles import estimate_overlap, estimate_overlaps
@@ -39,10 +39,22 @@ class Publication:
         limit_ms, arrived_ms = inf if record.backfill else believed_ms, arrival_ms_of(record.first_version)
         return cls(record, *publication_time(record.published_at_ms, arrived_ms, limit_ms))
 
+    def at(self, at_ms: int | None) -> Publication:
+        """The publication with the time by which an event counts it, if it is given."""
+        if at_ms is None or at_ms == self.at_ms:
+            return self
+        basis: TimeBasis = "arrived" if self.record.published_at_ms is None else "claimed"
+        return replace(self, at_ms=at_ms, basis=basis)
+
     @property
     def source(self) -> str:
         """The outlet, "" if unknown."""
         return self.record.source
+
+    @property
+    def has_text(self) -> bool:
+        """Whether more than its headline is known."""
+        return self.record.text_words > 0
 
     @property
     def order(self) -> tuple[int, int]:
@@ -66,6 +78,7 @@ class TextChanges:
 class Changes:
     """What a later article changed; ``same_text``: without texts known only if the headlines are equal too.
 
+    has_texts   whether both have a text; of headlines alone nothing is said but whether they are the same
     kept, own   share of the earlier wording that it has, share of its own that the earlier lacks, 0..1
     texts       the difference of the texts; None: estimated, a text is not stored
     """
@@ -77,6 +90,7 @@ class Changes:
     figures_cut: int
     figures_added: int
     texts: TextChanges | None = None
+    has_texts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +141,8 @@ class Lineage:
         return not others or (known and arrived and others[0].at_ms > self.first.at_ms)
 
 
-def trace(
-    records: Iterable[ArticleRecord],
-    tolerance: float = RESEMBLANCE_TOLERANCE,
-    believed_ms: Callable[[str], float] = lambda source: LATE_MS,
-) -> Lineage:
-    """The lineage of the articles of one duplicate group, at least one; ``believed_ms`` by source."""
-    found = [Publication.of(record, believed_ms(record.source)) for record in records]
+def trace(found: Iterable[Publication], tolerance: float = RESEMBLANCE_TOLERANCE) -> Lineage:
+    """The lineage of the articles of one duplicate group, at least one."""
     publications = sorted(found, key=lambda publication: publication.order)
     steps = []
     for position, publication in enumerate(publications):
@@ -162,6 +171,8 @@ def changes_between(
     same_text = earlier.text_hash == later.text_hash  # of headline and text
     same_text = same_text or (texts is not None and texts[0].split() == texts[1].split())
     headline_changed = _plain(earlier.title) != _plain(later.title)
+    if not (earlier.text_words and later.text_words):
+        return Changes(False, headline_changed, *_estimate(earlier, later), 0, 0, has_texts=False)
     if texts is not None and not same_text:
         spans = diff_texts(*texts, earlier.lang, later.lang)
         exact, words = _text_changes(texts, spans, (earlier.lang, later.lang))
@@ -217,6 +228,8 @@ def _longest(passages: Iterable[str], words: Iterable[int]) -> tuple[str, ...]:
 
 def describe(changes: Changes) -> str:
     """The changes in one short phrase, for people."""
+    if not changes.has_texts:
+        return "a similar headline" if changes.headline_changed else "the same headline"
     if changes.same_text:
         return "the same text" + (", another headline" if changes.headline_changed else ", word for word")
     about = "" if changes.texts else "about "

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal
 
 from aggregator.analysis.text.normalization import source_key
-from aggregator.domain import ArticleRecord
 from aggregator.index import Index
 from aggregator.index.codec.record_codec import decompress_text
 from aggregator.provenance.directory import SourceDirectory
@@ -19,14 +18,15 @@ MAX_COPIES = 100  # articles of one text that are compared
 MAX_EVENT_ITEMS = 400  # articles of an event that are read, the first ones
 MAX_DIFFED = 20  # copies whose stored texts are compared word by word; the others are estimated
 
-OutletKind = Literal["first", "own", "copy", "same time"]
+OutletKind = Literal["first", "own", "copy", "same time", "headline", "doubtful"]
 
 
 @dataclass(frozen=True, slots=True)
 class OutletEntry:
     """The first article of one outlet on an event; "own": its text was not published before.
 
-    ``original``: the first publication of its text, if that is another outlet's.
+    "headline": only headlines are known; "doubtful": all are earlier than the first that is about the event.
+    ``original``: the first publication of its text or headline, if that is another outlet's.
     """
 
     publication: Publication
@@ -59,31 +59,36 @@ class ProvenanceQueries:
         shown = records[:MAX_COPIES]
         if all(record.id != id_ for record in shown):
             shown += [record for record in records if record.id == id_]
-        lineage = await asyncio.to_thread(trace, shown, believed_ms=await self._sources.believed_ms())
+        believed_ms = await self._sources.believed_ms()
+        found = [Publication.of(record, believed_ms(record.source)) for record in shown]
+        lineage = await asyncio.to_thread(trace, found)
         return await self._with_changes(replace(lineage, truncated=len(records) > MAX_COPIES))
 
     async def of_event(
-        self, article_ids: Sequence[str], first: tuple[int, str, str] | None = None
+        self, times: Mapping[str, int], first: tuple[int, str, str] | None = None
     ) -> EventProvenance:
-        """Who had the event of these articles, in the order of joining, first. Raises StoreUnavailable.
+        """Who had the event first, by the times of its articles in order of joining. Raises StoreUnavailable.
 
-        ``first``: of the first article about it (its id is the second); what is earlier is left out.
+        ``first``: of the first article about it (its id is the second); outlets with earlier ones only are
+        the last.
         """
-        stored = await self._index.articles.get_many(article_ids[:MAX_EVENT_ITEMS])
-        groups: dict[int, list[ArticleRecord]] = {}
-        for article in stored.values():
-            groups.setdefault(article.group, []).append(article.record)
+        stored = await self._index.articles.get_many(list(times)[:MAX_EVENT_ITEMS])
         by_time, believed_ms = attrgetter("order"), await self._sources.believed_ms()
-        lineages = await asyncio.to_thread(
-            lambda: [trace(records, believed_ms=believed_ms) for records in groups.values()]
-        )
+        groups: dict[int, list[Publication]] = {}
+        for id_, article in stored.items():
+            publication = Publication.of(article.record, believed_ms(article.record.source))
+            groups.setdefault(article.group, []).append(publication.at(times[id_]))
+        lineages = await asyncio.to_thread(lambda: list(map(trace, groups.values())))
         publications = sorted((step.publication for text in lineages for step in text.steps), key=by_time)
         about = [p for p in publications if first and p.record.id == first[1]]
-        publications = publications[publications.index(about[0]) :] if about else publications
+        start = publications.index(about[0]) if about else 0
         first_of_text = {step.record.number: text.first for text in lineages for step in text.steps}
-        outlets = _outlet_entries(publications, first_of_text)
+        outlets = _outlet_entries(publications[start:], first_of_text)
         if outlets and not about:
-            outlets[0] = replace(outlets[0], kind="own")
+            outlets[0] = replace(outlets[0], kind="own" if outlets[0].publication.has_text else "headline")
+        known = {source_key(entry.publication.source) for entry in outlets}
+        earlier = [p for p in publications[:start] if source_key(p.source) not in known]
+        outlets += [replace(e, kind="doubtful") for e in _outlet_entries(earlier, first_of_text)]
         several = [text for text in lineages if len(text.sources) > 1]
         several.sort(key=lambda text: (-len(text.sources), text.first.order))
         texts = [await self._with_changes(text) for text in several]
@@ -92,7 +97,7 @@ class ProvenanceQueries:
             tuple(outlets),
             tuple(texts),
             len(publications),
-            len(article_ids) > MAX_EVENT_ITEMS,
+            len(times) > MAX_EVENT_ITEMS,
         )
 
     async def _with_changes(self, lineage: Lineage) -> Lineage:
@@ -130,6 +135,8 @@ def _outlet_entries(
 def _outlet_entry(own: Sequence[Publication], first: Publication, original: Publication) -> OutletEntry:
     publication, lag_ms = own[0], own[0].at_ms - first.at_ms
     if source_key(original.source) == source_key(publication.source):
-        return OutletEntry(publication, lag_ms, len(own), "first" if publication is first else "own")
-    kind: OutletKind = "copy" if original.at_ms < publication.at_ms else "same time"
-    return OutletEntry(publication, lag_ms, len(own), kind, original)
+        kind: OutletKind = "own" if publication.has_text else "headline"
+        return OutletEntry(publication, lag_ms, len(own), "first" if publication is first else kind)
+    kind = "copy" if original.at_ms < publication.at_ms else "same time"
+    has_texts = publication.has_text and original.has_text
+    return OutletEntry(publication, lag_ms, len(own), kind if has_texts else "headline", original)

@@ -48,7 +48,7 @@ from aggregator.analysis.models import load_models
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Answer, Article, StreamItem, article_number_at
 from aggregator.index import Index
-from aggregator.provenance.lineage import RESEMBLANCE_TOLERANCE, Lineage, trace
+from aggregator.provenance.lineage import RESEMBLANCE_TOLERANCE, Lineage, Publication, trace
 from aggregator.provenance.statistics import (
     MIN_DAYS,
     MIN_SHARE,
@@ -192,7 +192,7 @@ class Stored:
         found = {}
         for group, ids in several.items():
             stored = await self.index.articles.get_many(ids)
-            found[group] = trace([article.record for article in stored.values()], tolerance)
+            found[group] = trace([Publication.of(article.record) for article in stored.values()], tolerance)
         return found
 
     async def natural_counter(self) -> SourceCounter:

@@ -34,6 +34,7 @@ def record(
         space=analysis.space,
         lang=analysis.lang,
         fingerprint=analysis.fingerprint,
+        text_words=len(text.split()),
         text_hash=analysis.text_hash,
         short=analysis.short,
         title=title,

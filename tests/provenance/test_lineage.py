@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import permutations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.domain import ArticleRecord
-from aggregator.provenance.lineage import MAX_PASSAGE_CHARS, Lineage, changes_between, describe, trace
+from aggregator.domain import LATE_MS, ArticleRecord
+from aggregator.provenance.lineage import (
+    MAX_PASSAGE_CHARS,
+    Lineage,
+    Publication,
+    changes_between,
+    describe,
+    trace,
+)
 from tests.provenance.records import record
 from tests.support.factories import edited, story
 
 TEXT = story(1, 20)
 EDITED = edited(TEXT, 2, 25)
+
+
+def traced(records: Iterable[ArticleRecord], **believed_ms: float) -> Lineage:
+    """The lineage of records, of which each source is believed so far; ``LATE_MS`` where it is not given."""
+    return trace([Publication.of(r, believed_ms.get(r.source, LATE_MS)) for r in records])
 
 
 def edges(lineage: Lineage) -> dict[str, str | None]:
@@ -26,7 +40,7 @@ def edges(lineage: Lineage) -> dict[str, str | None]:
 def test_a_copy_of_a_copy_is_linked_to_the_copy_whatever_arrives_first() -> None:
     """Publication time orders, wording chooses the parent, arrival does not matter."""
     for arrivals in permutations((100.0, 101.0, 102.0)):
-        lineage = trace(
+        lineage = traced(
             [
                 record("original", TEXT, published_min=0, arrived_min=arrivals[0]),
                 record("copy", EDITED, published_min=30, arrived_min=arrivals[1]),
@@ -41,7 +55,7 @@ def test_a_copy_of_a_copy_is_linked_to_the_copy_whatever_arrives_first() -> None
 
 def test_among_equal_texts_the_earliest_is_the_model() -> None:
     """Nothing distinguishes two equal texts: the first publisher is the simplest explanation."""
-    lineage = trace([record(id_, TEXT, published_min=minute) for minute, id_ in enumerate("abcd")])
+    lineage = traced([record(id_, TEXT, published_min=minute) for minute, id_ in enumerate("abcd")])
 
     assert edges(lineage) == {"a": None, "b": "a", "c": "a", "d": "a"}
 
@@ -53,7 +67,7 @@ def test_no_article_repeats_one_of_the_same_time_or_later() -> None:
         for minute in range(3)
         for n in range(3)
     ]
-    steps = trace(records).steps
+    steps = traced(records).steps
 
     for step in steps:
         if step.parent is not None:
@@ -65,7 +79,7 @@ def test_the_first_publisher_is_uncertain_without_distinct_known_times() -> None
     """An equal time, or an arrival instead of a publication time; not a repetition by the same outlet."""
 
     def certain(*records: ArticleRecord) -> bool:
-        return trace(records).is_first_certain
+        return traced(records).is_first_certain
 
     first = record("a", TEXT, published_min=0, arrived_min=9)
     assert certain(first)
@@ -77,7 +91,7 @@ def test_the_first_publisher_is_uncertain_without_distinct_known_times() -> None
 
 def test_articles_without_a_sketch_repeat_the_first() -> None:
     """A title alone has too few shingles to compare."""
-    assert edges(trace([record(i, "", title=i * 3, published_min=n) for n, i in enumerate("ab")])) == {
+    assert edges(traced([record(i, "", title=i * 3, published_min=n) for n, i in enumerate("ab")])) == {
         "a": None,
         "b": "a",
     }
@@ -135,6 +149,17 @@ def test_equal_texts() -> None:
     assert describe(changes_between(a, a)) == "the same text, word for word"
 
 
+@pytest.mark.parametrize(("earlier", "later"), [("", ""), ("", BEFORE), (BEFORE, "")])
+def test_of_headlines_alone_no_text_is_said_to_be_repeated(earlier: str, later: str) -> None:
+    """Nobody has seen the texts: neither the same, nor kept, nor own."""
+    a, b = record("a", earlier, title="Ferry runs aground"), record("b", later, title="Ferry runs  aground")
+    other = record("c", later, title="Ferry aground")
+
+    assert describe(changes_between(a, b, ("Ferry runs aground",) * 2)) == "the same headline"
+    assert describe(changes_between(a, other)) == "a similar headline"
+    assert not changes_between(a, b).same_text and not changes_between(a, b).has_texts
+
+
 def test_long_passages_are_shortened() -> None:
     """A page shows a few lines, not the article."""
     long = story(5, 100)
@@ -159,7 +184,7 @@ def test_a_copy_with_a_forged_date_is_never_a_certain_first(forged: int, own: in
     """Whatever its source is known for; a claim stays behind what arrived before it."""
     victim = record("victim", TEXT, published_min=-own, arrived_min=0)
     copy = record("copy", TEXT, published_min=5 - forged, arrived_min=5)
-    lineage = trace([victim, copy], believed_ms=lambda source: believed * 60_000)
+    lineage = traced([victim, copy], victim=believed * 60_000, copy=believed * 60_000)
 
     assert lineage.first.source == "victim" or not lineage.is_first_certain
     assert forged <= believed or edges(lineage) == {"victim": None, "copy": "victim"}
@@ -171,10 +196,8 @@ def test_a_late_delivery_keeps_its_order(delay: int, declared: bool) -> None:
     original = record("original", TEXT, published_min=0, arrived_min=delay)
     copy = record("copy", TEXT, published_min=0.5, arrived_min=0.75)
     believed_ms = 0 if declared else delay * 60_000
-    lineage = trace(
-        [copy, replace(original, backfill=declared)],
-        believed_ms=lambda source: believed_ms if source == "original" else 60_000,
-    )
+    records = [copy, replace(original, backfill=declared)]
+    lineage = traced(records, original=believed_ms, copy=60_000)
 
     assert edges(lineage) == {"original": None, "copy": "original"}
     assert lineage.is_first_certain is declared

@@ -78,9 +78,8 @@ async def test_an_event_by_outlet(built: Core) -> None:
     await built.post("c1", own, source="C", published_at_ms=at(40))
     await built.post("c2", TEXT, source="C", published_at_ms=at(50))
     await built.post("d1", TEXT, source="D", published_at_ms=at(0))
-    found = await ProvenanceQueries(built.index).of_event(
-        ["b1", "a1", "c1", "c2", "d1", "deleted"], (0, "a1", "A")
-    )
+    times = {"b1": at(30), "a1": at(0), "c1": at(40), "c2": at(50), "d1": at(0), "deleted": at(1)}
+    found = await ProvenanceQueries(built.index).of_event(times, (0, "a1", "A"))
 
     assert found.first is not None and found.first.source == "A"
     assert [(e.publication.source, e.kind, e.lag_ms // MINUTE_MS, e.articles) for e in found.outlets] == [
@@ -95,21 +94,50 @@ async def test_an_event_by_outlet(built: Core) -> None:
     assert found.articles == 5 and not found.truncated
 
 
-async def test_what_is_earlier_than_the_first_report_does_not_count(built: Core) -> None:
+async def test_what_is_earlier_than_the_first_report_is_doubtful(built: Core) -> None:
     """A notice that shares one name came before; without a first report nobody is said to be first."""
     await built.post("n1", story(7, 20), source="Notices", published_at_ms=at(0))
     await built.post("a1", TEXT, source="A", published_at_ms=at(30))
     queries = ProvenanceQueries(built.index)
+    times = {"n1": at(0), "a1": at(30)}
 
-    found = await queries.of_event(["n1", "a1"], (0, "a1", "A"))
-    assert [(e.publication.source, e.kind, e.lag_ms) for e in found.outlets] == [("A", "first", 0)]
-    unsure = await queries.of_event(["n1", "a1"])
+    found = await queries.of_event(times, (0, "a1", "A"))
+    assert [(e.publication.source, e.kind, e.lag_ms) for e in found.outlets] == [
+        ("A", "first", 0),
+        ("Notices", "doubtful", 0),
+    ]
+    unsure = await queries.of_event(times)
     assert unsure.first is None
     assert [(e.publication.source, e.kind) for e in unsure.outlets] == [("Notices", "own"), ("A", "own")]
 
 
+async def test_of_headlines_alone_nothing_is_said_of_texts(built: Core) -> None:
+    """Two outlets with the same headline, and one with another; nobody has seen a text."""
+    for id_, source, title in [
+        ("a1", "A", "Night ferry to Estmark runs aground near Pellworm pier"),
+        ("b1", "B", "Night ferry to Estmark runs aground near Pellworm pier"),
+        ("c1", "C", "Captain of the stranded Estmark ferry questioned by the coast guard"),
+    ]:
+        await built.post(id_, "", title=title, source=source, published_at_ms=at(ord(source)))
+    times = {f"{name}1": at(ord(name.upper())) for name in "abc"}
+    found = await ProvenanceQueries(built.index).of_event(times, (0, "a1", "A"))
+
+    kinds = [(e.kind, e.original.source if e.original else None) for e in found.outlets]
+    assert kinds == [("first", None), ("headline", "A"), ("headline", None)]
+
+
+async def test_an_event_counts_an_article_at_its_own_time(built: Core) -> None:
+    """A date that it did not believe is a claim."""
+    await built.post("a1", TEXT, source="A", published_at_ms=at(0))
+    await built.post("b1", story(9), source="B")
+    found = await ProvenanceQueries(built.index).of_event({"a1": at(99), "b1": at(98)})
+
+    shown = [(e.publication.source, e.publication.at_ms, e.publication.basis) for e in found.outlets]
+    assert shown == [("B", at(98), "arrived"), ("A", at(99), "claimed")]
+
+
 async def test_an_event_without_stored_articles(built: Core) -> None:
     """All were deleted or have expired."""
-    found = await ProvenanceQueries(built.index).of_event(["gone"])
+    found = await ProvenanceQueries(built.index).of_event({"gone": 0})
 
     assert (found.first, found.outlets, found.texts, found.articles) == (None, (), (), 0)

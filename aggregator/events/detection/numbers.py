@@ -70,6 +70,11 @@ def items_of(event: DetectedEvent) -> dict[str, Item]:
     return {id_: Item(cosine, at_ms, names[outlet]) for id_, cosine, at_ms, outlet in rows}
 
 
+def times_of(event: DetectedEvent) -> dict[str, int]:
+    """When each listed item of an event was published, by article id."""
+    return dict(zip(event.items, event.times, strict=False))
+
+
 def with_items(event: E, items: Mapping[str, Item], further: Iterable[int]) -> E:
     """The event with these items instead, and all that they decide."""
     return replace(event, **counted(items, further, event.window_ms, event.developments, event.last_seen_ms))

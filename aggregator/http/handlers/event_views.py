@@ -10,23 +10,28 @@ import asyncio
 import csv
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from math import floor
 
 import msgspec
 from aiohttp import web
 
+from aggregator.analysis.term_profile import story_terms
 from aggregator.app import Service
 from aggregator.contract import responses
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime
 from aggregator.contract.responses import EventItemOut, EventItemsOut
 from aggregator.domain import ArticleRecord
+from aggregator.events.detection.description import MIN_COMMON_TERMS
+from aggregator.events.detection.items import VARIANTS
 from aggregator.events.detection.model import LearningStatus
+from aggregator.events.detection.numbers import Item, items_of
 from aggregator.events.event import Event
 from aggregator.events.selection import RankedStory, growth, is_handled, severity
 from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items
 from aggregator.http.app_keys import SERVICE
+from aggregator.provenance.lineage import Publication
 from aggregator_client import wire
 
 
@@ -154,8 +159,9 @@ _BYTE_ORDER_MARK = "\ufeff"
 class EventItem(msgspec.Struct, frozen=True):
     """One article of an event.
 
-    at_ms       time of publication, or of arrival if the date is missing or implausible
+    at_ms       when it was published, as the event counts it
     similarity  to the story when the article joined it, 0..1; ``copy_of``: "" for an original
+    has_text    whether more than its headline is known; ``doubtful``: hardly a term of the event
     """
 
     id: str
@@ -168,6 +174,8 @@ class EventItem(msgspec.Struct, frozen=True):
     at_ms: int
     similarity: float
     copy_of: str = ""
+    has_text: bool = True
+    doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +212,7 @@ EVENT_ITEMS = web.AppKey("event_items", EventItemsCache)
 
 async def load_event_items(service: Service, event: Event) -> EventItems:
     """The articles of an event, read now. Raises StoreUnavailable."""
-    similarities = dict(zip(event.items, event.cosines, strict=False))
+    facts, about = items_of(event), {term for term, _ in event.profile}
     items: list[EventItem] = []
     records: list[ArticleRecord] = []
     for start in range(0, len(event.items), ARTICLES_PER_READ):
@@ -212,9 +220,9 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         stored = await service.articles.index.articles.get_many(ids)
         found = [stored[id_] for id_ in ids if id_ in stored]
         for article in found:
-            match = article.outcome.match
-            copy_of = match.canonical_id if match else ""
-            items.append(item_of(article.record, similarities.get(article.record.id, 1.0), copy_of))
+            match, record = article.outcome.match, article.record
+            copy_of, doubtful = match.canonical_id if match else "", is_doubtful(record, about)
+            items.append(item_of(record, facts.get(record.id), copy_of, doubtful=doubtful))
         records = (records + [article.record for article in found])[-MAX_HEADLINES:]
         await asyncio.sleep(0)  # 100 articles are 10 ms of the event loop
     by_id = {item.id: item for item in items}
@@ -222,9 +230,27 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
     return EventItems(tuple(sorted(items, key=lambda i: (i.at_ms, i.arrived_ms))), tuple(alternatives))
 
 
-def item_of(record: ArticleRecord, similarity: float = 1.0, copy_of: str = "") -> EventItem:
-    """The item of a stored article."""
-    return fields_of(record, EventItem, at_ms=record.publication_ms, similarity=similarity, copy_of=copy_of)
+def item_of(
+    record: ArticleRecord, fact: Item | None = None, copy_of: str = "", *, doubtful: bool = False
+) -> EventItem:
+    """The item of a stored article; ``fact``: what the event knows of it, None if it does not count it."""
+    publication = Publication.of(record)
+    return fields_of(
+        record,
+        EventItem,
+        at_ms=fact.at_ms if fact else publication.at_ms,
+        similarity=fact.cosine if fact else 1.0,
+        copy_of=copy_of,
+        has_text=publication.has_text,
+        doubtful=doubtful,
+    )
+
+
+def is_doubtful(record: ArticleRecord, about: Collection[str]) -> bool:
+    """Whether an article has fewer than two of the terms that an event is about, if they are known."""
+    terms = story_terms(record.title, record.lang, record.terms, record.opening_mask)
+    held = {VARIANTS.get(term, term) for term, _ in terms}
+    return len(about) >= MIN_COMMON_TERMS > len(held.intersection(about))
 
 
 async def get_items(request: web.Request, id_: str) -> EventItemsOut:

@@ -12,6 +12,7 @@ from aggregator.app import Service
 from aggregator.contract import responses as out
 from aggregator.contract.encoding import article_ref, fields_of, to_datetime, to_datetime_or_none
 from aggregator.contract.requests import SourcesQuery, SourceTrustIn
+from aggregator.events.detection.numbers import independent, times_of
 from aggregator.http.app_keys import SERVICE
 from aggregator.provenance.audit import audit
 from aggregator.provenance.directory import families_among, select
@@ -33,9 +34,8 @@ async def of_article(request: web.Request, id_: str) -> out.ProvenanceOut:
 async def of_event(service: Service, id_: str) -> out.EventProvenanceOut:
     """Get which outlet had an event first, who followed, and which outlets share texts."""
     event = await service.events.repository.get(id_)
-    found = await service.articles.provenance.of_event(event.items, event.first)
-    names = {entry.publication.source for entry in found.outlets}
-    families = families_among(await service.articles.sources.report(), names)
+    found = await service.articles.provenance.of_event(times_of(event), event.first)
+    families = families_among(await service.articles.sources.report(), event.sources)
     return fields_of(
         found,
         out.EventProvenanceOut,
@@ -43,7 +43,7 @@ async def of_event(service: Service, id_: str) -> out.EventProvenanceOut:
         first=article_ref(found.first.record) if found.first else None,
         outlets=[_outlet_out(entry) for entry in found.outlets],
         families=families,
-        independent=len(found.outlets) - sum(len(members) - 1 for members in families),
+        independent=independent(event.sources, families),
         texts=[_text_out(text) for text in found.texts],
     )
 

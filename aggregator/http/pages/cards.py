@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -171,22 +172,25 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class SpreadChart:
-    """New items per bin, and in total as the points of an SVG polyline; hours before the end of the chart."""
+    """New items per bin, and in total as the points of an SVG polyline; ``growth``: at its end."""
 
     bars: Chart
     bins: tuple[Bin, ...]
     total_points: str
     total: int
-    last_hour: int
-    hour_before: int
+    growth: Growth
 
 
 def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> SpreadChart:
-    """Chart of the event, from 30 min before the first item to at most 1 h after the last."""
+    """Chart of the event to at most 1 h after the last item; in the first hour with a bar a minute."""
     last_ms = event.last_seen_ms if event.status == "closed" else min(now_ms, event.last_seen_ms + HOUR_MS)
     to_ms = max(last_ms, event.last_seen_ms)
-    from_ms = min(event.first_seen_ms - HOUR_MS // 2, to_ms - MIN_SPAN_MS)
-    bars = timeline_chart(event.timeline, from_ms, to_ms, WIDTH, HEIGHT)
+    if to_ms - event.first_seen_ms < HOUR_MS:
+        by_minute = Counter(at_ms // MINUTE_MS * MINUTE_MS for at_ms in event.times)
+        bars = timeline_chart([*by_minute.items()], to_ms - HOUR_MS, to_ms, WIDTH, HEIGHT, bin_ms=MINUTE_MS)
+    else:
+        from_ms = min(event.first_seen_ms - HOUR_MS // 2, to_ms - MIN_SPAN_MS)
+        bars = timeline_chart(event.timeline, from_ms, to_ms, WIDTH, HEIGHT)
     bins = _bins(bars, items)
     total = bins[-1].total if bins else 0
     return SpreadChart(
@@ -194,8 +198,7 @@ def spread_chart(event: Event, items: Sequence[EventItem], now_ms: int) -> Sprea
         bins=bins,
         total_points=_total_points(bins, total),
         total=total,
-        last_hour=event.items_between(to_ms - HOUR_MS, to_ms),
-        hour_before=event.items_between(to_ms - 2 * HOUR_MS, to_ms - HOUR_MS),
+        growth=growth(event, to_ms),
     )
 
 

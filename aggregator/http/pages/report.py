@@ -19,6 +19,7 @@ from msgspec import Struct
 from aggregator.app import Service
 from aggregator.contract.requests import SourcesPageQuery
 from aggregator.errors import NotFound
+from aggregator.events.detection.numbers import independent, times_of
 from aggregator.events.event import Event, title_of
 from aggregator.events.selection import severity
 from aggregator.events.storylines import Development
@@ -55,7 +56,9 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     event = await service.events.repository.get(id_)
     previous, following = await service.events.repository.story_neighbors(event)
     loaded = await request.app[EVENT_ITEMS].load(service, event)
-    page = await _item_page(service, loaded.items, query)
+    sure = [item for item in loaded.items if not item.doubtful]
+    page = await _item_page(service, sure, query)
+    families = families_among(await service.articles.sources.report(), event.sources)
     history = await service.events.repository.learned_history()
     days = {at_ms // DAY_MS for at_ms, _ in event.timeline}
     return html_response(
@@ -77,7 +80,9 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         editors=sorted({event.assignee, *(action.actor for action in event.actions)} - {""}),
         item_page=page,
         stored_count=len(loaded.items),
-        copy_count=len(loaded.items) - len(fold_copies(loaded.items)),
+        copy_count=len(sure) - len(fold_copies(sure)),
+        doubtful=[Entry(item) for item in loaded.items if item.doubtful],
+        independent=independent(event.sources, families),
         late=history.late if history else "",
         view=query.view,
         view_url=partial(_url, event),
@@ -241,8 +246,8 @@ async def article_provenance(request: web.Request, id_: str) -> web.Response:
 async def event_provenance(request: web.Request, service: Service, id_: str) -> web.Response:
     """Page: which outlet had an event first, and who followed."""
     event = await service.events.repository.get(id_)
-    found = await service.articles.provenance.of_event(event.items, event.first)
-    names = {entry.publication.source for entry in found.outlets}
+    found = await service.articles.provenance.of_event(times_of(event), event.first)
+    families = families_among(await service.articles.sources.report(), event.sources)
     return html_response(
         request,
         "event_provenance.html",
@@ -250,7 +255,8 @@ async def event_provenance(request: web.Request, service: Service, id_: str) -> 
         event=event,
         card=cards.make_card(event, service.clock()),
         found=found,
-        families=families_among(await service.articles.sources.report(), names),
+        families=families,
+        independent=independent(event.sources, families),
         shown_outlets=SHOWN_OUTLETS,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,6 +26,13 @@ async def service() -> AsyncIterator[Service]:
     """A service with the memory store that stores texts."""
     async with open_service(Settings(store_url="memory", store_texts=True)) as opened:
         yield opened
+
+
+PUBLISHED_MS = round(datetime(2026, 11, 20, 8, 10, tzinfo=UTC).timestamp() * 1000)
+AGROUND = event(
+    "e1", "Ferry aground", ("b/1", "a/1"), sources=("A", "B <i>"), first=(PUBLISHED_MS, "a/1", "A"),
+    times=(PUBLISHED_MS + 900_000, PUBLISHED_MS),
+)  # fmt: skip
 
 
 async def post(client: Client, id_: str, text: str, source: str, minute: int, title: str = "") -> None:
@@ -74,7 +82,7 @@ async def test_a_text_that_nobody_repeated(client: Client) -> None:
     page = await (await client.get("/articles/a/provenance")).text()
 
     assert len(body["steps"]) == 1
-    assert "No other stored article repeats this text." in page
+    assert "No other stored article has this text." in page
 
 
 async def test_unknown_articles_and_events(client: Client) -> None:
@@ -86,8 +94,7 @@ async def test_unknown_articles_and_events(client: Client) -> None:
 
 async def test_provenance_of_an_event(client: Client, service: Service, stored: None) -> None:
     """Outlets in order, and the texts that they share."""
-    changed = event("e1", "Ferry aground", ("b/1", "a/1"), first=(EVENT_MS, "a/1", "A"))
-    await commit_event(service.events.repository, "fired", changed, EVENT_MS)
+    await commit_event(service.events.repository, "fired", AGROUND, EVENT_MS)
     body = await (await client.get("/v1/events/e1/provenance")).json()
     page = await (await client.get("/events/e1/provenance")).text()
 
@@ -98,7 +105,7 @@ async def test_provenance_of_an_event(client: Client, service: Service, stored: 
     ]
     assert [text["outlets"] for text in body["texts"]] == [2]
     assert (body["families"], body["independent"]) == ([], 2)
-    assert "Texts that several outlets published" in page and "+15\u00a0min" in page
+    assert "Texts or headlines that several outlets published" in page and "+15\u00a0min" in page
     assert 'href="/events/e1"' in page
 
 
@@ -155,9 +162,7 @@ async def test_outlets_of_one_family_on_an_event(client: Client, service: Servic
     """They count as one independent outlet; the number of names is shown too."""
     family = Family(("A", "B <i>"), 6, (Partner("A", 6),))
     await service.articles.sources.write(SourcesReport(EVENT_MS, None, 0, 0, (), (family,)))
-    await commit_event(
-        service.events.repository, "fired", event("e1", "Ferry aground", ("b/1", "a/1"), first=None), EVENT_MS
-    )
+    await commit_event(service.events.repository, "fired", replace(AGROUND, first=None), EVENT_MS)
     body = await (await client.get("/v1/events/e1/provenance")).json()
     page = await (await client.get("/events/e1/provenance")).text()
 

@@ -10,7 +10,6 @@ from aggregator.http.pages.cards import (
     BIN_MS,
     MAX_BINS,
     MAX_NAMED_SOURCES,
-    MIN_SPAN_MS,
     WIDTH,
     SpreadChart,
     bars,
@@ -91,7 +90,9 @@ def chart(*counts: int, sources: tuple[str, ...] = (), now_ms: int = 0) -> Sprea
     timeline = tuple((START_MS + n * 10 * MINUTE_MS, count) for n, count in enumerate(counts) if count)
     last_ms = timeline[-1][0]
     items = [EventItem(str(n), "", "", s, "", None, 0, START_MS + n, 1.0) for n, s in enumerate(sources)]
-    found = event("e1", "Storm", (), timeline=timeline, first_seen_ms=START_MS, last_seen_ms=last_ms)
+    times = tuple(at_ms for at_ms, count in timeline for _ in range(count))
+    seen = {"first_seen_ms": START_MS, "last_seen_ms": last_ms}
+    found = event("e1", "Storm", (), timeline=timeline, times=times, **seen)
     return spread_chart(found, items, now_ms or last_ms)
 
 
@@ -112,13 +113,13 @@ def test_many_sources_are_counted() -> None:
 
 
 def test_a_single_bar_is_narrow() -> None:
-    """A chart of a new event is as long as one of an older event, and ends now."""
+    """A chart of a new event is an hour of minutes, and ends now."""
     shown = chart(25)
     (bar,) = shown.bars.bars
 
-    assert shown.bars.to_ms - shown.bars.from_ms >= MIN_SPAN_MS
-    assert bar.width < WIDTH / 15
-    assert bar.x > WIDTH / 2
+    assert (shown.bars.bin_ms, (shown.bars.to_ms - shown.bars.from_ms) // MINUTE_MS) == (MINUTE_MS, 61)
+    assert bar.width < WIDTH / 15 and bar.x > WIDTH / 2
+    assert chart(25, now_ms=START_MS + HOUR_MS).bars.bin_ms == 10 * MINUTE_MS
 
 
 def test_growth_compares_the_last_hour_with_the_one_before() -> None:
@@ -126,8 +127,8 @@ def test_growth_compares_the_last_hour_with_the_one_before() -> None:
     shown = chart(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
     quiet = chart(5, 5, now_ms=START_MS + 3 * HOUR_MS)
 
-    assert (shown.last_hour, shown.hour_before) == (7 + 8 + 9 + 10 + 11 + 12, 1 + 2 + 3 + 4 + 5 + 6)
-    assert (quiet.last_hour, quiet.hour_before) == (0, 10)
+    assert shown.growth == (7 + 8 + 9 + 10 + 11 + 12, 1 + 2 + 3 + 4 + 5 + 6)
+    assert quiet.growth == (0, 10)
 
 
 def test_the_total_rises_to_the_top() -> None:

@@ -147,7 +147,7 @@ async def test_a_report_folds_copies_under_their_original(client: Client, real: 
     oldest = await (await client.get("/events/e1?view=oldest")).text()
 
     assert "and 1 copy in <bdi>two.example</bdi>" in page
-    assert "4 items, of which 3 are stored and listed; 1 copy folded under the article that it copies" in page
+    assert "4 items, of which 3 are stored and listed; 1 with the same text or headline folded" in page
     assert "First source" in page and "16 items within 4 hours, where 0.4 are usual." in page
     assert re.findall(ITEM, page) == ["three", "one"]
     assert re.findall(ITEM, oldest) == ["one", "three"]

@@ -101,6 +101,7 @@ async def test_a_look_up_shows_what_was_decided(client: Client, service: FakeSer
         Outcome("duplicate", 0, match, reversed=True, adds=0.25),
         Outcome("related", text_is_article=False, part_of="<briefing>", follows="live 1"),
     )
+    object.__setattr__(service.stored["a"].record, "text_words", 60)
     pages = []
     for outcome in outcomes:
         object.__setattr__(service.stored["a"], "outcome", outcome)

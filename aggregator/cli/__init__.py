@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from aggregator import errors, settings
 from aggregator.cli import options
-from aggregator.errors import EXIT_INTERRUPTED, EXIT_OK, exit_code
+from aggregator.errors import EXIT_CONFIGURATION_ERROR, EXIT_INTERRUPTED, EXIT_OK, exit_code
 from aggregator.runtime.logging import configure_logging
 
 log = logging.getLogger("aggregator")
@@ -24,7 +24,11 @@ BULK_COMMANDS, BULK_NICE_INCREMENT = ("ingest", "check", "reindex"), 10
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. An AggregatorError is printed without a traceback."""
-    args = options.build_parser().parse_args(argv)
+    parser = options.build_parser()
+    if not (sys.argv[1:] if argv is None else argv):
+        print(options.starting_commands(parser), file=sys.stderr)
+        return EXIT_CONFIGURATION_ERROR
+    args = parser.parse_args(argv)
     loaded: settings.Settings | None = None
     if argv is None and getattr(args, "command", "") in BULK_COMMANDS:
         from aggregator.concurrency import lower_priority  # imports asyncio, which --help need not

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -77,7 +78,8 @@ class ConciseArgumentParser(argparse.ArgumentParser):
         """Leave these options out of ``--help``, and add ``--help-all``, which lists them."""
         self._advanced = actions
         self.add_argument("--help-all", action=_HelpAll, nargs=0, help="list all options and exit")
-        self.epilog = f"{len(actions)} more settings: `{self.prog} --help-all`."
+        more = f"{len(actions)} more settings: `{self.prog} --help-all`."
+        self.epilog = f"{self.epilog} {more}" if self.epilog else more
 
     def format_help(self) -> str:
         """The help without advanced options."""
@@ -93,8 +95,10 @@ class ConciseArgumentParser(argparse.ArgumentParser):
     def format_full_help(self) -> str:
         """The help with all options under their headings; its first lines are those of ``format_help``."""
         usage, separator, _ = self.format_help().partition("\n\n")
+        epilog, self.epilog = self.epilog, None
         _, _, body = super().format_help().partition("\n\n")
-        return (usage + separator + body).removesuffix(f"\n{self.epilog}\n")
+        self.epilog = epilog
+        return usage + separator + body
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """The options; unknown ones are an error of the command that they follow."""
@@ -108,7 +112,10 @@ class ConciseArgumentParser(argparse.ArgumentParser):
         return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Print the message and exit with code 2."""
+        """Print the message, with the valid name nearest to a mistyped one, and exit with code 2."""
+        found = re.match(r"argument ([A-Z]+): invalid choice: ('.*') \(choose from '(.*)'\)$", message)
+        if found and (near := difflib.get_close_matches(found[2][1:-1], found[3].split("', '"), n=1)):
+            message = f"unknown {found[1].lower()} {found[2]}; did you mean {near[0]}?"
         self.exit(2, f"{self.prog}: {message} (see `{self.prog} --help`).\n")
 
 
@@ -120,12 +127,16 @@ class _HelpAll(argparse.Action):
 
 
 def add_command(
-    commands: Any, name: str, help: str, target: str, **parser_options: Any
+    commands: Any, name: str, help: str, target: str, *, example: str, **parser_options: Any
 ) -> argparse.ArgumentParser:
-    """Add a command; ``target``: its function as "module:function", imported when the command runs."""
+    """Add a command; ``target``: its function as "module:function", imported when the command runs.
+
+    ``example``: its arguments in the example of its help.
+    """
     command: argparse.ArgumentParser = commands.add_parser(
         name, help=help, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False, **parser_options
     )
+    command.epilog = f"example: `{' '.join((command.prog, *example.split()))}`."
     command.set_defaults(command=name, command_path=target)
     command.add_argument(
         "--config",

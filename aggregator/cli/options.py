@@ -29,6 +29,7 @@ settings: an option (--data-dir), else the variable (AGGREGATOR_DATA_DIR), else 
 (data_dir in --config FILE, AGGREGATOR_CONFIG, ./aggregator.toml or /etc/aggregator/aggregator.toml), else
 the default. `aggregator config show` lists all of them with their values.
 """
+STARTING_COMMANDS = ("serve", "follow", "ingest", "dedupe", "doctor")
 INPUT_HELP = ".jsonl, .jsonl.gz or - for standard input"
 
 
@@ -47,6 +48,7 @@ class Command:
 
     name: str
     help: str
+    example: str
     arguments: Sequence[Argument] = ()
     target: str = ""
     progress: bool = False
@@ -58,7 +60,7 @@ class Command:
     def add(self, commands: Any) -> argparse.ArgumentParser:
         """Add the command to a parser."""
         target = self.target or f"aggregator.cli.{self.name.replace('-', '_')}:run"
-        command = common_options.add_command(commands, self.name, self.help, target)
+        command = common_options.add_command(commands, self.name, self.help, target, example=self.example)
         for names, spec in self.arguments:
             command.add_argument(*names, **spec)
         if self.progress:
@@ -96,6 +98,17 @@ def build_parser() -> argparse.ArgumentParser:
     return top
 
 
+def starting_commands(parser: argparse.ArgumentParser) -> str:
+    """What ``aggregator`` alone prints: the most used commands with an example each."""
+    actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    lines = ["The commands that most people use:"]
+    for name in STARTING_COMMANDS:
+        command = actions[0].choices[name]
+        if command.epilog:
+            lines += ["", f"  {command.description}", f"    {command.epilog.split('`')[1]}"]
+    return "\n".join([*lines, "", "All commands: `aggregator --help`."])
+
+
 def read_config_file(args: argparse.Namespace) -> config_file.ConfigFile | None:
     """The configuration file of this command; None if there is none. Raises ConfigurationError."""
     path = config_file.locate(getattr(args, "config", None) or config_variable())
@@ -116,11 +129,13 @@ def setting_overrides(args: argparse.Namespace) -> dict[str, Any]:
 _FILES = arg("files", nargs="*", default=["-"], metavar="FILE", help=f"{INPUT_HELP} (the default)")
 
 
-def _ingest(name: str, help: str, *arguments: Argument, out: str = "standard output") -> Command:
+def _ingest(
+    name: str, help: str, example: str, *arguments: Argument, out: str = "standard output"
+) -> Command:
     out_option = arg("--out", metavar="FILE", help=f"write the verdicts here (default: {out})")
     zone = arg("--timezone", metavar="ZONE", type=time_zone, help="of dates without offset: Europe/Berlin")
     return Command(
-        name, help, (_FILES, out_option, zone, *arguments), "aggregator.cli.ingest:run",
+        name, help, example, (_FILES, out_option, zone, *arguments), "aggregator.cli.ingest:run",
         progress=True, store=True, server=True, profiles=True, settings=(*SERVICE_SETTINGS, "max_body_bytes"),
     )  # fmt: skip
 
@@ -128,6 +143,7 @@ def _ingest(name: str, help: str, *arguments: Argument, out: str = "standard out
 def _add_learn(commands: Any) -> None:
     learn = _ingest(
         "learn", "like ingest --backfill: teach the event detector what is usual by dated articles",
+        "last-month.jsonl.gz",
         out="nowhere",
     )  # fmt: skip
     learn.add(commands).set_defaults(backfill=True, out=os.devnull)
@@ -137,13 +153,13 @@ def _add_config(commands: Any) -> None:
     top = commands.add_parser("config", help="show or check the settings", allow_abbrev=False)
     views = top.add_subparsers(title="views", metavar="VIEW", required=True)
     Command(
-        "show", "print every setting with its value and where it comes from",
+        "show", "print every setting with its value and where it comes from", "--changed",
         (arg("--changed", action="store_true", help="leave out the defaults"),
          arg("--json", action="store_true", help="print JSON")),
         "aggregator.cli.config:show", settings=tuple(SETTING_FIELDS),
     ).add(views)  # fmt: skip
     Command(
-        "check", "check the configuration file, the variables and the options",
+        "check", "check the configuration file, the variables and the options", "--config aggregator.toml",
         target="aggregator.cli.config:check", settings=tuple(SETTING_FIELDS),
     ).add(views)  # fmt: skip
 
@@ -152,8 +168,8 @@ def _add_keys(commands: Any) -> None:
     top = commands.add_parser("keys", help="manage API keys", allow_abbrev=False)
     changes = top.add_subparsers(title="changes", metavar="CHANGE", required=True)
     id_ = arg("id", metavar="ID", help="key id from `aggregator keys list`")
-    for name, help, arguments in (
-        ("add", "create an API key and print it (shown only once)", (
+    for name, help, example, arguments in (
+        ("add", "create an API key and print it (shown only once)", "gazette-crawler --role crawler", (
             arg("name", metavar="NAME", help="owner of the key; recorded with each change"),
             arg("--role", required=True, choices=("related", "crawler", "reader", "editor", "admin")),
             arg("--expires", metavar="SPAN", type=duration_ms, help="e.g. 90d (default: never)"),
@@ -161,16 +177,23 @@ def _add_keys(commands: Any) -> None:
                 help="limit the key to posting and deleting articles of this source; repeatable"),
         )),
         ("list", "list API keys with role, times (UTC) of creation, last use and expiry, name and sources",
-         ()),
-        ("revoke", "revoke an API key now", (id_,)),
-        ("rotate", "create a key with the same name and role; the old one stays valid for a while", (
+         "", ()),
+        ("revoke", "revoke an API key now", "1f2e3d4c", (id_,)),
+        ("rotate", "create a key with the same name and role; the old one stays valid for a while",
+         "1f2e3d4c --overlap 7d", (
             id_,
             arg("--overlap", metavar="SPAN", type=duration_ms, default=DAY_MS,
                 help="how long the old key stays valid (default 1d)"),
         )),
     ):  # fmt: skip
         change = Command(
-            name, help, arguments, "aggregator.cli.keys:run", store=True, settings=("data_dir", "log_level")
+            name,
+            help,
+            example,
+            arguments,
+            "aggregator.cli.keys:run",
+            store=True,
+            settings=("data_dir", "log_level"),
         )
         change.add(changes).set_defaults(change=name)
 
@@ -178,19 +201,22 @@ def _add_keys(commands: Any) -> None:
 # In the order of the help. Of a pair the second is the function that adds the command, or the distribution
 # that has it, as an extension (``extensions.COMMANDS``).
 _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
-    Command("serve", "run the HTTP service", settings=tuple(SETTING_FIELDS)),
+    Command(
+        "serve", "run the HTTP service", "--data-dir /srv/news --workers 2", settings=tuple(SETTING_FIELDS)
+    ),
     _ingest(
         "ingest", "check and store the articles of files; print one verdict per line",
+        "articles.jsonl.gz --backfill",
         arg("--backfill", action="store_true",
             help="the articles are an archive or a backlog: they fire no events, and dated ones teach the "
             "detector what is usual at their time"),
     ),
-    _ingest("check", "like ingest, without storing anything"),
+    _ingest("check", "like ingest, without storing anything", "article.jsonl"),
     ("learn", _add_learn),
     ("follow", "newsdedup-client"),
     ("work", "newsdedup-client"),
     Command(
-        "explain", "show why two articles are duplicates, or not",
+        "explain", "show why two articles are duplicates, or not", "pool-1 pool-2",
         (arg("first", metavar="A", help="id of a stored article, or a text file (- for standard input)"),
          arg("second", metavar="B", help="the other article, likewise"),
          arg("--json", action="store_true", help="print one JSON object")),
@@ -199,12 +225,13 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
     ),
     Command(
         "reindex", "copy stored articles into the index of another model, block plan or version",
+        "--migration-models-dir new-models",
         (arg("files", nargs="*", metavar="FILE",
              help="the articles, .jsonl or .jsonl.gz (default: stored texts)"),),
         progress=True, store=True, settings=(*SERVICE_SETTINGS, "max_body_bytes"),
     ),
     Command(
-        "delete-index", "delete an index that the settings do not read, with its articles",
+        "delete-index", "delete an index that the settings do not read, with its articles", "en.3f2a",
         (arg("index", metavar="INDEX", help="its name, e.g. en.3f2a (`aggregator doctor` shows it)"),
          arg("--yes", action="store_true", help="do not ask for confirmation")),
         "aggregator.cli.reindex:delete", store=True, settings=SERVICE_SETTINGS,
@@ -214,14 +241,14 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
     ("dedupe", "newsdedup-archive"),
     ("evaluate", "newsdedup-lab"),
     Command(
-        "backup", "write a backup of the store while the service runs",
+        "backup", "write a backup of the store while the service runs", "/backups --keep 7",
         (arg("directory", metavar="DIR", help="directory in which the backup gets one of its own"),
          arg("--keep", type=positive_int, metavar="N",
              help="afterwards delete all but the N newest backups in DIR (default: keep all)")),
         store=True, settings=("data_dir", "appendfsync", *LOG_SETTINGS),
     ),
     Command(
-        "restore", "make a backup the data of a store that no service uses",
+        "restore", "make a backup the data of a store that no service uses", "/backups --check",
         (arg("backup", metavar="BACKUP", help="a backup, or a directory of backups: the newest is taken"),
          arg("--check", action="store_true",
              help="only verify that the backup is complete and can be loaded"),
@@ -232,14 +259,14 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
     ("config", _add_config),
     ("keys", _add_keys),
     Command(
-        "audit", "show what a source caused: copies by others and events",
+        "audit", "show what a source caused: copies by others and events", "rival.example",
         (arg("source", metavar="SOURCE", help="its name or site"),
          arg("--distrust", action="store_true", help="store nothing of it, and delete what is stored"),
          arg("--trust", action="store_true", help="store its articles again")),
         store=True, settings=SERVICE_SETTINGS,
     ),
     Command(
-        "clock", "show whether the clock of this machine fits the stored data",
+        "clock", "show whether the clock of this machine fits the stored data", "",
         (arg("--accept", action="store_true",
              help="declare it right, after the service ran with a wrong clock or did not run for over "
              "30 days"),),
@@ -247,7 +274,7 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
         store=True, settings=("data_dir", "retention_days", "log_level"),
     ),
     Command(
-        "doctor", "report what is configured, reachable and loaded, and what is wrong",
+        "doctor", "report what is configured, reachable and loaded, and what is wrong", "--audit",
         (arg("--json", action="store_true", help="print JSON"),
          arg("--audit", action="store_true",
              help="read all that is stored and compare every entry of the index with its article; exit code "

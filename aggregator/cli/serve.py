@@ -10,13 +10,12 @@ import argparse
 import contextlib
 import dataclasses
 import logging
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from aggregator.errors import AggregatorError
 from aggregator.http.peer_metrics import SINGLE_PROCESS, PeerMetrics
-from aggregator.runtime.addresses import announce, describe_store
+from aggregator.runtime.addresses import announce, describe_store, say
 from aggregator.runtime.background_process import fork_background
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.processes import ForkedProcess
@@ -39,8 +38,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         load_policies(settings)
     with _demo_directory(args, settings) as chosen:
         if args.config_file is not None:
-            print(f"aggregator: configuration file: {args.config_file.path.absolute()}", flush=True)
-        print(f"aggregator: {describe_store(chosen)}", flush=True)
+            say(chosen, f"configuration file: {args.config_file.path.absolute()}")
+        say(chosen, describe_store(chosen))
         if chosen.workers > 1:
             return supervise(chosen)
         with temporary_directory() as runtime_dir:
@@ -84,7 +83,7 @@ async def _serve_single_process(
 async def _load_demo_history(settings: Settings) -> None:
     from aggregator.runtime.demo.history import load_history
 
-    print("aggregator: demonstration: loading a day of invented news, which takes some seconds", flush=True)
+    say(settings, "demonstration: loading a day of invented news, which takes some seconds")
     try:
         await load_history(settings)
     except AggregatorError:
@@ -98,9 +97,5 @@ def _demo_directory(args: argparse.Namespace, settings: Settings) -> Iterator[Se
         yield settings
         return
     with temporary_directory() as directory:
-        print(
-            "aggregator: demonstration data is deleted at exit; use --data-dir to keep it.",
-            file=sys.stderr,
-            flush=True,
-        )
+        say(settings, "demonstration data is deleted at exit; use --data-dir to keep it.")
         yield dataclasses.replace(settings, data_dir=str(directory / "data"))

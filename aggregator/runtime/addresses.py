@@ -13,6 +13,7 @@ import shutil
 import sys
 from datetime import UTC, datetime
 from http import HTTPStatus
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -32,15 +33,27 @@ def service_url(host: str, port: int) -> str:
 
 
 def command(subcommand: str, settings: Settings) -> str:
-    """A command in backquotes, as a shell here finds it, with the port and data directory of the settings."""
-    started_as = Path(sys.argv[0])
+    """A command in backquotes, as a shell here finds it, with what chose this store and port."""
+    started_as, given = Path(sys.argv[0]), sys.argv[1:]
     is_on_path = shutil.which("aggregator") is not None or started_as.name != "aggregator"
     words = ["aggregator" if is_on_path else os.path.relpath(started_as), subcommand]
+    for name in ("--config", "--store-url"):
+        follows = [after for before, after in pairwise(given) if before == name]
+        for value in follows + [word.partition("=")[2] for word in given if word.startswith(f"{name}=")]:
+            words.append(f"{name} {shlex.quote(redact_url(value))}")
     if settings.data_dir != Settings().data_dir and not settings.store_url:
         words.append(f"--data-dir {shlex.quote(settings.data_dir)}")
     if settings.port != Settings().port:
         words.append(f"--port {settings.port}")
     return f"`{' '.join(words)}`"
+
+
+def say(settings: Settings, text: str) -> None:
+    """Tell whoever started the service, on standard output; with ``log_format`` json as a log record."""
+    if settings.log_format == "json":
+        log.info("%s", text)
+    else:
+        print(f"aggregator: {text}", flush=True)
 
 
 def describe_store(settings: Settings) -> str:
@@ -79,9 +92,9 @@ async def announce(settings: Settings, port: int) -> None:
     """Print the URL and whether the service is ready; with ``settings.demo``, replay the demonstration."""
     url = service_url(settings.host, port)
     state = "ready" if await asyncio.to_thread(_is_ready, url) else "not ready"
-    print(f"aggregator: {state} on {url}", flush=True)
+    say(settings, f"{state} on {url}")
     bound = dataclasses.replace(settings, port=port)
-    print(f"aggregator: next: {next_step(bound, url, state)}", flush=True)
+    say(settings, f"next: {next_step(bound, url, state)}")
     if settings.demo:
         await run_demo(url, settings.key or settings.bootstrap_key)
 

@@ -25,6 +25,11 @@ def test_a_command_can_be_typed_as_it_is(tmp_path: Path, monkeypatch: pytest.Mon
     assert command("doctor", Settings()) == "`aggregator doctor`"
     assert command("doctor", other) == "`aggregator doctor --data-dir 'my data' --port 9000`"
     assert command("doctor", Settings(store_url="redis://a", data_dir="b")) == "`aggregator doctor`"
+    monkeypatch.setattr(
+        "sys.argv", [str(program), "serve", "--config", "my.toml", "--store-url=redis://u:p@a/1"]
+    )
+    chosen = command("doctor", Settings(store_url="redis://u:p@a/1", data_dir="b"))
+    assert chosen == "`aggregator doctor --config my.toml --store-url redis://a/1`"
 
 
 def test_a_password_is_never_printed() -> None:

@@ -28,7 +28,7 @@ def register(commands: Any) -> None:
     """Add the command; ``commands``: the subparsers of the command line."""
     command = common_options.add_command(
         commands, "follow", "poll RSS, Atom and JSON feeds and post their items to a running service",
-        "aggregator_client.follow_command:run",
+        "aggregator_client.follow_command:run", example="https://gazette.example/rss subscriptions.opml",
     )  # fmt: skip
     command.add_argument(
         "feeds", nargs="+", metavar="FEED|OPML", help="address or file of a feed, or of an OPML list of feeds"

@@ -28,7 +28,7 @@ def register(commands: Any) -> None:
     """Add the command; ``commands``: the subparsers of the command line."""
     command = common_options.add_command(
         commands, "work", "consume articles from a Redis stream and append verdicts to another",
-        "aggregator_client.work_command:run",
+        "aggregator_client.work_command:run", example="--redis redis://127.0.0.1:6379 --source articles",
     )  # fmt: skip
     command.add_argument(
         "--redis",

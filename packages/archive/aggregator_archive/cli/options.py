@@ -11,7 +11,7 @@ def add_dedupe_command(commands: Any) -> None:
     """Add ``aggregator dedupe``."""
     command = common_options.add_command(
         commands, "dedupe", "find the duplicate groups of an archive and write it without duplicates",
-        "aggregator_archive.cli.dedupe:run",
+        "aggregator_archive.cli.dedupe:run", example="archive.jsonl.gz --out clean",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz, .csv, .tsv or .parquet")
     command.add_argument("--out", required=True, metavar="DIR", help="directory of the results")
@@ -37,7 +37,7 @@ def add_replay_command(commands: Any) -> None:
     """Add ``aggregator replay``."""
     command = common_options.add_command(
         commands, "replay", "replay dated articles through event detection, using their timestamps",
-        "aggregator_archive.cli.replay:run",
+        "aggregator_archive.cli.replay:run", example="archive.jsonl.gz",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz or - for standard input")
     command.add_argument("--out", metavar="FILE", help="write the events here (default: standard output)")

@@ -47,7 +47,7 @@ def add_evaluate_command(commands: Any) -> None:
 def _add_near_duplicates(protocols: Any) -> None:
     command = add_command(
         protocols, "near-duplicates", "precision, recall and F1 on articles with a `cluster` each",
-        "aggregator_lab.cli.evaluate:near_duplicates",
+        "aggregator_lab.cli.evaluate:near_duplicates", example="labeled.jsonl",
     )  # fmt: skip
     _add_input_options(command)
     _add_files_option(command, "--background", "unlabeled articles that are stored first")
@@ -79,7 +79,7 @@ def _add_near_duplicates(protocols: Any) -> None:
 def _add_duplicates(protocols: Any) -> None:
     command = add_command(
         protocols, "duplicates", "duplicates and wrong ones among articles without labels, per source",
-        "aggregator_lab.cli.evaluate_duplicates:run",
+        "aggregator_lab.cli.evaluate_duplicates:run", example="articles.jsonl --page judge.html",
     )  # fmt: skip
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="articles as .jsonl, .jsonl.gz, .csv or .parquet, in order"
@@ -139,7 +139,7 @@ def _add_duplicates(protocols: Any) -> None:
 def _add_clusters(protocols: Any) -> None:
     command = add_command(
         protocols, "clusters", "agreement of duplicate groups with labeled ones (ARI, V-measure, B-cubed)",
-        "aggregator_lab.cli.evaluate:clusters",
+        "aggregator_lab.cli.evaluate:clusters", example="labeled.jsonl",
     )  # fmt: skip
     _add_input_options(command)
     _add_files_option(command, "--background", "unlabeled articles")
@@ -151,7 +151,11 @@ def _add_clusters(protocols: Any) -> None:
 
 def _add_pairs(protocols: Any) -> None:
     command = add_command(
-        protocols, "pairs", "ROC AUC on human-judged pairs", "aggregator_lab.cli.evaluate:pairs"
+        protocols,
+        "pairs",
+        "ROC AUC on human-judged pairs",
+        "aggregator_lab.cli.evaluate:pairs",
+        example="judged.jsonl",
     )
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="rows with text1, text2, and `same` or `overall`"
@@ -163,7 +167,7 @@ def _add_pairs(protocols: Any) -> None:
 def _add_related(protocols: Any) -> None:
     command = add_command(
         protocols, "related", "lists of related articles per file, compared with brute force",
-        "aggregator_lab.cli.evaluate:related",
+        "aggregator_lab.cli.evaluate:related", example="articles.jsonl",
     )  # fmt: skip
     command.add_argument(
         "files",
@@ -196,7 +200,7 @@ def _add_related(protocols: Any) -> None:
 def _add_relatedness(protocols: Any) -> None:
     command = add_command(
         protocols, "relatedness", "probability of one subject, fitted to judged pairs",
-        "aggregator_lab.cli.evaluate:relatedness",
+        "aggregator_lab.cli.evaluate:relatedness", example="articles.jsonl",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="articles")
     command.add_argument("--judged", metavar="DIR", required=True, help="verdicts, as for `related`")
@@ -207,7 +211,7 @@ def _add_relatedness(protocols: Any) -> None:
 def _add_events(protocols: Any) -> None:
     command = add_command(
         protocols, "events", "known events found in recorded headlines, delay, alerts per day",
-        "aggregator_lab.cli.evaluate:events",
+        "aggregator_lab.cli.evaluate:events", example="headlines events.json",
     )  # fmt: skip
     command.add_argument(
         "windows", metavar="WINDOWS", nargs="?", help="directory of the recordings (default: that of FILE)"
@@ -227,7 +231,7 @@ def _add_events(protocols: Any) -> None:
 def _add_desk(protocols: Any) -> None:
     command = add_command(
         protocols, "desk", "alerts of several streams at one desk: found, delay, alerts per day, order",
-        "aggregator_lab.cli.evaluate:desk",
+        "aggregator_lab.cli.evaluate:desk", example="headlines.jsonl",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="dated articles, one stream each")
     _add_files_option(command, "--events", "known events in these files")
@@ -254,7 +258,7 @@ def _add_desk(protocols: Any) -> None:
 def _add_blocks(protocols: Any) -> None:
     command = add_command(
         protocols, "blocks", "bucket sizes and false neighbors of real fingerprints under the block plan",
-        "aggregator_lab.cli.evaluate:blocks",
+        "aggregator_lab.cli.evaluate:blocks", example="articles.jsonl",
     )  # fmt: skip
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="articles as .jsonl, .jsonl.gz, .csv or .parquet"
@@ -267,7 +271,7 @@ def _add_blocks(protocols: Any) -> None:
 def _add_methods(protocols: Any) -> None:
     command = add_command(
         protocols, "methods", "archive methods of the literature, on clean and on noisy text",
-        "aggregator_lab.cli.comparisons:compare_methods",
+        "aggregator_lab.cli.comparisons:compare_methods", example="labeled.jsonl",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
     command.add_argument("--method", metavar="NAME", action="append", help="only this method; repeatable")
@@ -285,7 +289,7 @@ def _add_methods(protocols: Any) -> None:
 def _add_features(protocols: Any) -> None:
     command = add_command(
         protocols, "features", "feature extractors, fitted to the same articles and measured on others",
-        "aggregator_lab.cli.comparisons:compare_features",
+        "aggregator_lab.cli.comparisons:compare_features", example="labeled.jsonl",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="copies: articles with a `cluster` each")
     command.add_argument(
@@ -311,7 +315,7 @@ def _add_features(protocols: Any) -> None:
 def _add_open_benchmark(protocols: Any) -> None:
     command = add_command(
         protocols, "open-benchmark", "write a benchmark in ten languages, usable without the service",
-        "aggregator_lab.cli.evaluate:open_benchmark",
+        "aggregator_lab.cli.evaluate:open_benchmark", example="benchmark",
     )  # fmt: skip
     command.add_argument("out", metavar="DIR", help="directory for articles, data card and scoring script")
     command.add_argument(

@@ -12,7 +12,11 @@ from aggregator.extensions import TFIDF_PCA, feature_names
 def add_fit_command(commands: Any) -> None:
     """Add ``aggregator fit``."""
     command = add_command(
-        commands, "fit", "fit a feature model to your own articles", "aggregator_lab.cli.fit:run"
+        commands,
+        "fit",
+        "fit a feature model to your own articles",
+        "aggregator_lab.cli.fit:run",
+        example="archive.jsonl.gz --group en --out models/en.model",
     )
     add = command.add_argument
     add("files", nargs="+", metavar="FILE", help=INPUT_HELP)

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from aggregator.cli.common_options import check_profile, requested_profile
-from aggregator.cli.ingest import format_counts, iter_batches
-from aggregator.cli.ingest_targets import open_target
-from aggregator.cli.progress import ItemProgress, open_bar
+from aggregator.cli.progress import open_bar
 from aggregator.dedup.policy import Policy
-from aggregator.domain import Article
-from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError, InvalidInput
-from aggregator.jsonl import Line
+from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError
 from aggregator.policy_file import load_policies
-from aggregator.runtime.event_loop import run_loop
 from aggregator.settings import Settings
-from aggregator_archive import rows
 from aggregator_archive.encode import Encoding
 from aggregator_archive.executors import open_pool, track_peak_memory
 from aggregator_archive.input_check import check_inputs
 from aggregator_archive.job import Job, Method, prepare_work_dir
-from aggregator_archive.output import table_file_name, write_results
+from aggregator_archive.output import write_results
 from aggregator_archive.pipeline import ProgressListener, run_pipeline
 from aggregator_archive.rows import ARTICLE_FIELDS
+
+SMALL_INPUT_BYTES = 1_000_000
 
 
 def selected_policy(args: argparse.Namespace, settings: Settings) -> tuple[str, Policy]:
@@ -57,7 +49,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     progress = ProgressBars(shown=not args.no_progress)
     try:
         with track_peak_memory() as peak:
-            with open_pool(args.processes, args.dask or "") as pool:
+            with open_pool(args.processes or _worker_count(job.inputs), args.dask or "") as pool:
                 result = run_pipeline(job, pool, progress)
             worker_count = pool.worker_count if pool.executor else 1
             summary = write_results(
@@ -66,9 +58,18 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     finally:
         progress.close()
     _print_summary(summary, job.out_dir, by_headline=job.by_headline)
-    if args.load and _load_into_index(job, args, settings):
-        return EXIT_PARTIAL_FAILURE
+    if args.load:
+        from aggregator_archive.cli.load import load_into_index  # imports the whole service
+
+        if load_into_index(job, args, settings):
+            return EXIT_PARTIAL_FAILURE
     return EXIT_PARTIAL_FAILURE if summary["bad_rows"] else EXIT_OK
+
+
+def _worker_count(inputs: Sequence[str]) -> int:
+    """1 for input so small that processes would take longer to start; 0, one per core, for more."""
+    sizes = [Path(name).stat().st_size for name in inputs if Path(name).is_file()]
+    return int(len(sizes) == len(inputs) and sum(sizes) < SMALL_INPUT_BYTES)
 
 
 def build_job(args: argparse.Namespace, settings: Settings) -> Job:
@@ -94,12 +95,6 @@ def build_job(args: argparse.Namespace, settings: Settings) -> Job:
         by_headline=args.by_headline,
         write_copy=not args.no_copy,
     )
-
-
-def _load_into_index(job: Job, args: argparse.Namespace, settings: Settings) -> int:
-    """Send all readable rows of the copy; returns the number of rejected ones. Raises StoreUnavailable."""
-    file = job.out_dir / table_file_name("deduplicated", job.format)
-    return run_loop(_load(file, dict(job.encoding.columns), args, settings))
 
 
 def _parse_columns(options: list[str]) -> tuple[tuple[str, str], ...]:
@@ -170,35 +165,3 @@ def _print_summary(summary: dict[str, Any], out: Path, *, by_headline: bool) -> 
         f"peak memory {summary['peak_memory_gb']:.2f} GB; {out}",
         file=sys.stderr,
     )
-
-
-async def _load(file: Path, columns: Mapping[str, str], args: argparse.Namespace, settings: Settings) -> int:
-    counts: Counter[str] = Counter()
-    args.files = [str(file)]  # open_target counts the input files
-    args.backfill = True
-    with ItemProgress("articles loaded", shown=not args.no_progress) as progress:
-        async with open_target(args, settings) as target:
-            for batch in iter_batches(iter_lines(file, columns)):
-                for reply in await target.send(batch, dry_run=False):
-                    counts[reply.verdict or "bad"] += 1  # no verdict: rejected
-                progress.set_count(counts.total())
-    print(f"loaded {format_counts(counts)}", file=sys.stderr)
-    return counts["bad"]
-
-
-def iter_lines(file: Path, columns: Mapping[str, str]) -> Iterator[Line]:
-    """The rows of a table as JSON lines of articles."""
-    for block in rows.read_blocks([str(file)]):
-        for number, row in block.rows:
-            if isinstance(row, InvalidInput):
-                yield Line(block.file, number, error=row)
-            else:
-                yield Line(block.file, number, _encode(rows.parse_article(row, columns)))
-
-
-def _encode(article: Article) -> bytes:
-    fields = {name: getattr(article, name) for name in rows.ARTICLE_FIELDS if name != "published_at"}
-    body = {name: value for name, value in fields.items() if value}
-    if article.published_at_ms is not None:
-        body["published_at"] = datetime.fromtimestamp(article.published_at_ms / 1000, UTC).isoformat()
-    return msgspec.json.encode(body)

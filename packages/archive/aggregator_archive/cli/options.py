@@ -116,7 +116,7 @@ def _add_method_options(group: Any) -> None:
 def _add_execution_options(group: Any) -> None:
     group.add_argument(
         "--processes", metavar="N", type=common_options.positive_int, default=0,
-        help="worker processes (default: one per core)",
+        help="worker processes (default: one per core, one in all below 1 MB)",
     )  # fmt: skip
     group.add_argument(
         "--dask", metavar="ADDRESS", help="use a Dask scheduler, whose workers must see the same files"

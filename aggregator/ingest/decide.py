@@ -229,6 +229,8 @@ class Decider:
             record = merge_metadata(copy_metadata(previous, record), as_sent(case.pending.article))
         elif previous is not None and not as_sent(case.pending.article).source:
             record = replace(record, source=previous.source or record.source)
+        if case.pending.record_written:  # by an earlier attempt, which read another version
+            await self._index.records.replace(record)
         transaction = await self._index.articles.update_transaction(case.snapshot, current, record)
         return self._build_plan(
             case, current.binding.outcome, record, transaction, superseded_number=current.binding.number
@@ -267,10 +269,7 @@ class Decider:
         former: ReplacedArticle | None = None,
     ) -> CommitPlan:
         analysis = case.pending.analysis
-        if outcome.match is not None:
-            own_group: int | None = outcome.match.canonical_first
-        else:
-            own_group = record.first_version if record is not None else None
+        own_group = outcome.group(record.first_version if record is not None else 0) or None
         near = related_candidates(analysis, case.candidates, outcome, case.pending.profile.policy)
         groups = dict.fromkeys(c.canonical[1] for c in near)
         # A group that begins with this version can be in no event yet.

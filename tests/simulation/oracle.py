@@ -15,7 +15,7 @@ from math import inf
 from aggregator.domain import Match, Outcome
 from aggregator.index import keys
 from aggregator.index.article_stream import decode_stream_entry, to_stream_item
-from aggregator.index.bindings import Binding, decode_binding, decode_pointer
+from aggregator.index.bindings import Binding, decode_binding, decode_pointer, source_hash
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec.postings import SKETCH_REMAINDER_BYTES, decode_numbers
 from aggregator.index.codec.record_codec import decode_record
@@ -180,8 +180,9 @@ def _wrong_records(store: MemoryStore, found: View) -> list[str]:
             wrong.append(f"{binding.id} has no record")
             continue
         record = decode_record(data, found.space, binding.number)
-        expected = (binding.number, binding.first_version, binding.id, binding.text_hash)
-        if (record.number, record.first_version, record.id, record.text_hash) != expected:
+        expected = (binding.number, binding.first_version, binding.id, binding.text_hash, binding.source)
+        source = source_hash(record.source)
+        if (record.number, record.first_version, record.id, record.text_hash, source) != expected:
             wrong.append(f"the record of {binding.id} is of another version")
     return wrong
 

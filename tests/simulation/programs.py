@@ -217,6 +217,7 @@ SMALL: dict[str, Program] = {
     "an id changes its language": (writer("a=s0", "b=s1", "b=t0@fr"), writer("-a")),
     "one id in two languages": (writer("a=s0", "-a"), writer("a=s0@fr")),
     "one id in two languages at once": (writer("a=s0"), writer("a=s1@fr")),
+    "an update without a source": (writer("a=s0:radio", "a=s2:radio"), writer("a=s1")),
     "two sources post one id": (writer("a=s0:gazette"), writer("a=s1:radio")),
     "an update and another language": (writer("a=s0", "a=s1"), writer("a=s2@fr")),
     "a seal between near-copies": (writer("a=s0"), writer("|", "b=s1")),

@@ -397,7 +397,6 @@ def build_background(
         build_burst_rule(settings),
         yield_control=yield_control,
         trusted_clock=lambda: clock_guard.trusted_ms or 0,
-        families=lambda: collector.family_of if settings.source_families else {},
         term_rates=lambda: load_term_rates(_models_dir(settings.models_dir)),
     )
     maintenance = IndexMaintenance(

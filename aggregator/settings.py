@@ -267,10 +267,6 @@ class Settings:
         "each counts with at most a third of burst_items, or what it publishes in a window.",
         **_auto_or(1, 1000),
     )
-    source_families: bool = _option(
-        False,
-        "Let min_sources count outlets that publish the same texts (the families on /sources) as one source.",
-    )
     sensitivity: float = _option(
         1.0,
         "How readily a burst above the routine rate raises an alert: 2 means twice as readily.",

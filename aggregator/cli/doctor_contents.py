@@ -178,7 +178,7 @@ async def _check_detector(service: Service) -> list[Finding]:
     if learning.is_complete:
         findings.append(ok("events", sentence))
     else:
-        remedy = "Until then routine may fire; `aggregator learn` shortens it."
+        remedy = "Until then routine may fire; `aggregator ingest --backfill` shortens it."
         findings.append(note("events", f"{sentence} {remedy}"))
     findings += [ok("events", f"{reason}.") for reason in (history.reasons if history else ())]
     return findings

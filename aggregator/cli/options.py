@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -129,24 +128,13 @@ def setting_overrides(args: argparse.Namespace) -> dict[str, Any]:
 _FILES = arg("files", nargs="*", default=["-"], metavar="FILE", help=f"{INPUT_HELP} (the default)")
 
 
-def _ingest(
-    name: str, help: str, example: str, *arguments: Argument, out: str = "standard output"
-) -> Command:
-    out_option = arg("--out", metavar="FILE", help=f"write the verdicts here (default: {out})")
+def _ingest(name: str, help: str, example: str, *arguments: Argument) -> Command:
+    out_option = arg("--out", metavar="FILE", help="write the verdicts here (default: standard output)")
     zone = arg("--timezone", metavar="ZONE", type=time_zone, help="of dates without offset: Europe/Berlin")
     return Command(
         name, help, example, (_FILES, out_option, zone, *arguments), "aggregator.cli.ingest:run",
         progress=True, store=True, server=True, profiles=True, settings=(*SERVICE_SETTINGS, "max_body_bytes"),
     )  # fmt: skip
-
-
-def _add_learn(commands: Any) -> None:
-    learn = _ingest(
-        "learn", "like ingest --backfill: teach the event detector what is usual by dated articles",
-        "last-month.jsonl.gz",
-        out="nowhere",
-    )  # fmt: skip
-    learn.add(commands).set_defaults(backfill=True, out=os.devnull)
 
 
 def _add_config(commands: Any) -> None:
@@ -212,7 +200,6 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
             "detector what is usual at their time"),
     ),
     _ingest("check", "like ingest, without storing anything", "article.jsonl"),
-    ("learn", _add_learn),
     ("follow", "newsdedup-client"),
     ("work", "newsdedup-client"),
     Command(

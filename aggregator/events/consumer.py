@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -112,8 +112,7 @@ class DetectorRunner:
     """Runs the burst detector over the article stream; at most one process, the leader, should call ``poll``.
 
     ``trusted_clock``: the time by which closed events are removed, in ms; None: that of the call.
-    ``families``: known now, for the detector from each checkpoint on. ``has_backlog``: the last ``poll``
-    stopped before the end; ``learning``: None before the first poll.
+    ``has_backlog``: the last ``poll`` stopped before the end; ``learning``: None before the first poll.
     """
 
     def __init__(
@@ -125,12 +124,11 @@ class DetectorRunner:
         yield_control: YieldControl = yield_control,
         trusted_clock: Callable[[], int] | None = None,
         term_rates: Callable[[], TermRates | None] = lambda: None,
-        families: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.repository = repository
         self._rule, self._checkpoint_interval_ms = rule, checkpoint_interval_ms
         self._yield_control, self._trusted_clock = yield_control, trusted_clock
-        self._term_rates, self._families = term_rates, families
+        self._term_rates = term_rates
         self._leader: LeaderState | None = None
         self.items_read = 0
         self.commit_conflicts = 0
@@ -247,8 +245,7 @@ class DetectorRunner:
         return BurstDetector(self._rule, self._term_rates())
 
     async def _save(self, leader: LeaderState, now_ms: int) -> bool:
-        """Commit state, positions, changed events and new families; False if another leader won."""
-        leader.detector.set_families(self._families())
+        """Commit state, positions, and changed events; False if another leader won."""
         number = leader.checkpoint + 1
         position = FORMAT_BYTE + _encode(_Position(number, leader.streams))
         for _ in range(MAX_SAVE_ATTEMPTS):

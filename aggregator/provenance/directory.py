@@ -138,7 +138,7 @@ PAUSE_FACTOR = 50
 class SourceCollector(PeriodicTask):
     """One replica's part of the statistics.
 
-    ``family_of``: key of a source -> first member of its family; ``failing``: sources that fail, by problem.
+    ``failing``: number of sources that fail, by problem.
     """
 
     def __init__(
@@ -154,7 +154,6 @@ class SourceCollector(PeriodicTask):
         self._index, self._clock, self._monotonic = index, clock, monotonic
         self._window_ms, self._yield_control = window_ms, yield_control
         self.directory = SourceDirectory(index.store)
-        self.family_of: dict[str, str] = {}
         self.failing: Counter[str] = Counter()
         self._window: PublicationWindow | None = None
         self._positions: dict[bytes, bytes] = {}
@@ -166,20 +165,19 @@ class SourceCollector(PeriodicTask):
         await self._read_new()
         if self._has_news and self._monotonic() >= self._next_count_s:
             await self._count()
-        await self._refresh_families()
+        await self._refresh_failing()
 
     async def follow(self) -> None:
-        """Read the families; the leader has the window."""
+        """Read the report; the leader has the window."""
         self._window = None
-        await self._refresh_families()
+        await self._refresh_failing()
 
     def reset(self) -> None:
         """Read the window again: it may have missed articles."""
         self._window = None
 
-    async def _refresh_families(self) -> None:
+    async def _refresh_failing(self) -> None:
         report = await self.directory.report()
-        self.family_of = {source_key(n): f.members[0] for f in report.families for n in f.members}
         self.failing = Counter(name for source in report.sources for name in source.extraction.failing)
 
     async def _read_new(self) -> None:

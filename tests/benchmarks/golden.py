@@ -52,7 +52,7 @@ EVALUATIONS: dict[str, Sequence[str]] = {
     "duplicates": ("short_texts_en_2020_dev.jsonl.gz", "--max", "3000"),
 }
 COMMANDS = (
-    *("serve", "ingest", "check", "work", "explain", "reindex", "delete-index", "replay", "learn", "fit"),
+    *("serve", "ingest", "check", "work", "explain", "reindex", "delete-index", "replay", "fit"),
     *("dedupe", "evaluate", "backup", "restore", "config", "keys", "clock", "doctor"),
 )
 PARTS = ("contract", "batch", "single", "events", "evaluate", "dedupe")

@@ -39,7 +39,8 @@ def test_keys_and_detector_lag_are_reported(
     assert before["access"] == ["note: No keys: the service is open to every program on this machine."]
     assert before["events"] == [
         "ok: The detector is 0 articles behind since its last checkpoint.",
-        "note: Learning: 0 of 7 days. Until then routine may fire; `aggregator learn` shortens it.",
+        "note: Learning: 0 of 7 days. Until then routine may fire; "
+        "`aggregator ingest --backfill` shortens it.",
         "ok: The newest 0 events can be read; 0 webhook deliveries pending.",
     ]
     assert (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -207,10 +208,10 @@ def test_the_policy_option_names_a_profile(tmp_path: Path, capsys: pytest.Captur
     assert second(own) == "duplicate"
 
 
-def test_learn_teaches_the_baseline_and_fires_nothing(
+def test_a_backfill_teaches_the_baseline_and_fires_nothing(
     valkey_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Dated headlines of two days, 20 an hour; no verdicts are printed; repeating it changes nothing."""
+    """Dated headlines of two days, 20 an hour; repeating it changes nothing."""
     now_ms = int(time.time() * 1000)
     hour_ms = now_ms // HOUR_MS * HOUR_MS + 1
     rows = [
@@ -224,7 +225,7 @@ def test_learn_teaches_the_baseline_and_fires_nothing(
     ]
     file = write_jsonl(tmp_path / "a.jsonl", *rows, "{bad")
 
-    assert run("learn", "--store", valkey_url, file) == 1
+    assert run("ingest", "--backfill", "--store", valkey_url, "--out", os.devnull, file) == 1
     captured = capsys.readouterr()
     assert captured.out == "" and "1 bad" in captured.err
 
@@ -239,5 +240,5 @@ def test_learn_teaches_the_baseline_and_fires_nothing(
 
     learned = asyncio.run(detect())
     assert learned in (([], "learning: 1 of 7 days"), ([], "learning: 2 of 7 days"))
-    assert run("learn", "--store", valkey_url, file) == 1
+    assert run("ingest", "--backfill", "--store", valkey_url, "--out", os.devnull, file) == 1
     assert asyncio.run(detect()) == learned

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -503,43 +502,6 @@ async def test_a_bulk_load_without_dates_is_logged_once(caplog: pytest.LogCaptur
             break
 
     assert [record.levelname for record in caplog.records if "bulk load" in record.message] == ["WARNING"]
-
-
-async def test_families_that_change_before_a_crash_do_not_change_the_replay(index: FakeIndex) -> None:
-    """The detector counts by the families of its last checkpoint: the next leader fires the same event."""
-    known: dict[str, str] = {}
-
-    class Failing(MemoryStore):
-        broken = False
-
-        async def commit(self, transaction: Transaction) -> tuple[int, ...]:
-            if self.broken:
-                raise StoreUnavailable("The store is unavailable; try again.")
-            return await super().commit(transaction)
-
-    def runner(store: Store) -> DetectorRunner:
-        rule = replace(RULE, min_sources=2)
-        return DetectorRunner(EventRepository(store), rule, families=lambda: known)
-
-    stores = MemoryStore(), Failing()
-    index.add(0)
-    for store in stores:
-        await runner(store).poll(index, at(0))
-    index.burst(start=1)
-    (fired,) = await runner(stores[0]).poll(index, at(17))
-
-    stores[1].broken = True
-    with pytest.raises(StoreUnavailable):
-        await runner(stores[1]).poll(index, at(17))
-    known = {f"outlet{n}.example": "chain" for n in range(3)}
-    stores[1].broken = False
-
-    assert await runner(stores[1]).poll(index, at(17)) == [fired]
-    events = [await store.read([STATE_KEY]) for store in stores]
-    states = [BurstDetector.load(zlib.decompress(event[0] or b""), RULE) for event in events]
-    assert [state.memory.families for state in states] == [{}, known]
-    states[1].set_families({})
-    assert states[0].dump() == states[1].dump()
 
 
 async def test_top_stories_are_published_once_a_minute_with_their_storylines() -> None:

@@ -169,24 +169,6 @@ async def test_a_failing_run_is_logged_once_and_retried(caplog: pytest.LogCaptur
     assert (await collector.directory.report()).articles == 2
 
 
-async def test_every_replica_knows_the_families() -> None:
-    """Also one that does not lead: it may run the event detector."""
-    store = MemoryStore()
-    newsroom = core(store)
-    for n in range(6):
-        newsroom.clock.now_ms += DAY_MS
-        await newsroom.post(f"a{n}", story(n), source="A")
-        newsroom.clock.now_ms += 60_000
-        await newsroom.post(f"b{n}", story(n), source="B")
-    leader = SourceCollector(newsroom.index, newsroom.clock)
-    follower = SourceCollector(core(store).index, newsroom.clock)
-    await leader.run_once()
-    await follower.run_once()
-
-    assert (follower.runs, follower.family_of) == (0, {"a": "A", "b": "A"})
-    assert leader.family_of == follower.family_of
-
-
 @pytest.mark.parametrize("damaged", [b"", b"\x02", b"\x01damaged", b"\x01" + b"x\x9cK\x04\x00\x00b\x00b"])
 async def test_a_damaged_report_is_an_empty_one(damaged: bytes) -> None:
     """It is derived: the next run replaces it."""

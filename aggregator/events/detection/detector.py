@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from aggregator.analysis.term_frequencies import TermRates
 from aggregator.analysis.text.normalization import source_key, split_headline
@@ -55,7 +55,6 @@ class BurstDetector:
         self.cold_start = ColdStart(rates, self.baseline)
         self.term_weights = TermWeights(rule, self.baseline, self.cold_start)
         self.open_events = OpenEvents(rule, self.clusters, self.term_weights.weigh, self.baseline.idf)
-        self.open_events.voice_of = self.voice_of
         self.memory = Memory()
         parts = self.clusters, self.open_events, self.term_weights
         self.assignment = ClusterAssignment(*parts)
@@ -144,14 +143,6 @@ class BurstDetector:
         """Replace the editor overrides and apply them. They are not part of the saved state."""
         self.overrides = overrides
         self._apply_overrides()
-
-    def set_families(self, family_of: Mapping[str, str]) -> None:
-        """Count syndication families, by source, as one source each from now on; part of the saved state."""
-        self.memory.families = dict(sorted(family_of.items()))
-
-    def voice_of(self, source: str) -> str:
-        """The voice of a source: its family, or itself."""
-        return self.memory.families.get(source, source)
 
     def drain_changes(self) -> list[EventChange]:
         """Return the changes since the last call, in order, each with the present version of its event."""
@@ -355,10 +346,10 @@ class BurstDetector:
             if event.story and events.is_about(event, member)
         ]
         quiet_ms = max([story.at_ms for _, story in stories], default=0) + 2 * window_ms  # all is new
-        voice_of = self.voice_of if self.memory.voices.counts_voices(member.lang) else None
+        has_voices = self.memory.voices.counts_voices(member.lang)
         for event, story in stories:
             enough = now_ms >= quiet_ms and 2 * len(story.recent) > event.needed
-            new = story.new_terms(self.term_weights, voice_of) if enough else {}
+            new = story.new_terms(self.term_weights, has_voices) if enough else {}
             if terms := [term for term, told in new.items() if self._is_news(told)]:
                 told, story.at_ms = new[terms[0]], now_ms
                 story.past |= dict.fromkeys(terms, story.past_items)  # they are not new again
@@ -381,7 +372,7 @@ class BurstDetector:
         if not expectation.exceeds_expectation(cluster.counted_items, expected, rule):
             return None
         members = [member for member in cluster.members.values() if member.is_counted]
-        story = self.memory.voices.count(members, lang, needed, rule, hour, self.memory.families)
+        story = self.memory.voices.count(members, lang, needed, rule, hour)
         if rule.min_sources == 1:
             story = story._replace(size=len(members), items=len(members), told=len(members))
         if story.size <= needed or story.voices < rule.min_sources:

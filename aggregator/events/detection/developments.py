@@ -10,7 +10,6 @@ headlines of now, of several voices where they are counted, which neither the st
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from math import lgamma, log
 
 import msgspec
@@ -45,16 +44,16 @@ class StoryMemory(msgspec.Struct, array_like=True):
         self.recent = [m for m in self.recent if m.at_ms >= oldest_ms] + [member]
         return self
 
-    def new_terms(self, weights: TermWeights, voice_of: Callable[[str], str] | None) -> dict[str, Articles]:
-        """The recent articles with each new term, most first; ``voice_of``: None where items are counted."""
+    def new_terms(self, weights: TermWeights, has_voices: bool) -> dict[str, Articles]:
+        """The recent articles with each new term, most first; ``has_voices``: else items are counted."""
         found, holders, documents = {}, defaultdict[str, Articles](list), weights.expected(ALL_DOCUMENTS)
         for member in self.recent:
             for term in member.headline_terms:
                 holders[term].append(member)
         for term, members in sorted(holders.items(), key=lambda entry: (-len(entry[1]), entry[0])):
             count = len({frozenset(member.headline_terms) for member in members})
-            if voice_of is not None:
-                voices = len({voice_of(member.source) for member in members})
+            if has_voices:
+                voices = len({member.source for member in members})
                 count = min(count, voices) if voices >= MIN_VOICES else 0
             share = (self.past.get(term, 0) + 0.5) / (self.past_items + 5)
             usual = len(self.recent) * max(share, weights.expected(term) / max(1.0, documents))

@@ -14,7 +14,7 @@ On a timeline (15 items, 4 h; the status is checked once a minute)::
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -66,7 +66,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     announced_size   size when it was announced or last doubled; 0: not announced yet
     needed           number of items that it had to exceed
     surface_forms    term -> word shown for it; "" for a term that is not shown, since no headline contains it
-    voices           voice -> time of its latest item
+    voices           source -> time of its latest item
     """
 
     id: str
@@ -100,12 +100,12 @@ class OpenEvent(msgspec.Struct, array_like=True):
     developments: list[tuple[int, tuple[str, ...]]] = []
     story: StoryMemory | None = None
 
-    def add(self, member: WindowItem, voice: str) -> None:
+    def add(self, member: WindowItem) -> None:
         """Add one item of the cluster."""
         item = Item(member.cosine, member.published_ms or member.at_ms, member.source)
         self._list(member.id, item)
-        if voice in self.voices or len(self.voices) < MAX_EVENT_ITEMS:
-            self.voices[voice] = max(member.at_ms, self.voices.get(voice, 0))
+        if member.source in self.voices or len(self.voices) < MAX_EVENT_ITEMS:
+            self.voices[member.source] = max(member.at_ms, self.voices.get(member.source, 0))
         if member.lang:
             self.languages[member.lang] = None
         self.pending_numbers.append(member.first_version)
@@ -158,13 +158,9 @@ class OpenEvent(msgspec.Struct, array_like=True):
 
 
 class OpenEvents:
-    """Open events in order of detection, and their changes; ``idf``: weight of a term at any time.
-
-    ``voice_of``: the voice of a source, the same for all that count once.
-    """
+    """Open events in order of detection, and their changes; ``idf``: weight of a term at any time."""
 
     def __init__(self, rule: BurstRule, clusters: ClusterIndex, weigh: TermWeigher, idf: TermWeigher) -> None:
-        self.voice_of: Callable[[str], str] = str
         self.by_id: dict[str, OpenEvent] = {}
         self.needs_headline: dict[str, None] = {}
         self.closed: dict[str, OpenEvent] = {}
@@ -213,7 +209,7 @@ class OpenEvents:
         window_ms, sightings = self._rule.window_ms, cluster.sightings
         event = OpenEvent(cluster.id, cluster.key, clock_ms, expected, window_ms, sightings=sightings)
         for member in sorted(cluster.members.values(), key=lambda m: (m.at_ms, m.number)):
-            event.add(member, self.voice_of(member.source))
+            event.add(member)
         event.busiest = min(cluster.counted_items, event.size)  # see add_items
         self._describe(event)
         return event
@@ -248,7 +244,7 @@ class OpenEvents:
         """Add items that joined the cluster of an event, in this order."""
         event = self.by_id[cluster.event_id or ""]
         for member in members:
-            event.add(member, self.voice_of(member.source))
+            event.add(member)
         # The cluster may also hold unrelated items, which the event does not list.
         event.busiest = max(event.busiest, min(cluster.counted_items, event.size))
         self._mark_grown(event)

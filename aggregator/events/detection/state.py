@@ -15,7 +15,7 @@ from aggregator.events.detection.late import LateArticles
 from aggregator.events.detection.lifecycle import OpenEvent
 from aggregator.events.detection.voices import Bursts, Voices
 
-FORMAT_BYTE = b"\x09"
+FORMAT_BYTE = b"\x0a"
 # List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
 ENTRIES_PER_CHUNK = 64
 _encoder = msgspec.msgpack.Encoder()
@@ -26,7 +26,6 @@ class Memory(msgspec.Struct, array_like=True):
 
     undated: UndatedArticles = msgspec.field(default_factory=UndatedArticles)
     bursts: Bursts = msgspec.field(default_factory=Bursts)
-    families: dict[str, str] = {}
     voices: Voices = msgspec.field(default_factory=Voices)
     late: LateArticles = msgspec.field(default_factory=LateArticles)
 

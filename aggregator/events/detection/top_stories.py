@@ -44,7 +44,7 @@ def top_stories(detector: BurstDetector) -> Iterator[TopStory]:
     found: list[tuple[float, int]] = []
     for cluster in detector.clusters.by_key.values():
         if cluster.counted_items >= MIN_ITEMS_TO_MERGE:
-            voices = {detector.voice_of(m.source) for m in cluster.members.values() if m.is_counted}
+            voices = {m.source for m in cluster.members.values() if m.is_counted}
             found.append((-story_size(len(voices), cluster.counted_items), cluster.key))
     for _, key in sorted(found)[:MAX_TOP_STORIES]:
         cluster = detector.clusters.by_key[key]

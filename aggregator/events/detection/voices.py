@@ -133,15 +133,12 @@ class Voices(msgspec.Struct, array_like=True):
         needed: int,
         rule: BurstRule,
         hour: int,
-        families: Mapping[str, str],
     ) -> Story:
         """Measure a story that needs ``needed`` items, or those of the rule where items are counted."""
         by_source: dict[str, list[WindowItem]] = {}
-        voices: dict[str, str] = {}
         for member in members:
-            key = source_key(member.source)
-            by_source.setdefault(key, []).append(member)
-            voices[key] = source_key(families.get(member.source, key))
+            by_source.setdefault(source_key(member.source), []).append(member)
+        voices = {key: key for key in by_source}
         new = []
         if len(self.days) >= HISTORY_DAYS:
             known_hour = hour - HOURS_PER_DAY

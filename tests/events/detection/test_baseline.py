@@ -183,7 +183,7 @@ def test_late_days_are_known_where_they_are_dense(late_per_hour: dict[int, int],
 
 
 def test_without_a_live_document_the_late_ones_are_the_history() -> None:
-    """As after ``aggregator learn`` and before the first article."""
+    """As after a backfill and before the first article."""
     assert find_known_hour({}, None, 4) is None
     assert find_known_hour(dict.fromkeys(range(100, 148), 5), None, 4) == 100
 

@@ -13,7 +13,6 @@ from aggregator.analysis.models import load_term_rates
 from aggregator.analysis.term_frequencies import RateTable, TermRates
 from aggregator.analysis.text import tokenizer
 from aggregator.events.detection.baseline import Baseline, documents_in
-from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.expectation import ColdStart, TermWeights
 from aggregator.events.detection.model import BurstRule
 from aggregator.time_units import DAY_MS, HOUR_MS
@@ -30,21 +29,6 @@ def test_an_event_needs_min_sources() -> None:
 
     assert stream.fired == []
     stream.send(22, source="three.example")
-    assert [event.size for event in stream.fired] == [22]
-
-
-def test_a_family_counts_as_one_source() -> None:
-    """One newswire text in three outlets of one chain is not three sources."""
-    stream = DetectorStream(BurstRule(min_sources=2))
-    families = {"two.example": "one.example", "three.example": "one.example"}
-    stream.detector.set_families(families)
-    for i, name in enumerate(("one", "two", "three") * 7):
-        stream.send(i, source=f"{name}.example", title=f"Item {i}")
-
-    assert stream.fired == []
-    assert BurstDetector.load(stream.detector.dump(), stream.detector.rule).memory.families == families
-    stream.detector.set_families({})
-    stream.send(22, source="one.example", title="Item 22")
     assert [event.size for event in stream.fired] == [22]
 
 

@@ -19,8 +19,7 @@ def opened(*numbers: int, id_: str = "e1") -> OpenEvent:
     """An event of these items."""
     event = OpenEvent(id_, cluster_key=1, detected_at_ms=0, expected=0.4567, window_ms=20)
     for number in numbers:
-        source = f"s{number % 2}"
-        event.add(window_item(number, source=source, lang="en", cosine=0.12345), source)
+        event.add(window_item(number, source=f"s{number % 2}", lang="en", cosine=0.12345))
     return event
 
 
@@ -43,7 +42,7 @@ def test_the_timeline_counts_items_in_intervals_of_ten_minutes() -> None:
 def test_a_voice_counts_at_its_latest_item() -> None:
     """Also after a merge, and items without a source are one voice."""
     event = opened(1, 2, 3 * TIMELINE_BUCKET_MS)  # voices s1, s0, s0
-    event.add(window_item(TIMELINE_BUCKET_MS, source=""), "")
+    event.add(window_item(TIMELINE_BUCKET_MS, source=""))
     event.absorb(opened(5 * TIMELINE_BUCKET_MS + 1, id_="e2"))  # s1
 
     assert event.to_event().voices == tuple((n * TIMELINE_BUCKET_MS, 1) for n in (1, 3, 5))
@@ -60,7 +59,7 @@ def test_the_value_is_rounded_and_has_no_repeated_source() -> None:
 def test_items_without_source_or_language_add_none() -> None:
     """An unnamed source is not shown as an empty name."""
     event = opened()
-    event.add(window_item(1, source="", lang=""), "")
+    event.add(window_item(1, source="", lang=""))
 
     assert (event.to_event().sources, event.to_event().languages, event.size) == ((), (), 1)
 

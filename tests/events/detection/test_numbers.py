@@ -43,7 +43,7 @@ class History:
         if name == "join":
             at_ms, source = facts(number)
             if all(article not in each.items for each in self.found):
-                found.add(window_item(number, at_ms=at_ms, source=source), source_key(source))
+                found.add(window_item(number, at_ms=at_ms, source=source))
         elif name == "absorb" and a != b:
             found.absorb(other)
             self.found[b] = OpenEvent(other.id, b, EVENT_MS, 0.5, 4 * HOUR_MS)

@@ -39,16 +39,15 @@ def test_each_story_is_listed_once_by_its_voices() -> None:
     assert stream.detector.dump() == state
 
 
-def test_families_are_one_voice_and_items_count_by_doublings() -> None:
-    """Twelve items of one family are fewer than nine of nine outlets."""
+def test_items_count_by_doublings() -> None:
+    """Twelve items of four outlets are fewer than nine of nine outlets."""
     stream = DetectorStream()
-    stream.detector.set_families({f"f{n}.example": "f0.example" for n in range(12)})
     for n in range(12):
-        stream.send(n, "ferry strike northern quay", source=f"f{n}.example")
+        stream.send(n, "ferry strike northern quay", source=f"f{n % 4}.example")
     stream.send_burst(9, start=3, words="apple pear market figures")
 
     assert [s.event.size for s in found(stream)] == [9, 12]
-    assert sum(count for _, count in found(stream)[1].event.voices) == 1
+    assert sum(count for _, count in found(stream)[1].event.voices) == 4
     assert story_size(1, 64) == story_size(4, 8) == 7
     assert story_size(0, 0) == 0
 

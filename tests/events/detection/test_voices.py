@@ -36,7 +36,7 @@ def story(voices: Voices, sources: list[str], title: str = "") -> list[WindowIte
 
 def count(voices: Voices, members: list[WindowItem], needed: int = 6) -> tuple[float, int, int]:
     """(size, voices, items of new sources)."""
-    found = voices.count(members, "en", needed, BurstRule(), NOW_HOUR, {})
+    found = voices.count(members, "en", needed, BurstRule(), NOW_HOUR)
     return found.size, found.voices, found.new_items
 
 

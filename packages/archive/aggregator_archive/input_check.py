@@ -14,7 +14,6 @@ from aggregator.errors import InvalidInput
 from aggregator_archive import rows
 from aggregator_archive.optional_imports import import_optional
 
-CONTENT_FIELDS = ("text", "html", "title")
 CHUNK_BYTES = 1 << 20
 
 
@@ -74,7 +73,7 @@ def _check_table(file: str, columns: Sequence[str], column_names: Mapping[str, s
         for field in rows.ARTICLE_FIELDS
         if field not in columns and field not in column_names and field in by_folded_name
     }
-    named = [column_names.get(field, field) in columns for field in CONTENT_FIELDS]
+    named = [column_names.get(field, field) in columns for field in rows.CONTENT_FIELDS]
     if meant or not any(named):
         given = meant or {"FIELD": "NAME"}
         options = " ".join(f"--column {field}={_quoted(column)}" for field, column in given.items())

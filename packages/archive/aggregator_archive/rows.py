@@ -35,6 +35,7 @@ MAX_BLOCK_BYTES = 16_000_000
 MAX_LINE_BYTES = 64 * 1024 * 1024
 PARQUET_MAGIC = b"PAR1"
 PYARROW = ("pyarrow.parquet", "newsdedup-archive[parquet]", "Parquet")  # arguments of import_optional
+CONTENT_FIELDS = ("text", "html", "title")
 MAX_NAMED_COLUMNS = 8  # in an error message
 HEAD_BYTES = 64 * 1024
 
@@ -182,7 +183,7 @@ def _decode_json(row: bytes) -> Any:
 def _column_hint(row: Row, column_names: Mapping[str, str]) -> str:
     """For a row without columns for text, html and title: its columns and the option to map them."""
     present = row_as_dict(row)
-    if not present or any(column_names.get(name, name) in present for name in ("text", "html", "title")):
+    if not present or any(column_names.get(name, name) in present for name in CONTENT_FIELDS):
         return ""
     columns = ", ".join(list(present)[:MAX_NAMED_COLUMNS])
     return f": its columns are {columns}; map them with --column FIELD=NAME"

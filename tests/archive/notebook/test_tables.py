@@ -76,3 +76,9 @@ def test_a_named_column_that_no_row_has() -> None:
     ):
         list(rename_fields(rows, {"text": "boddy"}))
     assert list(rename_fields([], {"text": "boddy"})) == []
+
+
+def test_a_table_without_anything_to_compare() -> None:
+    """The error names the columns and the parameter that maps them."""
+    with pytest.raises(InvalidInput, match=r"columns are id, headline, body; .* columns=\{'text': NAME\}\.$"):
+        list(rename_fields([{"id": "a", "headline": "A", "body": "B"}], {}))

@@ -7,6 +7,7 @@ from typing import Any
 
 from aggregator.errors import InvalidInput
 from aggregator_archive.optional_imports import import_optional
+from aggregator_archive.rows import CONTENT_FIELDS
 
 Row = Mapping[str, Any]
 Columns = dict[str, list[Any]]  # name -> one value per row
@@ -35,16 +36,22 @@ def read_rows(table: Any) -> Iterator[Row]:
 def rename_fields(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
     """Yield the rows with ``columns``, field -> name of its column, applied; other fields are unchanged.
 
-    Raises InvalidInput at the end if no row had one of the columns.
+    Raises InvalidInput at the end if no row had one of the columns, or any with something to compare.
     """
-    missing, seen = set(columns.values()), dict[str, None]()
+    missing, seen, has_content = set(columns.values()), dict[str, None](), False
     for row in rows:
-        if missing:
+        if missing or not has_content:
             missing.difference_update(row)
             seen.update(dict.fromkeys(row))
+            has_content = has_content or any(columns.get(field, field) in row for field in CONTENT_FIELDS)
         yield {**row, **{field: row.get(name) for field, name in columns.items()}} if columns else row
     if missing and seen:
         raise InvalidInput(f"columns: no row has {min(missing)!r}; the columns are {', '.join(seen)}.")
+    if seen and not has_content:
+        raise InvalidInput(
+            f"columns: no row has text, html or title; the columns are {', '.join(seen)}; name the one with "
+            "the text by columns={'text': NAME}."
+        )
 
 
 def _arrow_rows(table: Any) -> Iterator[Row]:

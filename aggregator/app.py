@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, cast
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models, load_term_rates
 from aggregator.analysis.pool.pool import AnalysisPool
+from aggregator.analysis.source import OutletsFile, name_outlets
 from aggregator.auth.api_keys import API_KEYS_KEY, ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.background.tasks import DetectorTask, IndexMaintenance, Scheduler
 from aggregator.concurrency import TimeSlicer, YieldControl
+from aggregator.config_file import read_as
 from aggregator.dedup.policy import PolicyProfiles
 from aggregator.domain import IndexLayout
 from aggregator.errors import StoreUnavailable
@@ -163,6 +165,11 @@ class Service:
     background: Background
 
 
+def load_outlets(settings: Settings) -> None:
+    """Name the outlets of ``outlets_file``, in this process. Raises ConfigurationError."""
+    name_outlets(read_as(settings.outlets_file, "outlets_file", OutletsFile).outlets)
+
+
 @asynccontextmanager
 async def open_service(
     settings: Settings,
@@ -178,6 +185,7 @@ async def open_service(
     closed too. ``serving``: see ``StoreMemory.begin``. Background work starts with
     ``service.background.scheduler.start()``. Raises ConfigurationError, ModelError, StoreUnavailable.
     """
+    load_outlets(settings)
     async with open_store(settings, format_version.write) as store:
         pools = pools or build_pools(settings, processes)
         index, load_control = build_index(settings, store, pools.layout), LoadControl.create(store)
@@ -202,6 +210,7 @@ async def open_service(
 @asynccontextmanager
 async def open_background(settings: Settings, layout: IndexLayout) -> AsyncIterator[Background]:
     """The background work of a process that does nothing else. Raises StoreUnavailable."""
+    load_outlets(settings)
     async with open_store(settings, format_version.write) as store:
         index = build_index(settings, store, layout)
         async with _remembering(settings, index):

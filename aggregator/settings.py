@@ -125,6 +125,11 @@ class Settings:
         "The newsroom's own sources, as its articles name them, separated by commas: the pages say which "
         "events it has published.",
     )
+    outlets_file: str = _option(
+        "",
+        "TOML file of outlets, a table [[outlets]] each: name, sources (other spellings and hosts of it), "
+        "group (outlets that belong together, as those of an owner), own (true: the newsroom's).",
+    )
     webhook_allow_private_addresses: bool = _option(
         False,
         "Allow webhooks to private addresses and over plain http, for receivers in the newsroom network.",

@@ -5,13 +5,19 @@ source if their ``source_key`` is equal.
 
     >>> source_of("", "https://www.gazette.example/pool"), source_of("", "https://t.me/s/Gazette/7")
     ('gazette.example', 't.me/gazette')
+
+An **outlet** is what is counted and shown: the sources of one name in the file of outlets (setting
+``outlets_file``, which a process reads once, when it starts), else one source, a host without its "www.".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import lru_cache
+
+import msgspec
 
 from aggregator.analysis.article_id import canonical_url
 from aggregator.analysis.text.lexicon import table
@@ -21,7 +27,7 @@ from aggregator.errors import InvalidInput
 
 _ACCOUNT_HOSTS, _SHARED_HOSTS = table("account_host", ""), table("shared_host", "")
 _MARKERS, _NO_ACCOUNT = table("account_marker", ""), table("no_account", "")
-_SPARE_LABEL = re.compile(r"^(?:www\d?|m|mobile|amp)\.(?=.+\.)")
+_SPARE_LABEL = re.compile(r"^(?:(?:origin-)?www\d?|m|mobile|amp)\.(?=\S+\.\S+$)", re.IGNORECASE)
 
 
 def source_of(name: str, url: str) -> str:
@@ -71,3 +77,64 @@ def site_group(name: str) -> str:
 def spelled_as(name: str, sources: Iterable[str]) -> str | None:
     """The one of ``sources`` that ``name`` is a spelling of; None if it is none of them."""
     return next((source for source in sources if source_key(source) == source_key(name)), None)
+
+
+class Outlet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An entry of the file: ``sources`` are it, ``group``: such as its owner, ``own``: the newsroom's."""
+
+    name: str
+    sources: tuple[str, ...] = ()
+    group: str = ""
+    own: bool = False
+
+
+class OutletsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of the file."""
+
+    outlets: tuple[Outlet, ...] = ()
+
+
+_by_source: dict[str, Outlet] = {}
+
+
+def name_outlets(outlets: Iterable[Outlet]) -> None:
+    """Replace the names of the file, for this process."""
+    _by_source.clear()
+    _by_source.update((_bare_key(s), outlet) for outlet in outlets for s in (outlet.name, *outlet.sources))
+    outlet_name.cache_clear()
+    outlet_key.cache_clear()
+
+
+@lru_cache(maxsize=4096)
+def outlet_name(source: str) -> str:
+    """The name of the outlet that a source is.
+
+    >>> outlet_name("origin-www.gazette.example"), outlet_name("The Harbour Times")
+    ('gazette.example', 'The Harbour Times')
+    """
+    named = _by_source.get(_bare_key(source))
+    return named.name if named else _SPARE_LABEL.sub("", source)
+
+
+@lru_cache(maxsize=4096)
+def outlet_key(source: str) -> str:
+    """The same for all sources that are one outlet."""
+    return source_key(outlet_name(source))
+
+
+def _bare_key(source: str) -> str:
+    return source_key(_SPARE_LABEL.sub("", source))
+
+
+def own_outlets() -> list[str]:
+    """The names of the newsroom's outlets in the file."""
+    return [outlet.name for outlet in dict.fromkeys(_by_source.values()) if outlet.own]
+
+
+def outlet_groups(among: Collection[str]) -> list[tuple[str, ...]]:
+    """The names of those outlets that are of one group of the file, by group."""
+    wanted, groups = set(map(outlet_key, among)), dict[str, list[str]]()
+    for outlet in dict.fromkeys(_by_source.values()):
+        if outlet.group and source_key(outlet.name) in wanted:
+            groups.setdefault(outlet.group, []).append(outlet.name)
+    return [tuple(names) for names in groups.values() if len(names) > 1]

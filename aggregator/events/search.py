@@ -12,7 +12,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from aggregator.analysis.text.normalization import normalize, source_key, unaccented
+from aggregator.analysis.source import outlet_key
+from aggregator.analysis.text.normalization import normalize, unaccented
 from aggregator.analysis.text.tokenizer import has_phrase, phrases, search_terms
 from aggregator.events.event import Event, EventSummary
 from aggregator.events.repository import EVENTS_PER_READ, EventRepository
@@ -63,7 +64,7 @@ class EventSearch:
             (rank, id_)
             for id_, words in self._words.items()
             if (lang is None or lang in words.languages)
-            and (not source or source_key(source) in words.sources)
+            and (not source or outlet_key(source) in words.sources)
             and (since_ms is None or words.summary.last_seen_ms >= since_ms)
             and (until_ms is None or words.first_seen_ms < until_ms)
             and (rank := _rank(query, words)) is not None
@@ -91,7 +92,7 @@ def _words_of(event: Event, summary: EventSummary) -> EventWords:
         languages=event.languages,
         title_terms=tuple(search_terms(event.title, lang) for lang in languages),
         other_terms=frozenset(map(unaccented, event.terms)).union(*words),
-        sources=frozenset(map(source_key, event.sources)),
+        sources=frozenset(map(outlet_key, event.sources)),
         first_seen_ms=event.first_seen_ms,
     )
 

@@ -30,7 +30,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from aggregator.analysis.text.normalization import normalize, source_key
+from aggregator.analysis.source import outlet_key, own_outlets
+from aggregator.analysis.text.normalization import normalize
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.domain import StreamItem
 from aggregator.events.detection.model import EventStatus
@@ -109,7 +110,7 @@ class EventFilter:
             return False
         if found.size < self.min_size or (found.status and self.status not in (None, found.status)):
             return False
-        if self.source and source_key(self.source) not in map(source_key, found.sources):
+        if self.source and outlet_key(self.source) not in map(outlet_key, found.sources):
             return False
         subtag = self.lang.replace("_", "-").partition("-")[0].lower()
         if subtag and subtag not in found.languages:
@@ -129,10 +130,10 @@ def _matches_term(found: Subject, term: str) -> bool:
 
 
 class OwnSources:
-    """Names of the newsroom's own sources, separated by commas, compared by ``source_key``."""
+    """The newsroom's own outlets: ``names``, separated by commas, and those of the file of outlets."""
 
     def __init__(self, names: str) -> None:
-        self._names = frozenset(filter(None, (source_key(name) for name in names.split(","))))
+        self._names = frozenset(filter(None, map(outlet_key, [*names.split(","), *own_outlets()])))
 
     def __bool__(self) -> bool:
         """Whether any source is marked as own."""
@@ -140,11 +141,11 @@ class OwnSources:
 
     def is_own(self, source: str) -> bool:
         """Whether a source is one of them."""
-        return source_key(source) in self._names
+        return outlet_key(source) in self._names
 
     def any_of(self, sources: Iterable[str]) -> bool:
         """Whether one of the sources of an event is."""
-        return bool(self._names) and any(map(self.is_own, sources))
+        return any(map(self.is_own, sources))
 
 
 class RankedStory(NamedTuple):

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from aggregator.analysis.text.normalization import source_key
+from aggregator.analysis.source import outlet_groups, outlet_key
 from aggregator.concurrency import YieldControl, yield_control
 from aggregator.domain import LATE_MS
 from aggregator.errors import DamagedValue, NotFound
@@ -62,14 +62,14 @@ class SourceDirectory:
         if version != self._version:
             version, data = await self._store.read([VERSION_KEY, SOURCES_KEY])
             self._report = _decode(data)
-            self._by_key = {source_key(source.name): source for source in self._report.sources}
+            self._by_key = {outlet_key(source.name): source for source in self._report.sources}
             self._version = version
         return self._report
 
     async def get(self, name: str) -> tuple[SourceStatistics, Family | None]:
         """An outlet and its family. Raises NotFound."""
         report = await self.report()
-        found = self._by_key.get(source_key(name))
+        found = self._by_key.get(outlet_key(name))
         if found is None:
             raise NotFound(
                 f"No statistics are known of the source {name[:200]!r}: names are whole, and a new source "
@@ -81,7 +81,7 @@ class SourceDirectory:
         """How long before its arrival a date of each source is believed, in ms."""
         await self.report()
         of = self._by_key
-        return lambda name: of[key].extraction.believed_ms if (key := source_key(name)) in of else LATE_MS
+        return lambda name: of[key].extraction.believed_ms if (key := outlet_key(name)) in of else LATE_MS
 
     async def write(self, report: SourcesReport) -> None:
         """Replace the report; two writers at once are harmless."""
@@ -122,10 +122,11 @@ def select(report: SourcesReport, text: str, order: SourceOrder, offset: int, li
 
 
 def families_among(report: SourcesReport, outlets: Collection[str]) -> list[tuple[str, ...]]:
-    """The members among ``outlets`` of each family that has two or more of them."""
-    keys = set(map(source_key, outlets))
-    present = [tuple(n for n in family.members if source_key(n) in keys) for family in report.families]
-    return [members for members in present if len(members) > 1]
+    """The members among ``outlets`` of each group of the file, and of each family of the others."""
+    groups = outlet_groups(outlets)
+    keys = set(map(outlet_key, outlets)).difference(outlet_key(name) for group in groups for name in group)
+    present = [tuple(n for n in family.members if outlet_key(n) in keys) for family in report.families]
+    return groups + [members for members in present if len(members) > 1]
 
 
 LEASE_KEY = b"{provenance}leader"

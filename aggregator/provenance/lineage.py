@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from aggregator.analysis.shingles import estimate_overlap, estimate_overlaps
+from aggregator.analysis.source import outlet_key
 from aggregator.analysis.text.figures import figures
-from aggregator.analysis.text.normalization import source_key
 from aggregator.analysis.text.tokenizer import shingle_units
 from aggregator.dedup.diff import DiffSpan, diff_texts
 from aggregator.domain import LATE_MS, ArticleRecord, TimeBasis, arrival_ms_of, publication_time
@@ -124,7 +124,7 @@ class Lineage:
     @property
     def sources(self) -> set[str]:
         """The keys of the outlets that published it, "" among them if one is unknown."""
-        return {source_key(step.publication.source) for step in self.steps}
+        return {outlet_key(step.publication.source) for step in self.steps}
 
     @property
     def outlets(self) -> int:
@@ -134,8 +134,8 @@ class Lineage:
     @property
     def is_first_certain(self) -> bool:
         """Whether the outlets stated different times, and the first arrived first or was declared as past."""
-        first, own = self.first.record, source_key(self.first.source)
-        others = [s.publication for s in self.steps if source_key(s.publication.source) != own]
+        first, own = self.first.record, outlet_key(self.first.source)
+        others = [s.publication for s in self.steps if outlet_key(s.publication.source) != own]
         known = all(p.basis == "published" for p in [self.first, *others])
         arrived = first.backfill or all(first.first_version < p.record.first_version for p in others)
         return not others or (known and arrived and others[0].at_ms > self.first.at_ms)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal
 
-from aggregator.analysis.text.normalization import source_key
+from aggregator.analysis.source import outlet_key
 from aggregator.index import Index
 from aggregator.index.codec.record_codec import decompress_text
 from aggregator.provenance.directory import SourceDirectory
@@ -86,8 +86,8 @@ class ProvenanceQueries:
         outlets = _outlet_entries(publications[start:], first_of_text)
         if outlets and not about:
             outlets[0] = replace(outlets[0], kind="own" if outlets[0].publication.has_text else "headline")
-        known = {source_key(entry.publication.source) for entry in outlets}
-        earlier = [p for p in publications[:start] if source_key(p.source) not in known]
+        known = {outlet_key(entry.publication.source) for entry in outlets}
+        earlier = [p for p in publications[:start] if outlet_key(p.source) not in known]
         outlets += [replace(e, kind="doubtful") for e in _outlet_entries(earlier, first_of_text)]
         several = [text for text in lineages if len(text.sources) > 1]
         several.sort(key=lambda text: (-len(text.sources), text.first.order))
@@ -127,14 +127,14 @@ def _outlet_entries(
     """One entry per outlet, in order of its first article; ``publications`` in order of time."""
     by_source: dict[str, list[Publication]] = {}
     for publication in publications:
-        by_source.setdefault(source_key(publication.source), []).append(publication)
+        by_source.setdefault(outlet_key(publication.source), []).append(publication)
     firsts = ((own, first_of_text[own[0].record.number]) for own in by_source.values())
     return [_outlet_entry(own, publications[0], original) for own, original in firsts]
 
 
 def _outlet_entry(own: Sequence[Publication], first: Publication, original: Publication) -> OutletEntry:
     publication, lag_ms = own[0], own[0].at_ms - first.at_ms
-    if source_key(original.source) == source_key(publication.source):
+    if outlet_key(original.source) == outlet_key(publication.source):
         kind: OutletKind = "own" if publication.has_text else "headline"
         return OutletEntry(publication, lag_ms, len(own), "first" if publication is first else kind)
     kind = "copy" if original.at_ms < publication.at_ms else "same time"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.text.normalization import source_key
+from aggregator.analysis.source import outlet_key, outlet_name
 from aggregator.domain import NUMBER_RANDOM_BITS, Problem, StreamItem, arrival_ms_of, publication_time
 from aggregator.provenance.extraction import ExtractionHealth, health_of_outlets
 from aggregator.time_units import DAY_MS
@@ -48,7 +48,7 @@ class PublicationWindow:
         self._arrived_ms, self._first_version, self._group = array("q"), array("Q"), array("Q")
         self._at_ms, self._outlet = array("q"), array("I")
         self._is_dated, self._problems = array("b"), array("H")
-        self._outlets, self._names = {"": UNNAMED}, [""]  # by ``source_key``; as first spelled
+        self._outlets, self._names = {"": UNNAMED}, [""]  # by ``outlet_key``; as first spelled
         self._deleted: set[int] = set()
 
     def __len__(self) -> int:
@@ -110,10 +110,10 @@ class PublicationWindow:
         )
 
     def _outlet_number(self, name: str) -> int:
-        key = source_key(name)
+        key = outlet_key(name)
         if key not in self._outlets and len(self._outlets) < self._max_outlets:
             self._outlets[key] = len(self._outlets)
-            self._names.append(name)
+            self._names.append(outlet_name(name))
         return self._outlets.get(key, UNNAMED)
 
     def _drop(self, count: int) -> None:
@@ -124,6 +124,6 @@ class PublicationWindow:
         used = sorted(set(self._outlet) | {UNNAMED})
         renumbered = {old: new for new, old in enumerate(used)}
         self._names = [self._names[old] for old in used]
-        self._outlets = {source_key(name): new for new, name in enumerate(self._names)}
+        self._outlets = {outlet_key(name): new for new, name in enumerate(self._names)}
         self._outlet = array("I", [renumbered[old] for old in self._outlet])
         self._deleted.intersection_update(self._first_version)

@@ -1,8 +1,39 @@
 """The source of an article: names, hosts, accounts."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from aggregator.analysis.source import site_group, site_of, source_of, spelled_as
+from aggregator.analysis.source import (
+    name_outlets,
+    outlet_groups,
+    outlet_key,
+    outlet_name,
+    own_outlets,
+    site_group,
+    site_of,
+    source_of,
+    spelled_as,
+)
+from aggregator.app import load_outlets
+from aggregator.errors import ConfigurationError
+from aggregator.events.selection import OwnSources
+from aggregator.provenance.directory import families_among
+from aggregator.provenance.statistics import Family, SourcesReport
+from aggregator.settings import Settings
+
+OUTLETS = """
+[[outlets]]
+name = "Quay Wire"
+sources = ["in.quay.example", "ca.quay.example", "WWW.quay.example"]
+group = "Harbour Holding"
+
+[[outlets]]
+name = "Pier Post"
+group = "Harbour Holding"
+own = true
+"""
 
 
 @pytest.mark.parametrize(
@@ -57,3 +88,45 @@ def test_a_name_comes_first_in_any_spelling() -> None:
 def test_a_site_is_the_registered_domain(names: tuple[str, str], site: str) -> None:
     """By the public suffix list."""
     assert set(map(site_group, names)) == {site}
+
+
+@pytest.fixture
+def outlets_file(tmp_path: Path) -> Iterator[Path]:
+    """A file of outlets, whose names the other tests do not see."""
+    yield tmp_path / "outlets.toml"
+    name_outlets(())
+
+
+def test_a_file_names_outlets_groups_and_own_ones(outlets_file: Path) -> None:
+    """Its sources are one outlet in any spelling, its groups are families, its own outlets are ours."""
+    outlets_file.write_text(OUTLETS)
+    load_outlets(Settings(outlets_file=str(outlets_file)))
+
+    for source in ("Quay  wire", "in.quay.example", "CA.quay.example", "quay.example", "www2.quay.example"):
+        assert outlet_name(source) == "Quay Wire" and outlet_key(source) == "quay wire"
+    assert outlet_name("origin-www.mole.example") == "mole.example" and outlet_name("Mole") == "Mole"
+    assert outlet_groups(["pier post", "ca.quay.example"]) == [("Quay Wire", "Pier Post")]
+    assert outlet_groups(["Pier Post", "Mole"]) == []
+    assert own_outlets() == ["Pier Post"]
+    own = OwnSources("www.mole.example")
+    assert [own.is_own(name) for name in ("PIER POST", "mole.example", "quay.example")] == [True, True, False]
+    report = SourcesReport(1, None, 0, 0, (), (Family(("Mole", "Pier Post", "Buoy"), 9, ()),))
+    among = families_among(report, {"Mole", "Buoy", "Pier Post", "in.quay.example"})
+    assert among == [("Quay Wire", "Pier Post"), ("Mole", "Buoy")]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ('[[outlets]]\nname = "Mole"\nsource = ["mole"]', "unknown field `source`"),
+        ('[[outlets]]\nsources = ["mole"]', "missing required field `name`"),
+        ("[outlets", "is not valid TOML"),
+    ],
+)
+def test_a_faulty_file_of_outlets_is_one_sentence(outlets_file: Path, content: str, problem: str) -> None:
+    """It names the setting, the file and what is wrong."""
+    outlets_file.write_text(content)
+    with pytest.raises(ConfigurationError, match=problem) as failed:
+        load_outlets(Settings(outlets_file=str(outlets_file)))
+
+    assert str(failed.value).count("outlets_file: ") == 1

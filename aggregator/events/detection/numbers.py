@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
-from aggregator.analysis.text.normalization import source_key
+from aggregator.analysis.source import outlet_key, outlet_name
 from aggregator.events.detection.model import NEGLIGIBLE_SHARE, DetectedEvent
 
 TIMELINE_BUCKET_MS = 600_000
@@ -40,10 +40,10 @@ def counted(
     ``empty_ms``: first and last time without any item.
     """
     times = (*(item.at_ms for item in items.values()), *further)
-    keys = [source_key(item.source) for item in items.values()]
+    keys = [outlet_key(item.source) for item in items.values()]
     names: dict[str, str] = {}
     for key, item in zip(keys, items.values(), strict=True):
-        names.setdefault(key, item.source)
+        names.setdefault(key, outlet_name(item.source))
     names.pop("", None)
     position = {key: n for n, key in enumerate(names)}
     since_ms = developments[-1][0] - window_ms if developments else min(times, default=0)

@@ -17,6 +17,7 @@ from math import floor
 import msgspec
 from aiohttp import web
 
+from aggregator.analysis.source import outlet_name
 from aggregator.analysis.term_profile import story_terms
 from aggregator.app import Service
 from aggregator.contract import responses
@@ -238,6 +239,7 @@ def item_of(
     return fields_of(
         record,
         EventItem,
+        source=outlet_name(record.source),
         at_ms=fact.at_ms if fact else publication.at_ms,
         similarity=fact.cosine if fact else 1.0,
         copy_of=copy_of,

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
+from aggregator.analysis.source import outlet_name
 from aggregator.contract.encoding import to_datetime
 from aggregator.provenance.lineage import describe
 
@@ -88,7 +89,7 @@ def isolate_terms(reason: str) -> Markup:
 
 _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     safe_url, utc, duration, pluralize, thousands, percent, query_value, byte_size, inline_code,
-    isolate_terms,
+    isolate_terms, outlet_name,
 )  # fmt: skip
 FILTERS: Mapping[str, Callable[..., Any]] = {f.__name__: f for f in _FUNCTIONS} | {
     "describe_changes": describe,

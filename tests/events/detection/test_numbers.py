@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregator.analysis.text.normalization import source_key
+from aggregator.analysis.source import outlet_key
 from aggregator.events import newsroom
 from aggregator.events.detection import lifecycle
 from aggregator.events.detection.lifecycle import OpenEvent
@@ -71,13 +71,13 @@ def check(shown: Event) -> None:
     last_hour = growth(shown, EVENT_MS + DAY_MS).last_hour
     assert shown.size == len(shown.times) == sum(n for _, n in shown.timeline)
     assert len(shown.items) == len(items) <= shown.size
-    assert len(shown.sources) == len(set(map(source_key, shown.sources))) <= shown.size
-    assert {source_key(i.source) for i in items.values()} - {""} == set(map(source_key, shown.sources))
+    assert len(shown.sources) == len(set(map(outlet_key, shown.sources))) <= shown.size
+    assert {outlet_key(i.source) for i in items.values()} - {""} == set(map(outlet_key, shown.sources))
     assert shown.rate <= shown.peak <= shown.size and shown.first_seen_ms <= shown.last_seen_ms
     assert last_hour <= shown.size
     assert bool(last_hour) == (shown.size > 0 and bucket(shown.last_seen_ms) > hour_ago)
     assert size_summary(shown).startswith(f"{shown.size} items from {len(shown.sources)} outlet")
-    assert all((item.at_ms, source_key(item.source)) == (at_ms, source_key(source))
+    assert all((item.at_ms, outlet_key(item.source)) == (at_ms, outlet_key(source))
                for id_, item in items.items() for at_ms, source in [facts(int(id_[1:]))])  # fmt: skip
     if shown.size:
         assert (min(shown.times), max(shown.times)) == (shown.first_seen_ms, shown.last_seen_ms)

@@ -12,20 +12,22 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
+
+import msgspec
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models, load_term_rates
 from aggregator.analysis.pool.pool import AnalysisPool
-from aggregator.analysis.source import OutletsFile, name_outlets
+from aggregator.analysis.source import Outlet, name_outlets
 from aggregator.auth.api_keys import API_KEYS_KEY, ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.background.tasks import DetectorTask, IndexMaintenance, Scheduler
 from aggregator.concurrency import TimeSlicer, YieldControl
-from aggregator.config_file import read_as
+from aggregator.config_file import read_toml
 from aggregator.dedup.policy import PolicyProfiles
 from aggregator.domain import IndexLayout
-from aggregator.errors import StoreUnavailable
+from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.changes import EditorActions
 from aggregator.events.consumer import DetectorRunner
@@ -167,7 +169,13 @@ class Service:
 
 def load_outlets(settings: Settings) -> None:
     """Name the outlets of ``outlets_file``, in this process. Raises ConfigurationError."""
-    name_outlets(read_as(settings.outlets_file, "outlets_file", OutletsFile).outlets)
+    file = settings.outlets_file
+    document = read_toml(Path(file), "outlets_file")[1] if file else {}
+    try:
+        tables = msgspec.convert(document, dict[Literal["outlets"], tuple[Outlet, ...]])
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"outlets_file: {file}: {error}.") from None
+    name_outlets(tables.get("outlets", ()))
 
 
 @asynccontextmanager

@@ -13,13 +13,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-
-import msgspec
+from typing import Any
 
 from aggregator.errors import ConfigurationError
-
-T = TypeVar("T")
 
 # Searched in this order if neither an option nor a variable names a file.
 DEFAULT_PATHS = (Path("aggregator.toml"), Path("/etc/aggregator/aggregator.toml"))
@@ -64,15 +60,6 @@ def read_toml(path: Path, setting: str) -> tuple[str, dict[str, Any]]:
         raise ConfigurationError(f"{setting}: {path} is not UTF-8 text (byte {error.start}).") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{setting}: {path} is not valid TOML: {error}.") from None
-
-
-def read_as(file: str, setting: str, type_: type[T]) -> T:
-    """The content of a file as a struct; "": an empty file. Raises ConfigurationError."""
-    document = read_toml(Path(file), setting)[1] if file else {}
-    try:
-        return msgspec.convert(document, type_)
-    except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{setting}: {file}: {error}.") from None
 
 
 def _find_lines(text: str) -> dict[str, int]:

@@ -88,12 +88,6 @@ class Outlet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     own: bool = False
 
 
-class OutletsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of the file."""
-
-    outlets: tuple[Outlet, ...] = ()
-
-
 _by_source: dict[str, Outlet] = {}
 
 

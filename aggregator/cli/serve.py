@@ -36,10 +36,6 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         from aggregator.policy_file import load_policies
 
         load_policies(settings)
-    if settings.outlets_file:
-        from aggregator.app import load_outlets
-
-        load_outlets(settings)
     with _demo_directory(args, settings) as chosen:
         if args.config_file is not None:
             say(chosen, f"configuration file: {args.config_file.path.absolute()}")

@@ -16,12 +16,11 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from aggregator.errors import NotFound
-from aggregator.events.detection.numbers import TIMELINE_BUCKET_MS
 from aggregator.events.event import Event
-from aggregator.events.selection import EventFilter
+from aggregator.events.selection import EventFilter, growth
 from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap
-from aggregator.time_units import HOUR_MS, MINUTE_MS
+from aggregator.time_units import MINUTE_MS
 
 DESKS_KEY = b"{events}desks"
 MAX_DESKS = 1000
@@ -99,18 +98,6 @@ def view_filter(desk: Desk) -> EventFilter:
         min_size=desk.min_size,
         and_also=tuple(EventFilter(any_of=options) for options in choices if options),
         none_of=tuple(EventFilter(term=term) for term in desk.without),
-    )
-
-
-def items_in_last_hour(event: Event, now_ms: int) -> int:
-    """Number of items that joined the event within the last hour, in whole 10 minutes."""
-    return event.items_between(now_ms - HOUR_MS - TIMELINE_BUCKET_MS, now_ms)
-
-
-def busiest_hour(event: Event) -> int:
-    """Largest number of items that joined the event within one hour so far."""
-    return max(
-        (items_in_last_hour(event, at_ms + TIMELINE_BUCKET_MS) for at_ms, _ in event.timeline), default=0
     )
 
 
@@ -210,7 +197,7 @@ def observe(
         elif (
             is_reportable(event)
             and wanted.matches(event)
-            and meets_thresholds(desk, event, items_in_last_hour(event, now_ms))
+            and meets_thresholds(desk, event, growth(event, now_ms).last_hour)
         ):
             held[id_] = None
     remaining = [id_ for id_ in held if id_ in events and is_reportable(events[id_]) and id_ not in notified]

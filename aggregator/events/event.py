@@ -13,7 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from aggregator.events.detection.model import DetectedEvent, MuteScope
-from aggregator.events.detection.numbers import Item
+from aggregator.events.detection.numbers import Item, size_text
 from aggregator_client.wire import ActionName, NewWorkStatus, WorkStatus
 
 # Title of an event with neither headline (its article was deleted) nor terms.
@@ -136,6 +136,5 @@ def event_url(event: Event, base_url: str) -> str:
 
 def size_summary(event: Event) -> str:
     """Numbers, and what the last development brought: "21 items from 3 outlets, new: reserves"."""
-    outlets, new = len(event.sources), ", ".join(event.developments[-1][1]) if event.developments else ""
-    items = f"{event.size} items from {outlets} {'outlet' if outlets == 1 else 'outlets'}"
-    return f"{items}, new: {new}" if new else items
+    new = ", ".join(event.developments[-1][1]) if event.developments else ""
+    return f"{size_text(event)}, new: {new}" if new else size_text(event)

@@ -12,16 +12,13 @@ from aggregator.events.desks import (
     MAX_DESKS,
     Desk,
     Desks,
-    busiest_hour,
     is_quiet,
-    items_in_last_hour,
     meets_thresholds,
     time_zone,
     view_filter,
 )
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
-from aggregator.time_units import HOUR_MS, MINUTE_MS
 from tests.support.factories import EVENT_MS, event
 
 BRIDGE = event("e1", "Harbour bridge closed", ("a", "b"), languages=("en",))
@@ -68,18 +65,6 @@ def test_a_view_needs_one_of_each_kind_of_condition(fields: dict[str, object], m
 def test_an_event_reaches_all_thresholds(fields: dict[str, object], meets: bool) -> None:
     """Items, sources and growth; 0 disables a condition."""
     assert meets_thresholds(desk(**fields), BRIDGE, hourly=4) is meets
-
-
-def test_growth_counts_the_items_of_one_hour() -> None:
-    """In whole 10 minutes; the busiest hour is the largest count so far."""
-    bins = ((EVENT_MS, 4), (EVENT_MS + 30 * MINUTE_MS, 3), (EVENT_MS + 5 * HOUR_MS, 6))
-    growing = replace(BRIDGE, timeline=bins)
-
-    assert items_in_last_hour(growing, EVENT_MS + 40 * MINUTE_MS) == 7
-    assert items_in_last_hour(growing, EVENT_MS + 75 * MINUTE_MS) == 3
-    assert items_in_last_hour(growing, EVENT_MS + 4 * HOUR_MS) == 0
-    assert busiest_hour(growing) == 7
-    assert busiest_hour(replace(BRIDGE, timeline=())) == 0
 
 
 @pytest.mark.parametrize(

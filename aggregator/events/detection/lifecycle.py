@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import msgspec
 import xxhash
@@ -39,23 +38,13 @@ from aggregator.events.detection.model import (
     EventStatus,
     FirstReport,
 )
-from aggregator.events.detection.numbers import Item, bucket, counted
+from aggregator.events.detection.numbers import Item, bucket, counted, size_text
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 # A headline is kept for this time unless another one is clearly better.
 KEPT_HEADLINE_MS = 15 * MINUTE_MS
 # Ids listed by one event; further items only count. The largest cluster of a day has some hundred items.
 MAX_EVENT_ITEMS = 5_000
-
-
-class Firing(NamedTuple):
-    """What a cluster had when it fired: its items, their outlets, minutes, and how many of new sources."""
-
-    items: int
-    sources: int
-    minutes: int
-    new_source_items: int
-    needed: int
 
 
 class OpenEvent(msgspec.Struct, array_like=True):
@@ -82,7 +71,6 @@ class OpenEvent(msgspec.Struct, array_like=True):
     busiest: int = 0
     items: dict[str, Item] = {}
     further: list[int] = []
-    fired: Firing | None = None
     pending_numbers: list[int] = []
     merged_into: str | None = None
     languages: dict[str, None] = {}
@@ -113,7 +101,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     def absorb(self, other: OpenEvent) -> None:
         """Add items and counts of another event of the same story."""
         if other.size > self.size:  # it is what the event is about
-            self.fired = other.fired
+            self.reason = other.reason
         self.expected = max(self.expected, other.expected)
         self.sightings += other.sightings
         for id_, item in other.items.items():
@@ -229,10 +217,7 @@ class OpenEvents:
         cluster.event_id = event.id
         self.by_id[event.id] = event
         self._mark_grown(event)
-        now = event.to_event()
-        minutes = (now.last_seen_ms - now.first_seen_ms) // MINUTE_MS
-        event.fired = Firing(now.size, len(now.sources), minutes, new_source_items, needed)
-        event.reason = self._format_reason(event)
+        event.reason = self._format_reason(event.to_event(), needed, new_source_items)
         if not waits:
             self._announce(event, clock_ms)
 
@@ -260,7 +245,6 @@ class OpenEvents:
         """Close ``absorbed`` and add its items and counts to the event of ``cluster``."""
         event = self.by_id[cluster.event_id or ""]
         event.absorb(absorbed)
-        event.reason = self._format_reason(event)
         event.busiest = max(event.busiest, min(cluster.counted_items, event.size))  # see add_items
         if absorbed.announced_size:
             if absorbed.status == "breaking" and not event.announced_size:
@@ -367,27 +351,22 @@ class OpenEvents:
         if not event.surface_forms.keys() >= set(event.terms):
             event.surface_forms = description.surface_forms(event.terms, cluster.members.values())
         event.profile = description.build_profile(cluster, self._idf)
-        event.reason = self._format_reason(event)
         if event.first and event.first[1] not in event.items:
             event.first = None
         if event.first or event.size <= len(cluster.members):  # else earlier items are gone
             found = description.first_report(cluster.members.values(), event.terms)
             event.first = min(filter(None, (event.first, found)), default=None)
 
-    def _format_reason(self, event: OpenEvent) -> str:
-        """Why it fired, by what it is about now: the headline of a fragment may have opened it."""
-        if event.fired is None:
-            return ""
-        number, sources, minutes, new_source_items, needed = event.fired
-        outlets = f" from {sources} source{'s' * (sources != 1)}" if sources else ""  # none is named
-        about = ", ".join(event.surface_forms.get(term) or term for term in event.terms[:3])
-        items = f"{number} items{outlets} in {_format_duration(minutes)} about {about}"
-        hours, limit = f"{self._rule.window_ms / HOUR_MS:g} h", f"more than {needed}"
+    def _format_reason(self, event: DetectedEvent, needed: int, new_source_items: int) -> str:
+        minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
         none = event.expected < NEGLIGIBLE_SHARE
         usual = "none is usual" if none else f"{event.expected:.1f} are usual"
-        new = f"{new_source_items} of {number} items from sources first seen today; "
-        marked = new if 2 * new_source_items > number else ""
-        return f"{items}, where {usual} in {hours}; {marked}{limit} make an event."
+        new = f"{new_source_items} of {event.size} items from sources first seen today; "
+        marked = new if 2 * new_source_items > event.size else ""
+        return (
+            f"{size_text(event)} in {_format_duration(minutes)}, where {usual} in "
+            f"{self._rule.window_ms / HOUR_MS:g} h; {marked}more than {needed} make an event."
+        )
 
     def _mark_grown(self, event: OpenEvent) -> None:
         self.needs_headline[event.id] = self._updated[event.id] = None

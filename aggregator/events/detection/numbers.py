@@ -104,6 +104,12 @@ def against_usual(event: DetectedEvent) -> str:
     return "far above usual" if ratio > FAR_ABOVE_USUAL else f"{ratio:.1f}× usual"
 
 
+def size_text(event: DetectedEvent) -> str:
+    """Its items and outlets, such as "21 items from 3 outlets"."""
+    outlets = len(event.sources)
+    return f"{event.size} items" + (f" from {outlets} outlet{'s' * (outlets != 1)}" if outlets else "")
+
+
 def independent(outlets: Sequence[str], families: Iterable[Sequence[str]]) -> int:
     """The number of outlets with each family counted once; families have no common member."""
     return len(outlets) - sum(len(members) - 1 for members in families)

@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from aggregator.events.desks import Alert, Desk, items_in_last_hour
+from aggregator.events.desks import Alert, Desk
 from aggregator.events.event import Event, event_url, size_summary, title_of
+from aggregator.events.selection import growth
 from aggregator.store.base import Store
 from aggregator.store.optimistic import VersionedMap
 from aggregator.time_units import format_rfc3339
@@ -229,7 +230,7 @@ def alert_message(alert: Alert, at_ms: int, base_url: str) -> Message:
 
 
 def _event_text(event: Event, now_ms: int, base_url: str) -> str:
-    hourly = items_in_last_hour(event, now_ms)
+    hourly = growth(event, now_ms).last_hour
     facts = size_summary(event) + (f", {hourly} in the last hour" if hourly else "")
     if event.status == "closed":
         facts += ", ended"

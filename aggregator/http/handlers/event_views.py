@@ -27,12 +27,11 @@ from aggregator.domain import ArticleRecord
 from aggregator.events.detection.description import MIN_COMMON_TERMS
 from aggregator.events.detection.items import VARIANTS
 from aggregator.events.detection.model import LearningStatus
-from aggregator.events.detection.numbers import Item, items_of
+from aggregator.events.detection.numbers import items_of
 from aggregator.events.event import Event
 from aggregator.events.selection import RankedStory, growth, is_handled, severity
 from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items
 from aggregator.http.app_keys import SERVICE
-from aggregator.provenance.lineage import Publication
 from aggregator_client import wire
 
 
@@ -221,31 +220,24 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         stored = await service.articles.index.articles.get_many(ids)
         found = [stored[id_] for id_ in ids if id_ in stored]
         for article in found:
-            match, record = article.outcome.match, article.record
-            copy_of, doubtful = match.canonical_id if match else "", is_doubtful(record, about)
-            items.append(item_of(record, facts.get(record.id), copy_of, doubtful=doubtful))
+            match, record, fact = article.outcome.match, article.record, facts[article.record.id]
+            items.append(
+                fields_of(
+                    record,
+                    EventItem,
+                    source=outlet_name(record.source),
+                    at_ms=fact.at_ms,
+                    similarity=fact.cosine,
+                    copy_of=match.canonical_id if match else "",
+                    has_text=record.text_words > 0,
+                    doubtful=is_doubtful(record, about),
+                )
+            )
         records = (records + [article.record for article in found])[-MAX_HEADLINES:]
         await asyncio.sleep(0)  # 100 articles are 10 ms of the event loop
     by_id = {item.id: item for item in items}
     alternatives = [by_id[r.id] for r in headline_alternatives(records, event.title)]
     return EventItems(tuple(sorted(items, key=lambda i: (i.at_ms, i.arrived_ms))), tuple(alternatives))
-
-
-def item_of(
-    record: ArticleRecord, fact: Item | None = None, copy_of: str = "", *, doubtful: bool = False
-) -> EventItem:
-    """The item of a stored article; ``fact``: what the event knows of it, None if it does not count it."""
-    publication = Publication.of(record)
-    return fields_of(
-        record,
-        EventItem,
-        source=outlet_name(record.source),
-        at_ms=fact.at_ms if fact else publication.at_ms,
-        similarity=fact.cosine if fact else 1.0,
-        copy_of=copy_of,
-        has_text=publication.has_text,
-        doubtful=doubtful,
-    )
 
 
 def is_doubtful(record: ArticleRecord, about: Collection[str]) -> bool:

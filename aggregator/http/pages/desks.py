@@ -16,7 +16,8 @@ from aggregator.app import Service
 from aggregator.contract.decoding import convert_strings
 from aggregator.contract.requests import DeskIn, TargetIn
 from aggregator.errors import Conflict, InvalidInput
-from aggregator.events.desks import Desk, busiest_hour, is_reportable, meets_thresholds, view_filter
+from aggregator.events.desks import Desk, is_reportable, meets_thresholds, view_filter
+from aggregator.events.detection.numbers import peak
 from aggregator.events.webhooks.sender import NO_SMTP_SERVER
 from aggregator.events.webhooks.subscriptions import PayloadFormat, TargetKind
 from aggregator.http.app_keys import CALLER_KEY, SERVICE, caller_id, caller_name
@@ -24,7 +25,7 @@ from aggregator.http.handlers.desks import LIST_FIELDS, add_target, to_desk
 from aggregator.http.pages import html_response
 from aggregator.http.pages.cards import Card, make_card
 from aggregator.http.pages.webhooks import DeskPageQuery, load_deliveries, notice_of, redirect
-from aggregator.time_units import DAY_MS
+from aggregator.time_units import DAY_MS, HOUR_MS
 from aggregator_client.wire import doc
 
 PREVIEW_DAYS = 7
@@ -207,9 +208,9 @@ async def _preview(request: web.Request, desk: Desk) -> Preview:
     events = await service.events.repository.list_events(
         since_ms=now_ms - PREVIEW_DAYS * DAY_MS, limit=MAX_PREVIEW, event_filter=view_filter(desk)
     )
-    reached = [is_reportable(e) and meets_thresholds(desk, e, busiest_hour(e)) for e in events]
+    reached = [is_reportable(e) and meets_thresholds(desk, e, peak(e.times, HOUR_MS)) for e in events]
     rows = [
-        (make_card(event, now_ms), busiest_hour(event), notified)
+        (make_card(event, now_ms), peak(event.times, HOUR_MS), notified)
         for event, notified in list(zip(events, reached, strict=True))[:LISTED_PREVIEW]
     ]
     return Preview(len(events), sum(reached), tuple(rows), len(events) >= MAX_PREVIEW)

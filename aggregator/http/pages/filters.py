@@ -76,20 +76,9 @@ def inline_code(text: str) -> Markup:
     )
 
 
-def isolate_terms(reason: str) -> Markup:
-    """The reason of an event with its terms in <bdi>: Arabic words do not reorder the sentence."""
-    before, about, rest = reason.partition(" about ")
-    for ending in (", where ", ", within "):
-        terms, found, after = rest.rpartition(ending)
-        if found:
-            isolated = Markup(", ").join(Markup("<bdi>{}</bdi>").format(term) for term in terms.split(", "))
-            return Markup("{}{}{}{}{}").format(before, about, isolated, found, after)
-    return escape(reason)
-
-
 _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     safe_url, utc, duration, pluralize, thousands, percent, query_value, byte_size, inline_code,
-    isolate_terms, outlet_name,
+    outlet_name,
 )  # fmt: skip
 FILTERS: Mapping[str, Callable[..., Any]] = {f.__name__: f for f in _FUNCTIONS} | {
     "describe_changes": describe,

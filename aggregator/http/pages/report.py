@@ -5,7 +5,6 @@ The articles of an event are shown in order of time with copies folded, or by ou
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +23,7 @@ from aggregator.events.event import Event, title_of
 from aggregator.events.selection import severity
 from aggregator.events.storylines import Development
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, item_of, load_storyline
+from aggregator.http.handlers.event_views import EVENT_ITEMS, EventItem, load_storyline
 from aggregator.http.pages import cards, html_response
 from aggregator.http.pages.cards import spread_chart
 from aggregator.http.pages.filters import query_value
@@ -32,7 +31,6 @@ from aggregator.provenance.directory import families_among, select
 from aggregator.time_units import DAY_MS
 from aggregator_client.wire import doc
 
-MAX_COPIES = 20  # of each article, beyond those that the event counts
 MAX_DEVELOPMENTS = 8
 PAGE_SIZE = 50
 # The print view has one page.
@@ -57,7 +55,6 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     previous, following = await service.events.repository.story_neighbors(event)
     loaded = await request.app[EVENT_ITEMS].load(service, event)
     sure = [item for item in loaded.items if not item.doubtful]
-    page = await _item_page(service, sure, query)
     families = families_among(await service.articles.sources.report(), event.sources)
     history = await service.events.repository.learned_history()
     days = {at_ms // DAY_MS for at_ms, _ in event.timeline}
@@ -78,7 +75,7 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
         own=next((item for item in loaded.items if service.events.own_sources.is_own(item.source)), None),
         is_own_source=service.events.own_sources.is_own,
         editors=sorted({event.assignee, *(action.actor for action in event.actions)} - {""}),
-        item_page=page,
+        item_page=_item_page(sure, query),
         stored_count=len(loaded.items),
         copy_count=len(sure) - len(fold_copies(sure)),
         doubtful=[Entry(item) for item in loaded.items if item.doubtful],
@@ -94,32 +91,13 @@ async def report(request: web.Request, service: Service, id_: str, query: Report
     )
 
 
-async def _item_page(service: Service, items: Sequence[EventItem], query: ReportQuery) -> Page:
-    """The articles to show; in the print view all, without further copies."""
+def _item_page(items: Sequence[EventItem], query: ReportQuery) -> Page:
+    """The articles to show; in the print view all."""
     size = MAX_PRINTED if query.print else PAGE_SIZE
     if query.view == "outlets":
         return outlet_page(items, query.page, size)
     entries = fold_copies(items)
-    page = page_of(entries[::-1] if query.view == "newest" else entries, query.page, size)
-    if query.print:
-        return page
-    return Page(page.number, page.count, await _with_further_copies(service, page.entries))
-
-
-async def _with_further_copies(service: Service, entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The entries with copies that the event does not count, of the groups of copies among them."""
-
-    async def complete(entry: Entry) -> Entry:
-        canonical_id = entry.item.copy_of or entry.item.id
-        if not entry.item.copy_of and not entry.copies:
-            return entry
-        try:
-            members = await service.articles.index.articles.group_members(canonical_id, MAX_COPIES)
-        except NotFound:  # deleted in the meantime
-            return entry
-        return add_copies(entry, [item_of(record) for record in members])
-
-    return tuple(await asyncio.gather(*map(complete, entries)))
+    return page_of(entries[::-1] if query.view == "newest" else entries, query.page, size)
 
 
 async def _developments(service: Service, event: Event) -> list[Development]:
@@ -201,13 +179,6 @@ def fold_copies(items: Sequence[EventItem]) -> list[Entry]:
         head = next((item for item in members if item.id == canonical_id), members[0])
         entries.append(Entry(head, tuple(item for item in members if item is not head)))
     return sorted(entries, key=lambda entry: entry.item.at_ms)
-
-
-def add_copies(entry: Entry, others: Sequence[EventItem]) -> Entry:
-    """The entry with further copies, which the event does not count."""
-    known = {entry.item.id, *(copy.id for copy in entry.copies)}
-    more = [other for other in others if other.id not in known]
-    return replace(entry, copies=tuple(sorted((*entry.copies, *more), key=lambda item: item.at_ms)))
 
 
 def page_of(entries: Sequence[Entry], number: int, size: int = PAGE_SIZE) -> Page:

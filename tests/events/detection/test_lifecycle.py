@@ -119,7 +119,7 @@ def test_an_event_fires_once_with_all_its_fields() -> None:
     assert event.timeline == ((START_MS, 10), (START_MS + 10 * MINUTE_MS, 6))
     assert event.rate == 10
     assert set(event.terms[:3]) == {"Harbour", "bridge", "collapse"}
-    assert event.reason.startswith("16 items from 16 sources in 15 min about ")
+    assert event.reason.startswith("16 items from 16 outlets in 15 min, where none is usual in 4 h; ")
     assert event.title.startswith("Harbour bridge collapse")
     assert last.id == event.id
 
@@ -131,7 +131,7 @@ def test_the_reason_does_not_count_unnamed_sources() -> None:
     for minute, aspect in enumerate(ascii_lowercase[:16]):
         stream.send(minute, source="", title=f"{aspect * 4} bridge {aspect * 5}")
 
-    assert stream.fired[0].reason.startswith("16 items in 15 min about ")
+    assert stream.fired[0].reason.startswith("16 items in 15 min, where ")
 
 
 def test_an_event_fades_revives_and_closes_under_one_id() -> None:

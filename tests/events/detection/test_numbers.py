@@ -76,7 +76,8 @@ def check(shown: Event) -> None:
     assert shown.rate <= shown.peak <= shown.size and shown.first_seen_ms <= shown.last_seen_ms
     assert last_hour <= shown.size
     assert bool(last_hour) == (shown.size > 0 and bucket(shown.last_seen_ms) > hour_ago)
-    assert size_summary(shown).startswith(f"{shown.size} items from {len(shown.sources)} outlet")
+    outlets = f" from {len(shown.sources)} outlet" if shown.sources else ""
+    assert size_summary(shown).startswith(f"{shown.size} items{outlets}")
     assert all((item.at_ms, outlet_key(item.source)) == (at_ms, outlet_key(source))
                for id_, item in items.items() for at_ms, source in [facts(int(id_[1:]))])  # fmt: skip
     if shown.size:

@@ -126,19 +126,3 @@ def test_inline_code_adds_no_other_tag(text: str) -> None:
 def test_durations(ms: int, expected: str) -> None:
     """Two units at most; seconds matter below 10 minutes only."""
     assert filters.duration(ms).replace("\u00a0", " ") == expected
-
-
-@pytest.mark.parametrize(
-    ("reason", "shown"),
-    [
-        (
-            "16 items in 1 h about قطار, <b>, where 0.4 are usual in 4 h.",
-            "16 items in 1 h about <bdi>قطار</bdi>, <bdi>&lt;b&gt;</bdi>, where 0.4 are usual in 4 h.",
-        ),
-        ("16 items about rail, within 3 bits.", "16 items about <bdi>rail</bdi>, within 3 bits."),
-        ("16 items & no terms", "16 items &amp; no terms"),
-    ],
-)
-def test_terms_of_a_reason_are_isolated(reason: str, shown: str) -> None:
-    """Each term is in <bdi>, escaped; another sentence remains as it is."""
-    assert filters.isolate_terms(reason) == shown

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from aggregator.http.handlers.event_views import EventItem
-from aggregator.http.pages.report import UNNAMED_OUTLET, add_copies, fold_copies, outlet_page, page_of
+from aggregator.http.pages.report import UNNAMED_OUTLET, fold_copies, outlet_page, page_of
 
 
 def item(id_: str, at_ms: int, source: str = "", copy_of: str = "") -> EventItem:
@@ -44,14 +44,6 @@ def test_outlets_of_copies_are_named_once_and_counted() -> None:
 
     assert entry.copy_outlets == "A, B, C, D and 3 more"
     assert fold_copies([item("a", 0), item("u", 9, "", "a")])[0].copy_outlets == UNNAMED_OUTLET
-
-
-def test_further_copies_are_added_once() -> None:
-    """In order of time; the event may count some of them already."""
-    (entry,) = fold_copies([item("a", 1), item("b", 5, copy_of="a")])
-    more = add_copies(entry, [item("a", 1), item("b", 5), item("c", 3)])
-
-    assert [copy.id for copy in more.copies] == ["c", "b"]
 
 
 @given(st.integers(0, 200), st.integers(1, 60))

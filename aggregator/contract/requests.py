@@ -319,6 +319,13 @@ class SourceTrustIn(Struct, forbid_unknown_fields=True):
     ]
 
 
+class DayQuery(Struct, forbid_unknown_fields=True):
+    """Query of a day."""
+
+    time_zone: Annotated[str, doc("Else that of the desk, or UTC.", "Europe/Berlin", max_length=60)] = ""
+    watch: Annotated[str, doc("Id of a desk to match.", "1ac4d0f935b5", max_length=40)] = ""
+
+
 class FeedQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the feeds."""
 

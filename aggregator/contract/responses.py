@@ -41,6 +41,15 @@ class EventItemsOut(Struct):
     items: Annotated[list[EventItemOut], doc("The articles in order of time.")]
 
 
+class DayOut(Struct):
+    """The events of a day: seen in it, detected before its end; at most 500, most items of the day first."""
+
+    date: Annotated[date, doc("The day.", "2026-11-20")]
+    since: Annotated[datetime, doc("Its first moment.", "2026-11-19T23:00:00Z")]
+    until: Annotated[datetime, doc("The first moment of the next day.", "2026-11-20T23:00:00Z")]
+    events: Annotated[list[EventOut], doc("Its events as they are now.")]
+
+
 class DevelopmentOut(Struct):
     """What one event of a storyline brought on one day (UTC)."""
 

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from aggregator.errors import NotFound
+from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.event import Event
 from aggregator.events.selection import EventFilter, growth
 from aggregator.store.base import Store
@@ -121,13 +121,17 @@ def is_quiet(desk: Desk, now_ms: int) -> bool:
 
 
 def time_zone(name: str) -> tzinfo:
-    """The time zone of an IANA name. Raises ValueError if this machine does not know it."""
+    """The time zone of an IANA name. Raises InvalidInput if this machine does not know it."""
     if name == "UTC":
         return UTC  # also without a database of time zones
     try:
         return ZoneInfo(name)
-    except (OSError, KeyError) as error:  # ZoneInfoNotFoundError is a KeyError; a directory is an OSError
-        raise ValueError(name) from error
+    except (OSError, KeyError, ValueError) as error:  # unknown is a KeyError, a directory an OSError
+        raise InvalidInput(
+            f"time_zone: unknown time zone {name[:60]!r}; expected a name such as Europe/Berlin.",
+            field="time_zone",
+            reason="not_allowed",
+        ) from error
 
 
 class DeskState(msgspec.Struct, frozen=True):

@@ -107,6 +107,18 @@ class EventRepository:
         ids = [key[2] for key in keys if after is None or key < after]
         return await self._first_matching(ids, limit, event_filter)
 
+    async def events_of(
+        self, since_ms: int, until_ms: int, event_filter: EventFilter | None = None, limit: int = 500
+    ) -> list[Event]:
+        """Events of a period: seen in it, detected before its end, not merged; the last detected first."""
+        detected = {
+            id_: e.detected_at_ms
+            for id_, e in (await self.summaries()).items()
+            if e.merged_into is None and e.last_seen_ms >= since_ms and e.detected_at_ms < until_ms
+        }
+        ids = sorted(detected, key=lambda id_: (-detected[id_], id_))
+        return await self._first_matching(ids, limit, event_filter)
+
     async def _first_matching(
         self, ids: Sequence[str], limit: int, event_filter: EventFilter | None
     ) -> list[Event]:

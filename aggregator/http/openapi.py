@@ -97,7 +97,7 @@ def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": f"Percent-encoded {'name' if name == 'name' else 'id'}.",
+            "description": f"Percent-encoded {name}.",
             "schema": {"type": "string"},
             "example": PATH_EXAMPLES[collection],
         }

@@ -24,8 +24,10 @@ from aggregator.http.handlers import (
     search,
     webhooks,
 )
+from aggregator.http.pages import days as day_pages
 from aggregator.http.pages import desks as desk_pages
-from aggregator.http.pages import documentation, front, health, lookup, report, sign_in
+from aggregator.http.pages import documentation, front, health, report, sign_in
+from aggregator.http.pages import search as search_pages
 from aggregator.http.pages import webhooks as webhook_pages
 from aggregator_client import wire
 
@@ -73,6 +75,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _read("/v1/events.json", feeds.json_feed, "jsonFeed", TAG_EVENTS, {200: feeds.JSON_FEED_TYPE, 304: None},
         errors=(404,)),
     _read("/v1/top-stories", events.list_top_stories, "listTopStories", TAG_EVENTS, errors=(404,)),
+    _read("/v1/days/{date}", events.get_day, "getDay", TAG_EVENTS),
     _read("/v1/read-mark", events.get_read_mark, "getReadMark", TAG_EVENTS, errors=(404,)),
     _change("POST", "/v1/read-mark", events.post_read_mark, "postReadMark", TAG_EVENTS,
         reads=requests.ReadMarkIn, errors=(404, 409), permission="reader", audited=False),
@@ -114,7 +117,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _page("/articles/{id}/provenance", report.article_provenance, "articleProvenance", errors=(410,)),
     _page("/events/{id}", report.report, "report"),
     _page("/stories/{id}", report.story, "story"),
-    _page("/search", lookup.search, "searchPage"),
+    _page("/days", day_pages.since, "daysPage", answers={200: "text/html", 303: None}, errors=(404,)),
+    _page("/days/{date}", day_pages.day, "dayPage"),
+    _page("/search", search_pages.search, "searchPage", answers={200: "text/html", 303: None}),
+    _change("POST", "/search", search_pages.search_pasted, "searchPasted", TAG_PAGES,
+        {200: "text/html", 303: None}, permission="reader", audited=False),
     _page("/desks", desk_pages.desk_list, "desksPage"),
     _change("POST", "/desks", desk_pages.create, "createDesk", TAG_PAGES, {200: "text/html", 303: None},
         errors=(409,)),
@@ -126,11 +133,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=(409,)),
     _page("/webhooks/{id}", webhook_pages.webhook, "webhookPage", permission="editor"),
     _change("POST", "/webhooks/{id}", webhook_pages.change, "changeWebhook", TAG_PAGES, {303: None}),
-    _page("/lookup", lookup.lookup, "lookup"),
-    _change("POST", "/lookup", lookup.lookup_pasted, "lookupPasted", TAG_PAGES, {200: "text/html", 303: None},
-        permission="reader", audited=False),
-    _page("/compare", lookup.compare, "compare"),
-    _change("POST", "/compare", lookup.compare_pasted, "comparePasted", TAG_PAGES, {200: "text/html"},
+    _page("/compare", search_pages.compare, "compare"),
+    _change("POST", "/compare", search_pages.compare_pasted, "comparePasted", TAG_PAGES, {200: "text/html"},
         permission="reader", audited=False),
     _page("/sources", report.sources, "sourcesPage"),
     _page("/sources/{name}", report.source, "sourcePage"),

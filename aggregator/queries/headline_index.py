@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from aggregator.queries.headline_table import HeadlineTable
 
 # Articles per space that the first search waits for: about 0.1 s.
 FIRST_ARTICLES = 1000
+FIRST_PATIENCE_S = 1.0
 BATCH_ARTICLES = 200
 CATCH_UP_BATCHES = 5
 FOLLOW_INTERVAL_S = 2.0
@@ -45,7 +47,7 @@ class HeadlineIndex:
         self._newest: dict[bytes, bytes] | None = None
         self._oldest: dict[bytes, bytes] = {}
         self._lock = asyncio.Lock()
-        self._load_lock = asyncio.Lock()
+        self._load_lock, self._loaded = asyncio.Lock(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -67,6 +69,8 @@ class HeadlineIndex:
                     break
         if self._task is None:
             self._task = asyncio.create_task(self._run())
+            with suppress(TimeoutError):  # of a small store the first search has everything
+                await asyncio.wait_for(self._loaded.wait(), FIRST_PATIENCE_S)
 
     async def close(self) -> None:
         """End the task."""
@@ -97,6 +101,7 @@ class HeadlineIndex:
                     await self._add(items)
                     await asyncio.sleep(pause_s)
             self.is_loading = False
+            self._loaded.set()
 
     async def _archived(self) -> AsyncIterator[list[StreamItem]]:
         """The articles that the table lacks, in batches, newest first; until the table is full."""

@@ -116,7 +116,7 @@ class ArticleSearch:
                 for n, found in special.items()
                 if found.key[0] >> 36 == best
             }
-        special |= {found.key[1]: found for found in await self._exact(query, search_filter)}
+        special |= {found.key[1]: found for found in await self.exact(query, search_filter)}
         is_special = is_among(hits.numbers, np.array(sorted(special), np.uint64))
         total = len(hits.numbers) + len(special) - int(is_special.sum())
         top = _top(hits, ~is_special, limit + SPARE_RECORDS, after)
@@ -191,7 +191,7 @@ class ArticleSearch:
         )
         return [result for result in results if result is not None]
 
-    async def _exact(self, query: str, search_filter: SearchFilter) -> list[FoundArticle]:
+    async def exact(self, query: str, search_filter: SearchFilter = NO_FILTER) -> list[FoundArticle]:
         """The article whose id or URL the query is; of several with one URL the newest."""
         canonical = canonical_or_none(query)
         candidates = [id_ for id_ in (query, canonical) if id_ and _is_valid_id(id_)]

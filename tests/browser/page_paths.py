@@ -13,11 +13,12 @@ import aiohttp
 ALWAYS = {
     "list": "/",
     "kiosk": "/?kiosk=1",
-    "lookup-empty": "/lookup",
     "compare-empty": "/compare",
     "search-empty": "/search",
     "search-none": "/search?q=zzyzx+qqquux",
     "sources": "/sources",
+    "day": "/days",
+    "since": "/days?since=2020-01-01T00:00:00Z",
     "desks": "/desks",
     "webhooks": "/webhooks",
     "health": "/health",
@@ -63,6 +64,7 @@ def _event_paths(events: list[dict[str, Any]]) -> dict[str, str]:
         }
         word = max(re.findall(r"\w+", largest["title"]), key=len)
         paths["search"] = "/search?" + urlencode({"q": word})
+        paths["search-text"] = "/search?" + urlencode({"q": f"{largest['title']} zzyzx"[-200:]})
     stories = Counter(event["story_id"] for event in events if not event["merged_into"]).most_common(1)
     if stories and stories[0][1] > 1:
         paths["story"] = f"/stories/{_quoted(stories[0][0])}"
@@ -78,7 +80,7 @@ async def _copy_paths(get: Any) -> dict[str, str]:
         if original["rule"] != "overlap":
             continue
         paths["compare"] = "/compare?" + urlencode({"a": original["id"], "b": article["id"]})
-        paths["lookup"] = "/lookup?" + urlencode({"q": article["id"]})
+        paths["lookup"] = "/search?" + urlencode({"q": article["id"]})
         paths["first"] = f"/articles/{_quoted(article['id'])}/provenance"
         if article["updated_figures"]:
             break

@@ -43,11 +43,11 @@ async def test_hostile_text_neither_runs_nor_links(
 ) -> None:
     """Every page, also after a live update: no script, dialog or handler, and only http links."""
     await store_hostile_text(client, service)
-    paths = ["/", "/events/e0", "/lookup", "/search", "/compare", "/health", "/docs", "/nowhere"]
+    paths = ["/", "/events/e0", "/search", "/days/2026-09-21", "/compare", "/health", "/docs", "/nowhere"]
     for word in WORDS[:3]:
         for path, name in (
-            ("/lookup", "q"),
             ("/search", "q"),
+            ("/search", "time_zone"),
             ("/sign-in", "next"),
             ("/", "term"),
             ("/", "source"),
@@ -55,7 +55,7 @@ async def test_hostile_text_neither_runs_nor_links(
         ):
             paths.append(str(URL.build(path=path, query={name: word})))
         paths += [f"/{part}{URL.build(path='/' + word).raw_path}" for part in ("events", "nowhere")]
-    paths += [f"/lookup?q=a{n}" for n in range(len(URLS))] + ["/compare?a=a0&b=a1", "/compare?a=a2&b=a3"]
+    paths += [f"/search?q=a{n}" for n in range(len(URLS))] + ["/compare?a=a0&b=a1", "/compare?a=a2&b=a3"]
 
     context = await browser.new_context(bypass_csp=True)
     page = await context.new_page()

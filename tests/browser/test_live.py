@@ -209,10 +209,10 @@ async def test_look_up_and_comparison(browser: Browser, url: str) -> None:
     await post(
         url, {"id": "original", "title": "Bridge closed", "text": text + tail, "source": "one.example"}
     )
-    async with opened(browser, f"{url}/lookup") as page:
+    async with opened(browser, f"{url}/search") as page:
         pasted = (text + tail).replace("140", "180") + " More to follow."
-        await page.get_by_label("Text, URL or id of an article, or words of an event").fill(pasted)
-        await page.get_by_role("button", name="Look up").click()
+        await page.locator("#search-box").fill(pasted)
+        await page.get_by_role("button", name="Search", exact=True).click()
         assert "duplicate" in (await page.locator("h2 .verdict").inner_text()).lower()
         await page.get_by_role("button", name="Compare with Bridge closed").click()
         await page.locator(".sides mark").first.wait_for()
@@ -223,7 +223,7 @@ async def test_look_up_and_comparison(browser: Browser, url: str) -> None:
         assert await accessibility_violations(page) == []
         # The marks neither lose nor repeat any text.
         assert (await page.locator(".side .text").nth(0).text_content() or "").strip() == pasted
-        await page.goto(f"{url}/lookup?q=original")
+        await page.goto(f"{url}/search?q=original")
         await expect(page.locator(".bits i")).to_have_count(64)
 
 

@@ -177,7 +177,7 @@ async def test_a_filtered_page_marks_only_what_it_lists(
     await context.close()
 
 
-@pytest.mark.parametrize("path", ["/lookup", "/health", "/events/{first}"])
+@pytest.mark.parametrize("path", ["/search", "/health", "/events/{first}"])
 async def test_another_page_tells_of_a_new_event(browser: Browser, url: str, path: str) -> None:
     """A button with the headline, the tab title and a message for screen readers; the button opens it."""
     first = await make_event(url)

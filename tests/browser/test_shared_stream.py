@@ -47,7 +47,7 @@ async def wait_for_streams(url: str, expected: int) -> None:
 
 async def test_eight_tabs_share_one_stream(browser: Browser, url: str) -> None:
     """The eighth tab loads, and all are updated."""
-    paths = ("/", "/lookup", "/health", "/sources", "/search", "/desks", "/webhooks", "/")
+    paths = ("/", "/search", "/health", "/sources", "/search", "/desks", "/webhooks", "/")
     assert len(paths) == TABS
     async with tabs(browser, (url + path for path in paths)) as pages:
         for page in pages:
@@ -67,7 +67,7 @@ async def test_eight_tabs_share_one_stream(browser: Browser, url: str) -> None:
 
 async def test_a_late_response_hides_no_new_event(browser: Browser, url: str) -> None:
     """A front page that was fetched before an event fired and arrives after it: the event stays announced."""
-    async with tabs(browser, (url, f"{url}/lookup")) as (front, lookup):
+    async with tabs(browser, (url, f"{url}/search")) as (front, lookup):
         for page in (front, lookup):
             await page.locator("body[data-stream-state=on]").wait_for()
         fetched, released = asyncio.Event(), asyncio.Event()
@@ -103,7 +103,7 @@ async def test_a_late_response_hides_no_new_event(browser: Browser, url: str) ->
 
 async def test_a_page_that_learns_of_an_event_last_announces_it(browser: Browser, url: str) -> None:
     """Another page has stored the event as new before this page receives it."""
-    async with tabs(browser, (url, f"{url}/lookup")) as (front, lookup):
+    async with tabs(browser, (url, f"{url}/search")) as (front, lookup):
         for page in (front, lookup):
             await page.locator("body[data-stream-state=on]").wait_for()
         await lookup.evaluate(

@@ -56,7 +56,7 @@ from aggregator.http.body import CHUNK_BYTES, GzipDecompressor, LineSplitter
 from aggregator.http.endpoint import parse_pairs
 from aggregator.http.errors import handle_expect_header
 from aggregator.http.handlers.events import decode_cursor
-from aggregator.http.pages import conditional_response, lookup, sign_in
+from aggregator.http.pages import conditional_response, search, sign_in
 from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.http.proxies import PROXY_USERS, ProxyUsers
 from aggregator.http.server import READ_BUFFER_BYTES
@@ -319,7 +319,7 @@ async def _read_headers(request: web.Request) -> None:
 def check_query(data: bytes) -> None:
     """Parse a query string for each set of parameters, and its value as a cursor."""
     url = URL("/v1/events?" + data.decode("utf-8", "replace"), encoded=True)
-    for struct_type in (requests.EventsQuery, requests.RelatedQuery, lookup.CompareQuery):
+    for struct_type in (requests.EventsQuery, requests.RelatedQuery, search.CompareQuery):
         with suppress(AggregatorError):
             parse_pairs(url.query.items(), struct_type)
     for value in url.query.values():
@@ -330,7 +330,7 @@ def check_query(data: bytes) -> None:
 
 def check_form(data: bytes) -> None:
     """Parse the fields of a form."""
-    for struct_type in (sign_in.SignInForm, lookup.LookupForm):
+    for struct_type in (sign_in.SignInForm, search.SearchForm):
         with suppress(AggregatorError):
             bodies.parse_form(data, struct_type)
 

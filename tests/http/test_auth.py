@@ -83,8 +83,10 @@ ADMITTED_ROLES = {
     "search": "reader editor admin",
     "listArticles": "reader editor admin",
     "searchPage": "reader editor admin",
-    "lookup": "reader editor admin",
-    "lookupPasted": "reader editor admin",
+    "searchPasted": "reader editor admin",
+    "daysPage": "reader editor admin",
+    "dayPage": "reader editor admin",
+    "getDay": "reader editor admin",
     "compare": "reader editor admin",
     "comparePasted": "reader editor admin",
     "healthPage": "reader editor admin",
@@ -136,7 +138,7 @@ async def test_every_route_with_every_role(guarded: Client, keys: dict[str, str]
         if ADMITTED_ROLES[endpoint.operation_id] == OPEN
         else ADMITTED_ROLES[endpoint.operation_id].split()
     )
-    path = endpoint.path.replace("{id}", "none").replace("{name}", "page.css")
+    path = endpoint.path.replace("{id}", "none").replace("{name}", "page.css").replace("{date}", "2026-11-20")
     for caller in CALLERS:
         methods = ("GET", "HEAD") if endpoint.method == "GET" else (endpoint.method,)
         for method in methods:
@@ -159,7 +161,7 @@ def test_changes_are_audited() -> None:
         "postRelated",
         "postRelatedBatch",
         "explain",
-        "lookupPasted",
+        "searchPasted",
         "comparePasted",
         "postReadMark",
     }
@@ -220,7 +222,7 @@ async def test_signing_in_and_out(guarded: Client, keys: dict[str, str]) -> None
     redirect = await guarded.get("/events/e%2F1?x=1", headers=page, allow_redirects=False)
     form = await (await guarded.get(redirect.headers["Location"])).text()
     wrong = await guarded.post("/sign-in", data={"key": "nonsense"}, headers=origin)
-    fields = {"key": keys["editor"], "next": "/lookup"}
+    fields = {"key": keys["editor"], "next": "/search"}
     signed_in = await guarded.post("/sign-in", data=fields, headers=origin, allow_redirects=False)
     cookie = signed_in.headers["Set-Cookie"]
     page_text = await (await guarded.get("/")).text()
@@ -232,7 +234,7 @@ async def test_signing_in_and_out(guarded: Client, keys: dict[str, str]) -> None
     )
     assert 'value="/events/e%2F1?x=1"' in form
     assert wrong.status == 401
-    assert (signed_in.status, signed_in.headers["Location"]) == (303, "/lookup")
+    assert (signed_in.status, signed_in.headers["Location"]) == (303, "/search")
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
     assert keys["editor"] not in cookie

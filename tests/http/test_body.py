@@ -21,7 +21,7 @@ from aggregator.http.body import (
     LineSplitter,
     parse_form,
 )
-from aggregator.http.pages.lookup import CompareForm
+from aggregator.http.pages.search import CompareForm
 
 BODY_PIECES = st.lists(st.sampled_from([b"a", b"bb", b" ", b"\t", b"\r", b"\n", b"{}", b"\xff", b"\0"]))
 

@@ -222,7 +222,7 @@ async def test_redirects_cookies_and_addresses_in_answers(proxied: tuple[str, Fa
     async with aiohttp.ClientSession(headers={"Accept": "text/html"}) as session:
         asked = await session.get(url + "/events/e1?x=1", allow_redirects=False)
         signed_in = await session.post(
-            url + "/sign-in", data={"key": key, "next": "/lookup"}, allow_redirects=False
+            url + "/sign-in", data={"key": key, "next": "/search"}, allow_redirects=False
         )
         desk = await session.post(
             url + "/v1/desks", json={"name": "Bridges", "terms": ["bridge"]}, headers=bearer
@@ -232,7 +232,7 @@ async def test_redirects_cookies_and_addresses_in_answers(proxied: tuple[str, Fa
         lost = await session.get(url + "/v1/nothing", headers=bearer)
 
         assert asked.headers["Location"] == f"{PREFIX}/sign-in?next=%2Fevents%2Fe1%3Fx%3D1"
-        assert signed_in.headers["Location"] == f"{PREFIX}/lookup"
+        assert signed_in.headers["Location"] == f"{PREFIX}/search"
         assert f"Path={PREFIX};" in signed_in.headers["Set-Cookie"] + ";"
         assert "Secure" in signed_in.headers["Set-Cookie"]
         assert desk.headers["Location"].startswith(f"{PREFIX}/v1/desks/")

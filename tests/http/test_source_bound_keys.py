@@ -144,7 +144,7 @@ ATTEMPTS: dict[str, tuple[str, str, bytes]] = {
     "related to a text": ("POST", "/v1/related", line(text=TEXT)),
     "related to ids": ("POST", "/v1/related", line(ids=[ID])),
     "explain": ("POST", "/v1/explain", line(a=ID, b={"text": TEXT})),
-    "page lookup": ("GET", f"/lookup?q={ID}", b""),
+    "page lookup": ("GET", f"/search?q={ID}", b""),
     "search": ("GET", "/v1/search?q=locks", b""),
     "list of articles": ("GET", "/v1/articles", b""),
     "page search": ("GET", "/search?q=locks", b""),

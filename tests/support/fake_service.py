@@ -367,6 +367,9 @@ class FakeEvents:
     async def learning(self, now_ms: int) -> LearningStatus | None:
         return self.learning_status
 
+    async def events_of(self, since_ms: int, until_ms: int, event_filter: EventFilter) -> list[Event]:
+        return await self.list_events(since_ms=since_ms, event_filter=event_filter)
+
     async def list_events(
         self,
         status: str | None = None,
@@ -430,7 +433,7 @@ class FakeSearch:
         self._service = service
 
     async def find(
-        self, query: str, search_filter: SearchFilter, *, limit: int, after: ResultKey | None = None
+        self, query: str, search_filter: SearchFilter, *, limit: int, after: ResultKey | None = None, **_: Any
     ) -> SearchResult:
         self._service.check()
         found = [
@@ -443,6 +446,10 @@ class FakeSearch:
         return SearchResult(
             tuple(behind[:limit]), len(found), next_key, len(query.split()), len(found), START_MS, False
         )
+
+    async def exact(self, query: str) -> list[FoundArticle]:
+        stored = self._service.stored.get(query)
+        return [FoundArticle(stored, 0, (1 << 62, stored.record.number))] if stored else []
 
 
 class FakeEventSearch:

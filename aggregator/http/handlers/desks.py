@@ -69,14 +69,7 @@ def to_desk(body: requests.DeskIn, now_ms: int, owner: str = "", editor: str = "
         found.add("name: blank; give the desk a name.", "name", "missing")
     if bool(body.quiet_from) != bool(body.quiet_until):
         found.add("quiet_until: give both ends of the quiet hours, or neither.", "quiet_until", "missing")
-    try:
-        time_zone(zone)
-    except ValueError:
-        found.add(
-            f"time_zone: unknown time zone {zone!r}; expected a name such as Europe/Berlin.",
-            "time_zone",
-            "not_allowed",
-        )
+    found.run(time_zone, zone)
     found.raise_all()
     return Desk(id="", created_ms=now_ms, owner=owner, edited_ms=now_ms, edited_by=editor, **fields)
 

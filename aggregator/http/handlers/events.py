@@ -15,8 +15,9 @@ from aggregator.app import Service
 from aggregator.contract import encoding, requests, responses
 from aggregator.contract.decoding import ErrorCollector, to_plain_text, to_single_line, to_unix_ms
 from aggregator.errors import InvalidInput, NotFound
+from aggregator.events.days import Day, items_within
 from aggregator.events.desks import Desks
-from aggregator.events.event import EditorAction
+from aggregator.events.event import EditorAction, Event
 from aggregator.events.read_marks import ReadMark
 from aggregator.events.selection import PAGED_ORDERS, EventFilter, EventOrder, PageKey, page_key
 from aggregator.http import body as bodies
@@ -78,6 +79,30 @@ async def list_top_stories(service: Service, query: requests.TopStoriesQuery) ->
     found = await service.events.repository.top_stories(wanted, since_ms)
     chosen = found, [ranked for ranked in found if ranked.story.needed]
     return responses.TopStoriesOut(*(list(map(event_views.top_story_out, s[: query.limit])) for s in chosen))
+
+
+async def get_day(service: Service, date: str, query: requests.DayQuery) -> responses.DayOut:
+    """List the events of a day of a time zone. Most items of the day first."""
+    day = Day.parse(date, await zone_name(service, query))
+    events, now_ms = await load_period(service, query, day.start_ms, day.end_ms), service.clock()
+    start, end = encoding.to_datetime(day.start_ms), encoding.to_datetime(day.end_ms)
+    return responses.DayOut(day.date, start, end, [event_views.event_out(event, now_ms) for event in events])
+
+
+async def load_period(
+    service: Service, query: requests.DayQuery, since_ms: int, until_ms: int
+) -> list[Event]:
+    """The events of a period and desk, most items in it first. Raises NotFound for an unknown desk."""
+    wanted = await build_filter(service.events.desks, requests.EventFilterQuery(watch=query.watch))
+    found = await service.events.repository.events_of(since_ms, until_ms, wanted)
+    return sorted(found, key=lambda event: -items_within(event, since_ms, until_ms))
+
+
+async def zone_name(service: Service, query: requests.DayQuery) -> str:
+    """The time zone of a query: its own, else that of its desk, "" for UTC. Raises NotFound."""
+    if query.time_zone or not query.watch:
+        return query.time_zone
+    return (await service.events.desks.get(query.watch)).time_zone
 
 
 async def get(service: Service, id_: str) -> EventDetailOut | web.Response:

@@ -2,7 +2,8 @@
 
     front      list of breaking events and latest articles
     report     one event; a storyline: events of one topic over days
-    lookup     search by words; verdict for a stored or pasted article; comparison of two articles
+    search     search by words, texts, ids and addresses; comparison of two articles
+    days       events of a day, and since an editor left
     desks      saved views with thresholds and notification targets; webhooks: their deliveries
     health     status of the service
     sign_in, documentation

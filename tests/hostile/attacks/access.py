@@ -155,7 +155,7 @@ async def hosts(target: Target) -> None:
         "/v1/events.atom",
         "/v1/events.json",
         "/",
-        "/lookup?q=x",
+        "/search?q=x",
         "/health",
         "/v1/events",
         "/metrics",

@@ -27,9 +27,9 @@ STORY = (
     "The lock keeper of Estmark raised gate {n} at dawn, because the river had risen two metres "
     "overnight. Barges wait below the town."
 )
-PAGES = ("/", "/lookup?q={id}", "/compare?a={id}&b={other}", "/events/{event}", "/health", "/docs",
+PAGES = ("/", "/search?q={id}", "/compare?a={id}&b={other}", "/events/{event}", "/health", "/docs",
 "/sign-in?next={raw}", "/nothing/{raw}",
-         "/lookup?q={raw}", "/compare?a={raw}&b={raw}", "/?term={raw}", "/?source={raw}",
+         "/search?q={raw}", "/compare?a={raw}&b={raw}", "/?term={raw}", "/?source={raw}",
          "/?watch={raw}", "/search?q={raw}", "/search?q=Estmark", "/search?q=Estmark&source={raw}",
          "/articles/{id}/provenance", "/events/{event}/provenance", "/sources", "/sources?q={raw}",
          "/sources/{source}", "/desks", "/desks?done=created&target={raw}", "/?watch={desk}")  # fmt: skip

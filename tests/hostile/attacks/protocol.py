@@ -125,7 +125,7 @@ async def echoes(target: Target) -> None:
             f"/v1/events/{crlf}",
             f"/sign-in?next=/{crlf}",
             f"/events/{crlf}",
-            f"/lookup?q=http://{crlf}",
+            f"/search?q=http://{crlf}",
         ):
             for headers in ("", "Accept: text/html\r\n"):
                 answer = await target.send(

@@ -101,7 +101,7 @@ async def costly_requests(target: Target) -> None:
             "POST /v1/related": call("POST", "/v1/related", "reader", data=body),
             "POST /v1/explain": call("POST", "/v1/explain", "reader", data=pair),
             "POST /compare": call("POST", "/compare", "reader", data=compared, headers=form),
-            "POST /lookup": call("POST", "/lookup", "reader", data=pasted, headers=form),
+            "POST /search": call("POST", "/search", "reader", data=pasted, headers=form),
         }.items():
             await attempt(route, name, number, send)
     for path in (
@@ -155,7 +155,7 @@ async def copies(target: Target, number: int = 3000) -> None:
     for path, key in (
         ("/v1/articles/copy-7/copies", "reader"),
         ("/v1/articles/copy-7/related?limit=100", "reader"),
-        ("/lookup?q=copy-7", "reader"),
+        ("/search?q=copy-7", "reader"),
         ("/v1/articles/copy-7", "reader"),
         ("/", "reader"),
     ):

@@ -8,7 +8,7 @@ from yarl import URL
 
 from aggregator.errors import CommitConflict, StoreUnavailable
 from aggregator.http.handlers import articles
-from aggregator.http.pages import lookup
+from aggregator.http.pages import search
 from tests.support.fake_service import Client, FakeService
 
 pytestmark = pytest.mark.integration
@@ -179,12 +179,12 @@ async def test_the_list_of_copies_is_bounded(
 ) -> None:
     """A group may have any size; ``truncated`` says that articles are missing. A page lists fewer."""
     monkeypatch.setattr(articles, "MAX_COPIES", 2)
-    monkeypatch.setattr(lookup, "MAX_DUPLICATES", 2)
+    monkeypatch.setattr(search, "MAX_DUPLICATES", 2)
     for copy in range(number):
         await client.post("/v1/articles", json={"id": f"copy-{copy}", "text": TEXT})
 
     found = await (await client.get("/v1/articles/copy-1/copies")).json()
-    page = await (await client.get("/lookup?q=copy-1")).text()
+    page = await (await client.get("/search?q=copy-1")).text()
 
     assert [copy["id"] for copy in found["copies"]] == ["copy-0", "copy-1"]
     assert found["truncated"] == (number > 2)

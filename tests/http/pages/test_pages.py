@@ -80,12 +80,12 @@ async def test_markup_in_articles_and_events_is_escaped(client: Client, service:
         event("<i>", "<img src=x onerror=alert(3)>", (), reason="<u>", sources=("<s>",))
     ]
     stored = service.stored["a"]
-    looked_up = await (await client.get("/lookup?q=a")).text()
+    looked_up = await (await client.get("/search?q=a")).text()
     object.__setattr__(stored.record, "id", "<a>")
     service.stored["<a>"] = stored
     front = await (await client.get("/")).text()
     report = await (await client.get("/events/%3Ci%3E")).text()
-    unknown = await (await client.get("/lookup", params={"q": "<u>"})).text()
+    unknown = await (await client.get("/search", params={"q": "<u>"})).text()
 
     for page in (front, looked_up, report, unknown):
         for bad in ("<script>alert", "<img src=x", "<b>bold", "<u>", "<s>", '"onmouseover', "<i>"):
@@ -105,19 +105,19 @@ async def test_a_look_up_shows_what_was_decided(client: Client, service: FakeSer
     pages = []
     for outcome in outcomes:
         object.__setattr__(service.stored["a"], "outcome", outcome)
-        pages.append(await (await client.get("/lookup?q=a")).text())
+        pages.append(await (await client.get("/search?q=a")).text())
 
     assert "opposite" in pages[0] and "Kept: it has news" in pages[0] and "25" in pages[0]
     assert "is not the article" in pages[1] and "opposite" not in pages[1]
-    assert 'href="/lookup?q=%3Cbriefing%3E"' in pages[1] and "&lt;briefing&gt;" in pages[1]
-    assert 'href="/lookup?q=live%201"' in pages[1]
+    assert 'href="/search?q=%3Cbriefing%3E"' in pages[1] and "&lt;briefing&gt;" in pages[1]
+    assert 'href="/search?q=live%201"' in pages[1]
 
 
 async def test_script_urls_are_not_links(client: Client, service: FakeService) -> None:
     """A javascript: URL in the store is shown without a link."""
     await client.post("/v1/articles", json={"id": "a", "title": "Title", "text": "x"})
     object.__setattr__(service.stored["a"].record, "url", "javascript:alert(1)")
-    page = await (await client.get("/lookup?q=a")).text()
+    page = await (await client.get("/search?q=a")).text()
 
     assert "javascript:" not in page
     assert "Title" in page
@@ -178,7 +178,7 @@ def test_commands_are_complete() -> None:
 
 async def test_pages_load_nothing_from_other_hosts(client: Client) -> None:
     """Scripts, styles and images are local, and the markup has no inline style or script."""
-    for path in ("/", "/docs", "/lookup", "/compare", "/health", "/events/none"):
+    for path in ("/", "/docs", "/search", "/compare", "/health", "/events/none"):
         page = await (await client.get(path, headers={"Accept": "text/html"})).text()
         assert 'src="http' not in page
         assert "<link" in page

@@ -9,6 +9,7 @@ import { start as startDensity } from "./density.js";
 import { start as startShortcuts } from "./shortcuts.js";
 import { start as startPassages } from "./passages.js";
 import { start as startSearchBox } from "./search_box.js";
+import { start as startDays } from "./days.js";
 import { start as startTour } from "./tour.js";
 
 startLive(); // first, because it records the markup as the server sent it
@@ -21,6 +22,7 @@ startReport();
 startDensity();
 startPassages();
 startSearchBox();
+startDays();
 startTour();
 
 const errorPage = document.querySelector("[data-reload-seconds]");

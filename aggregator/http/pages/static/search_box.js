@@ -1,5 +1,7 @@
-// The search box of every page: "/" focuses it.
+// The search field of every page: "/" focuses it, Enter sends it; a text, too long for an address, in a body.
 import { addShortcut } from "./shortcuts.js";
+
+const MAX_ADDRESS_CHARS = 200;
 
 export function start() {
   const box = document.getElementById("search-box");
@@ -7,5 +9,20 @@ export function start() {
   addShortcut("/", "Search", () => {
     box.focus();
     box.select();
+  });
+  box.form.addEventListener("submit", () => {
+    if (box.value.trim().length > MAX_ADDRESS_CHARS) box.form.method = "post";
+  });
+  if (box.tagName !== "TEXTAREA") return;
+  const fit = () => {
+    box.rows = 1;
+    while (box.rows < 9 && box.scrollHeight > box.clientHeight) box.rows += 1;
+  };
+  fit();
+  box.addEventListener("input", fit);
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    box.form.requestSubmit();
   });
 }

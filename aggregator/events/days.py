@@ -1,0 +1,81 @@
+"""Days and periods of the newsroom: their limits in a time zone, and what happened to events within. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, time, tzinfo
+
+from aggregator.errors import InvalidInput
+from aggregator.events.desks import is_reportable, time_zone
+from aggregator.events.event import Event
+from aggregator.events.selection import is_handled
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day of the calendar in a time zone: the moments from ``start_ms`` until before ``end_ms``."""
+
+    date: date
+    zone: tzinfo
+
+    @classmethod
+    def parse(cls, text: str, zone: str, field: str = "date") -> Day:
+        """The day of "2026-11-28" and an IANA name, "" for UTC. Raises InvalidInput."""
+        try:
+            return cls(date.fromisoformat(text), time_zone(zone or "UTC"))
+        except ValueError:
+            raise InvalidInput(f"{field}: expected a date such as 2026-11-28.", field=field) from None
+
+    @classmethod
+    def at(cls, at_ms: int, zone: str) -> Day:
+        """The day of a time. Raises InvalidInput for an unknown zone."""
+        known = time_zone(zone or "UTC")
+        return cls(datetime.fromtimestamp(at_ms / 1000, known).date(), known)
+
+    def shifted(self, days: int) -> Day:
+        """The day so many days later, or the last or first one of the calendar."""
+        ordinal = self.date.toordinal() + days
+        return Day(date.fromordinal(min(max(ordinal, 1), date.max.toordinal())), self.zone)
+
+    def at_clock(self, clock: str = "00:00") -> int:
+        """The moment at which its clocks show a time, in ms since 1970."""
+        shown = datetime.combine(self.date, time.fromisoformat(clock), self.zone)
+        return round(shown.timestamp() * 1000)
+
+    @property
+    def start_ms(self) -> int:
+        """Its first moment, in ms since 1970."""
+        return self.at_clock()
+
+    @property
+    def end_ms(self) -> int:
+        """The first moment of the next day; a day with a change of clocks has 23 or 25 hours."""
+        return self.shifted(1).at_clock()
+
+
+def items_within(event: Event, since_ms: int, until_ms: int) -> int:
+    """Items of an event that were published within a period."""
+    return sum(since_ms <= at_ms < until_ms for at_ms in event.times)
+
+
+def handover(events: Iterable[Event], since_ms: int, until_ms: int) -> dict[str, list[Event]]:
+    """What happened to events within a period, and what is left to do; each in the first list that applies.
+
+    "published" by the newsroom, "new": fired, "developed", "unhandled": open, and nobody is on it. Muted and
+    merged events are in none.
+    """
+    lists: dict[str, list[Event]] = {"published": [], "new": [], "developed": [], "unhandled": []}
+    for event in filter(is_reportable, events):
+        published = [a.at_ms for a in event.actions if a.work_status == "published"]
+        is_free = not (event.status == "closed" or event.assignee or event.work_status != "open")
+        for name, times in (
+            ("published", published if event.work_status == "published" else ()),
+            ("new", (event.detected_at_ms,)),
+            ("developed", (at_ms for at_ms, _ in event.developments)),
+            ("unhandled", (since_ms,) if is_free and not is_handled(event) else ()),
+        ):
+            if any(since_ms <= at_ms < until_ms for at_ms in times):
+                lists[name].append(event)
+                break
+    return lists

@@ -1,0 +1,80 @@
+"""Pages of days: the events of one day, and what happened since an editor left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from aggregator.app import Service
+from aggregator.contract.decoding import to_unix_ms
+from aggregator.contract.requests import DayQuery
+from aggregator.events.days import Day, handover, items_within
+from aggregator.events.event import Event
+from aggregator.http.app_keys import SERVICE
+from aggregator.http.handlers.events import load_period, zone_name
+from aggregator.http.pages import html_response
+from aggregator.http.pages.cards import make_card
+from aggregator.time_units import DAY_MS
+from aggregator_client.wire import OffsetDatetime, doc
+
+_Lists = Mapping[str, list[Event]]
+
+
+class DaysPageQuery(DayQuery, forbid_unknown_fields=True):
+    """Query of the entry to the days: a day, or what happened since a time; else today."""
+
+    date: Annotated[str, doc("Day to show.", "2026-11-20", max_length=10)] = ""
+    since: Annotated[OffsetDatetime, doc("When the reader left.", "2026-11-20T08:00:00Z")] | None = None
+
+
+async def since(request: web.Request, service: Service, query: DaysPageQuery) -> web.Response:
+    """Page: events published, new, developed and unhandled since a time. Without one, redirects to a day."""
+    since_ms, until_ms = to_unix_ms(query.since, "since"), service.clock() + 1
+    zone = await zone_name(service, query)
+    today = Day.at(until_ms, zone)
+    if since_ms is None:
+        chosen = Day.parse(query.date, zone) if query.date else today
+        raise web.HTTPSeeOther(f"/days/{chosen.date}{_parameters(query)}")
+    since_ms = min(since_ms, until_ms - 1)
+    # Open events were seen within the last hours, so within a day before.
+    events = await load_period(service, query, since_ms - DAY_MS, until_ms)
+    return await _page(request, query, today, (since_ms, until_ms), handover(events, since_ms, until_ms))
+
+
+async def day(request: web.Request, service: Service, date: str, query: DayQuery) -> web.Response:
+    """Page: the events of a day."""
+    shown = Day.parse(date, await zone_name(service, query))
+    events = await load_period(service, query, shown.start_ms, shown.end_ms)
+    new = [event for event in events if event.detected_at_ms >= shown.start_ms]
+    lists = {"new": new, "earlier": [event for event in events if event not in new]}
+    return await _page(request, query, shown, (shown.start_ms, shown.end_ms), lists)
+
+
+async def _page(
+    request: web.Request, query: DayQuery, shown: Day, limits: tuple[int, int], lists: _Lists
+) -> web.Response:
+    """``limits``: its start and end in ms; that of ``shown`` unless it began when the reader left."""
+    service = request.app[SERVICE]
+    now_ms = service.clock()
+    return html_response(
+        request,
+        "days.html",
+        page="days",
+        query=query,
+        shown=shown,
+        is_day=limits == (shown.start_ms, shown.end_ms),
+        start_ms=limits[0],
+        lists={name: [make_card(event, now_ms) for event in events] for name, events in lists.items()},
+        items={event.id: items_within(event, *limits) for events in lists.values() for event in events},
+        neighbors=[("prev", shown.shifted(-1)), ("next", shown.shifted(int(shown.end_ms <= now_ms)))],
+        parameters=_parameters(query),
+        desks=await service.events.desks.values(),
+    )
+
+
+def _parameters(query: DayQuery) -> str:
+    values = {name: value for name in ("time_zone", "watch") if (value := getattr(query, name))}
+    return "?" + urlencode(values) if values else ""

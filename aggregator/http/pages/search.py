@@ -1,0 +1,256 @@
+"""Search page: one field, which decides what it got; and the comparison of two articles.
+
+* the id or address of an article: the article, what it repeats, what repeats it, its event
+* the address of an event: its report
+* words that articles have: events and articles, those of one event together
+* any other headline, or a text: the event and the articles that it is about, and whether it is a copy
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+from urllib.parse import unquote, urlencode, urlsplit
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+from aggregator.analysis.text.normalization import source_key
+from aggregator.app import Service
+from aggregator.contract.decoding import to_article
+from aggregator.contract.requests import MAX_SEARCH_CHARS, SearchOrder
+from aggregator.dedup.diff import MAX_COMPARED_CHARS, diff_texts
+from aggregator.domain import Article
+from aggregator.errors import InvalidInput, NoText, NotFound
+from aggregator.events.days import Day
+from aggregator.events.event import Event
+from aggregator.http.app_keys import SERVICE
+from aggregator.http.handlers.events import decode_result_cursor, encode_cursor
+from aggregator.http.handlers.search import MAX_EVENTS, event_conditions, language_of_tag
+from aggregator.http.pages import html_response
+from aggregator.http.pages.cards import make_card
+from aggregator.index import StoredArticle
+from aggregator.queries.headline_table import NO_FILTER, SearchFilter, canonical_or_none
+from aggregator.queries.ranking import RelatedOptions
+from aggregator.queries.search import FoundArticle, SearchResult
+from aggregator_client.wire import ArticleIn, Source, VerdictName, doc
+
+MAX_RELATED = 20
+MAX_DUPLICATES = 100  # listed; /v1/articles/{id}/copies has more
+PAGE_ARTICLES = 30
+
+
+class SearchPageQuery(Struct, forbid_unknown_fields=True):
+    """Query of the search page; ``since`` and ``until``: days in the time zone, both included."""
+
+    q: Annotated[str, doc("Words, a headline, a text; an id or a URL.", "swimming hall")] = ""
+    lang: Annotated[str, doc("Only in this language.", "en", max_length=35)] = ""
+    source: Annotated[Source, doc("Only from this outlet.", "Brackwater Gazette")] = ""
+    verdict: Annotated[VerdictName | Literal[""], doc("Only with this verdict.", "new")] = ""
+    sort: Annotated[SearchOrder, doc("Best or newest first.")] = "relevance"
+    since: Annotated[str, doc("Only from this day on.", "2026-11-20", max_length=10)] = ""
+    until: Annotated[str, doc("Only until this day.", "2026-11-20", max_length=10)] = ""
+    time_zone: Annotated[str, doc("IANA name; empty: UTC.", "Europe/Berlin", max_length=60)] = ""
+    cursor: Annotated[str, doc("Articles of the next page.", "WzEsMl0", max_length=200)] = ""
+
+
+class SearchForm(SearchPageQuery, forbid_unknown_fields=True):
+    """Form of the search page: a whole text is too long for an address."""
+
+
+class CompareQuery(Struct, forbid_unknown_fields=True):
+    """Query of the comparison page: ids or addresses of two stored articles."""
+
+    a: Annotated[str, doc("Id or URL of the first article.", "pool-1")] = ""
+    b: Annotated[str, doc("Id or URL of the second article.", "pool-2")] = ""
+
+
+class CompareForm(CompareQuery, forbid_unknown_fields=True):
+    """Form of the comparison page: each side by id, address or text."""
+
+
+async def search(request: web.Request, query: SearchPageQuery) -> web.Response:
+    """Page: events and articles by words, a headline, a text, an id or a URL."""
+    return await _search_page(request, query)
+
+
+async def search_pasted(request: web.Request, form: SearchForm) -> web.Response:
+    """Page: as the search; what fits into an address redirects there. A text is not stored."""
+    if not is_text(form.q):
+        raise web.HTTPSeeOther(_address(form))
+    return await _search_page(request, form)
+
+
+async def compare(request: web.Request, query: CompareQuery) -> web.Response:
+    """Page: comparison of two stored articles."""
+    return await _compare_page(request, query.a.strip(), query.b.strip())
+
+
+async def compare_pasted(request: web.Request, query: CompareQuery, form: CompareForm) -> web.Response:
+    """Page: comparison of two articles, stored or pasted."""
+    return await _compare_page(request, form.a.strip(), form.b.strip())
+
+
+def is_text(given: str) -> bool:
+    """Whether the input is a text: neither words nor an id or a URL."""
+    given = given.strip()
+    return "\n" in given or (len(given) > MAX_SEARCH_CHARS and not canonical_or_none(given))
+
+
+async def _search_page(request: web.Request, query: SearchPageQuery) -> web.Response:
+    """``about``: the article with this id, or what is known of a text; ``groups``: results by event id."""
+    service, given, problem = request.app[SERVICE], query.q.strip(), ""
+    events, search = service.events, service.articles.search
+    about: dict[str, Any] | None = None
+    result: SearchResult | None = None
+    event_ids: Mapping[int, str] = {}
+    shown: dict[str, Event] = {}
+    try:
+        conditions, after = _conditions(query), decode_result_cursor(query.cursor)
+        if is_text(given):
+            about = await _about(service, given, conditions)
+        elif given and after is None and (exact := await search.exact(given)):
+            about = await _about(service, given, conditions, exact[0].article)
+        elif given or conditions != NO_FILTER:
+            words = given
+            if canonical_or_none(given):
+                path = urlsplit(given).path
+                event_id = path.partition("/events/")[2].partition("/")[0]
+                if await events.repository.get_many([unquote(event_id)]):
+                    raise web.HTTPSeeOther(f"/events/{event_id}")
+                problem = f"No article is stored under the address {given[:200]}."
+                words = " ".join(re.findall(r"[^\W_]+", unquote(path.rpartition("/")[2])))
+            result = await search.find(words, conditions, limit=PAGE_ARTICLES, after=after, order=query.sort)
+            event_ids = await events.repository.event_ids_of([f.article.group for f in result.articles])
+            if after is None:
+                found, _ = await events.search.find(words, MAX_EVENTS, **event_conditions(conditions))
+                shown = {event.id: event for event in found}
+                if words and not any(each.missing == 0 for each in result.articles):
+                    about = await _about(service, words, conditions)
+    except (InvalidInput, NoText) as error:
+        problem = problem or str(error)
+    others = {*event_ids.values(), *((about or {}).get("event_ids", ()))} - shown.keys()
+    shown |= await events.repository.get_many(sorted(others))
+    groups: dict[str, list[FoundArticle]] = {id_: [] for id_ in shown}
+    for each in result.articles if result else ():
+        groups.setdefault(event_ids.get(each.article.group, ""), []).append(each)
+    return html_response(
+        request,
+        "search.html",
+        page="search",
+        given=given,
+        query=query,
+        problem=problem,
+        about=about,
+        result=result,
+        cards={id_: make_card(event, service.clock()) for id_, event in shown.items()},
+        groups=groups,
+        max_duplicates=MAX_DUPLICATES,
+        next_url=_address(query, encode_cursor(result.next_key)) if result and result.next_key else "",
+    )
+
+
+def _conditions(query: SearchPageQuery) -> SearchFilter:
+    """Raises InvalidInput for an unknown language, time zone or date."""
+    since, until = (
+        Day.parse(text, query.time_zone, name) if (text := getattr(query, name)) else None
+        for name in ("since", "until")
+    )
+    return SearchFilter(
+        lang=language_of_tag(query.lang.strip()),
+        source=query.source.strip() or None,
+        verdict=query.verdict or None,
+        since_ms=since.start_ms if since else None,
+        until_ms=until.end_ms if until else None,
+    )
+
+
+def _address(query: SearchPageQuery, cursor: str = "") -> str:
+    values = msgspec.structs.asdict(query) | {"q": query.q.strip(), "cursor": cursor}
+    return "/search?" + urlencode({n: v for n, v in values.items() if v not in ("", "relevance")})
+
+
+async def _about(
+    service: Service, given: str, conditions: SearchFilter, stored: StoredArticle | None = None
+) -> dict[str, Any]:
+    """What is known of a stored article, or of a headline or text. Raises InvalidInput, NoText.
+
+    ``copies``: its group without itself, ``canonical``: the one that it repeats.
+    """
+    index, options = service.articles.index.articles, RelatedOptions(MAX_RELATED)
+    if stored is not None:
+        analysis: Any = stored.record
+        outcome, own_id, groups = stored.outcome, stored.record.id, [stored.group]
+        related = await service.articles.related.of_id(own_id, options)
+    else:
+        article = to_article(ArticleIn(text=given) if is_text(given) else ArticleIn(title=given))
+        analysis = await service.articles.ingest.submit(article, dry_run=True)
+        outcome, own_id, groups = analysis.outcome, "", []
+        limits = {name: getattr(conditions, name) for name in ("lang", "since_ms", "until_ms")}
+        sources = (source_key(conditions.source),) if conditions.source else ()
+        options = replace(options, sources=sources, **limits)
+        related = await service.articles.related.of_article(article, options)
+    original_id = outcome.match.canonical_id if outcome.match else ""
+    of_group = own_id or original_id
+    group = await index.group_members(of_group, MAX_DUPLICATES) if of_group else []
+    known = [record.id for record in group]
+    related = [item for item in related if item.id not in known]
+    near = await index.get_many([*known, *(item.id for item in related)])
+    groups += [article.group for article in near.values()]
+    events = await service.events.repository.event_ids_of(groups)
+    return {
+        "outcome": outcome,
+        "analysis": analysis,
+        "canonical": next((record for record in group if record.id == original_id), None),
+        "duplicates": [record for record in group if record.id != own_id],
+        "related": related,
+        "event_ids": list(dict.fromkeys(events[g] for g in groups if g in events))[:1],
+        "record": stored and stored.record,
+        "text": given,
+    }
+
+
+async def _compare_page(request: web.Request, a: str, b: str) -> web.Response:
+    problem, comparison = "", None
+    if a and b:
+        try:
+            comparison = await _load_comparison(request, a, b)
+        except (InvalidInput, NotFound) as error:
+            problem = str(error)
+    return html_response(
+        request, "compare.html", page="compare", a=a, b=b, comparison=comparison, problem=problem
+    )
+
+
+async def _load_comparison(request: web.Request, a: str, b: str) -> dict[str, Any]:
+    """``diffs``: None if the text of one is not stored."""
+    service = request.app[SERVICE]
+    sides = [await _article_or_id(request, side) for side in (a, b)]
+    first, second = await service.articles.explain.load_pair(sides[0], sides[1])
+    stored = await service.articles.index.articles.get_many([side for side in sides if isinstance(side, str)])
+    records = [stored[s].record if isinstance(s, str) and s in stored else None for s in sides]
+    explanation = await service.articles.explain.compare(first, second)
+    diffs = None
+    if first.text is not None and second.text is not None:
+        langs = first.record.lang, second.record.lang
+        diffs = await asyncio.to_thread(diff_texts, first.text, second.text, *langs)
+    truncated = any(len(side.text or "") > MAX_COMPARED_CHARS for side in (first, second))
+    return {
+        "explanation": explanation,
+        "fingerprints": [side.record.fingerprint for side in (first, second)],
+        "records": records,
+        "diffs": diffs,
+        "truncated": truncated,
+    }
+
+
+async def _article_or_id(request: web.Request, given: str) -> str | Article:
+    if found := await request.app[SERVICE].articles.search.exact(given):
+        return found[0].article.record.id
+    if given and not re.search(r"\s", given):
+        raise NotFound(f"No article is stored under {given[:200]!r}. Paste the text itself.")
+    return to_article(ArticleIn(text=given), for_storage=False)

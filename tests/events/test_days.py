@@ -1,0 +1,98 @@
+"""Days of a time zone, and what happened to events within a period."""
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from aggregator.errors import InvalidInput
+from aggregator.events.days import Day, handover, items_within
+from aggregator.events.event import EditorAction, Event
+from aggregator.time_units import HOUR_MS
+from tests.support.factories import EVENT_MS, event
+
+ZONES = ("", "Europe/Berlin", "America/St_Johns", "Asia/Kathmandu", "Australia/Lord_Howe")
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_days_follow_each_other_without_gap_or_overlap(zone: str) -> None:
+    """Whole years with their changes of clocks: each moment is in the day that the zone's clocks show."""
+    day = Day.parse("2025-12-31", zone)
+    lengths = set()
+    for _ in range(400):
+        following = day.shifted(1)
+        assert following.start_ms == day.end_ms
+        assert Day.at(day.start_ms, zone) == day == Day.at(day.end_ms - 1, zone)
+        lengths.add((day.end_ms - day.start_ms) / HOUR_MS)
+        day = following
+
+    assert day.date == date(2025, 12, 31) + timedelta(400)
+    assert lengths <= {24, 23, 25, 23.5, 24.5} and (len(lengths) == 3) == (zone not in ("", "Asia/Kathmandu"))
+
+
+def test_the_ends_of_the_calendar_have_no_neighbors() -> None:
+    """No error: a link to the day before is missing."""
+    last = Day.parse("9999-12-31", "")
+
+    assert last.shifted(1) == last != last.shifted(-1) and last.end_ms == last.start_ms
+    for zone in ZONES:
+        first = Day.parse("0001-01-01", zone)
+        assert first.shifted(-1) == first and first.start_ms < first.end_ms
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "problem"),
+    [
+        ("tomorrow", "", "date: expected a date such as"),
+        ("2026-02-30", "", "date: expected a date such as"),
+        ("2026-11-28", "Europe/Atlantis", "time_zone: unknown time zone 'Europe/Atlantis'"),
+        ("2026-11-28", "../etc", "time_zone: unknown time zone"),
+    ],
+)
+def test_what_is_no_day_is_refused(text: str, zone: str, problem: str) -> None:
+    """In one sentence that names the parameter."""
+    with pytest.raises(InvalidInput, match=problem):
+        Day.parse(text, zone)
+
+
+def of(id_: str, **fields: Any) -> Event:
+    """An event that was detected an hour before the period."""
+    return event(id_, id_, [id_], **{"detected_at_ms": EVENT_MS - HOUR_MS, **fields})
+
+
+def test_each_event_is_in_the_first_list_that_applies() -> None:
+    """Published before new, new before developed; muted, merged and handled ones are not handed over."""
+    published = EditorAction("set_work_status", "Ada", EVENT_MS + 5, "p", work_status="published")
+    events = [
+        of("published", detected_at_ms=EVENT_MS, work_status="published", actions=(published,)),
+        of("published before", work_status="published", actions=(EditorAction(
+            "set_work_status", "Ada", EVENT_MS - 5, "p", work_status="published"),)),
+        of("new", detected_at_ms=EVENT_MS, developments=((EVENT_MS + 1, ("toll",)),)),
+        of("too new", detected_at_ms=EVENT_MS + HOUR_MS, work_status="dropped"),
+        of("developed", developments=((EVENT_MS + 1, ("toll",)),), acknowledged_by="Ada"),
+        of("open"),
+        of("ended", status="closed"),
+        of("seen", acknowledged_by="Ada"),
+        of("taken", assignee="Ada"),
+        of("muted", detected_at_ms=EVENT_MS, muted="story"),
+        of("merged", detected_at_ms=EVENT_MS, merged_into="new"),
+    ]  # fmt: skip
+    found = handover(events, EVENT_MS, EVENT_MS + HOUR_MS)
+
+    assert {name: [each.id for each in listed] for name, listed in found.items()} == {
+        "published": ["published"],
+        "new": ["new"],
+        "developed": ["developed"],
+        "unhandled": ["open"],
+    }
+
+
+def test_items_of_a_period_are_counted_by_their_times() -> None:
+    """The end is excluded, so that each item is of one day."""
+    found = of("e", times=(10, 20, 20, 30))
+
+    assert (items_within(found, 10, 30), items_within(found, 20, 21), items_within(found, 31, 99)) == (
+        3,
+        2,
+        0,
+    )

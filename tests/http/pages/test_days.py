@@ -1,0 +1,113 @@
+"""Pages and route of days over the real service."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from aggregator.app import Service
+from aggregator.contract.encoding import to_datetime
+from aggregator.events.desks import Desk
+from aggregator.time_units import DAY_MS, HOUR_MS
+from tests.http.handlers.test_search import client, service
+from tests.support.factories import commit_event, event
+from tests.support.fake_service import Client
+
+__all__ = ["client", "service"]
+
+pytestmark = pytest.mark.integration
+MIDNIGHT_MS = 1_793_836_800_000  # 2026-11-05, 00:00 in UTC
+
+
+async def store(service: Service, id_: str, first_ms: int, last_ms: int, **fields: Any) -> None:
+    """An event that was detected with its first item, relative to midnight."""
+    times = (MIDNIGHT_MS + first_ms, MIDNIGHT_MS + last_ms)
+    found = event(
+        id_, f"The {id_}", ["d1"], detected_at_ms=times[0], first_seen_ms=times[0], last_seen_ms=times[1],
+        times=times, size=2, **fields,
+    )  # fmt: skip
+    await commit_event(service.events.repository, "fired", found, found.last_seen_ms)
+
+
+@pytest.fixture
+async def week(service: Service) -> None:
+    """A flood over midnight, a fire in the morning, a strike at night, and one that was merged."""
+    await store(service, "flood", -2 * HOUR_MS, HOUR_MS, developments=((MIDNIGHT_MS + 5, ("toll",)),))
+    await store(service, "fire", 8 * HOUR_MS, 9 * HOUR_MS, status="closed")
+    await store(service, "strike", 23 * HOUR_MS, 23 * HOUR_MS)
+    await store(service, "merged", 8 * HOUR_MS, 9 * HOUR_MS, status="closed", merged_into="fire")
+
+
+async def get(client: Client, path: str, status: int = 200) -> str:
+    """The body of an answer."""
+    async with client.get(path) as response:
+        assert response.status == status, await response.text()
+        return await response.text()
+
+
+async def days(client: Client, path: str) -> list[str]:
+    """Ids of the events of a day, by the route and by the page, in whatever lists."""
+    async with client.get(f"/v1{path}") as response:
+        found = [each["id"] for each in (await response.json())["events"]]
+    text = await get(client, path)
+    assert sorted(re.findall(r'headline"><a href="/events/(\w+)"', text)) == sorted(found)
+    return found
+
+
+async def test_a_day_has_the_events_that_were_seen_in_it(client: Client, week: None) -> None:
+    """Most items of the day first; a day begins at midnight of the reader or of the desk."""
+    assert await days(client, "/days/2026-11-04") == ["flood"]
+    assert await days(client, "/days/2026-11-05") == ["strike", "fire", "flood"]
+    assert await days(client, "/days/2026-11-05?time_zone=Europe/Berlin") == ["fire", "flood"]
+    assert await days(client, "/days/2026-11-06?time_zone=Europe/Berlin") == ["strike"]
+    assert await days(client, "/days/2030-01-01") == []
+
+
+async def test_a_desk_has_its_events_in_its_time_zone(service: Service, client: Client, week: None) -> None:
+    """Unless the reader gives another zone; an unknown desk is 404."""
+    desk, _ = await service.events.desks.create(
+        Desk("", "Floods", 1, terms=("flood", "strike"), time_zone="Asia/Tokyo")
+    )
+
+    assert await days(client, f"/days/2026-11-06?watch={desk.id}") == ["strike"]
+    assert await days(client, f"/days/2026-11-05?watch={desk.id}") == ["flood"]
+    assert await days(client, f"/days/2026-11-05?watch={desk.id}&time_zone=UTC") == ["strike", "flood"]
+    await get(client, "/v1/days/2026-11-05?watch=none", 404)
+    assert "expected a date" in await get(client, "/v1/days/2026-11-32", 400)
+    assert "unknown time zone" in await get(client, "/v1/days/2026-11-05?time_zone=Nowhere", 400)
+
+
+async def test_the_page_tells_new_from_earlier_events_and_links_the_days_around(
+    client: Client, week: None
+) -> None:
+    """With developments of the day; the zone stays in the links."""
+    text = await get(client, "/days/2026-11-05?time_zone=Europe/London")
+
+    new, _, earlier = text.partition("Running since before")
+    assert "The fire" in new and "The flood" in earlier and "development: <bdi>toll</bdi>" in earlier
+    assert "1 item that day, 2 in all" in earlier
+    assert 'rel="prev" href="/days/2026-11-04?time_zone=Europe%2FLondon"' in text
+    assert "No event had articles" in await get(client, "/days/2026-11-01")
+
+
+async def test_since_you_left(service: Service, client: Client) -> None:
+    """What happened since a time; without one, and with a date, it leads to a day."""
+    now_ms = service.clock()
+    await store(service, "quake", now_ms - MIDNIGHT_MS - HOUR_MS, now_ms - MIDNIGHT_MS)
+    await store(service, "storm", now_ms - MIDNIGHT_MS - 9 * HOUR_MS, now_ms - MIDNIGHT_MS)
+    since = to_datetime(now_ms - 2 * HOUR_MS).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    text = await get(client, f"/days?since={since}")
+    new, _, unhandled = text.partition("Open, nobody is on it")
+    assert "The quake" in new and "The storm" in unhandled and "The storm" not in new
+    later = to_datetime(now_ms + DAY_MS).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert "The quake" in await get(client, f"/days?since={later}")
+    for path, target in (
+        ("?date=2026-11-05&time_zone=Europe/Rome", "2026-11-05?time_zone=Europe/Rome"),
+        ("", None),
+    ):
+        async with client.get(f"/days{path}", allow_redirects=False) as response:
+            today = to_datetime(service.clock()).date().isoformat()
+            assert (response.status, response.headers["Location"]) == (303, f"/days/{target or today}")

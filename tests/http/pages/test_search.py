@@ -1,0 +1,131 @@
+"""The search page over the real service: one field, which decides what it got."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from aggregator.app import Service
+from aggregator.events.repository import number_key
+from aggregator.store.base import Put, Transaction
+from tests.http.handlers.test_search import client, service
+from tests.support.factories import commit_event, event, load_all
+from tests.support.fake_service import Client
+
+__all__ = ["client", "service"]
+
+pytestmark = pytest.mark.integration
+REPORT = (
+    "The river otter came back to the mill pond of Estmark after forty years, and nobody had seen one there. "
+    "Fishermen filmed the animal at the weir, where it ate a pike, and the town now plans a nature reserve."
+)
+
+
+async def page(client: Client, query: str = "", **form: str) -> str:
+    """The text of the page of a query, or of a form."""
+    path = f"/search?{query}" if query else "/search"
+    async with client.post(path, data=form) if form else client.get(path) as response:
+        assert response.status == 200
+        return await response.text()
+
+
+async def store_otters(service: Service, client: Client) -> None:
+    """An event of two articles that share their subject, and few of their words."""
+    for id_, title in (
+        ("o1", "Otter is back at the mill pond"),
+        ("o2", "Mill pond: otter after forty years"),
+    ):
+        body = {"id": id_, "title": title, "text": REPORT + f" Said by {id_} on the day.", "source": id_}
+        assert (await client.post("/v1/articles", json=body)).status in (200, 201)
+    await store_event(service, "otter", "Otters return to Estmark", ["o1", "o2"])
+
+
+async def store_event(service: Service, id_: str, title: str, articles: list[str]) -> None:
+    """An event, which its articles lead to."""
+    found = event(id_, title, articles, languages=("en",))
+    await commit_event(service.events.repository, "fired", found, found.last_seen_ms)
+    stored = (await service.articles.index.articles.get_many(articles)).values()
+    writes = tuple(Put(number_key(article.group), id_.encode()) for article in stored)
+    assert await service.events.repository.store.commit(Transaction((), writes)) == ()
+
+
+async def test_articles_stand_below_their_events(service: Service, client: Client) -> None:
+    """Those of no event follow; each links to what is known of it, and to its own page."""
+    await store_event(service, "dam", "Dam above Kareth bursts", ["d1"])
+    text = await page(client, "q=dam")
+    assert text.index("Dam above Kareth bursts") < text.index("Dam report 1") < text.index("Dam report 4")
+    assert re.search(r'of-event"><li>\s*<p class="headline"><a href="/search\?q=d1"', text)
+    assert 'href="/events/dam"' in text and 'href="https://news.example/4"' in text
+    assert "headlines and sources of 5 articles" in text and "still being read" not in text
+    for internal in ("bits", "fingerprint", "Index"):
+        assert internal not in text
+
+
+async def test_a_headline_finds_the_event_that_it_belongs_to(service: Service, client: Client) -> None:
+    """No article has all of its words, so what is related is found; bits and indexes are folded away."""
+    await store_otters(service, client)
+
+    text = await page(client, "q=Forty+years+later+an+otter+swims+in+the+mill+pond+of+Estmark+again")
+    shown, _, folded = text.partition("How this was decided")
+
+    assert "An event is about this" in shown and 'href="/events/otter"' in shown
+    assert "Index" in folded and "Index" not in shown
+    assert "No similar article" not in text and ">New<" not in text
+
+
+async def test_a_text_finds_its_event_and_what_it_copies(service: Service, client: Client) -> None:
+    """In a body, since it is too long for an address; filters hold for what is related."""
+    await store_otters(service, client)
+    text = f"{REPORT}\nIt was filmed at night."
+
+    found, other = (
+        await page(client, q=text),
+        await page(client, q="Ferry strike\nends at the quay on Friday"),
+    )
+    filtered = await page(client, q="Estmark otter\npond after years", source="Radio")
+
+    assert 'verdict duplicate">Duplicate' in found and 'href="/events/otter"' in found
+    assert "Nothing like it is stored." in other
+    assert "Otter is back" not in filtered
+
+
+async def test_addresses_and_ids_lead_to_what_they_name(client: Client) -> None:
+    """An event by the address of its report, an article by its id."""
+    report = "https://desk.example/events/dam?view=outlets"
+    async with client.post("/search", data={"q": f" {report}\n"}, allow_redirects=False) as posted:
+        assert posted.status == 303
+    async with client.get(posted.headers["Location"], allow_redirects=False) as response:
+        assert (response.status, response.headers["Location"]) == (303, "/events/dam")
+    assert "<code>d3</code>" in await page(client, "q=d3")
+
+
+async def test_filters_and_the_cursor_are_in_the_address_of_the_next_page(client: Client) -> None:
+    """So that a page of results can be sent to a colleague; it continues in the same order."""
+    for number in range(40):
+        body = {"id": f"x{number}", "title": f"Otter {number}", "text": f"The otter {number} of the river."}
+        await client.post("/v1/articles", json=body)
+    text = await page(client, "q=otter&lang=en&sort=time")
+
+    assert 'rel="next"' in text
+    assert "/search?q=otter&amp;lang=en&amp;sort=time&amp;cursor=" in text
+
+
+async def test_dates_are_days_of_the_time_zone_of_the_reader(service: Service, client: Client) -> None:
+    """Both included; 8 o'clock in London is 22 o'clock at the date line."""
+    await load_all(service.articles.search.headlines)
+
+    utc = await page(client, "q=dam&since=2026-11-02&until=2026-11-03")
+    assert re.findall(r"search\?q=(d\d)", utc) == ["d2", "d1"]
+    far = await page(client, "q=dam&since=2026-11-02&until=2026-11-02&time_zone=Pacific/Kiritimati")
+    assert re.findall(r"search\?q=(d\d)", far) == ["d1"]
+    assert "expected a date such as" in await page(client, "q=dam&since=yesterday"[:24])
+    assert "unknown time zone" in await page(client, "q=dam&since=2026-11-02&time_zone=Mars")
+
+
+async def test_an_empty_search_says_what_it_finds(client: Client) -> None:
+    """And reads nothing."""
+    text = await page(client)
+
+    assert "One field for all" in text
+    assert "Articles <span" not in text

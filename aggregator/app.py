@@ -41,7 +41,6 @@ from aggregator.events.webhooks.dispatcher import WebhookDispatcher
 from aggregator.events.webhooks.mail import parse_smtp_url
 from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.index import Index
-from aggregator.index.blocks import PLANS
 from aggregator.index.upkeep import format_version
 from aggregator.index.upkeep.clock_guard import ClockGuard
 from aggregator.index.upkeep.spaces import FOREIGN_INDEX_CHECK, ForeignIndex, Registry, describe
@@ -80,11 +79,9 @@ class AnalysisPools:
     @property
     def layout(self) -> IndexLayout:
         """The serving spaces, and the shadow spaces: those that only the shadow analyzer has."""
-        serving, shadow_plans = self.serving.analyzer, dict[str, str]()
-        if self.shadow is not None:
-            shadow = self.shadow.analyzer
-            shadow_plans = {s: shadow.plan_name for s in shadow.spaces if s not in serving.spaces}
-        return IndexLayout(serving.spaces, serving.plan_name, shadow_plans)
+        serving = self.serving.analyzer.spaces
+        shadow = self.shadow.analyzer.spaces if self.shadow is not None else ()
+        return IndexLayout(serving, tuple(space for space in shadow if space not in serving))
 
     def close(self) -> None:
         """Stop the worker processes. Idempotent."""
@@ -254,13 +251,10 @@ def build_pools(settings: Settings, processes: int) -> AnalysisPools:
 
 def build_analyzers(settings: Settings) -> tuple[Analyzer, Analyzer | None]:
     """The serving analyzer, and that of the shadow spaces during a migration."""
-    current = Analyzer(load_models(_models_dir(settings.models_dir)), settings.block_plan)
-    if not (settings.migration_models_dir or settings.migration_block_plan):
+    current = Analyzer(load_models(_models_dir(settings.models_dir)))
+    if not settings.migration_models_dir:
         return current, None
-    migrated = Analyzer(
-        load_models(_models_dir(settings.migration_models_dir or settings.models_dir)),
-        settings.migration_block_plan or settings.block_plan,
-    )
+    migrated = Analyzer(load_models(_models_dir(settings.migration_models_dir)))
     return (migrated, current) if settings.migration_serve else (current, migrated)
 
 
@@ -274,8 +268,7 @@ def build_index(settings: Settings, store: Store, layout: IndexLayout) -> Index:
         store,
         layout.spaces,
         retention_ms=int(settings.retention_days * DAY_MS) or None,
-        plan=PLANS[layout.plan_name],
-        shadow_plans={space: PLANS[plan] for space, plan in layout.shadow_plans.items()},
+        shadow_spaces=layout.shadow_spaces,
     )
 
 
@@ -330,14 +323,13 @@ def build_dual_writer(index: Index, pools: AnalysisPools) -> DualWriter | None:
     """The writer of the shadow spaces; None without shadow spaces."""
     if pools.shadow is None or not index.shadow_spaces:
         return None
-    serving, shadow = pools.serving.analyzer, pools.shadow.analyzer
-    return DualWriter(index, pools.shadow.analyze_many, lambda record: shadow.convert_record(record, serving))
+    return DualWriter(index, pools.shadow.analyze_many, pools.shadow.analyzer.space_of)
 
 
 def build_foreign_index(settings: Settings, store: Store, pools: AnalysisPools, clock: Clock) -> ForeignIndex:
     """The check for unread spaces; under ``migration_serve`` the former spaces must have been copied."""
     serving = pools.serving.analyzer
-    current_dir, migrated_dir = settings.models_dir, settings.migration_models_dir or settings.models_dir
+    current_dir, migrated_dir = settings.models_dir, settings.migration_models_dir
     serves_target = pools.shadow is not None and settings.migration_serve
     own = _registry(serving, migrated_dir if serves_target else current_dir)
     if pools.shadow is not None:

@@ -7,7 +7,7 @@ milliseconds since 1970 UTC, suffix ``_ms``; distances are in bits, 0..64; simil
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntFlag, auto
 from math import inf
@@ -421,8 +421,7 @@ class StreamItem:
 
 @dataclass(frozen=True, slots=True)
 class IndexLayout:
-    """The spaces of an index: ``spaces`` are served and use ``plan_name``; shadow spaces are only written."""
+    """The spaces of an index: ``spaces`` are served; shadow spaces are only written."""
 
     spaces: tuple[str, ...]
-    plan_name: str
-    shadow_plans: Mapping[str, str]
+    shadow_spaces: tuple[str, ...] = ()

@@ -165,24 +165,14 @@ class Settings:
     models_dir: str = _option(
         "", "Directory of fitted feature models; empty: the models shipped with the package."
     )
-    block_plan: str = _option(
-        "4x16",
-        "How fingerprints are cut into blocks for look-ups: number of blocks x bits per block "
-        "(docs/operating.md).",
-        **_one_of("4x16", "5x13", "8x8"),
-    )
     migration_models_dir: str = _option(
         "",
         "Directory of the feature models to migrate to: each article is then also written to the index of "
         "these models, and verdicts still use models_dir.",
     )
-    migration_block_plan: str = _option(
-        "", "Block plan to migrate to; empty: the same as block_plan.", **_one_of("", "4x16", "5x13", "8x8")
-    )
     migration_serve: bool = _option(
         False,
-        "Serve from the migration target (migration_models_dir, migration_block_plan) once "
-        "`aggregator reindex` has filled it.",
+        "Serve from migration_models_dir once `aggregator reindex` has filled its index.",
     )
     policy: str = _option(
         "verified",

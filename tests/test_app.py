@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
+from aggregator.analysis.models import load_models, load_term_idf
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.app import (
     AnalysisPools,
@@ -29,17 +31,14 @@ from aggregator.events.detection.model import BurstRule
 from aggregator.events.webhooks.outbox import DeliveryQueue
 from aggregator.events.webhooks.subscriptions import Subscriptions
 from aggregator.index import Index
-from aggregator.index.blocks import PLANS
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import DAY_MS, HOUR_MS, wall_clock_ms
-from tests.support.factories import EVENT_MS, START_MS, Clock, commit_event, event, story
+from tests.support.factories import EVENT_MS, START_MS, Clock, commit_event, event, story, write_model
 
-
-def hashed(plan_name: str) -> Analyzer:
-    """An analyzer without a model file."""
-    return Analyzer({"xx": HashedModel()}, plan_name)
+CURRENT = Analyzer({"xx": HashedModel()})
+NEXT = Analyzer({"xx": HashedModel(term_idf=load_term_idf())})
 
 
 def pools(serving: Analyzer, shadow: Analyzer | None = None) -> AnalysisPools:
@@ -49,44 +48,43 @@ def pools(serving: Analyzer, shadow: Analyzer | None = None) -> AnalysisPools:
 
 def test_without_a_migration_there_is_no_shadow_space() -> None:
     """Nothing is written twice."""
-    serving = hashed("4x16")
-    alone = pools(serving)
+    alone = pools(CURRENT)
     layout = alone.layout
 
-    assert (layout.spaces, layout.plan_name, layout.shadow_plans) == (serving.spaces, "4x16", {})
+    assert (layout.spaces, layout.shadow_spaces) == (CURRENT.spaces, ())
     assert build_dual_writer(build_index(Settings(), MemoryStore(), layout), alone) is None
 
 
 def test_the_spaces_of_a_migration_target_are_shadow_spaces() -> None:
-    """They have the block plan of the target, and the serving spaces keep theirs."""
-    serving, shadow = hashed("4x16"), hashed("8x8")
-    both = pools(serving, shadow)
+    """The serving spaces stay."""
+    both = pools(CURRENT, NEXT)
 
-    assert both.layout.spaces == serving.spaces
-    assert both.layout.shadow_plans == dict.fromkeys(shadow.spaces, "8x8")
+    assert (both.layout.spaces, both.layout.shadow_spaces) == (CURRENT.spaces, NEXT.spaces)
     index = build_index(Settings(), MemoryStore(), both.layout)
+    assert (index.spaces, index.shadow_spaces) == (CURRENT.spaces, NEXT.spaces)
     assert build_dual_writer(index, both) is not None
 
 
 def test_a_target_with_the_same_spaces_is_not_written_twice() -> None:
-    """A migration to the present models and plan has nothing to do."""
-    both = pools(hashed("4x16"), hashed("4x16"))
+    """A migration to the present models has nothing to do."""
+    both = pools(CURRENT, CURRENT)
 
-    assert both.layout.shadow_plans == {}
+    assert both.layout.shadow_spaces == ()
     assert build_dual_writer(build_index(Settings(), MemoryStore(), both.layout), both) is None
 
 
-@pytest.mark.parametrize(("serve", "plans"), [(False, ("4x16", "8x8")), (True, ("8x8", "4x16"))])
-def test_a_migration_is_served_from_its_target_when_it_is_complete(
-    serve: bool, plans: tuple[str, str]
-) -> None:
+@pytest.mark.parametrize("serve", [False, True])
+def test_a_migration_is_served_from_its_target_when_it_is_complete(serve: bool, tmp_path: Path) -> None:
     """Then the former analyzer writes the shadow spaces, so that the migration can be undone."""
-    settings = Settings(block_plan="4x16", migration_block_plan="8x8", migration_serve=serve)
+    write_model(tmp_path)
+    settings = Settings(migration_models_dir=str(tmp_path), migration_serve=serve)
 
     serving, shadow = build_analyzers(settings)
 
     assert shadow is not None
-    assert (serving.plan_name, shadow.plan_name) == plans
+    former, target = (shadow, serving) if serve else (serving, shadow)
+    assert former.spaces == Analyzer(load_models()).spaces
+    assert target.spaces == Analyzer(load_models(tmp_path)).spaces != former.spaces
 
 
 def test_one_analyzer_is_loaded_without_a_migration() -> None:
@@ -137,7 +135,7 @@ async def test_a_missing_model_directory_prevents_the_start(tmp_path_factory: py
             pytest.fail("The service started.")
 
 
-LAYOUT = IndexLayout(("en.0000",), "4x16", {"en.1111": "8x8"})
+LAYOUT = IndexLayout(("en.0000",), ("en.1111",))
 Build: TypeAlias = Callable[[Settings], Background]
 
 
@@ -179,15 +177,6 @@ def test_no_retention_period_means_indefinitely(days: float, period_ms: int | No
     index = build_index(Settings(retention_days=days), MemoryStore(), LAYOUT)
 
     assert index.retention.period_ms == period_ms
-
-
-def test_every_space_has_the_plan_of_the_layout() -> None:
-    """Shadow spaces have their own."""
-    index = build_index(Settings(), MemoryStore(), LAYOUT)
-
-    assert (index.spaces, index.shadow_spaces) == (("en.0000",), ("en.1111",))
-    assert index.plans["en.0000"] is PLANS["4x16"]
-    assert index.plans["en.1111"] is PLANS["8x8"]
 
 
 async def test_links_in_calls_have_one_slash_after_the_public_url(build: Build, store: Store) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -37,7 +36,6 @@ from aggregator.domain import (
     TERM_WEIGHT_STEPS,
     Analysis,
     Article,
-    ArticleRecord,
     Problem,
 )
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
@@ -62,11 +60,10 @@ _UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "km", "my"})
 
 
 class SpaceParts(NamedTuple):
-    """What a fingerprint space depends on: the model's id, the recipe of the analysis, the block plan."""
+    """What a fingerprint space depends on: the model's id, and the recipe of the analysis."""
 
     model: str
     recipe: str
-    plan: str
 
 
 class Analyzer:
@@ -75,14 +72,13 @@ class Analyzer:
     ``models``: one per language group; that of ``FALLBACK_GROUP`` is required and serves all other languages.
     """
 
-    def __init__(self, models: Mapping[str, Model], plan_name: str = "4x16") -> None:
-        self.plan_name = plan_name
+    def __init__(self, models: Mapping[str, Model]) -> None:
         self._models = dict(models)
-        self._spaces = {group: space_name(group, model, plan_name) for group, model in models.items()}
+        self._spaces = {group: space_name(group, model) for group, model in models.items()}
         self._vocabularies: dict[str, Vocabulary] = {}
 
-    def __reduce__(self) -> tuple[type[Analyzer], tuple[dict[str, Model], str]]:
-        return Analyzer, (self._models, self.plan_name)
+    def __reduce__(self) -> tuple[type[Analyzer], tuple[dict[str, Model]]]:
+        return Analyzer, (self._models,)
 
     @property
     def spaces(self) -> tuple[str, ...]:
@@ -93,7 +89,7 @@ class Analyzer:
     def space_parts(self) -> dict[str, SpaceParts]:
         """What each of ``spaces`` depends on."""
         return {
-            self._spaces[group]: SpaceParts(model.id, "|".join(_recipes(group)), self.plan_name)
+            self._spaces[group]: SpaceParts(model.id, "|".join(_recipes(group)))
             for group, model in self._models.items()
         }
 
@@ -194,13 +190,6 @@ class Analyzer:
         """Return the space of the texts of a language."""
         return self._spaces[self._group_and_model(lang)[0]]
 
-    def convert_record(self, record: ArticleRecord, source: Analyzer) -> ArticleRecord | None:
-        """A record of ``source`` in the space of this analyzer; None unless their models agree."""
-        group, model = self._group_and_model(record.lang)
-        if source._group_and_model(record.lang)[1].id != model.id:
-            return None
-        return dataclasses.replace(record, space=self._spaces[group])
-
     def analyze_many(
         self, articles: Sequence[Article], *, max_new_strings: int | None = None
     ) -> list[Analysis | AggregatorError]:
@@ -214,9 +203,9 @@ class Analyzer:
         return results
 
 
-def space_name(group: str, model: Model, plan_name: str) -> str:
-    """Return "<language group>.<4 hex digits>", the hash of model, recipes and block plan."""
-    parts = [model.id, *_recipes(group, plan_name)]
+def space_name(group: str, model: Model) -> str:
+    """Return "<language group>.<4 hex digits>", the hash of model and recipes."""
+    parts = [model.id, *_recipes(group)]
     return f"{group}.{xxhash.xxh3_64_intdigest('|'.join(parts).encode()) & 0xFFFF:04x}"
 
 
@@ -225,10 +214,10 @@ def group_of(space: str) -> str:
     return space.partition(".")[0]
 
 
-def _recipes(group: str, *plan_name: str) -> list[str]:
+def _recipes(group: str) -> list[str]:
     """The recipes of a language group, in the order of the hash; the conversion is part of Chinese."""
     conversion = ["t2s"] if group == "zh" and simplifier() else []
-    return [tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, *plan_name, *conversion]
+    return [tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, *conversion]
 
 
 def uses_spaces(lang: str) -> bool:

@@ -26,8 +26,8 @@ DEDUP_SETTINGS = _names(
     "policy policy_profiles_file duplicate_bits related_bits related_min_score min_containment "
     "min_shared_shingles strong_containment updates_are_new keep_if_adds"
 )
-MODEL_SETTINGS = ("models_dir", "block_plan")
-MIGRATION_SETTINGS = ("migration_models_dir", "migration_block_plan", "migration_serve")
+MODEL_SETTINGS = ("models_dir",)
+MIGRATION_SETTINGS = ("migration_models_dir", "migration_serve")
 STORE_SETTINGS = _names("data_dir appendfsync retention_days store_texts")
 DETECTION_SETTINGS = _names("burst_items alerts_per_day burst_window_hours min_sources sensitivity")
 LOG_SETTINGS = ("log_level", "log_format")

@@ -144,7 +144,7 @@ def _check_models(settings: Settings) -> Iterator[Finding]:
     except AggregatorError as error:
         yield wrong("models", str(error), EXIT_CONFIGURATION_ERROR)
         return
-    for model, space in zip(models.values(), Analyzer(models, settings.block_plan).spaces, strict=True):
+    for model, space in zip(models.values(), Analyzer(models).spaces, strict=True):
         terms = len(getattr(model, "vocabulary", ()))
         vocabulary = f"{terms} terms" if terms else "hashed terms, for all other languages"
         corpus = getattr(model, "metadata", {}).get("corpus")

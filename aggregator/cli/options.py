@@ -211,7 +211,7 @@ _COMMANDS: tuple[Command | tuple[str, Callable[[Any], object] | str], ...] = (
         store=True, server=True, profiles=True, settings=SERVICE_SETTINGS,
     ),
     Command(
-        "reindex", "copy stored articles into the index of another model, block plan or version",
+        "reindex", "copy stored articles into the index of another model or version",
         "--migration-models-dir new-models",
         (arg("files", nargs="*", metavar="FILE",
              help="the articles, .jsonl or .jsonl.gz (default: stored texts)"),),

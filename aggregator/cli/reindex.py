@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 from aggregator import jsonl
@@ -19,7 +18,7 @@ from aggregator.cli.ingest import strip_labels
 from aggregator.cli.ingest_targets import until_available
 from aggregator.cli.progress import ItemProgress
 from aggregator.contract.decoding import decode_article
-from aggregator.domain import Article, ArticleRecord, IndexLayout
+from aggregator.domain import Article, IndexLayout
 from aggregator.errors import EXIT_OK, EXIT_PARTIAL_FAILURE, ConfigurationError, InvalidInput
 from aggregator.index import Index
 from aggregator.index.upkeep.spaces import (
@@ -48,13 +47,13 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
-    is_migrating = bool(settings.migration_models_dir or settings.migration_block_plan)
+    is_migrating = bool(settings.migration_models_dir)
     async with open_service(settings) as service:
         unread = [found.space for found in await service.articles.foreign_index.find()]
         if not unread and not is_migrating:
             raise ConfigurationError(
-                "migration_models_dir: set it to the models, or migration_block_plan to the plan, to migrate "
-                "to; the store holds no index that these settings do not read."
+                "migration_models_dir: set it to the models to migrate to; the store holds no index that "
+                "these settings do not read."
             )
         complete, rejected = True, dict[str, Line]()
         if unread:
@@ -79,24 +78,14 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
 
 async def _unread_migration(service: Service, spaces: Sequence[str]) -> tuple[Index, DualWriter]:
     """The index of unread ``spaces`` and the writer that copies it to the others; newer articles stay."""
-    analyzer, layout = service.analysis.serving.analyzer, service.analysis.layout
-    registry, own = await registry_of(service.store).read(), analyzer.space_parts
-    stored = {space: registry.get(space, StoredSpace()) for space in spaces}
-    targets = dict.fromkeys(layout.spaces, layout.plan_name)
-
-    def convert(record: ArticleRecord) -> ArticleRecord | None:
-        target, entry = analyzer.space_of(record.lang), stored[record.space]
-        is_same = (entry.model, entry.recipe) == (own[target].model, own[target].recipe)
-        return replace(record, space=target) if is_same else None
-
+    analyzer, registry = service.analysis.serving.analyzer, await registry_of(service.store).read()
+    own, stored = analyzer.space_parts, {space: registry.get(space, StoredSpace()) for space in spaces}
     recipes = {(group_of(space), parts.recipe) for space, parts in own.items()}
-    index = build_index(
-        service.settings, service.store, IndexLayout(tuple(spaces), layout.plan_name, targets)
-    )
+    index = build_index(service.settings, service.store, IndexLayout(tuple(spaces), analyzer.spaces))
     writer = DualWriter(
         index,
         service.analysis.serving.analyze_many,
-        convert,
+        analyzer.space_of,
         newer_stays=True,
         other_recipe=any((group_of(space), entry.recipe) not in recipes for space, entry in stored.items()),
     )

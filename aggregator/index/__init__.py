@@ -7,14 +7,13 @@ batch gives the verdicts of posting its articles one by one, with two reads per 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from aggregator.index import untrusted
 from aggregator.index.article_stream import ArrivalCounts, ArticleStream
 from aggregator.index.articles import Articles, StoredArticle
 from aggregator.index.bindings import Bindings
-from aggregator.index.blocks import DEFAULT_PLAN, BlockPlan
 from aggregator.index.candidates import RelatedLookup
 from aggregator.index.lookup import RADIUS_BITS, Lookup, Probe
 from aggregator.index.records import Records
@@ -32,9 +31,9 @@ __all__ = ["RADIUS_BITS", "Index", "Probe", "Snapshot", "StoredArticle"]
 class Index:
     """The index of several spaces over one store.
 
-    ``spaces``: the serving spaces, e.g. ("en.3f2a", "zh.91c0", "xx.0001"), whose fingerprints are cut by
-    ``plan``. ``shadow_plans``: spaces that are written but not read (``ingest/dual_write.py``), each with its
-    block plan. ``retention_ms``: how long articles are kept at least; None: indefinitely.
+    ``spaces``: the serving spaces, e.g. ("en.3f2a", "zh.91c0", "xx.0001"), ``shadow_spaces``: written but
+    not read (``ingest/dual_write.py``). ``retention_ms``: how long articles are kept at least; None:
+    indefinitely.
 
     Parts:
 
@@ -44,7 +43,7 @@ class Index:
     * ``articles``: stored articles by id: read, group of duplicates, update, delete; all of a space
     * ``records``: records and texts by article number
     * ``stream``: the articles in commit order; ``arrival_counts``: how many per minute
-    * ``segments``: the segments of each space; ``plans``: their block plans
+    * ``segments``: the segments of each space
     * ``transactions(stack)``: builds transactions on the writable segment of a ``SegmentStack``
     * ``takedowns``: marks of the texts that were taken down; ``untrusted``: sources that are not stored
     * ``retention``: the floor, below which articles have expired
@@ -57,32 +56,27 @@ class Index:
         spaces: Sequence[str],
         *,
         retention_ms: int | None = None,
-        plan: BlockPlan = DEFAULT_PLAN,
-        shadow_plans: Mapping[str, BlockPlan] | None = None,
+        shadow_spaces: Sequence[str] = (),
         segment_max_articles: int = SEGMENT_MAX_ARTICLES,
     ) -> None:
         self.store = store
         self.spaces = tuple(spaces)
-        self.shadow_spaces = tuple(shadow_plans or ())
+        self.shadow_spaces = tuple(shadow_spaces)
         self.all_spaces = self.spaces + self.shadow_spaces
-        self.plans = {**dict.fromkeys(self.spaces, plan), **(shadow_plans or {})}
         self.retention = Retention(retention_ms)
         self.segments = Segments(store, segment_max_articles)
         self.records = Records(store)
         self.bindings = Bindings(self.segments, self.spaces)
         self.transactions = partial(
             SegmentTransactions,
-            plans=self.plans,
             shared_entries_grace_ms=self.retention.shared_entries_grace_ms,
             sampling_exponent=self.segments.sampling_exponent,
         )
-        self.articles = Articles(
-            store, self.segments, self.records, self.bindings, self.transactions, self.plans
-        )
+        self.articles = Articles(store, self.segments, self.records, self.bindings, self.transactions)
         self.takedowns = Takedowns(store, retention_ms)
         self.untrusted = StoredValue(store, untrusted.KEY, untrusted.FORMAT)
         self.memory = StoreMemory()
-        self.lookup = Lookup(store, self.segments, self.spaces, self.plans, self.takedowns, self.memory)
+        self.lookup = Lookup(store, self.segments, self.spaces, self.takedowns, self.memory)
         self.related = RelatedLookup(self.lookup, self.segments, self.spaces)
         self.stream = ArticleStream(store, self.segments, self.all_spaces)
         self.arrival_counts = ArrivalCounts(store, self.segments, self.all_spaces)

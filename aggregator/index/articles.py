@@ -34,7 +34,7 @@ from aggregator.index.bindings import (
     next_canonical,
     shares_entries,
 )
-from aggregator.index.blocks import BlockPlan
+from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import ArticleNumbers, decode_numbers, distinct
 from aggregator.index.codec.record_codec import decode_record_summary_uncached
 from aggregator.index.records import Records
@@ -71,14 +71,12 @@ class Articles:
         records: Records,
         bindings: Bindings,
         transactions: Callable[[SegmentStack], SegmentTransactions],
-        plans: Mapping[str, BlockPlan],
     ) -> None:
         self._store = store
         self._segments = segments
         self._records = records
         self._bindings = bindings
         self._transactions = transactions
-        self._plans = plans
 
     async def get(self, id_: str) -> StoredArticle:
         """The article stored under an id. Raises NotFound, Expired."""
@@ -119,12 +117,12 @@ class Articles:
 
         Versions that left are included. They are sorted in a thread: 10^7 of them take 0.2 s.
         """
-        stack, plan = await self._segments.stack(space), self._plans[space]
+        stack = await self._segments.stack(space)
         found = [np.empty(0, np.uint64)]
         for tag in stack.tags:
-            async for _, bucket in scan_block(self._store, tag, 0, plan.widths[0]):
+            async for _, bucket in scan_block(self._store, tag, 0, PLAN.widths[0]):
                 if bucket:
-                    found.append(decode_numbers(bucket, plan.remainder_bytes))
+                    found.append(decode_numbers(bucket, PLAN.remainder_bytes))
         return await asyncio.to_thread(_not_expired, found, stack.floor)
 
     async def load_items(self, space: str, numbers: Sequence[int]) -> list[StreamItem]:

@@ -14,10 +14,8 @@ With ``r = m * q + a`` (0 <= a < m) we take ``t = q`` for blocks 0..a and ``q - 
 
     radius      0    1    2    3    4    5    6    7
     4x16        1    2    3    4   20   36   52   68
-    5x13        1    2    3    4    5   18   31   44
-    8x8         1    2    3    4    5    6    7    8
 
-Fewer keys do not make a plan cheaper: the narrower its blocks, the larger each bucket. Entries keep the
+Eight blocks of 8 bits would need 8 keys at radius 7, with 600 times the entries. Entries keep the
 **remainder**, the bits of the other blocks (``split``). The distance is that of the remainders plus the bits
 flipped in the key (``ProbePlan``).
 """
@@ -77,11 +75,6 @@ class BlockPlan:
         object.__setattr__(self, "_flipped_bits_by_radius", tuple(map(_mask_bit_counts, masks)))
         object.__setattr__(self, "remainder_bytes", (FINGERPRINT_BITS - min(self.widths) + 7) // 8)
 
-    @property
-    def name(self) -> str:
-        """Number of blocks and their (largest) width, e.g. ``4x16``; part of a space's identity."""
-        return f"{len(self.widths)}x{max(self.widths)}"
-
     def split(self, fingerprint: int) -> list[tuple[int, int]]:
         """Per block its value and the remainder: the bits above the block and those below it, joined."""
         return [
@@ -135,7 +128,4 @@ def _mask_bit_counts(masks: _ProbeMasks) -> npt.NDArray[np.uint8]:
     return np.array([flip.bit_count() for _, flips in masks for flip in flips], np.uint8)
 
 
-PLANS = {
-    plan.name: plan for plan in (BlockPlan((16,) * 4), BlockPlan((13,) * 4 + (12,)), BlockPlan((8,) * 8))
-}
-DEFAULT_PLAN = PLANS["4x16"]
+PLAN = BlockPlan((16,) * 4)

@@ -18,7 +18,7 @@ import numpy as np
 from aggregator.analysis.shingles import MAX_QUERY_KEYS
 from aggregator.domain import Analysis, ArticleRecord, Match
 from aggregator.index import keys, untrusted
-from aggregator.index.blocks import BlockPlan, ProbePlan
+from aggregator.index.blocks import PLAN, ProbePlan
 from aggregator.index.codec.postings import (
     NO_COUNTS,
     NO_NUMBERS,
@@ -118,28 +118,26 @@ class Probe:
 
 
 class Lookup:
-    """Finds near-duplicate candidates. ``plans``: the block plan of each space."""
+    """Finds near-duplicate candidates."""
 
     def __init__(
         self,
         store: Store,
         segments: Segments,
         spaces: Sequence[str],
-        plans: Mapping[str, BlockPlan],
         takedowns: Takedowns,
         memory: StoreMemory,
     ) -> None:
         self._store, self._takedowns, self._memory = store, takedowns, memory
         self._segments = segments
         self._spaces = tuple(spaces)
-        self._plans = plans
         # Totals since the start, for metrics; the entries are those of block buckets.
         self.lookups = self.entries_read = self.largest_bucket_entries = 0
 
     def probe(self, analysis: Analysis | ArticleRecord, id_: str, radius: int = RADIUS_BITS) -> Probe:
-        """What to read for one article: 68 block buckets at radius 7 under 4x16, and its sketch buckets."""
+        """What to read for one article: 68 block buckets at radius 7, and its sketch buckets."""
         space = analysis.space
-        probe_plan = self._plans[space].probe_plan(analysis.fingerprint, radius)
+        probe_plan = PLAN.probe_plan(analysis.fingerprint, radius)
         return Probe(
             analysis,
             space,

@@ -29,7 +29,7 @@ from aggregator.index.bindings import (
     repoint,
     source_hash,
 )
-from aggregator.index.blocks import BlockPlan
+from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import (
     TERM_POSTING_BYTES,
     encode_postings,
@@ -62,20 +62,17 @@ NO_LEADERS: Final[Mapping[str, Binding]] = MappingProxyType({})
 class SegmentTransactions:
     """Builds the transactions on the writable segment of ``stack``.
 
-    ``plans``: the block plan of each space. ``shared_entries_grace_ms``: an exact copy shares the index
-    entries of an article at most this much older.
+    ``shared_entries_grace_ms``: an exact copy shares the index entries of an article at most this much older.
     """
 
     def __init__(
         self,
         stack: SegmentStack,
         *,
-        plans: Mapping[str, BlockPlan],
         shared_entries_grace_ms: int = DAY_MS,
         sampling_exponent: int = NO_SAMPLING,
     ) -> None:
         self._tag = stack.writable_tag
-        self._plan = plans[stack.space]
         # Removed keys are deleted, or else set to ABSENT, so that older segments do not show.
         self._is_only_segment = stack.first == stack.last
         self._shared_entries_grace_ms = shared_entries_grace_ms
@@ -313,12 +310,12 @@ class SegmentTransactions:
     ) -> list[Write]:
         number, blocks, wording = (
             record.number,
-            self._plan.split(record.fingerprint),
+            PLAN.split(record.fingerprint),
             keys.wording_keys(record),
         )
         block_write = AppendMany(
             tuple([keys.block_bucket(self._tag, block, value) for block, (value, _) in enumerate(blocks)]),
-            tuple(encode_postings([rest for _, rest in blocks], number, self._plan.remainder_bytes)),
+            tuple(encode_postings([rest for _, rest in blocks], number, PLAN.remainder_bytes)),
         )
         if not wording:
             return [block_write]

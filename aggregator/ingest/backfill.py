@@ -1,9 +1,9 @@
 """Backfill: copies stored articles into other spaces, for a migration or after a change of the settings.
 
 ``Backfill.from_store`` examines every record of the serving spaces. An article that is missing in the shadow
-spaces is analyzed from its stored text; where only the block plan differs, its record suffices. Articles that
-are there already cost a read, so a backfill can be interrupted and repeated, with the same result.
-``Backfill.from_articles`` takes the texts from files instead. Both run under the bulk throttle.
+spaces is analyzed from its stored text. Articles that are there already cost a read, so a backfill can be
+interrupted and repeated, with the same result. ``Backfill.from_articles`` takes the texts from files instead.
+Both run under the bulk throttle.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ async def count_without_text(index: Index, writer: DualWriter) -> int:
         for numbers in await _number_batches(index, space):
             records = await _current_records(index, space, numbers)
             missing = await writer.find_missing([PostedArticle(None, record) for record in records])
-            wanted = [item.record.number for item in missing if not writer.can_convert(item.record)]
+            wanted = [item.record.number for item in missing]
             count += len(wanted) - len(await index.records.read_texts(wanted))
     return count
 

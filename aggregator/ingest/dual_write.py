@@ -20,8 +20,6 @@ from aggregator.index.bindings import Binding, BindingSnapshot, bindings_under
 from aggregator.store.base import Transaction
 from aggregator.store.optimistic import commit_attempts
 
-ConvertRecord = Callable[[ArticleRecord], ArticleRecord | None]
-
 
 @dataclass(frozen=True, slots=True)
 class PostedArticle:
@@ -35,7 +33,8 @@ class PostedArticle:
 class DualWriter:
     """Keeps ``index.shadow_spaces`` equal to ``index.spaces``.
 
-    ``convert_record`` turns a serving record into a shadow record without the text, or returns None.
+    ``space_of`` names the new space of a language: that of the serving record if its model stays, so that
+    there is nothing to copy.
     ``newer_stays``: the shadow spaces take articles directly; newer versions and ids that the serving spaces
     lack stay. ``other_recipe``: text hashes are not comparable.
     """
@@ -44,14 +43,14 @@ class DualWriter:
         self,
         index: Index,
         analyze_many: AnalyzeMany,
-        convert_record: ConvertRecord,
+        space_of: Callable[[str], str],
         *,
         newer_stays: bool = False,
         other_recipe: bool = False,
     ) -> None:
         self._index = index
         self._analyze_many = analyze_many
-        self._convert_record = convert_record
+        self._space_of = space_of
         self._newer_stays = newer_stays
         self._other_recipe = other_recipe
 
@@ -65,9 +64,7 @@ class DualWriter:
         posted_by_hash = {keys.id_hash(item.record.id): item for item in posted}
         missing = await self.find_missing(posted)
         records = await self._shadow_records(missing)
-        await self._index.records.insert(
-            [r for r in records.values() if r.space in self._index.shadow_spaces], {}
-        )
+        await self._index.records.insert(list(records.values()), {})
         await self._reconcile(list(dict.fromkeys((*posted_by_hash, *moved))), records, {})
         return [item for item in missing if item.record.number not in records]
 
@@ -78,16 +75,13 @@ class DualWriter:
         return [
             item
             for hashed, item in posted_by_hash.items()
-            if not any(
+            if self._space_of(item.record.lang) != item.record.space
+            and not any(
                 known.binding.number == item.record.number
                 or (self._newer_stays and known.binding.number > item.record.number)
                 for known in bindings_under(shadow, keys.BINDING + hashed)
             )
         ]
-
-    def can_convert(self, record: ArticleRecord) -> bool:
-        """Whether a shadow record follows from the serving record, without the text."""
-        return self._convert_record(record) is not None
 
     async def remove_deleted(self, deleted: Mapping[str, int]) -> None:
         """Remove the versions (ids and numbers) that were deleted in the serving spaces, if they are here."""
@@ -135,8 +129,8 @@ class DualWriter:
                 await self._index.articles.update_metadata(known, copy_metadata(record, shadow_record))
 
     async def _shadow_records(self, missing: Sequence[PostedArticle]) -> dict[int, ArticleRecord]:
-        records = {item.record.number: self._convert_record(item.record) for item in missing}
-        texts = [(i, i.article) for i in missing if i.article and records[i.record.number] is None]
+        records = dict[int, ArticleRecord]()
+        texts = [(item, item.article) for item in missing if item.article]
         analyses = await self._analyze_many([article for _, article in texts]) if texts else []
         for (item, article), analysis in zip(texts, analyses, strict=True):
             if isinstance(analysis, RateLimited):  # not analyzed yet, so not to be skipped
@@ -145,7 +139,7 @@ class DualWriter:
                 number, first_version = item.record.number, item.record.first_version
                 built = build_record(article, analysis, number, first_version)
                 records[number] = copy_metadata(item.record, built)
-        return {number: record for number, record in records.items() if record is not None}
+        return records
 
     def _is_text_of_record(self, item: PostedArticle, analysis: Analysis) -> bool:
         """With another recipe the hashes of equal texts differ: then the headlines are compared."""

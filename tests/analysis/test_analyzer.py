@@ -297,15 +297,15 @@ def test_traditional_characters_give_the_sketch_of_simplified_ones() -> None:
 
 
 def test_space_names_of_the_parts() -> None:
-    """The name hashes model, recipes, plan and conversion in this order; the recipe lists the others."""
+    """The name hashes model, recipes and conversion in this order; the recipe lists the others."""
     model = HashedModel("zh")
-    parts = [model.id, tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, "4x16", "t2s"]
+    parts = [model.id, tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, "t2s"]
     digits = xxhash.xxh3_64_intdigest("|".join(parts).encode()) & 0xFFFF
 
-    assert space_name("zh", model, "4x16") == f"zh.{digits:04x}"
+    assert space_name("zh", model) == f"zh.{digits:04x}"
     space_parts = Analyzer({"zh": model, "en": HashedModel("en")}).space_parts
     recipes = {space[:2]: described.recipe for space, described in space_parts.items()}
-    assert recipes == {"zh": "|".join([*parts[1:3], parts[4]]), "en": "|".join(parts[1:3])}
+    assert recipes == {"zh": "|".join(parts[1:]), "en": "|".join(parts[1:3])}
 
 
 def test_spaces_with_and_without_opencc_differ(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.domain import Analysis, Article
 from aggregator.index import keys
-from aggregator.index.blocks import DEFAULT_PLAN
+from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES
 from aggregator.index.segments import sampling_exponent_for
 from aggregator.index.upkeep import format_version
@@ -84,7 +84,7 @@ class Stored:
     def load_buckets(self) -> None:
         """Write all buckets, and count their memory per kind."""
         started, kind = time.perf_counter(), b"b"
-        made = loading.buckets(self.replicas, self._rounds, self._numbers, self._tag, DEFAULT_PLAN)
+        made = loading.buckets(self.replicas, self._rounds, self._numbers, self._tag, PLAN)
         for key, value in made:
             if keys.kind_of(key) not in (kind, b"w"):
                 self._count_memory(KINDS[kind], self.count)
@@ -225,7 +225,7 @@ def print_entries(replicas: Replicas, probes: Sequence[Analysis], sizes: Sequenc
     for size in sizes:
         bits, own, read = reading.sketch_entries(replicas, size, probes)
         _, _, fixed = reading.sketch_entries(replicas, size, probes, rehash=False)
-        blocks = reading.block_entries(replicas, size, probes, DEFAULT_PLAN)
+        blocks = reading.block_entries(replicas, size, probes, PLAN)
         print(
             f"{size:>12,} stored: sketch keys ({bits} bits) {_spread(read)} entries, "
             f"{read.mean() * SKETCH_POSTING_BYTES / 1000:.1f} kB, of them own {_spread(own)}; "

@@ -12,7 +12,7 @@ from aggregator.analysis.shingles import MAX_QUERY_KEYS, sketch_keys
 from aggregator.domain import Analysis, Article, ArticleRecord, Outcome, Sketch
 from aggregator.index import keys
 from aggregator.index.bindings import decode_binding
-from aggregator.index.blocks import DEFAULT_PLAN
+from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import SKETCH_POSTING_BYTES
 from aggregator.index.codec.record_codec import decode_record_uncached
 from aggregator.index.snapshot import SegmentStack
@@ -53,7 +53,7 @@ async def test_the_buckets_are_those_that_inserts_leave() -> None:
     rounds = base.rounds(100)
     numbers = replicas.article_numbers(100, 1_780_000_000_000, 1_000_000)
     stack = SegmentStack(SPACE)
-    store, segment = MemoryStore(), SegmentTransactions(stack, plans={SPACE: DEFAULT_PLAN})
+    store, segment = MemoryStore(), SegmentTransactions(stack)
     for round_ in rounds:
         members, prints = base.members(round_), base.fingerprints_of(round_)
         sketch_keys, terms = base.sketch_keys_of(round_), base.term_keys_of(round_)
@@ -67,7 +67,7 @@ async def test_the_buckets_are_those_that_inserts_leave() -> None:
             made = segment.insert(record, Outcome("new"), [], buckets=read)
             assert not await store.commit(made)
         del terms
-    loaded = dict(loading.buckets(base, rounds, numbers, TAG, DEFAULT_PLAN))
+    loaded = dict(loading.buckets(base, rounds, numbers, TAG, PLAN))
     wanted = {name: value for name, value in loaded.items() if keys.kind_of(name) in (b"b", b"s")}
     assert len(wanted) > 100
     found = dict(zip(wanted, await store.read(list(wanted)), strict=True))
@@ -79,25 +79,23 @@ def test_the_counted_entries_are_those_in_the_buckets() -> None:
     found = analyses(30)
     base = replicas.Replicas(found, np.arange(30) == 4)
     numbers = replicas.article_numbers(100, 1_780_000_000_000, 1_000_000)
-    loaded = dict(loading.buckets(base, base.rounds(100), numbers, TAG, DEFAULT_PLAN))
+    loaded = dict(loading.buckets(base, base.rounds(100), numbers, TAG, PLAN))
     probe = found[4]
     bits, own, read = reading.sketch_entries(base, 100, [probe])
     names = keys.sketch_buckets(TAG, sketch_keys(probe.sketch, MAX_QUERY_KEYS))
     assert read.tolist() == [sum(len(loaded.get(name, b"")) for name in names) // SKETCH_POSTING_BYTES]
     assert bits == 18
     assert 3 * 17 <= own[0] <= read[0]
-    names = keys.block_buckets(TAG, [DEFAULT_PLAN.probe_plan(probe.fingerprint, 7)])
-    entries = sum(len(loaded.get(name, b"")) for name in names) // (DEFAULT_PLAN.remainder_bytes + 8)
-    assert reading.block_entries(base, 100, [probe], DEFAULT_PLAN).tolist() == [entries]
+    names = keys.block_buckets(TAG, [PLAN.probe_plan(probe.fingerprint, 7)])
+    entries = sum(len(loaded.get(name, b"")) for name in names) // (PLAN.remainder_bytes + 8)
+    assert reading.block_entries(base, 100, [probe], PLAN).tolist() == [entries]
 
 
 def test_term_buckets_keep_the_newest() -> None:
     base = replicas.Replicas(analyses(30), np.zeros(30, bool))
     rounds = base.rounds(900)
     numbers = replicas.article_numbers(900, 1_780_000_000_000, 1_000_000)
-    terms = [
-        v for k, v in loading.buckets(base, rounds, numbers, TAG, DEFAULT_PLAN) if keys.kind_of(k) == b"t"
-    ]
+    terms = [v for k, v in loading.buckets(base, rounds, numbers, TAG, PLAN) if keys.kind_of(k) == b"t"]
     fullest = max(terms, key=len)
     assert len(fullest) == 512 * 10
     assert int.from_bytes(fullest[-8:], "little") == numbers[898]  # the last one is a copy

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.helpers import OTHER, article_body, run, write_jsonl
+from tests.support.factories import write_model
 from tests.support.server_fixture import serving_alone
 
 
@@ -17,9 +18,11 @@ def test_the_embedded_store_of_a_running_service_is_used(
 ) -> None:
     """Its socket is found through the data directory; no second store is started."""
     articles = write_jsonl(tmp_path / "articles.jsonl", article_body(OTHER))
-    with serving_alone(tmp_path, "--migration-block-plan", "5x13") as (_, url):
+    write_model(tmp_path)
+    migrating = ("--migration-models-dir", str(tmp_path))
+    with serving_alone(tmp_path, *migrating) as (_, url):
         assert run("ingest", "--server", url, "--out", os.devnull, articles) == 0
-        options = ["--data-dir", str(tmp_path / "data"), "--migration-block-plan", "5x13"]
+        options = ["--data-dir", str(tmp_path / "data"), *migrating]
         assert run("reindex", "--no-progress", *options) == 0
 
     assert "1 articles examined, 0 could not be copied." in capsys.readouterr().err
@@ -30,7 +33,8 @@ def test_rejected_lines_are_reported_and_the_exit_code_is_1(
 ) -> None:
     """The other lines are processed."""
     articles = write_jsonl(tmp_path / "a.jsonl", article_body(OTHER), "{oops", {"id": 7}, article_body(OTHER))
-    options = ["--store", "memory", "--migration-block-plan", "5x13", "--no-progress"]
+    write_model(tmp_path)
+    options = ["--store", "memory", "--migration-models-dir", str(tmp_path), "--no-progress"]
 
     assert run("reindex", *options, articles) == 1
 

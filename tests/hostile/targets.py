@@ -62,7 +62,7 @@ from aggregator.http.proxies import PROXY_USERS, ProxyUsers
 from aggregator.http.server import READ_BUFFER_BYTES
 from aggregator.index import bindings
 from aggregator.index.article_stream import decode_stream_entry, encode_stream_entry, to_stream_item
-from aggregator.index.blocks import PLANS
+from aggregator.index.blocks import PLAN
 from aggregator.index.codec import postings, record_codec
 from aggregator.settings import Settings
 from aggregator.store import pipelining
@@ -155,7 +155,7 @@ def check_bucket(data: bytes) -> None:
         numbers = postings.top_by_terms(entries, terms, np.array([1.0, 0.5]))
         rest_bytes = postings.TERM_REMAINDER_BYTES
     else:
-        probes = PLANS["4x16"].probe_plan(5, 7)
+        probes = PLAN.probe_plan(5, 7)
         buckets = [data, *[None] * (len(probes.flipped_bits) - 1)]
         numbers, distances = postings.numbers_within(buckets, probes, 7, 2)
         assert len(numbers) == len(distances) and (distances <= 7).all()

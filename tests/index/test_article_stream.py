@@ -48,7 +48,7 @@ def test_an_entry_is_completed_with_its_record() -> None:
 
     shared = {f.name for f in fields(StreamItem)} & {f.name for f in fields(ArticleRecord)} - {"terms"}
     assert {name: getattr(item, name) for name in shared} == {name: getattr(record, name) for name in shared}
-    assert len(shared) == 12 and item.title == RECORD.title
+    assert len(shared) == 11 and item.title == RECORD.title
     assert item.terms == (("port", 1.0), ("crane", OPENING_WEIGHT))
 
 

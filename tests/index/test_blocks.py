@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.index.blocks import DEFAULT_PLAN, MAX_RADIUS, PLANS, BlockPlan
-from tests.support.index_layout import block_values, bucket_probes, exact_radius, expected_candidates
+from aggregator.index.blocks import MAX_RADIUS, PLAN, BlockPlan
+from tests.support.index_layout import (
+    PLANS,
+    block_values,
+    bucket_probes,
+    exact_radius,
+    expected_candidates,
+    plan_name,
+)
 
 FINGERPRINTS = st.integers(0, 2**64 - 1)
 BIT_SETS = st.sets(st.integers(0, 63), max_size=MAX_RADIUS)
@@ -55,7 +62,7 @@ def test_probe_counts(plan: BlockPlan, fingerprint: int) -> None:
     """Each radius reads exactly the documented number of keys, none of them twice."""
     probes = [bucket_probes(plan, fingerprint, radius) for radius in range(MAX_RADIUS + 1)]
 
-    assert tuple(map(len, probes)) == KEYS_READ[plan.name]
+    assert tuple(map(len, probes)) == KEYS_READ[plan_name(plan)]
     assert all(len(set(keys)) == len(keys) for keys in probes)
 
 
@@ -73,10 +80,10 @@ def test_fewer_keys_would_miss_a_pair(plan: BlockPlan) -> None:
 
 def test_default_plan_cuts_hex_digits() -> None:
     """4x16 blocks are the four groups of four hex digits, first group first."""
-    assert DEFAULT_PLAN.name == "4x16"
-    assert exact_radius(DEFAULT_PLAN) == 3
-    assert block_values(DEFAULT_PLAN, 0x0123_4567_89AB_CDEF) == (0x0123, 0x4567, 0x89AB, 0xCDEF)
-    assert bucket_probes(DEFAULT_PLAN, 0x0123_4567_89AB_CDEF, 3) == [
+    assert PLANS["4x16"] == PLAN
+    assert exact_radius(PLAN) == 3
+    assert block_values(PLAN, 0x0123_4567_89AB_CDEF) == (0x0123, 0x4567, 0x89AB, 0xCDEF)
+    assert bucket_probes(PLAN, 0x0123_4567_89AB_CDEF, 3) == [
         (0, 0x0123),
         (1, 0x4567),
         (2, 0x89AB),
@@ -97,8 +104,8 @@ def test_uneven_plan_uses_all_bits() -> None:
 
 def test_expected_candidates() -> None:
     """A million random fingerprints: 61 records at radius 3, 1038 at 7 (4x16); 8x8 reads 31250."""
-    assert expected_candidates(DEFAULT_PLAN, 10**6, 3) == pytest.approx(4e6 / 2**16)
-    assert expected_candidates(DEFAULT_PLAN, 10**6, 7) == pytest.approx(68e6 / 2**16)
+    assert expected_candidates(PLAN, 10**6, 3) == pytest.approx(4e6 / 2**16)
+    assert expected_candidates(PLAN, 10**6, 7) == pytest.approx(68e6 / 2**16)
     assert expected_candidates(PLANS["8x8"], 10**6, 7) == pytest.approx(8e6 / 2**8)
 
 

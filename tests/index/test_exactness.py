@@ -12,15 +12,13 @@ from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.models import load_models
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.text import tokenizer
-from aggregator.app import open_service
 from aggregator.index import Index, keys
-from aggregator.index.blocks import MAX_RADIUS, PLANS, BlockPlan
+from aggregator.index.blocks import MAX_RADIUS, BlockPlan
 from aggregator.index.codec.postings import numbers_within
-from aggregator.settings import Settings
 from aggregator.store.base import Store
 from tests.index.radius import find_within_radius
 from tests.support.factories import edited, story
-from tests.support.index_layout import encode_posting
+from tests.support.index_layout import PLANS, encode_posting
 from tests.support.loaders import FIRST_MS, SPACE, fill
 
 Fingerprints = npt.NDArray[np.uint64]
@@ -65,12 +63,11 @@ def query_fingerprints(stored: Fingerprints) -> list[int]:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("make", [uniform, clustered, skewed])
-@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 async def test_a_lookup_finds_exactly_what_brute_force_finds(
-    store: Store, plan: BlockPlan, make: Callable[[], Fingerprints]
+    store: Store, make: Callable[[], Fingerprints]
 ) -> None:
     """At every radius 0 to 7, with distances; half of the articles are in a frozen segment."""
-    index = Index(store, [SPACE], plan=plan)
+    index = Index(store, [SPACE])
     stored = make()
     half = len(stored) // 2
     numbers = await fill(index, stored[:half].tolist())
@@ -113,14 +110,3 @@ def test_probed_buckets_hold_all_neighbors_and_the_filter_keeps_only_them(
 
     truth = [(n, (f ^ query).bit_count()) for n, f in enumerate(stored, 1)]
     assert list(zip(found.tolist(), distances.tolist(), strict=True)) == [t for t in truth if t[1] <= radius]
-
-
-async def test_each_plan_has_spaces_of_its_own() -> None:
-    """The setting reaches the index, and no space is used with two plans."""
-    spaces: list[set[str]] = []
-    for name, plan in PLANS.items():
-        async with open_service(Settings(store_url="memory", block_plan=name)) as service:
-            assert all(service.articles.index.plans[space] == plan for space in service.articles.index.spaces)
-            spaces.append(set(service.articles.index.spaces))
-
-    assert len(set.union(*spaces)) == sum(map(len, spaces))

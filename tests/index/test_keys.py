@@ -13,9 +13,9 @@ from aggregator.analysis.shingles import build_sketch, sketch_keys
 from aggregator.analysis.term_profile import encode_minor_terms
 from aggregator.domain import NO_SKETCH, Analysis, ArticleRecord
 from aggregator.index import keys
-from aggregator.index.blocks import MAX_RADIUS, PLANS, BlockPlan
+from aggregator.index.blocks import MAX_RADIUS, BlockPlan
 from aggregator.index.codec.postings import encode_term_postings
-from tests.support.index_layout import bucket_probes
+from tests.support.index_layout import PLANS, bucket_probes
 
 FINGERPRINTS = st.integers(0, 2**64 - 1)
 TAG = b"{en.3f2a.7}"

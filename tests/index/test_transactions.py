@@ -11,15 +11,13 @@ from aggregator.index.bindings import (
     decode_pointer,
     next_canonical,
 )
-from aggregator.index.blocks import DEFAULT_PLAN
 from aggregator.index.snapshot import SegmentStack
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.store.base import AppendMany, Delete, Put, StreamAdd, Transaction, ValueEquals
 from tests.index.helpers import TAG, binding_snapshot, group, match
 from tests.support.store_steps import append, length_equals
 
-PLANS_BY_SPACE = {"en.0000": DEFAULT_PLAN}
-SEGMENT = SegmentTransactions(SegmentStack("en.0000"), plans=PLANS_BY_SPACE)
+SEGMENT = SegmentTransactions(SegmentStack("en.0000"))
 
 
 def record(number: int, id_: str = "") -> ArticleRecord:
@@ -76,7 +74,7 @@ def test_exact_copy_gets_entries_when_it_outlives_its_original() -> None:
 
 def test_removed_keys_are_marked_absent_above_older_segments() -> None:
     """Deleting the key would uncover the value in the older segment; the mark has no time to live."""
-    above = SegmentTransactions(SegmentStack("en.0000", -1, 0), plans=PLANS_BY_SPACE)
+    above = SegmentTransactions(SegmentStack("en.0000", -1, 0))
     removed = binding_snapshot(1)
 
     assert Put(removed.key, keys.ABSENT) in above.delete(removed, group(1), None, []).writes

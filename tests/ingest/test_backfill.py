@@ -1,4 +1,4 @@
-"""Migration to another model or block plan: dual writes and backfill keep both spaces equal."""
+"""Migration to another model: dual writes and backfill keep both spaces equal."""
 
 import asyncio
 import random
@@ -17,7 +17,6 @@ from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, NotFound, Overloaded, StoreUnavailable, TakenDown
 from aggregator.index import Index, keys
 from aggregator.index.bindings import Binding
-from aggregator.index.blocks import PLANS
 from aggregator.ingest.backfill import (
     Backfill,
     BackfillStats,
@@ -49,8 +48,7 @@ class Process:
     def __init__(
         self, store: Store, serving: Analyzer, shadow: Analyzer | None, *, store_texts: bool = True
     ) -> None:
-        plans = dict.fromkeys(shadow.spaces, PLANS[shadow.plan_name]) if shadow else {}
-        self.index = Index(store, serving.spaces, plan=PLANS[serving.plan_name], shadow_plans=plans)
+        self.index = Index(store, serving.spaces, shadow_spaces=shadow.spaces if shadow else ())
         pools = AnalysisPools(AnalysisPool(serving), AnalysisPool(shadow) if shadow else None)
         self.dual_writer = build_dual_writer(self.index, pools)
         self.ingest = build_core(
@@ -89,7 +87,6 @@ class Process:
 
 CURRENT = Analyzer({"xx": HashedModel()})
 NEXT_MODEL = Analyzer({"xx": NextModel()})
-NEXT_PLAN = Analyzer({"xx": HashedModel()}, "5x13")
 
 
 async def assert_equal_spaces(store: Store, serving: Analyzer, shadow: Analyzer) -> None:
@@ -102,8 +99,7 @@ async def assert_equal_spaces(store: Store, serving: Analyzer, shadow: Analyzer)
     assert all(found is None or found[2] for found in copied.values())
 
 
-@pytest.mark.parametrize("shadow", [NEXT_MODEL, NEXT_PLAN], ids=["model", "plan"])
-async def test_a_backfilled_space_equals_the_serving_one(store: Store, shadow: Analyzer) -> None:
+async def test_a_backfilled_space_equals_the_serving_one(store: Store) -> None:
     """Verdicts, groups, updates and deletes from before the migration and during it."""
     earlier = Process(store, CURRENT, None)
     for id_, text in TEXTS.items():
@@ -111,7 +107,7 @@ async def test_a_backfilled_space_equals_the_serving_one(store: Store, shadow: A
     await earlier.post("a3", story(900, 12))
     await earlier.ingest.delete("a5")
 
-    process = Process(store, CURRENT, shadow)
+    process = Process(store, CURRENT, NEXT_MODEL)
     assert await process.post("n1", edited(story(2, 12), 77, 2)) == "duplicate"
     await process.ingest.delete("a1")
     await process.post("a2", story(901, 12))
@@ -120,7 +116,7 @@ async def test_a_backfilled_space_equals_the_serving_one(store: Store, shadow: A
     assert stats.not_copied == 0
     assert await process.post("n2", story(902, 12)) == "new"
     await process.ingest.delete("a6")
-    await assert_equal_spaces(store, CURRENT, shadow)
+    await assert_equal_spaces(store, CURRENT, NEXT_MODEL)
 
 
 async def test_after_the_switch_verdicts_stay(store: Store) -> None:
@@ -250,14 +246,22 @@ async def test_articles_posted_during_a_migration_need_no_kept_texts(store: Stor
         assert await switched.post(f"n{n}", edited(TEXTS[f"a{n}"], 5, 2)) == "duplicate"
 
 
-async def test_another_block_plan_needs_no_texts(store: Store) -> None:
-    """Only the blocks differ: the stored fingerprints suffice."""
-    earlier = Process(store, CURRENT, None, store_texts=False)
+async def test_languages_whose_model_stays_are_not_copied(store: Store) -> None:
+    """Their space is the same, so nothing is missing there, also without texts."""
+    analyzers = [
+        Analyzer({"en": model, "xx": HashedModel()}) for model in (HashedModel("en"), NextModel("en"))
+    ]
+    process = Process(store, analyzers[0], None, store_texts=False)
     for id_, text in TEXTS.items():
-        await earlier.post(id_, text)
+        await process.post(id_, text)
+    layout = AnalysisPools(*map(AnalysisPool, analyzers)).layout
+    index = Index(store, layout.spaces, shadow_spaces=layout.shadow_spaces)
+    writer = build_dual_writer(index, AnalysisPools(*map(AnalysisPool, analyzers)))
 
-    assert (await Process(store, CURRENT, NEXT_PLAN).backfill()).not_copied == 0
-    await assert_equal_spaces(store, CURRENT, NEXT_PLAN)
+    assert writer is not None and layout.shadow_spaces == analyzers[1].spaces[:1]
+    assert await count_without_text(index, writer) == 0
+    stats = await Backfill(index, writer, lambda _: None).from_store()
+    assert (stats.examined, stats.not_copied) == (len(TEXTS), 0)
 
 
 @pytest.mark.integration

@@ -190,7 +190,7 @@ async def test_a_process_that_cannot_start_is_retried_with_doubling_pauses(
     stop = asyncio.Event()
     settings = Settings(store_url=f"redis://127.0.0.1:{free_port}")
     supervising = asyncio.create_task(
-        keep_background_running(settings, IndexLayout(("xx.0",), "4x16", {}), tmp_path, RestartCounts(), stop)
+        keep_background_running(settings, IndexLayout(("xx.0",)), tmp_path, RestartCounts(), stop)
     )
     async with asyncio.timeout(HANG_LIMIT_S):
         while len(caplog.messages) < 2:  # noqa: ASYNC110  another process
@@ -212,7 +212,7 @@ async def test_a_process_that_is_killed_during_its_start_is_replaced(
     stop, restarts = asyncio.Event(), RestartCounts()
     supervising = asyncio.create_task(
         keep_background_running(
-            Settings(store_url=valkey_url), IndexLayout(("xx.0",), "4x16", {}), tmp_path, restarts, stop
+            Settings(store_url=valkey_url), IndexLayout(("xx.0",)), tmp_path, restarts, stop
         )
     )
     killed: set[int] = set()

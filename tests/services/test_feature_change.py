@@ -51,7 +51,7 @@ async def test_a_service_moves_from_hashed_features_to_the_shipped_ones(
             async with session.post(f"{site}/v1/articles/batch", data="\n".join(lines)) as response:
                 assert response.status == 200, await response.text()
                 answers = [json.loads(line) for line in (await response.text()).splitlines()]
-            assert {answer["space"] for answer in answers} == {space_name("en", model, "4x16")}
+            assert {answer["space"] for answer in answers} == {space_name("en", model)}
             # By a worker and by the process itself: one fingerprint, so the copy of a text is found.
             before = await post(site, "c0", texts["a0"] + " Corrected.")
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,16 +65,6 @@ def other_model(tmp_path: Path) -> str:
     return str(out.parent)
 
 
-@pytest.fixture(params=["model", "block plan"])
-def former(request: pytest.FixtureRequest) -> Iterator[tuple[dict[str, str], str, str]]:
-    """The settings that the articles are stored with, how the service names them, what the doctor adds."""
-    if request.param == "model":
-        other_model = request.getfixturevalue("other_model")
-        yield {"models_dir": other_model}, "another models_dir, which", f"models_dir={other_model}."
-    else:
-        yield {"block_plan": "5x13"}, "block_plan=5x13 reads it", ""
-
-
 def as_options(settings: dict[str, str]) -> list[str]:
     """Settings as command-line options."""
     return [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
@@ -102,10 +91,10 @@ async def test_articles_of_other_settings_are_reported_and_carried_over(
     valkey_url: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    former: tuple[dict[str, str], str, str],
+    other_model: str,
 ) -> None:
     """300 articles: named by readiness and doctor, then found under their ids; the same when going back."""
-    settings, named, added = former
+    settings = {"models_dir": other_model}
     store, articles = ("--store", valkey_url), write_articles(tmp_path / "articles.jsonl")
     environment = pytest.MonkeyPatch()
     environment.setenv("AGGREGATOR_STORE_TEXTS", "true")
@@ -121,7 +110,7 @@ async def test_articles_of_other_settings_are_reported_and_carried_over(
             detail = json.loads(body)["detail"]
             assert status == 503
             assert "The store holds about 300 articles (arrived 2" in detail
-            assert named in detail
+            assert "another models_dir, which" in detail
             assert str(tmp_path) not in detail
             assert "`aggregator reindex`" in detail
             assert (await get(f"{url}/v1/articles/a7"))[0] == 503, "not 404"
@@ -132,7 +121,7 @@ async def test_articles_of_other_settings_are_reported_and_carried_over(
             assert await command("doctor", "--store-url", valkey_url, port) == 1
             found = capsys.readouterr().out
             assert f"wrong  index     {detail}" in found
-            assert added in found
+            assert f"models_dir={other_model}." in found
             assert await command("reindex", *store, "--no-progress") == 0
             assert "300 articles examined, 0 could not be copied" in capsys.readouterr().err
 
@@ -189,9 +178,11 @@ async def test_without_texts_nothing_is_said_to_be_copied(
 
 
 @pytest.mark.services
-async def test_what_the_former_version_stores_and_deletes_meanwhile_is_carried_over(valkey_url: str) -> None:
+async def test_what_the_former_version_stores_and_deletes_meanwhile_is_carried_over(
+    valkey_url: str, other_model: str
+) -> None:
     """It serves during the copy; a second run copies the rest, and until then it is reported."""
-    former = load(overrides={"store_url": valkey_url, "block_plan": "5x13", "store_texts": True})
+    former = load(overrides={"store_url": valkey_url, "models_dir": other_model, "store_texts": True})
     present = load(overrides={"store_url": valkey_url, "store_texts": True})
     articles = [Article(id=id_, text=text, lang="en") for id_, text in list(TEXTS.items())[:20]]
     async with open_service(former) as serving_one:

@@ -1,10 +1,11 @@
-"""Migration to another block plan under a running service; the backfill is killed and repeated."""
+"""Migration to another model under a running service; the backfill is killed and repeated."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -12,16 +13,16 @@ import pytest
 import redis.asyncio as redis
 
 from aggregator.store.embedded import EmbeddedServer
-from tests.support.factories import edited, story
+from tests.support.factories import edited, story, write_model
 from tests.support.server_fixture import serving
 from tests.support.stores import direct_async_client
 
 ARTICLES = 150
 
 
-async def reindex(store: str, *, kill: bool = False) -> tuple[int, str]:
+async def reindex(store: str, models: Path, *, kill: bool = False) -> tuple[int, str]:
     """Exit code and output of the command; ``kill``: SIGKILL once it has copied something."""
-    options = ["--store", store, "--migration-block-plan", "5x13", "--no-progress"]
+    options = ["--store", store, "--migration-models-dir", str(models), "--no-progress"]
     async with direct_async_client(store) as client:
         before = await copied(client)
         process = await asyncio.create_subprocess_exec(
@@ -42,9 +43,12 @@ async def copied(client: redis.Redis) -> int:
 
 
 @pytest.mark.services
-async def test_a_migration_with_a_killed_backfill_loses_no_article(own_server: EmbeddedServer) -> None:
+async def test_a_migration_with_a_killed_backfill_loses_no_article(
+    own_server: EmbeddedServer, tmp_path: Path
+) -> None:
     """Articles keep their verdicts during the backfill, after the switch and after switching back."""
     url = own_server.url
+    write_model(tmp_path)
     texts = {f"a{n}": story(n, 20) for n in range(ARTICLES)}
 
     async def post(session: aiohttp.ClientSession, site: str, id_: str, text: str) -> str:
@@ -57,10 +61,10 @@ async def test_a_migration_with_a_killed_backfill_loses_no_article(own_server: E
         async with serving("--store-texts", store_url=url, log_level="ERROR") as site:
             before = {id_: await post(session, site, id_, text) for id_, text in texts.items()}
 
-        change: dict[str, Any] = {"store_url": url, "migration_block_plan": "5x13", "log_level": "ERROR"}
+        change: dict[str, Any] = {"store_url": url, "migration_models_dir": tmp_path, "log_level": "ERROR"}
         async with serving("--store-texts", **change) as site:
-            assert (await reindex(url, kill=True))[0] == -signal.SIGKILL
-            backfill = asyncio.create_task(reindex(url))
+            assert (await reindex(url, tmp_path, kill=True))[0] == -signal.SIGKILL
+            backfill = asyncio.create_task(reindex(url, tmp_path))
             copies = {f"c{n}": edited(texts[f"a{n}"], n) for n in range(40)}
             meanwhile = {id_: await post(session, site, id_, text) for id_, text in copies.items()}
             code, output = await backfill

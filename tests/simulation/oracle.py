@@ -16,13 +16,11 @@ from aggregator.domain import Match, Outcome
 from aggregator.index import keys
 from aggregator.index.article_stream import decode_stream_entry, to_stream_item
 from aggregator.index.bindings import Binding, decode_binding, decode_pointer, source_hash
-from aggregator.index.blocks import PLANS
+from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import SKETCH_REMAINDER_BYTES, decode_numbers
 from aggregator.index.codec.record_codec import decode_record
 from aggregator.store.memory import MemoryStore
 from tests.support.index_layout import block_values
-
-PLAN = PLANS["4x16"]
 
 
 @dataclass

@@ -16,6 +16,7 @@ from aggregator.errors import AggregatorError, NotFound, StoreUnavailable
 from aggregator.index import Index, keys
 from aggregator.index import snapshot as snapshot_module
 from aggregator.index.bindings import decode_binding
+from aggregator.index.blocks import PLAN
 from aggregator.index.upkeep.compaction import Compactor
 from aggregator.index.upkeep.maintenance import SegmentMaintenance
 from aggregator.index.upkeep.sketch_rehash import SketchRehash
@@ -438,7 +439,7 @@ class World:
 class SmallCompactor(Compactor):
     """Compacts only the buckets that the texts of the simulation can use."""
 
-    def _bucket_keys(self, space: str, sketch_bits: int) -> Iterator[bytes]:
+    def _bucket_keys(self, sketch_bits: int) -> Iterator[bytes]:
         return iter(_all_bucket_keys(sketch_bits))
 
 
@@ -466,7 +467,7 @@ def _all_bucket_keys(sketch_bits: int) -> tuple[bytes, ...]:
     for text in TEXTS:
         for lang in ("en", "fr"):
             analyzed = analysis(text, lang)
-            blocks = enumerate(block_values(oracle.PLAN, analyzed.fingerprint))
+            blocks = enumerate(block_values(PLAN, analyzed.fingerprint))
             found.update((keys.block_bucket(b"", block, value), None) for block, value in blocks)
             found.update(dict.fromkeys(keys.sketch_buckets(b"", keys.wording_keys(analyzed), sketch_bits)))
     return tuple(found)

@@ -6,10 +6,14 @@ The core is the production wiring (``wiring.build_core``) with real analysis and
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import HashedModel
+from aggregator.analysis.features import FeatureModel, HashedModel
+from aggregator.analysis.text.tokenizer import tokenizer_recipe
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError
@@ -26,6 +30,7 @@ from aggregator.queries.headline_index import HeadlineIndex
 from aggregator.queries.related import RelatedArticles
 from aggregator.queries.search import ArticleSearch
 from aggregator.store.base import Store, Transaction
+from aggregator_lab.model_writing import save
 from tests.support.wiring import build_core
 
 START_MS = 1_780_000_000_000
@@ -154,3 +159,10 @@ def core(
         batch_articles=batch_articles,
     )
     return Core(built.index, built.ingest, built.related, built.explain, built.search, clock)
+
+
+def write_model(directory: Path, group: str = "xx") -> None:
+    """A model to migrate to, with one word; of other texts the fingerprint is that of hashed words."""
+    ones, offset = np.ones((1, 64), np.float32), np.zeros(64)
+    model = FeatureModel(group, ("marmoset",), ones[0, :1], ones, offset, tokenizer_recipe(group))
+    save(model, directory / f"{group}.model")

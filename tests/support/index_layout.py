@@ -10,6 +10,14 @@ import numpy.typing as npt
 from aggregator.index.blocks import MAX_RADIUS, BlockPlan
 from aggregator.index.codec.postings import encode_postings
 
+# Plans to compare; the index has one, 4x16.
+PLANS = {"4x16": BlockPlan((16,) * 4), "5x13": BlockPlan((13,) * 4 + (12,)), "8x8": BlockPlan((8,) * 8)}
+
+
+def plan_name(plan: BlockPlan) -> str:
+    """Number of blocks and their largest width: "4x16"."""
+    return f"{len(plan.widths)}x{max(plan.widths)}"
+
 
 def exact_radius(plan: BlockPlan) -> int:
     """The largest radius served by reading each block's own value only: blocks - 1, at most 7."""

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.index.blocks import BlockPlan, ProbePlan
+from aggregator.index.blocks import PLAN, ProbePlan
 from aggregator.index.keys import SKETCH_BUCKET_BITS, TERM_REMAINDER_BITS
 from aggregator.store.decoding import corrupt_error
 
@@ -342,9 +342,8 @@ def compact_bucket(bucket: bytes, remainder_bytes: int, floor: int, dead: Articl
     return np.frombuffer(bucket, f"V{remainder_bytes + NUMBER_BYTES}")[~gone].tobytes()
 
 
-def remainder_sizes(plan: BlockPlan) -> dict[bytes, int]:
-    """Bytes of a remainder by the kind of the bucket (``keys.kind_of``)."""
-    return {b"b": plan.remainder_bytes, b"s": SKETCH_REMAINDER_BYTES, b"t": TERM_REMAINDER_BYTES}
+# Bytes of a remainder by the kind of the bucket (``keys.kind_of``).
+REMAINDER_SIZES = {b"b": PLAN.remainder_bytes, b"s": SKETCH_REMAINDER_BYTES, b"t": TERM_REMAINDER_BYTES}
 
 
 def decode_numbers(bucket: bytes, remainder_bytes: int) -> ArticleNumbers:

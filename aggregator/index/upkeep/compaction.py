@@ -17,12 +17,8 @@ import msgspec
 import numpy as np
 
 from aggregator.index import Index, keys
-from aggregator.index.codec.postings import (
-    NUMBER_BYTES,
-    ArticleNumbers,
-    compact_bucket,
-    remainder_sizes,
-)
+from aggregator.index.blocks import PLAN
+from aggregator.index.codec.postings import NUMBER_BYTES, REMAINDER_SIZES, ArticleNumbers, compact_bucket
 from aggregator.index.snapshot import SegmentStack
 from aggregator.store.base import Delete, LengthsUnchanged, Put, Transaction
 from aggregator.store.decoding import decode_value
@@ -92,23 +88,22 @@ class Compactor:
         """Yields the position after each chunk."""
         tag = keys.tag(stack.space, number)
         width = stack.sketch_widths[number - stack.first]
-        buckets = islice(self._bucket_keys(stack.space, width.bits), position, None)
+        buckets = islice(self._bucket_keys(width.bits), position, None)
         while chunk := [tag + key for key in islice(buckets, self._keys_per_chunk)]:
             await self._compact_buckets(chunk, stack.floor, dead)
             position += len(chunk)
             yield position
 
-    def _bucket_keys(self, space: str, sketch_bits: int) -> Iterator[bytes]:
-        return keys.all_buckets(self._index.plans[space].widths, sketch_bits)
+    def _bucket_keys(self, sketch_bits: int) -> Iterator[bytes]:
+        return keys.all_buckets(PLAN.widths, sketch_bits)
 
     async def _compact_buckets(self, bucket_keys: Sequence[bytes], floor: int, dead: ArticleNumbers) -> None:
         values = await self._store.read(bucket_keys)
-        sizes = remainder_sizes(self._index.plans[keys.space_of(bucket_keys[0])])
         changes = []
         for key, value in zip(bucket_keys, values, strict=True):
             if value is None:
                 continue
-            remainder_bytes = sizes[keys.kind_of(key)]
+            remainder_bytes = REMAINDER_SIZES[keys.kind_of(key)]
             left = compact_bucket(value, remainder_bytes, floor, dead)
             changes.append(
                 Transaction((LengthsUnchanged((key,), (value,)),), (Put(key, left) if left else Delete(key),))

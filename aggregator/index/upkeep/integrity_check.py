@@ -21,7 +21,8 @@ from aggregator.domain import article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.index import Index, keys
 from aggregator.index.bindings import decode_binding
-from aggregator.index.codec.postings import decode_numbers, decode_remainders, distinct, remainder_sizes
+from aggregator.index.blocks import PLAN
+from aggregator.index.codec.postings import REMAINDER_SIZES, decode_numbers, decode_remainders, distinct
 from aggregator.index.codec.record_codec import decode_record_uncached
 from aggregator.index.snapshot import SegmentStack
 from aggregator.time_units import MINUTE_MS
@@ -76,7 +77,6 @@ class _IntegrityCheck:
         self._space = space
         self._now_ms = now_ms
         self._report = IntegrityReport(space)
-        self._plan = index.plans[space]
         self._tags: tuple[bytes, ...] = ()
         # Rows of the records, ascending by number.
         self._numbers: Numbers = np.empty(0, np.uint64)
@@ -98,7 +98,7 @@ class _IntegrityCheck:
         floor = self._index.retention.stable_floor(stack)
         end = article_number_at(self._now_ms - MINUTE_MS)
         await self._read_records()
-        self._seen = np.zeros((len(self._plan.widths), len(self._numbers)), bool)
+        self._seen = np.zeros((len(PLAN.widths), len(self._numbers)), bool)
         for tag in self._tags:
             async for found in self._store.scan_batches(tag):
                 checked = [key for key in found if _CHECKED_SUFFIX.fullmatch(key, len(tag))]
@@ -157,7 +157,7 @@ class _IntegrityCheck:
             self._check_binding(value)
             return
         block, _, digits = suffix[1:].rpartition(b":")
-        remainder_bytes = remainder_sizes(self._plan)[kind]
+        remainder_bytes = REMAINDER_SIZES[kind]
         try:
             numbers = decode_numbers(value, remainder_bytes)
             remainders = decode_remainders(value, remainder_bytes)
@@ -169,7 +169,7 @@ class _IntegrityCheck:
         bucket = int(digits, 16)
         rows, known = self._find_rows(numbers)
         if kind == b"b":
-            fingerprints = self._plan.join(int(block, 16), bucket, remainders)
+            fingerprints = PLAN.join(int(block, 16), bucket, remainders)
             agree = self._fingerprints[rows] == fingerprints[known]
             self._seen[int(block, 16), rows[agree]] = True
         elif kind == b"s":

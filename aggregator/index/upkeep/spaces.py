@@ -1,7 +1,7 @@
 """Spaces in the store: their registry, and the readiness check for stored articles that nobody reads.
 
 One key maps the name of each space to a ``StoredSpace``; a service adds its spaces before it stores an
-article. With another model, recipe or block plan it reads other spaces, and ids of the former ones would be
+article. With another model or recipe it reads other spaces, and ids of the former ones would be
 unknown, their copies new. So it is not ready while a space with articles is not **covered**: read, or copied
 completely to covered spaces (``covered_spaces``).
 """
@@ -18,7 +18,7 @@ from aggregator import __version__
 from aggregator.analysis.analyzer import SpaceParts, group_of
 from aggregator.domain import arrival_ms_of
 from aggregator.index import keys
-from aggregator.index.blocks import PLANS
+from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import NUMBER_BYTES, decode_numbers, distinct
 from aggregator.index.segments import Segments, scan_block
 from aggregator.store.base import Store
@@ -43,7 +43,6 @@ class StoredSpace(msgspec.Struct, frozen=True, omit_defaults=True):
 
     model: str = ""
     recipe: str = ""
-    plan: str = ""
     models_dir: str = ""
     program: str = ""
     copied_to: tuple[str, ...] = ()
@@ -56,7 +55,7 @@ _FORMAT = ValueFormat[Registry](msgspec.msgpack.Decoder(Registry), "The list of 
 
 def describe(parts: SpaceParts, models_dir: str) -> StoredSpace:
     """The entry of a space that this version of the program writes."""
-    return StoredSpace(parts.model, parts.recipe, parts.plan, models_dir, __version__)
+    return StoredSpace(parts.model, parts.recipe, models_dir, __version__)
 
 
 def registry_of(store: Store) -> StoredValue[Registry]:
@@ -217,17 +216,11 @@ class ForeignIndex:
             return "it is the former index of a migration that `aggregator reindex` has not completed"
         if own.recipe and entry.recipe != own.recipe:
             return f"version {entry.program or 'unknown'} wrote it with another recipe of text analysis"
-        settings = []
-        if entry.model != own.model:
-            where = (
-                "another models_dir, which `aggregator doctor` shows"
-                if entry.models_dir
-                else "an unset models_dir"
-            )
-            settings.append(f"{where} (model {entry.model}, version {entry.program or 'unknown'})")
-        if entry.plan != own.plan:
-            settings.append(f"block_plan={entry.plan}")
-        return f"{' with '.join(settings) or 'an earlier version of these settings'} reads it"
+        if entry.model == own.model:
+            return "an earlier version of these settings reads it"
+        where = "another models_dir, which `aggregator doctor` shows"
+        where = where if entry.models_dir else "an unset models_dir"
+        return f"{where} (model {entry.model}, version {entry.program or 'unknown'}) reads it"
 
     def _serving_if_shadow(self, space: str) -> tuple[str, ...]:
         """A new shadow space contains only copies of the serving spaces' articles."""
@@ -245,10 +238,10 @@ class ForeignIndex:
 async def count_articles(store: Store, space: str, entry: StoredSpace) -> ForeignSpace:
     """The articles of a space, estimated from a sample; exact copies that share entries are not counted."""
     step = SAMPLING_STEP
-    numbers = await _posted_numbers(store, space, entry.plan, step)
+    numbers = await _posted_numbers(store, space, step)
     if len(numbers) < MIN_SAMPLED_ARTICLES:
         step = 1
-        numbers = await _posted_numbers(store, space, entry.plan, step)
+        numbers = await _posted_numbers(store, space, step)
     if not len(numbers):
         return ForeignSpace(space, entry, 0)
     # Entries of articles that have left or expired remain: those that have a record are stored.
@@ -261,18 +254,15 @@ async def count_articles(store: Store, space: str, entry: StoredSpace) -> Foreig
     return ForeignSpace(space, entry, articles, arrival_ms_of(stored[0]), arrival_ms_of(stored[-1]))
 
 
-async def _posted_numbers(
-    store: Store, space: str, plan_name: str, step: int
-) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    plan = PLANS.get(plan_name, PLANS["4x16"])
+async def _posted_numbers(store: Store, space: str, step: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     head = await Segments(store).head(space)
-    entry_bytes = plan.remainder_bytes + NUMBER_BYTES
+    entry_bytes = PLAN.remainder_bytes + NUMBER_BYTES
     found = [np.empty(0, np.uint64)]
     for segment in range(head.first, head.last + 1):
-        async for _, bucket in scan_block(store, keys.tag(space, segment), 0, plan.widths[0], step):
+        async for _, bucket in scan_block(store, keys.tag(space, segment), 0, PLAN.widths[0], step):
             if bucket:
                 whole = bucket[: len(bucket) // entry_bytes * entry_bytes]
-                found.append(decode_numbers(whole, plan.remainder_bytes))
+                found.append(decode_numbers(whole, PLAN.remainder_bytes))
     return distinct(np.concatenate(found))
 
 

@@ -35,7 +35,7 @@ from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis, Answer, Article, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
-from aggregator.index.blocks import PLANS
+from aggregator.index.blocks import PLAN
 from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
@@ -179,7 +179,7 @@ def most_expensive(profile: cProfile.Profile, count: int) -> list[str]:
 async def run(url: str, args: argparse.Namespace) -> list[dict[str, Any]]:
     """Run all measurements."""
     analyses: dict[str, Analysis] = {}
-    layout = Packed(url, PLANS["4x16"])
+    layout = Packed(url, PLAN)
     layout.load(fingerprints.uniform(int(args.stored)))
     server = Server(redis.Redis.from_url(url))
     first, second = PreparedIngest(url, analyses), PreparedIngest(url, analyses)

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import uvloop
 
-from aggregator.index.blocks import PLANS
+from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import NUMBER_BYTES
 from aggregator.store.embedded import EmbeddedServer
 from tests.benchmarks.indexing import bulk, fingerprints
@@ -43,7 +43,7 @@ from tests.benchmarks.indexing.layouts import Packed, Sets
 from tests.benchmarks.indexing.measure import Latency, Server, latency
 from tests.benchmarks.indexing.other_indexes import FaissFlat, FaissMultiHash, MinHashLsh, SimhashIndex
 from tests.support.cpu_spinner import add_option, awake
-from tests.support.index_layout import bucket_probes, expected_candidates
+from tests.support.index_layout import PLANS, bucket_probes, expected_candidates
 from tests.support.processes import resident_bytes
 
 CHECKED = 20  # queries compared with an exhaustive scan
@@ -220,7 +220,7 @@ async def real_news() -> dict[str, Any]:
     if not len(stored):
         print(f"\nreal news: not run, {what}")
         return {"not_run": what}
-    plan = PLANS["4x16"]
+    plan = PLAN
     entry = plan.remainder_bytes + NUMBER_BYTES
     sizes = [len(packed) // entry for _, _, packed in bulk.buckets(plan, stored)]
     print(f"\n{len(stored):,} fingerprints of {what}, shipped English model")

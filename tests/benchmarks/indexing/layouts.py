@@ -8,7 +8,8 @@ import numpy as np
 import redis
 
 from aggregator.index import Index, keys
-from aggregator.index.blocks import BlockPlan
+from aggregator.index.blocks import PLAN, BlockPlan
+from aggregator.index.codec.postings import numbers_within
 from aggregator.store.redis import open_redis_store
 from tests.benchmarks.indexing import bulk
 from tests.benchmarks.indexing.fingerprints import Fingerprints
@@ -20,13 +21,13 @@ INSERTS = 1_000  # fingerprints per round trip when they are added one by one
 
 
 class Packed:
-    """Packed entries in string buckets; look-ups are those of the service."""
+    """Packed entries in string buckets; under the plan of the service its look-ups."""
 
     def __init__(self, url: str, plan: BlockPlan) -> None:
         self.client = redis.Redis.from_url(url)
         self._plan = plan
         self._store = open_redis_store(url)
-        self._index = Index(self._store, [SPACE], plan=plan)
+        self._index = Index(self._store, [SPACE])
         self._tag = keys.tag(SPACE, 0)
 
     def load(self, fingerprints: Fingerprints) -> None:
@@ -51,7 +52,12 @@ class Packed:
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
         """One round trip."""
-        numbers, _ = await find_within_radius(self._index, SPACE, fingerprint, radius)
+        if self._plan == PLAN:
+            numbers, _ = await find_within_radius(self._index, SPACE, fingerprint, radius)
+        else:
+            probes = self._plan.probe_plan(fingerprint, radius)
+            buckets = await self._store.read(keys.block_buckets(self._tag, [probes]))
+            numbers, _ = numbers_within(buckets, probes, radius, 0)
         return numbers  # type: ignore[return-value]
 
     async def close(self) -> None:

@@ -27,14 +27,14 @@ import numpy.typing as npt
 import uvloop
 
 from aggregator.index import keys
-from aggregator.index.blocks import PLANS, BlockPlan
+from aggregator.index.blocks import BlockPlan
 from aggregator.index.codec.postings import NUMBER_BYTES, numbers_within
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
 from tests.benchmarks.indexing import fingerprints
 from tests.benchmarks.indexing.fingerprints import Fingerprints
 from tests.benchmarks.indexing.layouts import SPACE, Packed
-from tests.support.index_layout import bucket_probes, exact_radius, expected_candidates
+from tests.support.index_layout import PLANS, bucket_probes, exact_radius, expected_candidates, plan_name
 
 PAPER_CANDIDATES = {"8x8": 262_144, "5x13": 5_120, "4x16": 512}
 PAPER_S = {"5x13": 0.0197, "4x16": 0.0036}
@@ -98,7 +98,7 @@ async def measure_plan(
     lines = [
         await measure_look_up(url, plan, stored, exact_radius(plan), "own values", queries, numbers, bits)
     ]
-    if plan.name == "4x16":
+    if plan_name(plan) == "4x16":
         three = bits == 3
         selected = queries[three], numbers[three], bits[three]
         lines.append(await measure_look_up(url, plan, stored, 3, "ours r<=3", *selected))
@@ -129,12 +129,12 @@ async def measure_look_up(
         candidates[i] = sum(len(b) for b in buckets if b) // (plan.remainder_bytes + NUMBER_BYTES)
         found[i] = numbers[i] in near
     await store.close()
-    paper = PAPER_CANDIDATES[plan.name] if look_up == "own values" else None
+    paper = PAPER_CANDIDATES[plan_name(plan)] if look_up == "own values" else None
     result = Line(
-        plan.name, look_up, len(bucket_probes(plan, 0, radius)), paper,
+        plan_name(plan), look_up, len(bucket_probes(plan, 0, radius)), paper,
         expected_candidates(plan, stored, radius),
         float(candidates.mean()),
-        float(taken.mean()), float(np.median(taken)), PAPER_S.get(plan.name) if paper else None,
+        float(taken.mean()), float(np.median(taken)), PAPER_S.get(plan_name(plan)) if paper else None,
         _share(found[bits == 3]), _share(found[bits == 7]),
     )  # fmt: skip
     show(result)

@@ -14,6 +14,7 @@ import redis
 
 from aggregator.domain import Analysis, Article
 from aggregator.index import Index, keys
+from aggregator.index.blocks import PLAN
 from aggregator.index.codec.postings import (
     NUMBER_BYTES,
     SKETCH_REMAINDER_BYTES,
@@ -41,7 +42,7 @@ async def read_sizes(
     store = open_redis_store(url, socket_timeout_s=HANG_LIMIT_S)
     index = Index(store, spaces, retention_ms=90 * DAY_MS, segment_max_articles=UNLIMITED)
     entry_bytes = {
-        "block": index.plans[space].remainder_bytes + NUMBER_BYTES,
+        "block": PLAN.remainder_bytes + NUMBER_BYTES,
         "sketch": SKETCH_REMAINDER_BYTES + NUMBER_BYTES,
         "term": TERM_REMAINDER_BYTES + NUMBER_BYTES,
     }

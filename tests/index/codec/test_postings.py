@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
-from aggregator.index.blocks import PLANS, BlockPlan
+from aggregator.index.blocks import BlockPlan
 from aggregator.index.codec.postings import (
     appended_sharing,
     appended_within,
@@ -28,7 +28,7 @@ from aggregator.index.codec.postings import (
     shares_of_terms,
     top_by_terms,
 )
-from tests.support.index_layout import encode_posting
+from tests.support.index_layout import PLANS, encode_posting
 
 words = st.integers(0, 2**64 - 1)
 entries = st.lists(st.tuples(words, st.integers(0, 40)), max_size=40)

@@ -45,7 +45,7 @@ class SmallRehash(SketchRehash):
 class SmallCompactor(Compactor):
     """Compacts only the sketch buckets of ``KEYS``."""
 
-    def _bucket_keys(self, space: str, sketch_bits: int) -> Iterator[bytes]:
+    def _bucket_keys(self, sketch_bits: int) -> Iterator[bytes]:
         return iter(sorted(set(keys.sketch_buckets(b"", KEYS, sketch_bits))))
 
 

@@ -6,10 +6,10 @@ import asyncio
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
+from aggregator.analysis.models import load_term_idf
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Article
 from aggregator.index import Index, keys
-from aggregator.index.blocks import PLANS
 from aggregator.index.upkeep.spaces import (
     ForeignIndex,
     Registry,
@@ -28,7 +28,7 @@ from tests.support.factories import Clock, in_process, story
 from tests.support.store_steps import scan
 from tests.support.wiring import build_core
 
-CURRENT, OTHER = Analyzer({"xx": HashedModel()}), Analyzer({"xx": HashedModel()}, "5x13")
+CURRENT, OTHER = (Analyzer({"xx": HashedModel(term_idf=idf)}) for idf in (None, load_term_idf()))
 (CURRENT_SPACE,), (OTHER_SPACE,) = CURRENT.spaces, OTHER.spaces
 
 
@@ -45,7 +45,7 @@ def checker(store: Store, serving: Analyzer, shadow: Analyzer | None = None) -> 
 
 async def post(store: Store, analyzer: Analyzer, *ids: int) -> None:
     """Store articles."""
-    index = Index(store, analyzer.spaces, plan=PLANS[analyzer.plan_name])
+    index = Index(store, analyzer.spaces)
     ingest = build_core(index, in_process(analyzer), Policy(), clock=Clock()).ingest
     for n in ids:
         await ingest.submit(Article(id=f"a{n}", text=story(n, 12), lang="eo"))
@@ -62,9 +62,7 @@ async def test_articles_of_other_settings_are_reported(store: Store) -> None:
     sentence = await unread.check()
     assert sentence is not None
     assert sentence.startswith("The store holds about 20 articles (arrived 2")
-    assert (
-        f"of the index {OTHER_SPACE}, which these settings do not read: block_plan=5x13 reads it" in sentence
-    )
+    assert f"of the index {OTHER_SPACE}, which these settings do not read: an unset models_dir" in sentence
     assert unread.articles == 20
     assert "about 20 articles" in str(await checker(store, CURRENT).check()), "once registered"
     assert await checker(store, OTHER).check() is None

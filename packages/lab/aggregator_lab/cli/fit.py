@@ -44,9 +44,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             )
     if args.card:
         Path(args.card).write_text(card, encoding="utf-8")
-    index = space_name(model.group, model, settings.block_plan)
+    index = space_name(model.group, model)
     print(
-        f"{args.out}: index {index} (model {model.id}, block plan {settings.block_plan}), features "
+        f"{args.out}: index {index} (model {model.id}), features "
         f"{args.features}, {contents}, {out.stat().st_size / 1e6:.1f} MB. "
         "To use it, pass its directory as --models-dir.",
         file=sys.stderr,

@@ -17,11 +17,10 @@ import numpy as np
 from aggregator.analysis.shingles import estimate_overlaps
 from aggregator.dedup.policy import Policy
 from aggregator.domain import Analysis
-from aggregator.index.blocks import DEFAULT_PLAN
+from aggregator.index.blocks import PLAN
 
 RADII = (3, 7)
 SAMPLED_LOOKUPS = 500
-PLAN = DEFAULT_PLAN
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,8 +129,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _change("POST", "/desks/{id}", desk_pages.change, "changeDesk", TAG_PAGES, {200: "text/html", 303: None},
         errors=(409,)),
     _page("/webhooks", webhook_pages.webhook_list, "webhooksPage", permission="editor"),
-    _change("POST", "/webhooks", webhook_pages.create, "createWebhook", TAG_PAGES, {200: "text/html"},
-        errors=(409,)),
     _page("/webhooks/{id}", webhook_pages.webhook, "webhookPage", permission="editor"),
     _change("POST", "/webhooks/{id}", webhook_pages.change, "changeWebhook", TAG_PAGES, {303: None}),
     _page("/compare", search_pages.compare, "compare"),

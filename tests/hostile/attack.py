@@ -139,7 +139,7 @@ def desk_requests() -> Iterator[tuple[str, bytes, str]]:
     """Path, body and media type of requests that make desks, targets and webhooks."""
     fields = {
         "/desks": ("action", "name", "terms", "sources", "min_size", "quiet_from", "time_zone", "address"),
-        "/webhooks": ("action", "url", "query", "format", "next"),
+        "/webhooks/unknown": ("action", "delivery", "next"),
     }
     needed = {"action": "add", "name": "Bridges", "kind": "slack", "url": "https://hook.example/"}
     for odd in ODD_TEXTS:

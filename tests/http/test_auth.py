@@ -68,7 +68,6 @@ ADMITTED_ROLES = {
     "deskPage": "reader editor admin",
     "changeDesk": "editor admin",
     "webhooksPage": "editor admin",
-    "createWebhook": "editor admin",
     "webhookPage": "editor admin",
     "changeWebhook": "editor admin",
     "postWebhook": "editor admin",

@@ -10,15 +10,24 @@ from aggregator.contract import requests, responses
 from aggregator.contract.encoding import fields_of, to_datetime, to_datetime_or_none
 from aggregator.errors import Conflict
 from aggregator.events.webhooks.sender import validate_url
-from aggregator.events.webhooks.subscriptions import PayloadFormat, Subscription
+from aggregator.events.webhooks.subscriptions import Subscription
 from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.endpoint import created
 from aggregator.http.handlers.events import canonical_query_string, parse_filter
 
 
-async def post(request: web.Request, body: requests.WebhookIn) -> web.Response:
+async def post(request: web.Request, service: Service, body: requests.WebhookIn) -> web.Response:
     """Register a webhook for events that fire, develop, double, merge or close (Standard Webhooks)."""
-    target = await register(request, body.url, body.query, body.format, (*body.kinds,))
+    url = validate_url(body.url, allow_private=service.settings.webhook_allow_private_addresses)
+    query = canonical_query_string(parse_filter(body.query))
+    target = await service.events.subscriptions.subscribe(
+        url,
+        (query,) if query else (),
+        body.format,
+        service.clock(),
+        caller_id(request),
+        kinds=(*body.kinds,),
+    )
     return await target_response(request, *target)
 
 
@@ -32,18 +41,6 @@ async def target_response(request: web.Request, target: Subscription, is_new: bo
 
 async def _pending(service: Service, target: Subscription) -> int:
     return (await service.background.webhook_dispatcher.queue.pending()).get(target.id, 0)
-
-
-async def register(
-    request: web.Request, url: str, query: str, body: PayloadFormat, kinds: tuple[str, ...] = ()
-) -> tuple[Subscription, bool]:
-    """The webhook with this query string of /v1/events, and whether it is new. Raises InvalidInput."""
-    service = request.app[SERVICE]
-    validate_url(url, allow_private=service.settings.webhook_allow_private_addresses)
-    canonical = canonical_query_string(parse_filter(query))
-    return await service.events.subscriptions.subscribe(
-        url, (canonical,) if canonical else (), body, service.clock(), caller_id(request), kinds=kinds
-    )
 
 
 async def list_(service: Service) -> responses.WebhooksOut:

@@ -13,13 +13,12 @@ from aiohttp import web
 from msgspec import Struct
 
 from aggregator.app import Service
-from aggregator.contract.requests import PayloadFormat
-from aggregator.errors import AggregatorError, Conflict, InvalidInput
+from aggregator.errors import AggregatorError
 from aggregator.events.event import Event, title_of
 from aggregator.events.webhooks.outbox import Attempt, Delivery
 from aggregator.events.webhooks.subscriptions import Subscription
 from aggregator.http.app_keys import SERVICE, caller_name
-from aggregator.http.handlers.webhooks import apply_action, register
+from aggregator.http.handlers.webhooks import apply_action
 from aggregator.http.pages import html_response
 from aggregator.http.pages.sign_in import safe_redirect_path
 from aggregator.time_units import MINUTE_MS
@@ -48,28 +47,9 @@ class DeskPageQuery(Struct, forbid_unknown_fields=True):
 class WebhookForm(Struct, forbid_unknown_fields=True):
     """Form of the webhook pages."""
 
-    action: Annotated[
-        Literal["add", "ping", "enable", "disable", "retry", "resend", "remove"], doc("What to do.")
-    ]
-    url: Annotated[str, doc("URL to call.", "https://hooks.example/news", max_length=2000)] = ""
-    query: Annotated[str, doc("Query of /v1/events.", "term=flood&min_size=20", max_length=2000)] = ""
-    format: PayloadFormat = "standard"
+    action: Annotated[Literal["ping", "enable", "disable", "retry", "resend", "remove"], doc("What to do.")]
     delivery: Annotated[str, doc("Id of the delivery.", "d-81f2", max_length=40)] = ""
     next: Annotated[str, doc("Page to return to.", "/webhooks", max_length=200)] = ""
-
-
-async def create(
-    request: web.Request, service: Service, query: DeskPageQuery, form: WebhookForm
-) -> web.Response:
-    """Page: register a webhook. The answer shows its secret, once."""
-    try:
-        if form.action != "add":
-            raise InvalidInput("action: expected add.", field="action")
-        hook, is_new = await register(request, form.url.strip(), form.query.strip(), form.format)
-    except (InvalidInput, Conflict) as error:
-        return await webhook_list(request, service, query, problem=str(error), form=form)
-    secret = hook.secret if is_new else ""
-    return await webhook_list(request, service, DeskPageQuery(done="added"), secret=secret)
 
 
 async def webhook(request: web.Request, service: Service, id_: str, query: DeskPageQuery) -> web.Response:
@@ -101,7 +81,7 @@ async def change(
     elif form.action == "remove":
         await service.events.subscriptions.remove(target.id)
         back, done = "/webhooks" if back == f"/webhooks/{target.id}" else back, "removed"  # type: ignore[assignment]
-    elif form.action != "add":
+    else:
         await apply_action(service, target, form.action, form.delivery, caller_name(request))
     return redirect(back, done, target.id)
 
@@ -119,15 +99,7 @@ async def _test(request: web.Request, target: Subscription) -> None:
     await asyncio.wait([task], timeout=TEST_WAIT_S)
 
 
-async def webhook_list(
-    request: web.Request,
-    service: Service,
-    query: DeskPageQuery,
-    *,
-    problem: str = "",
-    form: WebhookForm | None = None,
-    secret: str = "",
-) -> web.Response:
+async def webhook_list(request: web.Request, service: Service, query: DeskPageQuery) -> web.Response:
     """Page: webhooks and targets with their deliveries."""
     view = await load_deliveries(service, await service.events.subscriptions.values())
     return html_response(
@@ -137,9 +109,6 @@ async def webhook_list(
         view=view,
         desks={desk.id: desk.name for desk in await service.events.desks.values()},
         names={row.target.id: row.target.service for row in view.targets},
-        form=form or WebhookForm(action="add"),
-        problem=problem,
-        secret=secret,
         notice=notice_of(query, view, service.clock()),
         back="/webhooks",
     )

@@ -65,7 +65,7 @@ async def sessions(target: Target) -> None:
             check("cross-site requests", (status in (200, 201)) == allowed, f"{headers_} {types}: {status}")
     forms = {
         "/desks": {"name": "Review"},
-        "/webhooks": {"action": "add", "url": "https://hook.example/"},
+        "/webhooks/unknown": {"action": "ping"},
     }
     for page, fields in forms.items():
         for headers_, allowed in cases:

@@ -221,18 +221,6 @@ async def test_a_target_is_suspended_resumed_and_removed(client: Client, service
     assert removed.url.path == f"/desks/{desk.id}" and "Nobody yet." in await removed.text()
 
 
-async def test_webhooks_are_registered_on_their_page(client: Client, service: FakeService) -> None:
-    """With a filter; a problem is shown with the form."""
-    refused = await client.post("/webhooks", data={"action": "add", "url": "https://10.0.0.1/", "query": ""})
-    added = await client.post(
-        "/webhooks", data={"action": "add", "url": "https://desk.example/in", "query": "min_size=20"}
-    )
-    (hook,) = await service.events.subscriptions.values()
-
-    assert "public addresses only" in await refused.text()
-    assert hook.secret in await added.text() and hook.queries == ("min_size=20",)
-
-
 async def test_a_reader_sees_desks_but_no_targets(client: Client, service: FakeService) -> None:
     """The page of webhooks and every change need the role editor."""
     desk = await make_desk(client, service)

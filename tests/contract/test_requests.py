@@ -20,12 +20,12 @@ from aggregator.contract.requests import (
     RelatedQuery,
 )
 from aggregator.errors import InvalidInput
-from aggregator.http.pages import desks, front, lookup, report, sign_in, webhooks
+from aggregator.http.pages import desks, front, report, search, sign_in, webhooks
 from aggregator_client.wire import LANGUAGE_TAG_PATTERN, MAX_SOURCE_CHARS, MAX_TITLE_CHARS, ArticleIn
 
 STRUCTS = [
     class_
-    for module in (requests, desks, front, lookup, report, sign_in, webhooks)
+    for module in (requests, desks, front, report, search, sign_in, webhooks)
     for _, class_ in inspect.getmembers(module, inspect.isclass)
     if issubclass(class_, msgspec.Struct) and class_.__module__ == module.__name__
 ]

@@ -10,7 +10,7 @@ import asyncio
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 
@@ -29,6 +29,7 @@ from aggregator.events.detection.items import VARIANTS
 from aggregator.events.detection.model import LearningStatus
 from aggregator.events.detection.numbers import items_of
 from aggregator.events.event import Event
+from aggregator.events.figures import Figure, Said, figures_in, figures_over_time
 from aggregator.events.selection import RankedStory, growth, is_handled, severity
 from aggregator.events.storylines import Development, developments, headline_alternatives, sample_items
 from aggregator.http.app_keys import SERVICE
@@ -180,10 +181,11 @@ class EventItem(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class EventItems:
-    """Stored articles of an event in order of time, and headlines that an editor may choose instead."""
+    """Stored articles of an event in order of time, headlines that an editor may choose, figures by kind."""
 
     items: tuple[EventItem, ...]
     alternatives: tuple[EventItem, ...]
+    figures: Mapping[str, Sequence[Figure]]
 
 
 class EventItemsCache:
@@ -214,6 +216,7 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
     """The articles of an event, read now. Raises StoreUnavailable."""
     facts, about = items_of(event), {term for term, _ in event.profile}
     items: list[EventItem] = []
+    said: list[Said] = []
     records: list[ArticleRecord] = []
     for start in range(0, len(event.items), ARTICLES_PER_READ):
         ids = event.items[start : start + ARTICLES_PER_READ]
@@ -221,6 +224,7 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         found = [stored[id_] for id_ in ids if id_ in stored]
         for article in found:
             match, record, fact = article.outcome.match, article.record, facts[article.record.id]
+            said.append(Said(fact.at_ms, record.source, figures_in(record.title, record.lang)))
             items.append(
                 fields_of(
                     record,
@@ -237,7 +241,8 @@ async def load_event_items(service: Service, event: Event) -> EventItems:
         await asyncio.sleep(0)  # 100 articles are 10 ms of the event loop
     by_id = {item.id: item for item in items}
     alternatives = [by_id[r.id] for r in headline_alternatives(records, event.title)]
-    return EventItems(tuple(sorted(items, key=lambda i: (i.at_ms, i.arrived_ms))), tuple(alternatives))
+    items.sort(key=lambda i: (i.at_ms, i.arrived_ms))
+    return EventItems(tuple(items), tuple(alternatives), figures_over_time(said))
 
 
 def is_doubtful(record: ArticleRecord, about: Collection[str]) -> bool:

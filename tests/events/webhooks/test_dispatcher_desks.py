@@ -108,7 +108,7 @@ async def test_an_event_reaches_every_target_of_its_desk_once(newsroom: Newsroom
     assert signed["data"]["events"][0]["url"] == "https://news.example/events/e1"
     assert text.startswith("Harbour: Bridge &lt;closed&gt; @all\n")
     assert message["Subject"] == "Harbour: Bridge <closed> @all"
-    assert "3 items from 2 outlets, 16 in the last hour" in message.get_content()
+    assert "3 items from 2 outlets, 12 in the last hour" in message.get_content()
     assert f"Desk: https://news.example/desks/{newsroom.desk.id}" in message.get_content()
 
 

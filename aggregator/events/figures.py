@@ -1,0 +1,91 @@
+"""Figures of an event over time: how many dead or missing its headlines say, and who said it first. Pure.
+
+A number belongs to a word of the lexicon (``toll``) that it stands beside, or with words between that link
+them (``toll_link``): "12 people dead", "death toll rises to 12", "12人死亡". Ages, times, years and decimals
+(``toll_not``: words behind them) belong to none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
+
+from aggregator.analysis.source import outlet_key
+from aggregator.analysis.text.lexicon import table
+from aggregator.analysis.text.normalization import fold, numerals_in_digits
+from aggregator.analysis.text.spelling import compared_form, normalize_spelling, without_umlauts
+from aggregator.analysis.text.tokenizer import shingle_units
+
+MIN_OUTLETS, MAX_VALUES = 2, 12
+_CLAUSE = re.compile(r"[,;:!?()|，；：、。！？（）—–]\s*(?!\d)|\.\s|\s-\s")
+_UNCOUNTED = re.compile(r"\d+[.,]\d{1,2}(?!\d)|(?<!\d)(?:19|20)\d\d(?!\d)|\d+(?=[-–][^\W\d])")
+
+
+class Said(NamedTuple):
+    """What one headline says: the number of each kind."""
+
+    at_ms: int
+    source: str
+    figures: Mapping[str, int]
+
+
+class Figure(NamedTuple):
+    """A number, when and where it was reported first, and how many outlets have reported it."""
+
+    value: int
+    at_ms: int
+    source: str
+    outlets: int
+
+
+def figures_over_time(headlines: Iterable[Said]) -> dict[str, list[Figure]]:
+    """By kind that two outlets count: its numbers in order of their first report, the last ones."""
+    found: dict[str, dict[int, list[Said]]] = {}
+    for said in sorted(headlines, key=lambda said: said.at_ms):
+        for kind, value in said.figures.items():
+            found.setdefault(kind, {}).setdefault(value, []).append(said)
+    return {
+        kind: [Figure(n, *told[0][:2], _outlets(told)) for n, told in values.items()][-MAX_VALUES:]
+        for kind, values in found.items()
+        if _outlets(chain(*values.values())) >= MIN_OUTLETS
+    }
+
+
+def _outlets(headlines: Iterable[Said]) -> int:
+    return len({outlet_key(said.source) for said in headlines})
+
+
+def figures_in(title: str, lang: str) -> dict[str, int]:
+    """The number of each kind that a headline says, the first one.
+
+    >>> figures_in("Quake kills at least 12 people, 1,200 injured; man, 32, dead", "en")
+    {'dead': 12, 'injured': 1200}
+    """
+    found: dict[str, int] = {}
+    kinds, links, nots = (_words(section, lang) for section in ("toll", "toll_link", "toll_not"))
+    plain = without_umlauts(fold(title))
+    is_counting = any(word in plain for word in kinds)  # else, mostly, in 1/20 of the time
+    for clause in _CLAUSE.split(_UNCOUNTED.sub(" ", numerals_in_digits(title))) if is_counting else ():
+        words = normalize_spelling(shingle_units(clause, lang), lang)
+        pairs = [*zip(words, [*words[1:], ""], strict=False)]
+        free = {i for i, (w, after) in enumerate(pairs) if w.isdecimal() and len(w) < 8 and after not in nots}
+        linked = {i for i, word in enumerate(words) if word in links}
+        linked |= {i + n for i, pair in enumerate(pairs) if " ".join(pair) in links for n in range(2)}
+        for position, kind in enumerate(map(kinds.get, words)):
+            for step in (-1, 1) if kind and kind not in found else ():
+                at = position + step
+                while at in linked:
+                    at += step
+                if at in free and int(words[at]):
+                    free.remove(at)
+                    found[str(kind)] = int(words[at])
+                    break
+    return found
+
+
+@lru_cache(maxsize=128)
+def _words(section: str, lang: str) -> dict[str, str]:
+    return {compared_form(word, lang): value for word, value in table(section, lang).items()}
